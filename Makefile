@@ -8,7 +8,9 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCK = $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 LOCKED := --no-compile --no-deps --require-hashes --requirement
 
-.PHONY: install install-dev browser demo test check lint types layers tests unit mutants lock audit clean
+COMPILERS := .compilers
+
+.PHONY: install install-dev browser tpu-compiler compiled demo test check lint types layers tests unit mutants lock audit clean
 
 install: $(VENV)/.installed
 
@@ -38,6 +40,28 @@ browser:
 	  SUDO=; [ "$$(id -u)" = 0 ] || SUDO=sudo; \
 	  $$SUDO apt-get -qq update && DEBIAN_FRONTEND=noninteractive $$SUDO apt-get -qq install -y --no-install-recommends chromium fonts-noto-cjk >/dev/null; }
 
+# The compilers of devices that need not be there. Beside the packages of .venv they would change how JAX starts.
+# libtpu has no hash: its version follows the installed JAX.
+tpu-compiler: $(COMPILERS)/tpu/.installed
+
+$(COMPILERS)/tpu/.installed: $(VENV)/.installed
+	@echo "Installing the TPU's compiler (no TPU is needed)"
+	@mkdir -p $(COMPILERS)/tpu
+	@$(PIP) install --upgrade --no-compile --no-deps --target $(COMPILERS)/tpu "$$($(BIN)/python -c 'from importlib.metadata import requires; print(next(each.split(";")[0] for each in requires("jax") if each.startswith("libtpu")))')" \
+	  && touch $@ || echo "There is none for this machine: the tests of compiled programs are skipped"
+
+$(COMPILERS)/cuda/.installed: $(VENV)/.installed
+	@echo "Installing NVIDIA's compiler (no GPU is needed; 5 GB)"
+	@$(PYTHON) -m venv $(COMPILERS)/cuda
+	@$(COMPILERS)/cuda/bin/python -m pip install --quiet --no-compile --requirement requirements.lock
+	@$(COMPILERS)/cuda/bin/python -m pip install --quiet --no-compile "jax[cuda12]==$$($(BIN)/python -c 'import jax; print(jax.__version__)')"
+	@touch $@
+
+# The engine's programs as the vendors' compilers make them: memory, kernels, branches, a bound of the speed.
+compiled: tpu-compiler $(COMPILERS)/cuda/.installed
+	@TPU_LIBRARY_PATH=$(COMPILERS)/tpu/libtpu/libtpu.so $(BIN)/python benchmarks/compiled.py --on v5e --checkpoint demo
+	@$(COMPILERS)/cuda/bin/python benchmarks/compiled.py --on h200 --checkpoint demo sd15 sdxl
+
 demo: install
 	@$(BIN)/sdjax-bot demo
 
@@ -56,7 +80,7 @@ layers: install-dev
 	@rm -f .import-layers.txt
 
 # A third process costs more than it saves on two cores: it opens engines and compiles programs of its own.
-tests: install-dev browser
+tests: install-dev browser tpu-compiler
 	@echo "Tests"
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile --no-loadscope-reorder
 

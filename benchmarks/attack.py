@@ -1,10 +1,10 @@
-"""What a picture that is made to be costly does to the bot and to other people; `faults.py attack` runs it.
+"""The cost of an attack with costly pictures, for the bot and for other people; `faults.py attack` runs it.
 
-A front as a shipped process on a sandbox. One person has as many requests waiting as one may have. Then they
-send commands, all at once, each with a PNG of side × side pixels in a few hundred kB, and each is refused.
-Another person sends a small picture at the same moment. Measured: processor time and memory of the front and
-its children until all are answered, the other person's wait until the message says that the picture is
-queued, and the files that stay of the refused commands; beside the same without the attack.
+A front runs as a shipped process on a sandbox. One person has the largest allowed number of waiting requests.
+This person then sends commands at the same time, each with a PNG of side × side pixels in a few hundred kB,
+and each is refused. Another person sends a small picture at the same moment. Measured: processor time and
+memory of the front and its children until all are answered, the other person's wait until the picture is
+queued, and the files that remain of the refused commands; all of it with and without the attack.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ MIB = 1 << 20
 
 
 def png(side: int) -> bytes:
-    """A transparent picture: its pixels are many and its file is short."""
+    """Return a transparent picture: many pixels in a small file."""
     file = io.BytesIO()
     PIL.Image.new("RGBA", (side, side), (200, 30, 30, 128)).save(file, "PNG", compress_level=6)
     return file.getvalue()
 
 
 @dataclass(kw_only=True)
-class Used:
-    """What a process and its children have used."""
+class ResourceUse:
+    """The resources that a process and its children have used."""
 
     processor_seconds: float = 0.0
     peak_bytes: int = 0
 
 
 @contextlib.asynccontextmanager
-async def measured(pid: int) -> AsyncIterator[Used]:
-    """Fills in what the process uses, its children included, until left: memory beyond what it had before."""
-    process, used = psutil.Process(pid), Used()
+async def measured(pid: int) -> AsyncIterator[ResourceUse]:
+    """Measure the use of a process and its children until the context ends; memory counts from the start."""
+    process, used = psutil.Process(pid), ResourceUse()
     before, had = processor_seconds(process), resident(process)
 
     async def sample() -> None:
@@ -72,13 +72,13 @@ async def measured(pid: int) -> AsyncIterator[Used]:
 
 
 def processor_seconds(process: psutil.Process) -> float:
-    """Of the process and of its children that have ended."""
+    """Return the processor seconds of a process and of its children that have ended."""
     times = process.cpu_times()
     return float(times.user + times.system + times.children_user + times.children_system)
 
 
 def resident(process: psutil.Process) -> int:
-    """The memory of the process and of its children."""
+    """Return the resident memory of a process and of its children."""
     total = 0
     for one in (process, *process.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -87,7 +87,7 @@ def resident(process: psutil.Process) -> int:
 
 
 async def answered(member: Member, interaction: str) -> None:
-    """Wait until the answer to a command says something."""
+    """Wait until the answer to a command has text."""
 
     def is_answer(message: dict[str, object]) -> bool:
         about = message.get("interaction_metadata")
@@ -101,14 +101,14 @@ async def answered(member: Member, interaction: str) -> None:
 
 
 async def wait_of(member: Member, picture: bytes) -> float:
-    """Seconds from a command with a picture until it is queued."""
+    """Return the seconds from a command with a picture until it is queued."""
     began = time.monotonic()
     await answered(member, await member.imagine(prompt="a tree", image=picture))
     return time.monotonic() - began
 
 
 async def attack(member: Member, picture: bytes, commands: int) -> None:
-    """All commands at once, until the last is refused."""
+    """Send all commands at the same time, and wait until the last is refused."""
 
     async def one(number: int) -> None:
         await answered(member, await member.imagine(prompt=f"attack {number}", image=picture))
@@ -117,7 +117,7 @@ async def attack(member: Member, picture: bytes, commands: int) -> None:
 
 
 async def round_of(folder: Path, *, commands: int, costly: bytes) -> None:
-    """Print what one round took."""
+    """Print the figures of one round."""
     async with Sandbox() as sandbox:
         role = write_role(folder, "front", sandbox, cache=folder / "cache")
         text = role.config.read_text()
@@ -131,12 +131,10 @@ async def round_of(folder: Path, *, commands: int, costly: bytes) -> None:
             files = len(kept(folder))
             async with measured(pid_of(role)) as used:
                 attacking = asyncio.create_task(attack(omar, costly, commands))
-                await asyncio.sleep(0.05)  # the attack is on its way first
+                await asyncio.sleep(0.05)  # the attack starts first
                 wait = await wait_of(ravi, png(64))
                 await attacking
-            left = (
-                len(kept(folder)) - files - 2
-            )  # the other person's picture and what it leaves to paint anew
+            left = len(kept(folder)) - files - 2  # the other person's picture and its mask
         print(
             f"{commands} commands: {used.processor_seconds:.2f} s of processor time, "
             f"{used.peak_bytes / MIB:.0f} MiB more memory, another person waits {wait:.2f} s, "
@@ -155,7 +153,7 @@ def kept(folder: Path) -> list[Path]:
 
 
 async def attacked(folder: Path, *, commands: int, side: int) -> None:
-    """The control and the attack, each with a queue of its own."""
+    """Run the control and the attack, each with its own queue."""
     costly, stolen = png(side), Stolen()
     print(f"a PNG of {len(costly) / 1000:.0f} kB with {side**2 / 1e6:.1f} million pixels")
     for count in (0, commands):

@@ -2,12 +2,12 @@
 
     python benchmarks/attention.py [--dtype bfloat16] [--rows 2] [--repeats 5] [--shape NAME ...]
 
-Prints what a start-up would say, then for each shape the chosen kernel beside the form with all scores at
-once (`by head` on the CPU, `xla` elsewhere), where that is another. The error is the largest difference from
-a softmax in float32 of the same inputs, over the first 64 queries. Seconds are the fastest of the repeats,
-the processor's those of all threads of the host (of a shared machine, the steadier figure).
-Memory is the peak of what the computation adds: of the process's resident memory on the CPU, of the device's
-memory elsewhere. Each figure comes from a process of its own, which sees one device.
+Prints the start-up's log line, then for each shape the chosen kernel and, if it is another kernel, the kernel
+with all scores in memory (`by head` on the CPU, `xla` elsewhere). The error is the largest difference from a
+float32 softmax of the same inputs, over the first 64 queries. Seconds are the fastest repeat. Processor
+seconds are those of all host threads; on a shared machine they vary less. Memory is the computation's peak
+addition: to the process's resident memory on the CPU, to the device's memory elsewhere. Each figure is
+measured in its own process, with one device.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ def options_given() -> argparse.Namespace:
 
 
 def child(options: argparse.Namespace, name: str, kernel: str) -> list[str]:
-    """Run this file once for one figure; return what it prints."""
+    """Run this file in a process for one figure; return its output."""
     command = [sys.executable, __file__, "--dtype", options.dtype, "--rows", str(options.rows)]
     command += ["--repeats", str(options.repeats), "--kernel", kernel, *(["--shape", name] if name else [])]
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout.splitlines()
 
 
 def measure(options: argparse.Namespace) -> Any:
-    """The figures of one kernel and one shape, or what a start-up says."""
+    """Return the figures of one kernel and one shape, or the start-up's log line."""
     backend = found_backend()
     if options.kernel == DESCRIBE:
         return backend.platform, describe(backend, options.dtype)
@@ -124,7 +124,7 @@ def measure(options: argparse.Namespace) -> Any:
 
 
 def inputs(shape: AttentionShape) -> tuple[jax.Array, KeyValues]:
-    """Standard noise; where there are lengths, half of the rows have a shorter prompt."""
+    """Return standard noise; with lengths, half of the rows have a shorter prompt."""
     rng = np.random.default_rng(0)
 
     def noise(length: int) -> jax.Array:
@@ -138,7 +138,7 @@ def inputs(shape: AttentionShape) -> tuple[jax.Array, KeyValues]:
 
 
 def exact(queries: jax.Array, keys_values: KeyValues) -> np.ndarray:
-    """Attention in float32 on the host."""
+    """Return the attention computed in float32 on the host."""
     q, k, v = (np.asarray(each, np.float32) for each in (queries, keys_values.keys, keys_values.values))
     scores = np.einsum("nthd,nshd->nhts", q, k) / np.sqrt(np.float32(q.shape[-1]))
     if keys_values.lengths is not None:
@@ -150,7 +150,7 @@ def exact(queries: jax.Array, keys_values: KeyValues) -> np.ndarray:
 
 
 def peak() -> int:
-    """The most memory held so far, in bytes: the device's where it tells, the process's otherwise."""
+    """Return the peak memory so far in bytes: the device's if it reports it, else the process's."""
     told = jax.local_devices()[0].memory_stats() or {}
     resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return int(told.get("peak_bytes_in_use", resident))

@@ -1,4 +1,4 @@
-"""What a figure depends on: printed beside every benchmark's figures."""
+"""The conditions of figures: machine and versions, printed by every benchmark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PACKAGES = ("jax", "jaxlib", "flax", "torch", "diffusers", "transformers", "sqla
 
 
 def processor() -> str:
-    """The processor's name as the system gives it."""
+    """Return the processor's name from the system."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text().splitlines():
@@ -21,7 +21,7 @@ def processor() -> str:
 
 
 def print_conditions(*packages: str) -> None:
-    """Print the machine and the versions of `packages` (of the usual ones when none is named)."""
+    """Print the machine and the versions of `packages`, by default of the usual packages."""
     print(f"machine: {processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}")
     print(f"python {platform.python_version()}", end="")
     for package in packages or PACKAGES:
@@ -33,19 +33,19 @@ def print_conditions(*packages: str) -> None:
 
 
 class Stolen:
-    """The share of the processors' time that other machines on the same host took since this was made."""
+    """Measures the share of processor time that other machines on the host take (steal)."""
 
     def __init__(self) -> None:
         self._begun = _stolen_and_all()
 
     def share(self) -> float:
-        """Return it, from 0 to 1; not a number where the system does not say."""
+        """Return the share, from 0 to 1, or NaN if the system does not report it."""
         (stolen, everything), (before, until_then) = _stolen_and_all(), self._begun
         return (stolen - before) / (everything - until_then) if everything > until_then else float("nan")
 
 
 def _stolen_and_all() -> tuple[int, int]:
-    """Ticks of all processors since the start: user, nice, system, idle, iowait, irq, softirq, steal."""
+    """Return the stolen ticks and all ticks of all processors since the start of the system."""
     try:
         ticks = [int(each) for each in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     except OSError:

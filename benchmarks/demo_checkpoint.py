@@ -1,10 +1,10 @@
-"""How often the demo checkpoint paints what its captions say: 300 captions never drawn in training.
+"""How often the demo checkpoint paints its captions: 300 captions that the training never used.
 
     python benchmarks/demo_checkpoint.py [--captions 300] [--sampler ddim] [--steps 20] [--sheet FILE]
 
-The pictures come from the engine with the demo's default settings unless told otherwise, and are
-judged by `sdjax_engine.demo.checker`. The same checker's verdict on the drawn pictures of the same
-captions stands beside them: it is the best that can be reached. `--help` names every option.
+The engine paints with the demo's default settings unless options change them. `sdjax_engine.demo.checker`
+checks the pictures. It also checks the drawn pictures of the same captions: that score is the upper bound.
+`--help` names every option.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GOALS = {"background": 0.97, "colour in its place": 0.90, "shape": 0.80}
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """Parts of all backgrounds, things' colours and things' shapes that are right."""
+    """The fractions of right backgrounds, colours of things and shapes of things."""
 
     background: float
     colour: float
@@ -40,7 +40,7 @@ class Score:
 
     @classmethod
     def of(cls, findings: list[Finding]) -> Score:
-        """The score of these findings."""
+        """Return the score of these findings."""
         return cls(
             background=float(np.mean([finding.background for finding in findings])),
             colour=float(np.mean([right for finding in findings for right in finding.colours])),
@@ -50,7 +50,7 @@ class Score:
 
 
 def held_out_scenes(count: int, seed: int) -> list[Scene]:
-    """`count` different scenes that training never drew."""
+    """Return `count` different scenes that the training never used."""
     rng = np.random.default_rng(seed)
     scenes: dict[str, Scene] = {}
     while len(scenes) < count:
@@ -60,7 +60,7 @@ def held_out_scenes(count: int, seed: int) -> list[Scene]:
 
 
 def painted(scenes: list[Scene], options: argparse.Namespace) -> list[Pixels]:
-    """Paint every scene's caption, each with a seed of its own."""
+    """Paint every scene's caption, each with its own seed."""
     offer = ModelConfig().offer
     width, height = offer.sizes[0]
     requests = [

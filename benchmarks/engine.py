@@ -3,14 +3,14 @@
     python benchmarks/engine.py [--on cpu|gpu] [--rounds 3] [--like TEXT] [--peers removed,torch,compiled]
     python benchmarks/engine.py --on gpu --tiny   # the GPU's table in miniature, on whatever device there is
 
-Same weights, prompt, seeds, first noise, steps, sizes and number format. Every side is a process of its own
-(`engine_peers.py`) in the arrangement that suits it: ours is the engine as the bot uses it, every seat taken,
-in steady state; the removed pipeline (an environment of its own, built by `legacy_flax.py`) paints a picture
-on each device; torch paints a batch, as it is and compiled. The sides take turns, and seconds and ratios are
-medians over the rounds; the processor's seconds tell more where others use the machine. “Differ” is the
-largest difference of a picture's values from ours, of 255, and the mean: the removed UNet approximates GELU,
-and a random network magnifies it. On a GPU TFLOP/s are told beside the limit, the FLOP of a picture being
-counted from the networks' programs.
+Weights, prompt, seeds, first noise, steps, sizes and dtype are the same. Each side is its own process
+(`engine_peers.py`) in its best arrangement. Ours is the engine as the bot uses it, with every seat taken, in
+steady state. The removed pipeline (in its own environment, built by `legacy_flax.py`) paints one picture on
+each device. torch paints a batch, eager and compiled. The sides take turns; seconds and ratios are medians
+over the rounds. On a shared machine the processor's seconds vary less. “Differ” is the largest difference of
+a picture's values from ours, of 255, and the mean difference: the removed UNet approximates GELU, and a
+random network magnifies that. On a GPU TFLOP/s are printed with the limit; the FLOP of a picture are counted
+from the programs.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from legacy_flax import environment
 
 PLATFORMS = os.environ.get("JAX_PLATFORMS", "")
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[1]
-LIMIT = 790.0  # bfloat16 TFLOP/s that an H200 was measured to reach
+LIMIT = 790.0  # bfloat16 TFLOP/s, measured on an H200
 TITLES = {"ours": "ours", "removed": "removed", "torch": "torch", "compiled": "torch, compiled"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What is painted; `tflop` is the arithmetic of one picture, `batch` how many torch paints at once."""
+    """One workload; `tflop` is the arithmetic of one picture, `batch` the batch size of torch."""
 
     name: str
     checkpoint: str
@@ -136,13 +136,13 @@ class Side:
         return json.loads(self._process.stdout.readline() or sys.exit("a side died"))
 
     def measure(self) -> tuple[float, float]:
-        """The seconds of a picture and the processor's, once."""
+        """Return the seconds and the processor's seconds of a picture, measured once."""
         seconds, worked = self._ask("")
         return seconds, worked
 
     @property
     def pictures(self) -> np.ndarray[Any, Any]:
-        """The first pictures, (count, height, width, 3)."""
+        """Return the first pictures, (count, height, width, 3)."""
         return np.load(self._save).astype(np.int32)
 
     def close(self) -> None:
@@ -158,8 +158,8 @@ def vae_config(folder: Path) -> dict[str, Any]:
 
 
 def first_noise(row: Row, folder: Path, file: Path) -> str:
-    """Save the first noise of the seeds from 0, that of the engine, channels first, and return the file."""
-    os.environ["JAX_PLATFORMS"] = "cpu"  # this process leaves an accelerator to those that paint
+    """Save the engine's first noise of the seeds from 0, channels first, and return the file."""
+    os.environ["JAX_PLATFORMS"] = "cpu"  # only the painting processes use the accelerator
     import jax  # noqa: PLC0415
 
     factor = 2 ** (len(vae_config(folder)["block_out_channels"]) - 1)
@@ -226,13 +226,13 @@ def print_row(row: Row, sides: dict[str, Side], rounds: list[dict[str, tuple[flo
 
 
 def in_miniature(row: Row) -> Row:
-    """The same with a tiny network and picture; its arithmetic counted in the same way."""
+    """Return the row with a tiny network and picture, and its arithmetic."""
     name, tflop = IN_MINIATURE[row.checkpoint]
     return replace(row, name=f"{row.name}, in miniature", checkpoint=name, side=64, tflop=tflop)
 
 
 def found() -> str:
-    """Where JAX would paint: "gpu" or "cpu"."""
+    """Return JAX's platform: "gpu" or "cpu"."""
     code = "import jax; print(jax.default_backend())"
     environ = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
     environ |= {"JAX_PLATFORMS": PLATFORMS} if PLATFORMS else {}

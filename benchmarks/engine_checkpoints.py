@@ -1,4 +1,4 @@
-"""The checkpoints of `engine.py`: the demo, and random ones from a tiny SD 1.x to SDXL in full."""
+"""The checkpoints of `engine.py`: the demo, and random checkpoints from a tiny SD 1.x to full SDXL."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ del XL_INDEX["safety_checker"], XL_INDEX["feature_extractor"]
 
 
 def checkpoint(name: str, room: Path) -> Path:
-    """Return the folder of the checkpoint of this name, written into `room` unless it is there."""
+    """Return the folder of the checkpoint of this name, written into `room` if missing."""
     folder = room / name
     if name == "demo":
         return DEMO

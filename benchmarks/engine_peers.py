@@ -1,10 +1,10 @@
-"""Paints what it is told with one library, in a process of its own; `engine.py` talks to it.
+"""Paints a task with one library, in its own process; `engine.py` starts it.
 
     engine_peers.py ours|removed|torch|compiled   # "removed" in the environment of the removed classes
 
-One JSON object a line comes in and one goes out. The first says what to paint; its answer tells the seconds
-until a first batch was there and how many pictures a batch has. Every further line asks for one measurement:
-its answer tells the seconds of a picture, and the processor's: what all its threads worked.
+Each input line is one JSON object, and each answer is one JSON line. The first line is the task; its answer
+has the seconds until the first batch, and the pictures of a batch. Each further line requests one
+measurement: its answer has the seconds of a picture, and the processor's seconds of all threads.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ WAVES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
-    """What to paint: the checkpoint's folder, the picture's side, and what is asked of the sampler.
+class PeerTask:
+    """A task: the checkpoint's folder, the picture's side, and the sampler's settings.
 
-    `noise` is a file of the first noise (pictures, c, h, w), one for each seed from 0; `save` is where the
-    first pictures go, uint8 (pictures, height, width, 3); `batch` is how many pictures torch paints at once.
+    `noise` is a file of the first noise (pictures, c, h, w) of the seeds from 0. `save` is the file for the
+    first pictures, uint8 (pictures, height, width, 3). `batch` is the batch size of torch.
     """
 
     folder: str
@@ -48,11 +48,11 @@ class Told:
 
 
 Measure = Callable[[], tuple[float, float]]
-Painter = Callable[[Told], tuple[int, Measure]]
+Painter = Callable[[PeerTask], tuple[int, Measure]]
 
 
-def paint_ours(told: Told) -> tuple[int, Measure]:
-    """The engine as the bot uses it: requests are submitted, every seat is taken.
+def paint_ours(told: PeerTask) -> tuple[int, Measure]:
+    """Paint with the engine as the bot uses it: requests are submitted, every seat is taken.
 
     A measurement is `WAVES` waves of as many pictures as there are seats, from the end of the first wave to
     the last picture in the host's memory: steady state, decoding and copies included.
@@ -97,8 +97,8 @@ def paint_ours(told: Told) -> tuple[int, Measure]:
     return seats, measure
 
 
-def paint_removed(told: Told) -> tuple[int, Measure]:
-    """The removed Flax pipeline, one picture on each device, by the guide's own lines."""
+def paint_removed(told: PeerTask) -> tuple[int, Measure]:
+    """Paint with the removed Flax pipeline, one picture on each device, by the guide's code."""
     import diffusers  # noqa: PLC0415
     import jax  # noqa: PLC0415
     from flax.jax_utils import replicate  # noqa: PLC0415
@@ -124,8 +124,8 @@ def paint_removed(told: Told) -> tuple[int, Measure]:
     return kept(paint, told, count)
 
 
-def paint_torch(told: Told, *, compiled: bool = False) -> tuple[int, Measure]:
-    """`diffusers` on torch, a batch of pictures at once, as many threads as cores."""
+def paint_torch(told: PeerTask, *, compiled: bool = False) -> tuple[int, Measure]:
+    """Paint with `diffusers` on torch, in batches, with as many threads as cores."""
     import torch  # noqa: PLC0415
     from diffusers import DDIMScheduler, DiffusionPipeline, EulerDiscreteScheduler  # noqa: PLC0415
 
@@ -161,8 +161,8 @@ def paint_torch(told: Told, *, compiled: bool = False) -> tuple[int, Measure]:
     return kept(paint, told, told.batch)
 
 
-def kept(paint: Callable[[], Any], told: Told, count: int) -> tuple[int, Measure]:
-    """Paint once and save it; return how a whole call is measured. `paint` returns values from 0 to 1."""
+def kept(paint: Callable[[], Any], told: PeerTask, count: int) -> tuple[int, Measure]:
+    """Paint once and save the pictures; return the measure of a call. `paint` returns values from 0 to 1."""
     pictures = np.asarray(paint(), np.float32).reshape(count, told.side, told.side, 3)
     np.save(told.save, np.round(pictures * 255).astype(np.uint8))
 
@@ -187,14 +187,14 @@ def main(name: str) -> None:
     warnings.simplefilter("ignore")
     answers = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):
-        told = Told(**json.loads(sys.stdin.readline()))
+        told = PeerTask(**json.loads(sys.stdin.readline()))
         begun = time.perf_counter()
         count, measure = PAINTERS[name](told)
         first = {"seconds": time.perf_counter() - begun, "count": count}
         print(json.dumps(first), file=answers, flush=True)
         for _ in sys.stdin:
             print(json.dumps(measure()), file=answers, flush=True)
-    os._exit(0)  # without waiting for what the libraries' threads still do
+    os._exit(0)  # without waiting for threads of the libraries
 
 
 if __name__ == "__main__":

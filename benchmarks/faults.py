@@ -1,27 +1,23 @@
-"""What survives kills, and how soon people are answered while the engine is saturated.
+"""Whether jobs survive kills, and how fast interactions are answered while the engine is saturated.
 
     python benchmarks/faults.py kills [--kills 200] [--seed 1] [--pause 0.5] [--longest 4]
     python benchmarks/faults.py starved [--bursts 3] [--commands 20]
     python benchmarks/faults.py attack [--commands 8] [--side 7050]
     python benchmarks/faults.py acknowledgement [--seconds 20] [--rate 50] [--processes run apart nice]
 
-`kills`: a front and a worker as shipped processes on a sandbox, with people who type, press and cancel, are
-killed with SIGKILL at random moments: while they start, while they work, as results arrive; one of them or
-both. Meanwhile first answers to interactions get lost, on the way to Discord or back. Afterwards everything
-that was accepted must have been delivered exactly once, and nothing that was acknowledged may be forgotten.
-
-`starved`: bursts of commands, far enough apart that the front looks Discord's name up for each, at a front
-whose files hang: `shared`, in the threads that look names up too; `own`, in threads of their own; and a
-`control` without any. Measured from the interaction's creation to the first answer's arrival.
-
-`attack`: a person who may not ask for more sends commands, all at once, each with a PNG of side × side pixels
-in a few hundred kB. Measured: the front's processor time and memory, and another person's wait, beside a
-control.
-
-`acknowledgement`: commands come at a fixed rate whatever becomes of them, and ask for more than the engine
-can paint. Measured in the sandbox, from the interaction's creation to the first answer's arrival, with the
-whole bot in one process (`run`), with a front and a worker (`apart`), and with the worker under nice 10
-(`nice`). The sandbox and the people are a process of their own on the same processors.
+`kills`: a front and a worker run as shipped processes on a sandbox, with people who type, press and cancel.
+One or both are killed with SIGKILL at random moments: while they start, while they work, while results
+arrive. First answers to interactions are lost on the way to Discord or back. Afterwards every accepted job
+must be delivered exactly once, and no acknowledged request may be lost. `starved`: bursts of commands reach a
+front whose file threads hang. The bursts are so far apart that each needs a new look-up of Discord's name.
+`shared`: name look-ups use the hanging threads too; `own`: they have their own threads; `control`: nothing
+hangs. Measured from the interaction's creation to the first answer's arrival. `attack`: a person whose cap is
+reached sends commands at the same time, each with a PNG of side × side pixels in a few hundred kB. Measured:
+the front's processor time and memory, and another person's wait, with a control. `acknowledgement`: commands
+arrive at a fixed rate, for more pictures than the engine can paint. Measured in the sandbox, from the
+interaction's creation to the first answer's arrival, with the whole bot in one process (`run`), with a front
+and a worker (`apart`), and with the worker at nice 10 (`nice`). The sandbox and the people run in another
+process on the same processors.
 
 The queue is SQLite in a temporary folder inside --folder (default: here).
 """
@@ -57,9 +53,9 @@ SATURATING = {"steps": 20, "variants": 1}
 BACKLOG = 12  # requests of nine pictures that wait before the first command is timed
 DRAIN_SECONDS = 600.0
 WARM_SECONDS = 3.0
-NAME_SECONDS = 16.0  # longer than connections are kept, and than aiohttp remembers an address
+NAME_SECONDS = 16.0  # longer than connections and addresses are kept by aiohttp
 
-# The shipped command; at SIGUSR1 as many calls hang as either pool of threads has places.
+# The shipped command; on SIGUSR1 as many calls hang as each thread pool has threads.
 HANGING = """
 import asyncio, signal, threading
 import aiohttp
@@ -108,13 +104,13 @@ def arguments() -> argparse.Namespace:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that `share` of the values do not exceed."""
+    """Return the smallest value that at least the fraction `share` of the values does not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def tell_seconds(values: Sequence[float]) -> str:
-    """Median, 99th percentile and maximum, in seconds."""
+    """Return median, 99th percentile and maximum, in seconds, as text."""
     if not values:
         return "never measured"
     p50, p99 = statistics.median(values), percentile(values, 0.99)
@@ -122,7 +118,7 @@ def tell_seconds(values: Sequence[float]) -> str:
 
 
 async def kills(options: argparse.Namespace, folder: Path) -> bool:
-    """The evening; whether nothing was lost or doubled."""
+    """Run the evening; return whether nothing was lost or doubled."""
     async with Sandbox() as sandbox:
         common = {"cache": folder / "cache", "checkpoint": options.checkpoint}
         roles = [write_role(folder, name, sandbox, **common) for name in ("front", "worker")]
@@ -153,7 +149,7 @@ async def kills(options: argparse.Namespace, folder: Path) -> bool:
 
 
 def tell_kills(roles: Sequence[Role], killer: Killer, found: Audit, *, seconds: float) -> None:
-    """Print what the evening was and what became of it."""
+    """Print the events of the evening and its result."""
     by_role = ", ".join(f"{role.name} {role.kills}" for role in roles)
     print(
         f"{sum(killer.moments.values())} moments {dict(killer.moments)} in {seconds:.0f} s; kills: {by_role}"
@@ -175,7 +171,7 @@ def tell_kills(roles: Sequence[Role], killer: Killer, found: Audit, *, seconds: 
 
 
 async def starved(options: argparse.Namespace, folder: Path) -> bool:
-    """Time the answers with and without hanging files; whether threads of their own cost nobody an answer."""
+    """Time the answers with and without hanging files; return whether own threads lose no answer."""
     waits = {}
     for kind in ("control", "shared", "own"):
         place = folder / kind
@@ -190,7 +186,7 @@ async def starved(options: argparse.Namespace, folder: Path) -> bool:
 
 
 async def attack(options: argparse.Namespace, folder: Path) -> bool:
-    """Print what refused commands with costly pictures cost, beside a control."""
+    """Print the cost of refused commands with costly pictures, and a control."""
     await attacked(folder, commands=options.commands or 8, side=options.side)
     return True
 
@@ -216,7 +212,7 @@ async def _answered_in_bursts(options: argparse.Namespace, place: Path, kind: st
 
 
 async def acknowledgement(options: argparse.Namespace, folder: Path) -> bool:
-    """Time the answers in each arrangement of processes; whether all are within half a second."""
+    """Time the answers in each arrangement of processes; return whether all are within half a second."""
     good = True
     for processes in options.processes:
         place = folder / processes
@@ -259,13 +255,13 @@ async def _acknowledged(options: argparse.Namespace, place: Path, cache: Path, p
 
 
 def _renice_threads(pid: int) -> None:
-    """On Linux a priority is each thread's own; those to come inherit it."""
+    """Set the priority of every thread: on Linux each thread has its own, and new threads inherit it."""
     for thread in Path(f"/proc/{pid}/task").iterdir():
         os.setpriority(os.PRIO_PROCESS, int(thread.name), 10)
 
 
 async def send(member: Member, *, rate: float, seconds: float) -> None:
-    """Commands at fixed moments, whether earlier ones have been answered or not."""
+    """Send commands at fixed times, without waiting for answers."""
     began = time.monotonic()
     calls: set[asyncio.Task[str]] = set()
     for number in range(round(rate * seconds)):
@@ -275,14 +271,14 @@ async def send(member: Member, *, rate: float, seconds: float) -> None:
 
 
 def tell_milliseconds(values: Sequence[float]) -> str:
-    """Median, 95th and 99th percentile and maximum, in milliseconds."""
+    """Return median, 95th and 99th percentile and maximum, in milliseconds, as text."""
     shares = (0.5, 0.95, 0.99)
     p50, p95, p99 = (percentile(values, share) * 1e3 for share in shares)
     return f"p50 {p50:.0f} ms, p95 {p95:.0f} ms, p99 {p99:.0f} ms, longest {max(values) * 1e3:.0f} ms"
 
 
 def main() -> None:
-    """Print the conditions, then the figures; the status is 1 where a goal is missed."""
+    """Print the conditions, then the figures; the exit status is 1 if a goal is missed."""
     options = arguments()
     works = {"kills": kills, "starved": starved, "attack": attack, "acknowledgement": acknowledgement}
     work = works[options.what]

@@ -2,11 +2,11 @@
 
     python benchmarks/legacy_flax.py [--pairs 3] [--like TEXT]
 
-Builds an environment of its own with diffusers 0.39.0 and transformers 4.57.6 under var/legacy-flax (kept for
-the next time), makes random checkpoints, and has both libraries run the guide's own lines in processes of
-their own: same folder, prompt, keys, steps, schedulers, float32. Differences are the largest of any value of
-any picture on the scale from 0 to 1. Seconds are of the whole call, for one picture on each core's device:
-the first, which compiles, then medians over pairs of calls that take turns.
+Builds an environment with diffusers 0.39.0 and transformers 4.57.6 under var/legacy-flax (kept for the next
+run) and makes random checkpoints. Both libraries run the guide's code in their own processes, with the same
+folder, prompt, keys, steps and schedulers, in float32. The difference is the largest of any value of any
+picture, on the scale from 0 to 1. Seconds are of the whole call, for one picture on each core's device: first
+the call that compiles, then medians over pairs of calls that take turns.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """The name in the table."""
         said = ", ".join(f"{name} {value}" for name, value in self.arguments.items())
         return f"{self.checkpoint}: {self.kind.removeprefix('Flax')}, {self.scheduler}, {said}"
 
@@ -100,7 +100,7 @@ MID = tuple(
 
 
 def tiny_networks() -> dict[str, dict[str, Any]]:
-    """Norms in 32 groups: the removed classes knew no other number."""
+    """Return tiny networks with norms of 32 groups: the removed classes support no other number."""
     return {
         "unet": {"norm_num_groups": 32, "block_out_channels": (32, 64)},
         "vae": {"norm_num_groups": 32, "block_out_channels": (32, 32, 64, 64)},
@@ -108,7 +108,7 @@ def tiny_networks() -> dict[str, dict[str, Any]]:
 
 
 def mid_networks() -> dict[str, dict[str, Any]]:
-    """An SD 1.x of 77 million parameters for 256×256: all its blocks, three tenths of its width."""
+    """Return an SD 1.x of 77 million parameters for 256×256: all blocks, three tenths of the width."""
     attending = "CrossAttnDownBlock2D"
     return {
         "unet": {
@@ -137,9 +137,9 @@ def mid_networks() -> dict[str, dict[str, Any]]:
 
 
 def demo_networks() -> dict[str, dict[str, Any]]:
-    """The bundled checkpoint's form and size, but with norms in 32 groups, and wide enough for them.
+    """Return networks like the bundled checkpoint's, but with norms of 32 groups and widths for them.
 
-    Its text encoder's size; what the tests' vocabulary needs besides stays.
+    The text encoder has the bundled size, with the ids of the tests' vocabulary.
     """
     return {
         "unet": {
@@ -168,7 +168,7 @@ def demo_networks() -> dict[str, dict[str, Any]]:
 
 
 def make_checkpoints(folder: Path, wanted: set[str]) -> dict[str, str]:
-    """Write the checkpoints wanted, with tokenizers in the files of old, and return their folders."""
+    """Write the checkpoints wanted, with tokenizer files of the old form, and return their folders."""
     sys.path.insert(0, str(ROOT / "tests"))
     from checkpoints import (  # noqa: PLC0415 – imports torch
         FAMILIES,
@@ -192,12 +192,12 @@ def make_checkpoints(folder: Path, wanted: set[str]) -> dict[str, str]:
 
 
 def merged(some: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
-    """Return both, one level deep."""
+    """Return `some` updated with `others`, one level deep."""
     return some | {name: {**some.get(name, {}), **values} for name, values in others.items()}
 
 
 def environment() -> Path:
-    """Return the python of the removed classes' environment, built the first time."""
+    """Return the python of the removed classes' environment; it is built on first use."""
     python, mark = HOME / "venv" / "bin" / "python", HOME / "venv" / "installed.json"
     if not mark.is_file() or json.loads(mark.read_text()) != list(REMOVED):
         print(f"building {HOME / 'venv'}", file=sys.stderr)
@@ -208,7 +208,7 @@ def environment() -> Path:
     return python
 
 
-class Painter:
+class PainterProcess:
     """A process that paints with one library."""
 
     def __init__(self, python: str | Path, module: str, folder: Path) -> None:
@@ -248,9 +248,12 @@ class Painter:
 
 
 @contextmanager
-def painters(folder: Path) -> Iterator[tuple[Painter, Painter]]:
-    """The removed library's painter and ours."""
-    both = Painter(environment(), "diffusers", folder), Painter(sys.executable, "sdjax_engine", folder)
+def painters(folder: Path) -> Iterator[tuple[PainterProcess, PainterProcess]]:
+    """Yield the removed library's painter and ours."""
+    both = (
+        PainterProcess(environment(), "diffusers", folder),
+        PainterProcess(sys.executable, "sdjax_engine", folder),
+    )
     try:
         yield both
     finally:
@@ -259,7 +262,7 @@ def painters(folder: Path) -> Iterator[tuple[Painter, Painter]]:
 
 
 def draw_pictures(folder: Path) -> dict[str, str]:
-    """A picture to start from and a mask, 64×64."""
+    """Write a start picture and a mask, 64×64, and return their paths."""
     size = (64, 64)
     picture, mask = Image.new("RGB", size, "navy"), Image.new("L", size, 0)
     ImageDraw.Draw(picture).ellipse((10, 12, 50, 56), fill="orange")
@@ -270,7 +273,9 @@ def draw_pictures(folder: Path) -> dict[str, str]:
     return {name: str(file) for name, file in files.items()}
 
 
-def compare(case: Case, removed: Painter, ours: Painter, folders: Mapping[str, str], *, pairs: int) -> None:
+def compare(
+    case: Case, removed: PainterProcess, ours: PainterProcess, folders: Mapping[str, str], *, pairs: int
+) -> None:
     """Print one line of the table."""
     theirs, their_first = removed.paint(case, folders)
     mine, my_first = ours.paint(case, folders)

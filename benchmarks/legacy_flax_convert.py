@@ -1,4 +1,4 @@
-"""Writes Flax weights beside the safetensors of a checkpoint, which the removed classes could not load.
+"""Writes Flax weights beside a checkpoint's safetensors, which the removed classes cannot load.
 
     legacy_flax_convert.py FOLDER...   # in an environment with diffusers 0.39.0 and transformers 4.57.6
 
@@ -25,14 +25,14 @@ from safetensors.numpy import load_file
 
 
 class Tensor(np.ndarray):
-    """An array that answers as a torch tensor does where it is asked for its numbers."""
+    """An array with the methods of a torch tensor that the conversion calls."""
 
     def numpy(self) -> np.ndarray:
         return np.asarray(self)
 
 
-class Described:
-    """A network that only describes the parameters which the conversion would draw to see shapes."""
+class ShapesOnly:
+    """A network that returns shapes in place of the random parameters that the conversion initialises."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -42,7 +42,7 @@ class Described:
 
 
 def convert_diffusers(kind: Any, folder: Path) -> None:
-    model = Described(kind.from_config(kind.load_config(folder)))
+    model = ShapesOnly(kind.from_config(kind.load_config(folder)))
     tensors = load_file(folder / "diffusion_pytorch_model.safetensors")
     params = convert_pytorch_state_dict_to_flax(
         {name: each.view(Tensor) for name, each in tensors.items()}, model
@@ -51,7 +51,7 @@ def convert_diffusers(kind: Any, folder: Path) -> None:
 
 
 def convert_text_encoder(folder: Path) -> None:
-    """Linear maps are transposed; norms and embeddings only change the name of their weight."""
+    """Convert a text encoder: transpose linear maps, rename the weights of norms and embeddings."""
     params = {}
     for name, tensor in load_file(folder / "model.safetensors").items():
         path = name.split(".")

@@ -1,9 +1,9 @@
-"""Paints what it is told by the guide's own lines, whichever library they are imported from.
+"""Paints tasks by the guide's code, imported from either library.
 
     legacy_flax_painter.py MODULE   # "sdjax_engine", or "diffusers" in the environment of the removed classes
 
-One JSON object a line comes in, says which checkpoint, class, scheduler and arguments, and where to save the
-array; one goes out with the seconds that the call took. `legacy_flax.py` talks to it.
+Each input line is a JSON object with checkpoint, class, scheduler, arguments and the file for the array. Each
+answer is a JSON line with the seconds of the call. `legacy_flax.py` starts it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from PIL import Image
 PROMPT = "a red circle on a white background"
 
 
-class Painter:
+class GuidePainter:
     """The pipelines of one library, each loaded once."""
 
     def __init__(self, module: str) -> None:
@@ -72,7 +72,7 @@ def main(module: str) -> None:
     answers = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):
         jax.config.update("jax_num_cpu_devices", len(os.sched_getaffinity(0)))
-        painter = Painter(module)
+        painter = GuidePainter(module)
         for line in sys.stdin:
             print(json.dumps(painter.paint(json.loads(line))), file=answers, flush=True)
 

@@ -3,11 +3,11 @@
     python benchmarks/loading.py [--stored float16] [--dtype float32] [--from-disk] [--folder PATH]
 
 A checkpoint with random weights is written into a temporary folder, tensor by tensor, and removed afterwards
-(`--folder` keeps it there, or takes the one that lies there). Each load is a process of its own that has
-imported everything before it is timed. “Beside the arrays” is the peak of the process's resident memory, less
-what was resident before, less the parameters themselves: on a CPU the devices' memory is the host's, so it is
-counted apart. The goal is 1.3 times the largest file. Files are in the system's page cache, unless
-`--from-disk` empties it of them before each load.
+(`--folder` keeps it, or uses an existing one). Each load runs in its own process, which imports everything
+before the timing starts. “Beside the arrays” is the peak of the process's resident memory minus the memory
+before the load, minus the parameters: on a CPU the devices' memory is host memory, so it is counted apart.
+The goal is 1.3 times the largest file. Files are in the system's page cache, unless `--from-disk` drops them
+before each load.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ DTYPES: dict[str, Any] = {
     "bfloat16": ("BF16", ml_dtypes.bfloat16),
 }
 GOAL = 1.3
-CONVOLUTIONS = ("proj_in.weight", "proj_out.weight", "conv_shortcut.weight", "quant_conv.weight")  # of 1×1
+# 1×1 convolutions.
+CONVOLUTIONS = ("proj_in.weight", "proj_out.weight", "conv_shortcut.weight", "quant_conv.weight")
 PARTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "text_encoder": (
         "CLIPTextModel",
@@ -104,7 +105,7 @@ def write_checkpoint(
 ) -> None:
     """Write a checkpoint with random weights, SD 1.5's size unless `parts` and their `index` say otherwise.
 
-    Of the whole, one tensor at a time is in memory.
+    Only one tensor at a time is in memory.
     """
     from sdjax_engine.weights.networks import Part, plan, settle_config  # noqa: PLC0415
     from sdjax_engine.weights.tensor_names import reference_shape  # noqa: PLC0415
@@ -144,7 +145,7 @@ def write_tensors(
 
 
 def resident(key: str) -> float:
-    """MiB of this process's memory: VmRSS now, VmHWM at its highest since `forget_peak`."""
+    """Return MiB of this process's memory: `VmRSS` now, or `VmHWM`, the peak since `forget_peak`."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(key):
             return int(line.split()[1]) / 1024
@@ -156,7 +157,7 @@ def forget_peak() -> None:
 
 
 def measure(load: Callable[[], float]) -> Figures:
-    """Run `load`, which returns the MiB of host memory that its parameters take."""
+    """Measure `load`, which returns the MiB of its parameters in host memory."""
     before = resident("VmRSS")
     forget_peak()
     begun, worked = time.perf_counter(), time.process_time()
@@ -173,7 +174,7 @@ def load_ours(folder: str, cache: str, dtype: str) -> Figures:
     from sdjax_engine.weights import load_checkpoint  # noqa: PLC0415
 
     on_host = jax.devices()[0].platform == "cpu"
-    load_checkpoint(str(DEMO))  # what is imported and prepared on first use is no part of a load
+    load_checkpoint(str(DEMO))  # imports and first-use preparations are not part of a load
 
     def load() -> float:
         checkpoint = load_checkpoint(folder, dtype=dtype, cache_dir=Path(cache) if cache else None)
@@ -197,7 +198,7 @@ def load_reference(folder: str, _: str, dtype: str) -> Figures:
         parts = (pipe.text_encoder, pipe.unet, pipe.vae)
         tensors = [tensor for part in parts for tensor in part.state_dict().values()]
         for tensor in tensors:
-            tensor.sum()  # what is still only mapped is read, as ours is
+            tensor.sum()  # reads memory-mapped data, which our load reads too
         return sum(tensor.nbytes for tensor in tensors) / 2**20
 
     return measure(load)
@@ -207,7 +208,7 @@ LOADERS = {"ours": load_ours, "diffusers": load_reference}
 
 
 def load_apart(who: str, folder: Path, cache: Path | str, options: argparse.Namespace) -> Figures:
-    """Do one load in a process of its own."""
+    """Measure one load in its own process."""
     if options.from_disk:
         for file in (*folder.rglob("*.safetensors"), *Path(cache or folder).rglob("*.safetensors")):
             forget_pages(file)

@@ -1,17 +1,15 @@
-"""Memory: what it takes to paint with more seats, and that painting on and on takes no more.
+"""Memory: the need of more seats, and whether memory grows over many pictures.
 
     python benchmarks/memory.py [--checkpoint demo] [--size 128x128] [--seats 1 2 4 8] [--pictures 2000]
 
-The first table opens one guided lane in a process of its own for each number of seats, and paints a full
-batch twice. What a device needs is what the engine counts: parameters, what the seats hold, and the most that
-a program needs beside its arguments while it runs, as the compiled program says. Beside it stand the device's
-own peak, where it tells one, and the process's largest resident set.
-
-The second paints many pictures in one engine, no prompt and no seed twice, two lanes, mixed samplers and
-steps, every 25th picture given up, and looks at the process's resident set and at JAX's arrays every 100.
-What the heap has free is given back before each look, as the engine does now and then. Growth is the slope
-of the later half. `--seats` without a number, or `--pictures 0`, leaves a table out. `--help` names every
-option.
+The first table opens one guided lane in its own process for each number of seats, and paints a full batch
+twice. The need of a device is the engine's count: parameters, arrays of the seats, and the largest temporary
+memory of a compiled program. The device's own peak, if it reports one, and the process's largest resident set
+are printed too. The second table paints many pictures in one engine, with different prompts and seeds, two
+lanes, mixed samplers and steps; every 25th picture is cancelled. After every 100 pictures it measures the
+process's resident set and JAX's arrays. Free heap memory is returned to the system before each measurement,
+as the engine does at times. Growth is the slope of the second half. `--seats` without a number, or
+`--pictures 0`, leaves a table out. `--help` names every option.
 """
 
 from __future__ import annotations
@@ -96,7 +94,7 @@ def request_of(offer: Offer, number: int, steps: int) -> Request:
 
 
 def measure_seats(options: argparse.Namespace) -> Figures:
-    """Open a lane with so many seats on each device, and paint a full batch twice."""
+    """Open a lane with this number of seats on each device, and paint a full batch twice."""
     devices.setup_cpu(options.cpu_devices)
     mesh = devices.open_mesh()
     residency = Residency(mesh)
@@ -149,7 +147,7 @@ def print_seats(options: argparse.Namespace) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """What the process held after so many pictures."""
+    """The memory of the process after a number of pictures."""
 
     pictures: int
     resident: float  # MiB
@@ -170,7 +168,7 @@ def sample(pictures: int) -> Sample:
 
 
 def paint_many(engine: Engine, offer: Offer, count: int) -> Iterator[Sample]:
-    """Keep the line full until so many pictures have been submitted; a sample every so often."""
+    """Keep the queue full until `count` pictures have been submitted; yield a sample at intervals."""
     most = 2 * sum(engine.capacity(lane) for lane in engine.lanes)
     waiting: list[Future[Image]] = []
     for number in range(count):

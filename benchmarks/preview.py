@@ -1,14 +1,14 @@
-"""What previews cost the engine: the same pictures with and without them, in turns, on one engine.
+"""The cost of previews: the same pictures with and without previews, in turns, on one engine.
 
     python benchmarks/preview.py [--rounds 5] [--checkpoint demo|sd15|FOLDER] [--seconds 3 0.5]
 
-Every seat is taken all the time. A round paints the pictures once without previews and once with previews at
-most every so many seconds; the peer of each figure is the engine without previews in the same round. Ratios
-are medians over the rounds, with the least and the largest. "colours" are previews by the linear map, "TAESD"
-those of a random tiny autoencoder of true size. The engine makes previews less often where they would take
-more than 2 % of a lane's time, so there are fewer of the latter. The goal is 1.02 of the processor's time.
-`sd15` is a random checkpoint of Stable Diffusion 1.5's size; on a CPU it is painted in 128² and few steps.
-The host's own work for a preview is told too, in milliseconds.
+All seats are always taken. A round paints the pictures once without previews, and once with previews at most
+every `--seconds`; the peer of each figure is the engine without previews in the same round. Ratios are
+medians over the rounds, with the least and the largest. "colours" are previews by the linear map, "TAESD"
+previews by a random tiny autoencoder of true size. The engine makes fewer previews if they would take more
+than 2 % of a lane's time, so there are fewer TAESD previews. The goal is 1.02 of the processor's time. `sd15`
+is a random checkpoint of Stable Diffusion 1.5's size; on a CPU it is painted at 128² with few steps. The
+host's work for a preview is printed too, in milliseconds.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ SOME = 200  # repetitions of the host's own work
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
-    """What is painted: pictures of this side in so many steps."""
+class PreviewWorkload:
+    """The workload: pictures of this side with this number of steps."""
 
     source: Path
     side: int
@@ -84,14 +84,14 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One half of a round: seconds, the processor's seconds, previews."""
+    """One half of a round: seconds, processor seconds, previews."""
 
     seconds: float
     worked: float
     previews: int
 
 
-def paint(engine: Engine, work: Work, *, previews: bool) -> Measured:
+def paint(engine: Engine, work: PreviewWorkload, *, previews: bool) -> Measured:
     """Paint the pictures once."""
     told: list[Progress] = []
     began, worked = time.perf_counter(), time.process_time()
@@ -108,7 +108,7 @@ def paint(engine: Engine, work: Work, *, previews: bool) -> Measured:
     )
 
 
-def measure(work: Work, *, seconds: float, rounds: int, cache: Path, decoder: Path | None) -> None:
+def measure(work: PreviewWorkload, *, seconds: float, rounds: int, cache: Path, decoder: Path | None) -> None:
     """Open an engine that makes previews at most every `seconds`, and print the ratios."""
     spec = ModelSpec(
         offer=work.offer,
@@ -126,7 +126,7 @@ def measure(work: Work, *, seconds: float, rounds: int, cache: Path, decoder: Pa
     pairs: list[tuple[Measured, Measured]] = []
     with Engine.open(config, report=lambda _line: None) as engine:
         for _ in range(2):
-            paint(engine, work, previews=True)  # fits the colours, and calls every program once
+            paint(engine, work, previews=True)  # fits the linear map, and calls every program once
         for turn in range(rounds):
             first, second = (
                 paint(engine, work, previews=each) for each in ((False, True), (True, False))[turn % 2]
@@ -147,7 +147,7 @@ def measure(work: Work, *, seconds: float, rounds: int, cache: Path, decoder: Pa
 
 
 def spread(ratios: list[float]) -> str:
-    """Return the median, and the least and the largest in brackets."""
+    """Return the median, with the least and the largest in brackets, as text."""
     return f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
 
 
@@ -170,7 +170,7 @@ def decoding(side: int, decoder: Path) -> None:
 
 
 def host_work(side: int) -> None:
-    """Print the milliseconds of what the host does for previews of pictures of this side."""
+    """Print the milliseconds of the host's work for previews of pictures of this side."""
     numbers = np.random.default_rng(0)
     latents = numbers.standard_normal((side // 8, side // 8, 4)).astype(np.float32)
     pixels = numbers.integers(0, 256, (side, side, 3), dtype=np.uint8)
@@ -210,7 +210,7 @@ def main() -> None:
     stolen = Stolen()
     with tempfile.TemporaryDirectory() as room:
         named = wanted.checkpoint in ("demo", "sd15")
-        work = Work(
+        work = PreviewWorkload(
             source=checkpoint(wanted.checkpoint, Path(room)) if named else Path(wanted.checkpoint),
             side=wanted.side,
             steps=wanted.steps or (4 if large else 50),

@@ -1,11 +1,11 @@
-"""What a manifest costs: milliseconds and bytes of each picture, beside saving its PNG without one.
+"""The cost of a manifest: milliseconds and bytes per picture, compared with saving the PNG without one.
 
     python benchmarks/provenance.py [--rounds 50] [--sides 128 512 1024]
 
-The pictures have the spectrum of photographs. In each round a picture is saved as the worker does, and the
-file is then signed as the front does; the peer of a signature is the saving in the same round. Times are
-medians over the rounds, with the 99th percentile beside them; ratios are medians. Every file is read back
-with the library's own reader, which must find the manifest right, and without it the file must be unchanged.
+The pictures have the spectrum of photographs. In each round a picture is saved as in the worker and signed as
+in the front; the peer of a signature is the saving in the same round. Times are medians over the rounds, with
+the 99th percentile; ratios are medians. Every file is read back: the library's reader must accept the
+manifest, and the file without it must be unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sdjax_engine.request import Request, Sampler
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cost:
+class SigningCost:
     """One round: seconds to save and to sign, and bytes before and after."""
 
     saved: float
@@ -65,8 +65,8 @@ def request(seed: int, side: int) -> Request:
     )
 
 
-def measure(signing: Signing, seed: int, side: int) -> Cost:
-    """Save and sign one picture; raises SystemExit where the reader finds the manifest wrong."""
+def measure(signing: Signing, seed: int, side: int) -> SigningCost:
+    """Save and sign one picture; raises SystemExit if the reader rejects the manifest."""
     pixels = picture(seed, side)
     begun = time.perf_counter()
     file = encode_png(pixels, request(seed, side))
@@ -74,7 +74,7 @@ def measure(signing: Signing, seed: int, side: int) -> Cost:
     signed = signing.signed(file)
     ended = time.perf_counter()
     check(signed, file)
-    return Cost(saved=saved - begun, signed=ended - saved, before=len(file), after=len(signed))
+    return SigningCost(saved=saved - begun, signed=ended - saved, before=len(file), after=len(signed))
 
 
 def check(signed: bytes, file: bytes) -> None:

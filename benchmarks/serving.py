@@ -1,20 +1,18 @@
-"""Who waits how long: step-level seating against whole batches, ideal, simulated and on the real engine.
+"""Latency and throughput: step-level seating against whole batches; ideal, simulated and on the real engine.
 
     python benchmarks/serving.py [--quick] [--part ideal] [--part simulated] [--part real] [--size 128x128]
 
-Open-loop Poisson arrivals of several users with mixed steps, the same for both policies. A whole batch waits
-until all its seats can be taken or its oldest image has waited for ten evaluations' time, and is then run as
-long as its longest image takes; 100 % load is what it can serve of the mix at most. Every figure is
-step-level seating's divided by the whole batch's: throughput with a full queue, and latency from asking to
-the answer at each load.
-
-The simulated engine is the engine's own loop in virtual time; what devices and host take there is measured
-first, on the real engine with the same number of seats on each device. Each real engine is a process of its
-own. There the policies serve in turns of some pictures, each by a clock that stands still in the other's
-turns and brings no arrivals then, so that both meet the machine as fast. The throughput is told by the
-processor's time as well, which other work on the machine changes less. What few arrivals gain is a matter of
-who they are: the ideal's figures for the same ones are the row below each. `--quick` takes under two minutes;
-all mixes and loads on every real engine take long, and `--help` names the options to choose.
+Arrivals are open-loop Poisson, of several users with mixed steps, the same for both policies. A whole batch
+starts when all its seats can be taken, or when its oldest image has waited for the time of ten evaluations;
+it runs as long as its longest image. 100 % load is the most that whole batches can serve of the mix. Every
+figure is that of step-level seating divided by that of whole batches: throughput with a full queue, and
+latency from request to answer at each load. The simulated engine is the engine's own loop in virtual time;
+its costs of devices and host are measured first, on the real engine with the same number of seats per device.
+Each real engine runs in its own process. There the policies serve in turns of some pictures; each has a clock
+that stops in the other's turns, so that both see the same speed of the machine. The throughput is also given
+by processor time, which other work on the machine changes less. With few arrivals the gain depends on the
+sample, so the row below each has the ideal's figures for the same arrivals. `--quick` takes under two
+minutes; all mixes and loads on every real engine take long; `--help` names the options.
 """
 
 from __future__ import annotations
@@ -48,14 +46,14 @@ from serving_costs import measure_costs
 from serving_devices import Cost, Costs
 from serving_engine import open_engine, serve_in_turns
 from serving_simulation import Simulation, simulate
-from serving_turns import Clock
+from serving_turns import StoppableClock
 from serving_whole_batch import Seating
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("ideal", "simulated", "real")
 WIDEST = "4-50"
 
-# Devices and seats on each. One device with eight seats is the ideal's eight seats, and its batch is whole.
+# (devices, seats on each).
 SIMULATED = ((8, 1), (8, 4), (64, 1), (64, 4))
 REAL = ((1, 8), (2, 4), (2, 1))
 IDEAL = REAL
@@ -109,16 +107,16 @@ def main() -> None:
 
 
 def of_every_mix(server: Serve, seats: int, *, rounds: int = 200) -> Iterator[Comparison]:
-    """Compare in every mix, with enough arrivals for figures of two digits."""
+    """Compare in every mix, with enough arrivals for two significant digits."""
     for mix in MIXES:
         yield compare(server, seats=seats, mix=mix, count=rounds * seats, loads=LOADS)
 
 
 def simulated_rows(options: argparse.Namespace, cache: str) -> list[Row]:
-    """Measure what work takes, and let the engine's loop serve on simulated devices."""
+    """Measure the costs, and run the engine's loop on simulated devices."""
     rows: list[Row] = []
     for devices, seats in SIMULATED[:1] if options.quick else SIMULATED:
-        costs = read_costs(apart(1, seats, cache, "--costs-only")["costs"])  # all cores are one device's
+        costs = read_costs(apart(1, seats, cache, "--costs-only")["costs"])  # one device uses all cores
         print(f"{seats} on a device: {told(costs)}")
         simulation = Simulation(devices=devices, seats_per_device=seats, costs=costs)
         rounds = 200 if simulation.seats == 8 else 25
@@ -130,7 +128,7 @@ def simulated_rows(options: argparse.Namespace, cache: str) -> list[Row]:
 
 
 def print_shares(simulation: Simulation) -> None:
-    """Print what the devices do with a full queue of the widest mix."""
+    """Print the devices' shares of time with a full queue of the widest mix."""
     full = backlog(MIXES[WIDEST], count=25 * simulation.seats)
     shares = simulate(simulation, full).shares(simulation.devices)
     spent = ", ".join(f"{kind} {share:.1%}" for kind, share in shares.items())
@@ -140,9 +138,9 @@ def print_shares(simulation: Simulation) -> None:
 
 
 def real_rows(options: argparse.Namespace, cache: str) -> list[Row]:
-    """Serve on real engines, each in a process of its own; medians over pairs, of which each is printed.
+    """Serve on real engines, each in its own process; return medians over pairs, and print each pair.
 
-    The ideal's row for the same arrivals follows each.
+    Each row is followed by the ideal's row for the same arrivals.
     """
     rows: list[Row] = []
     for devices, seats in options.real:
@@ -160,7 +158,7 @@ def real_rows(options: argparse.Namespace, cache: str) -> list[Row]:
 
 
 def print_pairs(pairs: Sequence[Comparison]) -> None:
-    """Print what each pair of one mix came to."""
+    """Print the figures of each pair of one mix."""
     for pair in pairs:
         latencies = "".join(f", mean at {load:.0%} {left['mean']:.3f}" for load, left in pair.left.items())
         print(
@@ -170,7 +168,7 @@ def print_pairs(pairs: Sequence[Comparison]) -> None:
 
 
 def apart(devices: int, seats: int, cache: str, *more: str) -> dict[str, Any]:
-    """Do `in_this_process` in another, because the CPU is divided into devices once for each."""
+    """Run `in_this_process` in another process: the number of CPU devices is fixed per process."""
     command = [sys.executable, __file__, *sys.argv[1:], "--engine", str(devices), str(seats), cache, *more]
     finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     answer: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
@@ -188,7 +186,7 @@ def in_this_process(options: argparse.Namespace) -> dict[str, Any]:
         "seats_per_device": seats,
         "cache_dir": cache,
     }
-    clocks = {seating: Clock() for seating in Seating}
+    clocks = {seating: StoppableClock() for seating in Seating}
     with open_engine(**conditions, clock=clocks[Seating.STEP]) as step:
         costs = measure_costs(step)
         answer: dict[str, Any] = {"costs": dataclasses.asdict(costs)}
@@ -211,7 +209,7 @@ def in_this_process(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def pairs_of(mix: str, options: argparse.Namespace, compared: Callable[..., Comparison]) -> list[Comparison]:
-    """Compare on a real engine as often as asked for, the policies taking turns in being first."""
+    """Compare on a real engine as often as asked for, the policies take turns in going first."""
     pairs = []
     for order in itertools.islice(itertools.cycle([tuple(Seating), tuple(reversed(Seating))]), options.pairs):
         stolen = Stolen()
@@ -221,7 +219,7 @@ def pairs_of(mix: str, options: argparse.Namespace, compared: Callable[..., Comp
 
 
 def median_of(pairs: Sequence[Comparison]) -> Comparison:
-    """The median of each figure."""
+    """Return the median of each figure."""
     [first, *_] = pairs
     return Comparison(
         mix=first.mix,
@@ -237,7 +235,7 @@ def median_of(pairs: Sequence[Comparison]) -> Comparison:
 
 
 def told(costs: Costs) -> str:
-    """What work takes, in a line."""
+    """Return the costs as one line."""
     return (
         f"an evaluation {ms(costs.evaluation)}, a run {ms(costs.run.device)} more, "
         f"admitting one image on each device {ms(costs.admit.device)}, decoding {ms(costs.decode.device)}; "
@@ -247,19 +245,19 @@ def told(costs: Costs) -> str:
 
 
 def ms(seconds: float) -> str:
-    """Seconds as milliseconds."""
+    """Return seconds as milliseconds, as text."""
     return f"{seconds * 1000:.1f} ms"
 
 
 def read_costs(stored: dict[str, Any]) -> Costs:
-    """Costs from JSON."""
+    """Return costs from JSON."""
     return Costs(
         **{name: Cost(**value) if isinstance(value, dict) else value for name, value in stored.items()}
     )
 
 
 def read_comparison(stored: dict[str, Any]) -> Comparison:
-    """A comparison from JSON, whose keys are strings."""
+    """Return a comparison from JSON, whose keys are strings."""
     by_load = {
         name: {float(load): value for load, value in stored[name].items()} for name in ("left", "seconds")
     }

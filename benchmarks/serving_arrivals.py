@@ -1,4 +1,4 @@
-"""Who comes to an engine and when: open-loop Poisson arrivals of several users, the same for every policy."""
+"""The arrivals at an engine: open-loop Poisson, of several users, the same for every policy."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MIXES: Mapping[str, tuple[int, ...]] = MappingProxyType(
         "equal 20": (20,),
     }
 )
-"""The steps that people ask for, each as likely as the others. Every number from 4 to 50 alike would end an
-ideal whole batch of eight earlier: 1.68 times the work of its pictures instead of 1.84 times."""
+"""The steps of requests, all equally likely. With every number from 4 to 50 instead, an ideal whole batch of
+eight would take 1.68 times the work of its pictures, not 1.84 times."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arrival:
-    """A picture that `user` asks for at the time `at`, in seconds from the start; `seed` is its own."""
+class TimedArrival:
+    """A request of `user` at the time `at`, in seconds from the start; every `seed` is different."""
 
     at: float
     user: int
@@ -32,47 +32,48 @@ class Arrival:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Served:
-    """What became of an arrival: it sat down at `seated` and was answered at `finished`.
+class ServedArrival:
+    """The service of an arrival: it took a seat at `seated` and was answered at `finished`.
 
-    `worked` is the processor time of a real engine's process until then, in seconds.
+    `worked` is the processor time of a real engine's process until `finished`, in seconds.
     """
 
-    arrival: Arrival
+    arrival: TimedArrival
     seated: float
     finished: float
     worked: float = 0.0
 
     @property
     def latency(self) -> float:
-        """From asking to the answer, in seconds."""
+        """The seconds from the request to the answer."""
         return self.finished - self.arrival.at
 
     @property
     def waited(self) -> float:
-        """From asking to a seat, in seconds."""
+        """The seconds from the request to a seat."""
         return self.seated - self.arrival.at
 
 
-def poisson(mix: Sequence[int], *, count: int, rate: float, seed: int = 1) -> list[Arrival]:
-    """Return `count` arrivals, `rate` in a second on average.
+def poisson(mix: Sequence[int], *, count: int, rate: float, seed: int = 1) -> list[TimedArrival]:
+    """Return `count` arrivals, on average `rate` a second.
 
-    Another rate stretches the same gaps: who comes and what they ask for stays.
+    Another rate scales the same gaps: users, steps and seeds stay the same.
     """
     draw = random.Random(seed)
     gaps = (draw.expovariate(1.0) / rate for _ in range(count))
     people = _people(mix, seed=seed)
     return [
-        Arrival(at=at, user=user, seed=number, steps=steps)
+        TimedArrival(at=at, user=user, seed=number, steps=steps)
         for number, (at, (user, steps)) in enumerate(zip(itertools.accumulate(gaps), people, strict=False))
     ]
 
 
-def backlog(mix: Sequence[int], *, count: int, seed: int = 1) -> list[Arrival]:
-    """Return `count` arrivals that are all there at the start: a full queue."""
+def backlog(mix: Sequence[int], *, count: int, seed: int = 1) -> list[TimedArrival]:
+    """Return `count` arrivals at the time 0: a full queue."""
     people = itertools.islice(_people(mix, seed=seed), count)
     return [
-        Arrival(at=0.0, user=user, seed=number, steps=steps) for number, (user, steps) in enumerate(people)
+        TimedArrival(at=0.0, user=user, seed=number, steps=steps)
+        for number, (user, steps) in enumerate(people)
     ]
 
 

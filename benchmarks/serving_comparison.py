@@ -1,4 +1,4 @@
-"""Step-level seating against whole batches, the same arrivals for both, whoever serves them."""
+"""Step-level seating against whole batches, with the same arrivals, for any server."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from serving_arrivals import MIXES, Arrival, Served, backlog, poisson
+from serving_arrivals import MIXES, ServedArrival, TimedArrival, backlog, poisson
 from serving_ideal import step_level, whole_batch
 from serving_simulation import Simulation, simulate
 from serving_statistics import Figures, figures, throughput
 from serving_whole_batch import Seating
 
-Serve = Callable[[Sequence[Arrival], Sequence[Seating]], Mapping[Seating, Sequence[Served]]]
+Serve = Callable[[Sequence[TimedArrival], Sequence[Seating]], Mapping[Seating, Sequence[ServedArrival]]]
 """Serves the same arrivals by each policy, in this order."""
 
 BATCH_WAIT = 10
-"""How long a whole batch waits for its last images, in evaluations: any wait from none to twenty serves whole
-batches best, within one per cent of their mean latency."""
+"""The longest wait of a whole batch for its last images, in evaluations. Waits from 0 to 20 differ by less
+than one per cent in the mean latency of whole batches."""
 
 LOADS = (0.3, 0.7, 0.95)
-"""Of what whole batches can serve at most."""
+"""Fractions of the most that whole batches can serve."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Of one mix: `gain` in throughput with a full queue, and at each load what is left of each figure.
+    """The ratios of one mix: `gain` in throughput with a full queue, and each figure's ratio at each load.
 
-    `gain_per_work` is by the processor's time instead, of a real engine, and `stolen` the share of this
-    machine that others took meanwhile. `seconds` are the mean latencies at each load, step-level and whole.
+    `gain_per_work` is the gain by processor time, of a real engine. `stolen` is the share of this machine
+    that others took meanwhile. `seconds` are the mean latencies at each load, step-level and whole.
     """
 
     mix: str
@@ -69,10 +69,10 @@ def compare(
 
 
 def ideal(seats: int, *, evaluation: float = 1.0, slices: int = 1) -> Serve:
-    """Serving that costs nothing but evaluations of so many seats, in seconds each, on `slices` of a CPU."""
+    """Return a server whose only cost is `evaluation` seconds per evaluation of all seats."""
     takes: dict[str, Any] = {"seats": seats, "evaluation": evaluation, "slices": slices}
 
-    def serve(seating: Seating, arrivals: Sequence[Arrival]) -> list[Served]:
+    def serve(seating: Seating, arrivals: Sequence[TimedArrival]) -> list[ServedArrival]:
         if seating is Seating.STEP:
             return step_level(arrivals, **takes)
         return whole_batch(arrivals, **takes, batch_wait=BATCH_WAIT * evaluation)
@@ -81,10 +81,10 @@ def ideal(seats: int, *, evaluation: float = 1.0, slices: int = 1) -> Serve:
 
 
 def simulated(simulation: Simulation) -> Serve:
-    """The engine's loop on simulated devices."""
+    """Return a server with the engine's loop on simulated devices."""
     wait = BATCH_WAIT * simulation.costs.evaluation
 
-    def serve(seating: Seating, arrivals: Sequence[Arrival]) -> list[Served]:
+    def serve(seating: Seating, arrivals: Sequence[TimedArrival]) -> list[ServedArrival]:
         return simulate(simulation.seated(seating, batch_wait=wait), arrivals).served
 
     return _one_after_the_other(serve)
@@ -106,10 +106,14 @@ def print_table(rows: Sequence[tuple[str, Comparison]]) -> None:
         print("".join(f"{at_70[name]:18.2f}" if at_70 else " " * 18 for name in names))
 
 
-def _one_after_the_other(serve: Callable[[Seating, Sequence[Arrival]], Sequence[Served]]) -> Serve:
-    """Serving by both policies where neither sees the other."""
+def _one_after_the_other(
+    serve: Callable[[Seating, Sequence[TimedArrival]], Sequence[ServedArrival]],
+) -> Serve:
+    """Return a server that serves one policy after the other."""
 
-    def each(arrivals: Sequence[Arrival], order: Sequence[Seating]) -> dict[Seating, Sequence[Served]]:
+    def each(
+        arrivals: Sequence[TimedArrival], order: Sequence[Seating]
+    ) -> dict[Seating, Sequence[ServedArrival]]:
         return {seating: serve(seating, arrivals) for seating in order}
 
     return each

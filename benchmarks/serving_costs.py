@@ -1,7 +1,7 @@
-"""What the work of an engine's lane takes, for the simulated devices; measured while nobody is served.
+"""The costs of an engine's lane, for the simulated devices; measured on an idle engine.
 
-The devices' time of a call is by how much it lengthens a run that it is queued behind, so that what the host
-does for it meanwhile is not counted; the host's is that of the call alone.
+The devices' time of a call is the time that it adds to a run that it is queued behind, so that the host's
+simultaneous work is not counted. The host's time is the time of the call alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 import jax
-from serving_arrivals import Arrival
+from serving_arrivals import TimedArrival
 from serving_devices import Cost, Costs
 from serving_engine import LONGEST, request_for
 
@@ -22,7 +22,7 @@ from sdjax_engine.model.prepare import Prepared
 
 REPEATS = 7
 BEFORE = 4
-"""Evaluations of the run that a call is queued behind."""
+"""The evaluations of the run that a call is queued behind."""
 
 
 class Probe:
@@ -40,15 +40,15 @@ class Probe:
         self._ready = iter([self._newcomers(self._wave) for _ in range(3 * REPEATS)])
 
     def queue(self, evaluations: int) -> Any:
-        """Queue a run of everybody."""
+        """Queue a run of all seats."""
         return self._device.denoise(dict.fromkeys(self._seats, (0, evaluations)))
 
     def run(self, evaluations: int = 0) -> None:
-        """Queue a run and wait for it, and with it for everything before."""
+        """Queue a run, and wait for it and for all earlier work."""
         self.queue(evaluations).wait()
 
     def admit(self) -> None:
-        """Queue the admission of a newcomer to each device, with words of their own."""
+        """Queue the admission of one request to each device, each with its own prompt."""
         self._device.admit(next(self._ready))
 
     def decode(self) -> dict[int, Any]:
@@ -56,7 +56,7 @@ class Probe:
         return dict(self._device.decode(self._wave))
 
     def lengthens(self, call: Callable[[], Any]) -> float:
-        """By how many seconds a call lengthens a run that it is queued behind."""
+        """Return the seconds that a call adds to a run that it is queued behind."""
 
         def behind(call: Callable[[], Any]) -> None:
             self.queue(BEFORE)
@@ -70,14 +70,16 @@ class Probe:
         self._device.reset()
 
     def _newcomers(self, seats: range) -> Mapping[int, Prepared]:
-        wishes = {seat: Arrival(at=0.0, user=0, seed=next(self._numbers), steps=LONGEST) for seat in seats}
+        wishes = {
+            seat: TimedArrival(at=0.0, user=0, seed=next(self._numbers), steps=LONGEST) for seat in seats
+        }
         return {
             seat: self._model.prepare(request_for(wish, self._device.lane)) for seat, wish in wishes.items()
         }
 
 
 def measure_costs(engine: Engine) -> Costs:
-    """Return what the work of the engine's only lane takes."""
+    """Return the costs of the engine's only lane."""
     probe = Probe(engine)
     for warm in (probe.decode, probe.admit, probe.run):
         warm()
@@ -99,9 +101,9 @@ def measure_costs(engine: Engine) -> Costs:
 
 
 def seconds(call: Callable[[], Any], *, after: Callable[[], Any] | None = None) -> float:
-    """How long a call takes; `after` each comes something that is not counted.
+    """Return the seconds of a call; `after` is called after each repeat and not counted.
 
-    The least of some, because whatever else the machine does can only add to it.
+    The least of several repeats counts, because other work on the machine can only add time.
     """
     taken = []
     for _ in range(REPEATS):

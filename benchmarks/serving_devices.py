@@ -1,8 +1,7 @@
-"""Simulated devices: what the engine's loop gives them takes its time on a virtual clock.
+"""Simulated devices: the work that the engine's loop queues takes time on a virtual clock.
 
-Each device has a timeline of its own: work is done in the order in which it was queued, and begins when the
-host has queued it and what was before it has ended. The host's time passes while it prepares a call and
-while it waits.
+Each device has its own timeline: work runs in the order in which it was queued. It starts when the host has
+queued it and the earlier work has ended. The host's time passes while it prepares a call and while it waits.
 """
 
 from __future__ import annotations
@@ -15,15 +14,16 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from sdjax_engine.lane.verdicts import Verdicts
 from sdjax_engine.model.prepare import Prepared
-from sdjax_engine.request import Lane, SafetyScores
+from sdjax_engine.request import Lane
 
 LANE = Lane(model="simulated", height=512, width=512, guided=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Seconds that a call takes of the host's time, and the work it queues of each device's."""
+    """The seconds of a call: of the host, and of each device."""
 
     host: float = 0.0
     device: float = 0.0
@@ -31,11 +31,11 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """What an engine's work takes.
+    """The costs of an engine's work.
 
-    `admit` and `decode` are for one wave, at most one seat of each device; a device without a seat in it has
-    nothing to do. `run` is what every run takes, `evaluation` what each evaluation of a device's seats takes,
-    however many are taken; `deliver` is the host's for each picture.
+    `admit` and `decode` are for one wave of at most one seat per device; a device without a seat in the wave
+    is idle. `run` is the fixed cost of a run, `evaluation` the cost of an evaluation of a device's seats,
+    independent of the number of taken seats. `deliver` is the host's cost per picture.
     """
 
     admit: Cost = field(default_factory=Cost)
@@ -46,8 +46,8 @@ class Costs:
 
 
 @dataclass(kw_only=True)
-class Clock:
-    """The host's time."""
+class VirtualClock:
+    """The host's virtual time."""
 
     now: float = 0.0
 
@@ -56,44 +56,44 @@ class Clock:
         return self.now
 
     def wait_until(self, time: float) -> None:
-        """Let the time pass until `time`, unless it has already."""
+        """Advance the time to `time`, unless it is later already."""
         self.now = max(self.now, time)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedRun:
-    """Evaluations that end at `end`."""
+    """A run of evaluations that ends at `end`."""
 
-    clock: Clock
+    clock: VirtualClock
     end: float
 
     @property
     def ready(self) -> bool:
-        """Whether they are made."""
+        """Whether the run has ended."""
         return self.clock.now >= self.end
 
     def wait(self) -> None:
-        """Let the time pass until they are made."""
+        """Advance the time to the end of the run."""
         self.clock.wait_until(self.end)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedPicture:
-    """A picture that is there at `end`, whose delivery takes `deliver` of the host's time."""
+    """A picture that is finished at `end`; its delivery takes `deliver` seconds of the host."""
 
-    clock: Clock
+    clock: VirtualClock
     end: float
     deliver: float
 
     def fetch(self) -> npt.NDArray[np.uint8]:
-        """Let the time pass until it is there; its pixels do not matter."""
+        """Advance the time to the end; the pixels do not matter."""
         self.clock.wait_until(self.end)
         self.clock.now += self.deliver
         return np.zeros((1, 1, 3), np.uint8)
 
-    def fetch_safety(self) -> SafetyScores | None:
+    def fetch_verdicts(self) -> Verdicts:
         """Return nothing: nobody judges."""
-        return None
+        return Verdicts()
 
     def fetch_latents(self) -> npt.NDArray[np.float32]:
         """Return latents, which do not matter either."""
@@ -101,8 +101,8 @@ class SimulatedPicture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
-    """What a device did from `begin` to `end`."""
+class DeviceWork:
+    """The kind of work of a device from `begin` to `end`."""
 
     device: int
     kind: str
@@ -111,11 +111,11 @@ class Work:
 
 
 class SimulatedDevices:
-    """The devices' side of a lane, as `desks.SeatDevices` wants it; `work` is all that they did.
+    """The devices of a lane, with the interface of `SeatDevices`; `work` is all that they did.
 
-    With `in_step` every device's run takes as long as the longest and begins when all can: one padded batch
-    over all devices. Without, each goes its own way, as the engine's programs do, which ask nothing of the
-    other devices.
+    With `in_step` the runs of all devices start together and take as long as the longest: one padded batch
+    over all devices. Without it the devices are independent, as in the engine, whose programs do not
+    communicate.
     """
 
     lane = LANE
@@ -125,7 +125,7 @@ class SimulatedDevices:
     move_seconds = 0.0
 
     def __init__(
-        self, clock: Clock, costs: Costs, *, devices: int, seats_per_device: int, in_step: bool = False
+        self, clock: VirtualClock, costs: Costs, *, devices: int, seats_per_device: int, in_step: bool = False
     ) -> None:
         self._clock = clock
         self._costs = costs
@@ -133,10 +133,10 @@ class SimulatedDevices:
         self._in_step = in_step
         self._free = [0.0] * devices
         self.seats = devices * seats_per_device
-        self.work: list[Work] = []
+        self.work: list[DeviceWork] = []
 
     def bring(self) -> None:
-        """Do nothing: the model is always there."""
+        """Do nothing: the model is always loaded."""
 
     def halve(self) -> bool:
         """Return False: memory is never short."""
@@ -150,12 +150,12 @@ class SimulatedDevices:
         return self
 
     def admit(self, newcomers: Mapping[int, Prepared]) -> None:
-        """Let newcomers in, wave by wave."""
+        """Admit newcomers, wave by wave."""
         for wave in self._waves(newcomers):
             self._queue("admit", self._costs.admit, wave)
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> SimulatedRun:
-        """Make each device's evaluations: as many as its longest span has."""
+        """Run each device's evaluations: as many as its longest span has."""
         lengths = Counter[int]()
         for seat, (start, stop) in spans.items():
             device = seat // self.seats_per_device
@@ -171,7 +171,7 @@ class SimulatedDevices:
         return SimulatedRun(clock=self._clock, end=max(ends))
 
     def estimate(self, weights: Mapping[int, tuple[float, float]]) -> NoReturn:
-        """Refuse: nobody here asks for previews."""
+        """Raise: there are no previews."""
         raise NotImplementedError(weights)
 
     def decode(self, seats: Sequence[int]) -> Mapping[int, SimulatedPicture]:
@@ -183,24 +183,24 @@ class SimulatedDevices:
         return pictures
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> None:
-        """Return None: no picture fails."""
+        """Return None: no decoding fails."""
 
     def _picture(self, end: float) -> SimulatedPicture:
         return SimulatedPicture(clock=self._clock, end=end, deliver=self._costs.deliver)
 
     def _queue(self, kind: str, cost: Cost, wave: Iterable[int]) -> dict[int, float]:
-        """Queue the same work on some devices: device → when it ends."""
+        """Queue the same work on some devices; return device → its end."""
         self._clock.now += cost.host
         return {device: self._do(kind, device, cost.device) for device in wave}
 
     def _do(self, kind: str, device: int, seconds: float) -> float:
         begin = max(self._clock.now, self._free[device])
         self._free[device] = begin + seconds
-        self.work.append(Work(device=device, kind=kind, begin=begin, end=begin + seconds))
+        self.work.append(DeviceWork(device=device, kind=kind, begin=begin, end=begin + seconds))
         return begin + seconds
 
     def _waves(self, seats: Iterable[int]) -> list[dict[int, int]]:
-        """Deal seats into waves of at most one for each device: device → seat."""
+        """Divide seats into waves of at most one per device; a wave is device → seat."""
         waves: list[dict[int, int]] = []
         for seat in seats:
             device = seat // self.seats_per_device

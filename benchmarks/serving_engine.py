@@ -1,4 +1,4 @@
-"""The real engine under the arrivals."""
+"""Serving the arrivals with the real engine."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from serving_arrivals import Arrival, Served
-from serving_turns import Clock, InTurns, Turns
+from serving_arrivals import ServedArrival, TimedArrival
+from serving_turns import InTurns, StoppableClock, Turns
 from serving_whole_batch import Seating, WholeBatchSeats
 
 from sdjax_engine.config import EngineConfig, ModelSpec
@@ -24,12 +24,12 @@ GUIDANCE = 2.2
 LONGEST = 50
 
 ROUNDS_IN_TURN = 3
-"""How often an engine lets as many pictures go as it has seats before it is another's turn; fewer where there
-would be less than four turns of each.
+"""The rounds of a turn; in a round an engine finishes as many pictures as it has seats. Turns are shorter if
+there would be fewer than four turns of each engine.
 
-The shorter the turns, the more alike the engines find a machine that others share. But at a turn's end it is
-waited for the last pictures, of which a whole batch has more, where decoding otherwise has the next run
-beside it: with mixed steps, turns of two rounds make whole batches half a per cent slower than turns of six.
+With shorter turns, the engines see more equal speeds of a shared machine. But at the end of a turn the last
+pictures are decoded without a run beside them, and a whole batch has more last pictures. With mixed steps,
+turns of two rounds make whole batches half a per cent slower than turns of six.
 """
 
 
@@ -64,8 +64,8 @@ def open_engine(
     return Engine.open(config, report=lambda _line: None, clock=clock, new_seats=seats)
 
 
-def request_for(arrival: Arrival, lane: Lane) -> Request:
-    """What this user asks for: each user has their own words, each picture its own seed."""
+def request_for(arrival: TimedArrival, lane: Lane) -> Request:
+    """Return the request of an arrival: each user has a prompt, each picture a seed."""
     return Request(
         prompt=f"a red circle on a white background, number {arrival.seed} of user {arrival.user}",
         seed=arrival.seed,
@@ -78,23 +78,23 @@ def request_for(arrival: Arrival, lane: Lane) -> Request:
     )
 
 
-def serve(engine: Engine, arrivals: Sequence[Arrival], clock: Clock) -> list[Served]:
-    """Submit each arrival at its time, whatever became of the others, and return when all are answered.
+def serve(engine: Engine, arrivals: Sequence[TimedArrival], clock: StoppableClock) -> list[ServedArrival]:
+    """Submit each arrival at its time, and return when all are answered.
 
-    `clock` is what the engine goes by.
+    `clock` is the engine's clock.
     """
     [lane] = engine.lanes
     requests = [request_for(arrival, lane) for arrival in arrivals]
-    served: list[Served] = []
+    served: list[ServedArrival] = []
     every = threading.Semaphore(0)
     begun = clock()
 
-    def write_down(arrival: Arrival, future: Future[Image]) -> None:
+    def write_down(arrival: TimedArrival, future: Future[Image]) -> None:
         now = clock.read()
         finished = now.seconds - begun
         try:
             seated = finished - future.result().seconds
-            served.append(Served(arrival=arrival, seated=seated, finished=finished, worked=now.worked))
+            served.append(ServedArrival(arrival=arrival, seated=seated, finished=finished, worked=now.worked))
         finally:
             every.release()
 
@@ -109,17 +109,17 @@ def serve(engine: Engine, arrivals: Sequence[Arrival], clock: Clock) -> list[Ser
 
 def serve_in_turns(
     engines: Mapping[Seating, Engine],
-    clocks: Mapping[Seating, Clock],
-    arrivals: Sequence[Arrival],
+    clocks: Mapping[Seating, StoppableClock],
+    arrivals: Sequence[TimedArrival],
     order: Sequence[Seating],
-) -> dict[Seating, list[Served]]:
-    """Let each engine serve the arrivals, in turns of some pictures, and return when all are served.
+) -> dict[Seating, list[ServedArrival]]:
+    """Serve the arrivals with each engine, in turns of some pictures, and return when all are served.
 
-    `clocks` are those that the engines go by.
+    `clocks` are the engines' clocks.
     """
     turns, turns_of_each = Turns(clocks, order), 4
 
-    def one(seating: Seating) -> list[Served]:
+    def one(seating: Seating) -> list[ServedArrival]:
         [queue] = engines[seating]._thread.queues.values()
         device: Any = queue.device
         pictures = max(1, min(ROUNDS_IN_TURN * device.seats, len(arrivals) // turns_of_each))

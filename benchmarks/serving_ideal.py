@@ -1,8 +1,8 @@
-"""Serving that costs nothing but evaluations: each takes the same time for all seats, everything else none.
+"""Ideal serving: an evaluation takes the same time for all seats, and all other work takes no time.
 
-What the policies could reach at best; the engine, real or on simulated devices, is measured against it.
-The seats may be those of several `slices` of a CPU: one with nobody left lends its core to the others, so
-that an evaluation takes as much less time as there are slices without work.
+It is the upper bound of the policies, with which the real and the simulated engine are compared. The seats
+may belong to several `slices` of a CPU: a slice without work lends its core to the others, so that their
+evaluations take proportionally less time.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from serving_arrivals import Arrival, Served
+from serving_arrivals import ServedArrival, TimedArrival
 
 
 @dataclass(kw_only=True)
 class _Seated:
-    arrival: Arrival
+    arrival: TimedArrival
     at: float
     left: int
     slice: int
 
 
 def step_level(
-    arrivals: Sequence[Arrival], *, seats: int, evaluation: float = 1.0, slices: int = 1
-) -> list[Served]:
-    """Anybody sits down between any two evaluations, and is answered the moment theirs are made."""
-    served: list[Served] = []
+    arrivals: Sequence[TimedArrival], *, seats: int, evaluation: float = 1.0, slices: int = 1
+) -> list[ServedArrival]:
+    """Serve with admission between any two evaluations; a picture is answered after its last evaluation."""
+    served: list[ServedArrival] = []
     coming, seated, now = deque(arrivals), list[_Seated](), 0.0
     while coming or seated:
         if not seated:
@@ -39,16 +39,21 @@ def step_level(
         for each in seated:
             each.left -= 1
             if not each.left:
-                served.append(Served(arrival=each.arrival, seated=each.at, finished=now))
+                served.append(ServedArrival(arrival=each.arrival, seated=each.at, finished=now))
         seated = [each for each in seated if each.left]
     return served
 
 
 def whole_batch(
-    arrivals: Sequence[Arrival], *, seats: int, batch_wait: float, evaluation: float = 1.0, slices: int = 1
-) -> list[Served]:
-    """Full batches, or those whose oldest has waited, each run whole: as long as its longest takes."""
-    served: list[Served] = []
+    arrivals: Sequence[TimedArrival],
+    *,
+    seats: int,
+    batch_wait: float,
+    evaluation: float = 1.0,
+    slices: int = 1,
+) -> list[ServedArrival]:
+    """Serve batches that are full or whose oldest image has waited enough; a batch runs to its longest."""
+    served: list[ServedArrival] = []
     coming, now = deque(arrivals), 0.0
     while coming:
         full = coming[seats - 1].at if len(coming) >= seats else float("inf")
@@ -59,6 +64,6 @@ def whole_batch(
         apart = (batch[first::slices] for first in range(slices))
         evaluations = sum(max((each.steps for each in those), default=0) for those in apart) / slices
         end = now + evaluation * evaluations
-        served += [Served(arrival=arrival, seated=now, finished=end) for arrival in batch]
+        served += [ServedArrival(arrival=arrival, seated=now, finished=end) for arrival in batch]
         now = end
     return served

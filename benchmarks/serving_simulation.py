@@ -1,7 +1,7 @@
 """The engine's own loop and seats on simulated devices, in virtual time.
 
-Everything that decides is the engine's: `Scheduler`, `LaneQueue`, the seats. Nothing is measured, so the
-figures do not depend on the machine that the simulation runs on.
+All decisions are the engine's: `Scheduler`, `LaneQueue`, the seats. Nothing is timed, so the figures do not
+depend on the machine that runs the simulation.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from serving_arrivals import Arrival, Served
-from serving_devices import LANE, Clock, Costs, SimulatedDevices, Work
+from serving_arrivals import ServedArrival, TimedArrival
+from serving_devices import LANE, Costs, DeviceWork, SimulatedDevices, VirtualClock
 from serving_whole_batch import Seating, WholeBatchSeats
 
 from sdjax_engine.model.prepare import Prepared, TokenizedText
@@ -32,7 +32,7 @@ ROWS = np.zeros((1, 1), np.float32)
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """Some devices, what work takes there, and when images sit down."""
+    """The devices, their costs, and the policy of seating."""
 
     devices: int
     seats_per_device: int
@@ -42,14 +42,14 @@ class Simulation:
 
     @property
     def seats(self) -> int:
-        """How many seats there are on all devices."""
+        """The number of seats on all devices."""
         return self.devices * self.seats_per_device
 
     def seated(self, seating: Seating, *, batch_wait: float) -> Simulation:
-        """Return the same with another seating."""
+        """Return this simulation with another policy of seating."""
         return replace(self, seating=seating, batch_wait=batch_wait)
 
-    def queue(self, clock: Clock) -> LaneQueue:
+    def queue(self, clock: VirtualClock) -> LaneQueue:
         """Return an empty lane queue. Whole batches are run by all devices in step, as one padded batch."""
         whole = self.seating is Seating.WHOLE_BATCH
         shape = {"devices": self.devices, "seats_per_device": self.seats_per_device}
@@ -61,14 +61,14 @@ class Simulation:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Everybody served, and all that the devices did until `ended`."""
+    """All served arrivals, and the devices' work until `ended`."""
 
-    served: list[Served]
-    work: list[Work]
+    served: list[ServedArrival]
+    work: list[DeviceWork]
     ended: float
 
     def shares(self, devices: int) -> dict[str, float]:
-        """How the time of so many devices was spent until somebody last sat down, by the kind of work."""
+        """Return the devices' shares of time by the kind of work, until the last image took a seat."""
         until = max(each.seated for each in self.served)
         spent = Counter[str]()
         for work in self.work:
@@ -76,12 +76,12 @@ class Outcome:
         return {kind: seconds / until / devices for kind, seconds in spent.items()}
 
 
-def simulate(simulation: Simulation, arrivals: Sequence[Arrival]) -> Outcome:
-    """Let the engine's loop serve these arrivals."""
-    clock = Clock()
+def simulate(simulation: Simulation, arrivals: Sequence[TimedArrival]) -> Outcome:
+    """Serve these arrivals with the engine's loop."""
+    clock = VirtualClock()
     queue = simulation.queue(clock)
     scheduler = Scheduler({LANE: queue}, clock=clock, watchdog=Watchdog(clock=clock, stuck_after=0.0))
-    coming, served = deque(arrivals), list[Served]()
+    coming, served = deque(arrivals), list[ServedArrival]()
     while coming or scheduler.occupied:
         while coming and coming[0].at <= clock.now:
             scheduler.join(_ticket(coming.popleft(), served, clock))
@@ -96,7 +96,7 @@ def simulate(simulation: Simulation, arrivals: Sequence[Arrival]) -> Outcome:
     return Outcome(served=served, work=queue.device.work, ended=clock.now)
 
 
-def _ticket(arrival: Arrival, served: list[Served], clock: Clock) -> PendingRequest:
+def _ticket(arrival: TimedArrival, served: list[ServedArrival], clock: VirtualClock) -> PendingRequest:
     request = Request(
         prompt="anything",
         seed=arrival.seed,
@@ -125,7 +125,9 @@ def _ticket(arrival: Arrival, served: list[Served], clock: Clock) -> PendingRequ
     return pending
 
 
-def _write_down(arrival: Arrival, served: list[Served], clock: Clock, future: Future[Image]) -> None:
+def _write_down(
+    arrival: TimedArrival, served: list[ServedArrival], clock: VirtualClock, future: Future[Image]
+) -> None:
     finished = clock.now
     seated = finished - future.result().seconds
-    served.append(Served(arrival=arrival, seated=seated, finished=finished))
+    served.append(ServedArrival(arrival=arrival, seated=seated, finished=finished))

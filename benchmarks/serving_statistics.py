@@ -1,4 +1,4 @@
-"""What an engine's answers say of it: throughput, latency, waiting."""
+"""Statistics of served arrivals: throughput, latency, waiting."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from serving_arrivals import Served
+from serving_arrivals import ServedArrival
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """Of one run of arrivals; times in seconds.
+    """The figures of one run of arrivals; times in seconds.
 
-    `waited` is the mean wait for a seat, `slowest_user` the mean latency of the user who fared worst.
+    `waited` is the mean wait for a seat, `slowest_user` the largest mean latency of a user.
     """
 
     mean: float
@@ -24,8 +24,8 @@ class Figures:
     slowest_user: float
 
 
-def figures(served: Sequence[Served]) -> Figures:
-    """Return the figures of everybody served."""
+def figures(served: Sequence[ServedArrival]) -> Figures:
+    """Return the figures of all served arrivals."""
     latencies = [each.latency for each in served]
     users: dict[int, list[float]] = defaultdict(list)
     for each in served:
@@ -41,17 +41,17 @@ def figures(served: Sequence[Served]) -> Figures:
 
 @dataclass(frozen=True, kw_only=True)
 class Throughput:
-    """Pictures in a second, and in a second of the processor's work, which a busy machine hardly changes."""
+    """Pictures per second, and per second of processor time, which a busy machine hardly changes."""
 
     pictures: float
     per_work: float
 
 
-def throughput(served: Sequence[Served], *, seats: int) -> Throughput:
-    """What was served of a backlog while every seat was wanted.
+def throughput(served: Sequence[ServedArrival], *, seats: int) -> Throughput:
+    """Return the throughput of a backlog while all seats were taken.
 
-    Counted between answers, in whole rounds of the seats: from the second round's last (of fewer than five
-    rounds, the first's) to the last before seats were left empty.
+    It is counted between answers, in whole rounds of the seats: from the last answer of the second round (of
+    the first with fewer than five rounds) to the last answer before a seat stayed empty.
     """
     rounds = len(served) // seats
     first, last = seats * (2 if rounds >= 5 else 1), seats * (rounds - 1)
@@ -65,6 +65,6 @@ def throughput(served: Sequence[Served], *, seats: int) -> Throughput:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that `share` of the values do not exceed."""
+    """Return the smallest value that at least the fraction `share` of the values does not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -1,8 +1,8 @@
-"""Engines of one process that serve in turns, so that what the machine does meets all alike.
+"""Engines of one process that serve in turns, so that the speed of the machine affects all equally.
 
-A machine that others share is faster in one minute than in the next, by more than what is to be measured.
-Here an engine hands over after a few pictures, once its devices have done all that they were given, and
-whatever it measures, it measures by a clock that stands still until its next turn.
+The speed of a shared machine varies from minute to minute by more than the measured differences. Here an
+engine passes on its turn after a few pictures, when its devices have finished all queued work. Its clock
+stops until its next turn.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 
 
 class Reading(NamedTuple):
-    """Of a clock, in seconds: how long it went, and how long this process's threads worked meanwhile."""
+    """A clock's reading in seconds: the running time, and the processor time of this process's threads."""
 
     seconds: float
     worked: float
 
 
 def machine_time() -> Reading:
-    """What a clock that is never stopped reads."""
+    """Return the reading of a clock that never stops."""
     return Reading(time.perf_counter(), time.process_time())
 
 
-class Clock:
-    """A clock that can be stopped; may be read from any thread."""
+class StoppableClock:
+    """A clock that can be stopped; it can be read from any thread."""
 
     def __init__(self, now: Callable[[], Reading] = machine_time) -> None:
         self._now = now
@@ -36,27 +36,27 @@ class Clock:
         self._stopped: Reading | None = None
 
     def __call__(self) -> float:
-        """Return the seconds it went."""
+        """Return the seconds that the clock ran."""
         return self.read().seconds
 
     def read(self) -> Reading:
-        """Return what it shows."""
+        """Return the reading."""
         with self._goes:
             return _less(self._stopped or self._now(), self._missed)
 
     def sleep_until(self, seconds: float) -> None:
-        """Return when it shows so much or more."""
+        """Wait until the clock shows at least `seconds`."""
         with self._goes:
             while (left := seconds - self()) > 0:
                 self._goes.wait(left if self._stopped is None else None)
 
     def stop(self) -> None:
-        """Stand still until `go`."""
+        """Stop until `go`."""
         with self._goes:
             self._stopped = self._stopped or self._now()
 
     def go(self) -> None:
-        """Go on; nothing where it does."""
+        """Continue, if stopped."""
         with self._goes:
             if self._stopped is not None:
                 self._missed = _less(self._now(), _less(self._stopped, self._missed))
@@ -65,9 +65,9 @@ class Clock:
 
 
 class Turns:
-    """Whose turn it is: the others' clocks stand still."""
+    """The order of turns: the clocks of the others are stopped."""
 
-    def __init__(self, clocks: Mapping[Hashable, Clock], order: Sequence[Hashable]) -> None:
+    def __init__(self, clocks: Mapping[Hashable, StoppableClock], order: Sequence[Hashable]) -> None:
         self._clocks = clocks
         self._line = deque(order)
         self._moved = threading.Condition()
@@ -75,12 +75,12 @@ class Turns:
             clocks[later].stop()
 
     def wait(self, who: Hashable) -> None:
-        """Return when it is this one's turn, or it has left."""
+        """Wait until it is the turn of `who`, or `who` has left."""
         with self._moved:
             self._moved.wait_for(lambda: who not in self._line or self._line[0] == who)
 
     def pass_on(self, who: Hashable) -> None:
-        """Let the next have its turn, and return when it is this one's again."""
+        """Pass the turn on, and wait until it is the turn of `who` again."""
         with self._moved:
             self._clocks[who].stop()
             self._line.rotate(-1)
@@ -89,7 +89,7 @@ class Turns:
         self.wait(who)
 
     def leave(self, who: Hashable) -> None:
-        """Take no more turns; the clock goes on."""
+        """Take no more turns; the clock runs on."""
         with self._moved:
             self._line.remove(who)
             for each in (who, *list(self._line)[:1]):
@@ -98,7 +98,7 @@ class Turns:
 
 
 class InTurns:
-    """A lane's devices, used in its engine's turns of so many `pictures`; otherwise as they were."""
+    """A lane's devices, used only in its engine's turns of `pictures` pictures each."""
 
     def __init__(self, device: Any, turns: Turns, who: Hashable, *, pictures: int) -> None:
         self._device = device
@@ -112,7 +112,7 @@ class InTurns:
         return getattr(self._device, name)
 
     def bring(self) -> None:
-        """Begin a run, in the next turn if this one is used up."""
+        """Start a run, in the next turn if this turn is used up."""
         if len(self._decoded) < self._pictures:
             self._turns.wait(self._who)
         else:
@@ -127,13 +127,13 @@ class InTurns:
         return self._run
 
     def decode(self, seats: Iterable[int]) -> Mapping[int, Any]:
-        """Decode, and count it."""
+        """Decode, and count the pictures."""
         pictures: Mapping[int, Any] = self._device.decode(seats)
         self._decoded += pictures.values()
         return pictures
 
     def _finish(self) -> None:
-        """Wait for all that the devices were given."""
+        """Wait for all queued work of the devices."""
         self._run.wait()
         for picture in self._decoded:
             picture.fetch()

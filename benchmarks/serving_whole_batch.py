@@ -1,4 +1,4 @@
-"""Seats that are taken a whole batch at a time, with which the engine's own seats are compared."""
+"""Seats that are taken by whole batches, for the comparison with the engine's seats."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from sdjax_engine.scheduler.seats import Placement, Readiness, Request, RunLimit
 
 
 class Seating(Enum):
-    """When requests take seats: at the end of any run, as the engine does it, or a whole batch together."""
+    """The policy of seating: at the end of any run, as in the engine, or as a whole batch."""
 
     STEP = "step"
     WHOLE_BATCH = "whole_batch"
 
 
 class WholeBatchSeats(Seats[Request]):
-    """A batch begins when it is full or its oldest request has waited for `batch_wait` seconds.
+    """A batch starts when it is full or its oldest request has waited for `batch_wait` seconds.
 
-    Nothing joins until the last image of the batch is finished, and no image is answered before: the run
-    is as long as the longest image takes.
+    No request joins until the last image of the batch is finished, and no image is answered earlier: the run
+    is as long as the longest image.
     """
 
     def __init__(self, *, devices: int, seats_per_device: int, batch_wait: float) -> None:
@@ -31,13 +31,13 @@ class WholeBatchSeats(Seats[Request]):
         return not self.seated and super().open_to_newcomers
 
     def readiness(self, now: float) -> Readiness | None:
-        """Return what a run would have now; None until a batch is full or has waited long enough."""
+        """Return the contents of a run now, or None until a batch is full or has waited long enough."""
         wake = self.wake_at()
         full = bool(self.seated) or len(self.line) >= len(self)
         return super().readiness(now) if full or (wake is not None and now >= wake) else None
 
     def wake_at(self) -> float | None:
-        """Return when the oldest request will have waited long enough."""
+        """Return the time at which the oldest request has waited long enough."""
         oldest = self._first_in_line()
         return None if oldest is None else oldest.since + self._batch_wait
 

@@ -1,19 +1,19 @@
-"""From nothing to the first picture: a cold start, a second one, one after an upgrade; and memory.
+"""The time from process start to the first picture: cold, second start, after an upgrade; and memory.
 
     python benchmarks/startup.py [--checkpoint demo] [--size 128x128] [--steps 20] [--guidance 5] [--rounds 1]
     python benchmarks/startup.py --removed [--rounds 1]
 
-Each start is a process of its own; its time counts from before Python starts. A round is
+Each start is a new process; its time counts from before Python starts. A round is
 
-    cold     a start with an empty cache folder
-    second   one more with the folder as the first left it: weights and executables are kept
-    upgrade  one that finds executables only by what is lowered to them, as code finds them that has changed
-    removed  with `--removed`: the removed Flax pipeline, from its process's start to its first picture
+cold     a start with an empty cache folder
+second   a start with the cache folder of the first: weights and executables are cached
+upgrade  a start that finds executables only by their lowered programs, as after a change of the code
+removed  with `--removed`: the removed Flax pipeline, from its process's start to its first picture
 
-and figures are medians over rounds. The removed pipeline knows no norm of other than 32 groups; to be
-compared with it, all paint with a random checkpoint of the demo's form and size, but for that. It runs in
-the environment of its own that `legacy_flax.py` builds. Peak memory is the process's largest resident set.
-`--help` names every option.
+and figures are medians over rounds. The removed pipeline supports only norms of 32 groups; for the comparison
+all paint with a random checkpoint of the demo's form and size with such norms. The removed pipeline runs in
+the environment that `legacy_flax.py` builds. Peak memory is the process's largest resident set. `--help`
+names every option.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def request_of(options: argparse.Namespace) -> Request:
 
 def start(options: argparse.Namespace, *, cache_dir: Path, begun: float) -> Figures:
     """Start an engine in this process and paint; seconds are counted from `begun`."""
-    # The engine is loaded here, so that its loading counts, and only where it is wanted.
-    with paused_collections():  # as the command line does
+    # The engine is imported here, so that its import counts, and only in the process that starts it.
+    with paused_collections():  # as in the command line
         from sdjax_engine import Dtype, Engine, EngineConfig, ModelSpec  # noqa: PLC0415
 
     imported = time.time()
@@ -115,12 +115,12 @@ def start(options: argparse.Namespace, *, cache_dir: Path, begun: float) -> Figu
 
 
 def tell(begun: float) -> Callable[[str], None]:
-    """Prints the engine's lines with the seconds since `begun`."""
+    """Return a function that prints the engine's lines with the seconds since `begun`."""
     return lambda line: print(f"  {time.time() - begun:6.1f} s  {line}", file=sys.stderr, flush=True)
 
 
 def start_apart(cache_dir: Path, checkpoint: str) -> Figures:
-    """Do the same in a fresh process and return its figures."""
+    """Run `start` in a new process and return its figures."""
     begun = repr(time.time())
     own = ["--checkpoint", checkpoint, "--start", str(cache_dir), begun]
     finished = subprocess.run(
@@ -135,11 +135,11 @@ def start_apart(cache_dir: Path, checkpoint: str) -> Figures:
 
 
 def start_removed(options: argparse.Namespace, folder: Path) -> Figures:
-    """The removed pipeline's first picture, in a fresh process of its own environment."""
+    """Return the figures of the removed pipeline's first picture, in a new process of its environment."""
     arguments = {"num_inference_steps": options.steps, "guidance_scale": options.guidance}
     case = legacy_flax.Case(checkpoint="demo", scheduler="DDIM", arguments=arguments)
     begun = time.time()
-    painter = legacy_flax.Painter(legacy_flax.environment(), "diffusers", folder)
+    painter = legacy_flax.PainterProcess(legacy_flax.environment(), "diffusers", folder)
     painter.paint(case, {"demo": options.checkpoint})
     seconds = time.time() - begun
     painter.close()
@@ -147,7 +147,7 @@ def start_removed(options: argparse.Namespace, folder: Path) -> Figures:
 
 
 def play_round(options: argparse.Namespace, folder: Path) -> dict[str, Figures]:
-    """Start in every way, once."""
+    """Make each kind of start once."""
     cache = folder / "cache"
     figures = {name: start_apart(cache, options.checkpoint) for name in ("cold", "second")}
     for file in (cache / "programs").iterdir():
@@ -182,7 +182,7 @@ def main() -> None:
 
 
 def show(rounds: Sequence[dict[str, Figures]]) -> None:
-    """Print the medians, and the second start's first picture as a part of the others'."""
+    """Print the medians, and the ratio of the second start's time to the others."""
     ways = list(rounds[0])
     print(f"{'':32}" + "".join(f"{way:>10}" for way in ways))
     medians = {

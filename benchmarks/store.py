@@ -1,9 +1,9 @@
-"""What the queue costs and whether it is fair: on SQLite, on PostgreSQL, and with a crowd at it.
+"""The queue's times and fairness: on SQLite, on PostgreSQL, and under load.
 
     python benchmarks/store.py [FOLDER] [--only sqlite postgresql fairness load]
 
-The databases are made in folders of their own inside FOLDER (default: here), because the disk decides what
-a commit costs. PostgreSQL's user must be allowed to reach FOLDER.
+The databases are made inside FOLDER (default: here), because the time of a commit depends on the disk. The
+user of PostgreSQL's processes must have access to FOLDER.
 """
 
 from __future__ import annotations
@@ -21,10 +21,20 @@ from pathlib import Path
 
 import sqlalchemy as sa
 from conditions import print_conditions
-from store_evening import Clock, Evening, Size, busy_evening, flood, jain
+from store_evening import EveningClock, SimulatedEvening, Size, busy_evening, flood, jain
 from store_load import load_run
 from store_servers import postgresql
-from store_verbs import SEATS, USERS, VARIANTS, Crowd, Samples, latencies, paused_latencies, rate, whole_lives
+from store_verbs import (
+    SEATS,
+    USERS,
+    VARIANTS,
+    RequestSource,
+    Samples,
+    latencies,
+    paused_latencies,
+    rate,
+    whole_lives,
+)
 
 from bot.store import Store
 
@@ -41,7 +51,7 @@ ONE_SIZE = (Size(side=512, seats=8, step_seconds=0.25),)
 
 
 def commit_milliseconds(folder: Path, synchronous: str) -> float:
-    """Median time of one small commit in WAL mode: FULL waits for the disk, NORMAL does not."""
+    """Return the median time of one small commit in WAL mode: FULL waits for the disk, NORMAL does not."""
     times = []
     with closing(sqlite3.connect(folder / f"{synchronous}.sqlite3", isolation_level=None)) as raw:
         raw.execute("PRAGMA journal_mode = WAL")
@@ -55,9 +65,9 @@ def commit_milliseconds(folder: Path, synchronous: str) -> float:
 
 
 async def growth(url: str) -> None:
-    """Print jobs a second, and what each verb takes with more and more images waiting."""
+    """Print jobs per second, and the time of each verb with more and more waiting images."""
     store = await Store.open(url)
-    crowd = Crowd(store)
+    crowd = RequestSource(store)
     print(f"whole lives, one after the other: {await whole_lives(crowd, LIVES):.0f} jobs/s")
     found: dict[int, Samples] = {}
     for waiting in WAITING:
@@ -78,7 +88,7 @@ async def growth(url: str) -> None:
 
 
 async def vacuum(store: Store) -> None:
-    """What PostgreSQL does by itself after some minutes: it looks at what was filled in at once."""
+    """Run VACUUM ANALYZE, as PostgreSQL does by itself some minutes after a bulk insert."""
     engine = store.shared.database._engine
     if engine.dialect.name == "postgresql":
         async with engine.connect() as connection:
@@ -87,10 +97,10 @@ async def vacuum(store: Store) -> None:
 
 
 async def told_and_had(folder: Path) -> None:
-    """Print how far off the waits are that people are told in a busy evening."""
-    clock = Clock()
+    """Print the errors of the estimated waits in a busy evening."""
+    clock = EveningClock()
     store = await Store.open(f"sqlite+aiosqlite:///{folder / 'evening.sqlite3'}", clock=clock)
-    evening = Evening(store, clock, sizes=SIZES, painters=2, ask_again=60.0)
+    evening = SimulatedEvening(store, clock, sizes=SIZES, painters=2, ask_again=60.0)
     wishes = busy_evening(seconds=1200, sizes=SIZES, painters=2, load=1.3, people=100, seed=1)
     await evening.play(wishes)
     await store.close()
@@ -108,10 +118,10 @@ async def told_and_had(folder: Path) -> None:
 
 
 async def shares(folder: Path) -> None:
-    """Print what people got of an hour in which all had work waiting."""
-    clock = Clock()
+    """Print each person's share of an hour in which all had waiting work."""
+    clock = EveningClock()
     store = await Store.open(f"sqlite+aiosqlite:///{folder / 'shares.sqlite3'}", clock=clock)
-    evening = Evening(store, clock, sizes=ONE_SIZE, painters=1)
+    evening = SimulatedEvening(store, clock, sizes=ONE_SIZE, painters=1)
     people = range(1, 9)
     wishes = [w for u in people for w in flood(users=(u,), images=600, steps=(10 + u, 40 - 2 * u), side=512)]
     await evening.play(wishes, until=3900.0)
@@ -151,7 +161,7 @@ def main() -> None:
 
 
 def on_postgresql(parent: Path, parts: tuple[str, ...]) -> None:
-    """The parts that want a server."""
+    """Run the parts that need a server."""
     with postgresql(parent) as server:
         print("\nPostgreSQL 18 on a socket, fsync on, shared_buffers 256 MB")
         for part in ("postgresql", "load"):

@@ -1,8 +1,7 @@
-"""An evening at the real queue, in virtual time: people ask, painters claim, seats are taken and left.
+"""An evening of the real queue in virtual time: requests arrive, painters claim, images take seats.
 
-The store is the shipped one and so is the engine's choice of the next lane; only what the devices would do is
-counted instead of done. So the waits that people are told can be compared with those they had, and what each
-person got with what was their due.
+The store and the engine's choice of the next lane are the shipped ones; only the devices are simulated. So
+estimated waits are compared with real waits, and each person's share with the fair share.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from bot.store import Store
 from sdjax_engine.request import Lane, Sampler
 from sdjax_engine.scheduler.lane_shares import Demand, LaneShares
 
-BATCHES_AHEAD = 2  # as bot.worker.worker claims
-FOREVER = 1e9  # leases that nobody needs to keep
-STEPS_KNOWN = 1.0  # seconds between the heartbeats that tell the steps
+BATCHES_AHEAD = 2  # as in bot.worker.worker
+FOREVER = 1e9  # leases that need no renewal
+STEPS_KNOWN = 1.0  # seconds between heartbeats with steps
 RUN_SECONDS = 0.5  # the longest run of one lane
 BEGINNING = 1_000_000.0
 
 
-class Clock:
+class EveningClock:
     """Virtual seconds since the epoch."""
 
     def __init__(self) -> None:
@@ -38,7 +37,7 @@ class Clock:
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """A size that is painted: its side in pixels, the seats it has, the seconds of a step of them all."""
+    """A painted size: its side in pixels, its seats, the seconds of a step of all seats."""
 
     side: int
     seats: int
@@ -47,7 +46,7 @@ class Size:
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What somebody asks for, and when, in seconds from the beginning."""
+    """A future request, and its time in seconds from the start."""
 
     at: float
     user_id: int
@@ -58,8 +57,8 @@ class Wish:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
-    """What somebody was told: when, and the seconds to the start and to the end."""
+class ShownTimes:
+    """An estimate that a person was shown: when, and the seconds to the start and to the end."""
 
     at: float
     start: float
@@ -67,19 +66,19 @@ class Told:
 
 
 @dataclass(kw_only=True)
-class Asked:
-    """One request: what its person was told and when, and when its pictures were begun and finished."""
+class EveningRequest:
+    """One request: its estimates, and when its pictures were started and finished."""
 
     wish: Wish
     job_id: str
-    told: list[Told] = field(default_factory=list)
+    told: list[ShownTimes] = field(default_factory=list)
     seated_at: float | None = None
     finished_at: float | None = None
 
     def errors(self, *, least: float, later: bool, of_end: bool) -> list[float]:
-        """How far off the times told were, as parts of the wait, where that was `least` seconds or more.
+        """Return the errors of the estimates as fractions of the wait, for waits of at least `least` seconds.
 
-        They are those to the start or to the end, told at once or told later.
+        The estimates are those of the start or of the end, shown first or shown `later`.
         """
         came = self.finished_at if of_end else self.seated_at
         if came is None:
@@ -90,7 +89,7 @@ class Asked:
 
 
 @dataclass(kw_only=True)
-class Seated:
+class SeatedImage:
     """An image on a seat."""
 
     claim: Claim
@@ -98,34 +97,34 @@ class Seated:
     step: int = 0
 
 
-class Painter:
-    """A worker whose devices only count."""
+class SimulatedPainter:
+    """A worker with simulated devices."""
 
-    def __init__(self, name: str, evening: Evening) -> None:
+    def __init__(self, name: str, evening: SimulatedEvening) -> None:
         self.name = name
         self.busy = False
-        self.hungry = True  # there may be work, or room, that was not there at the last claim
+        self.hungry = True  # there may be new work or free seats since the last claim
         self._evening = evening
         self._line: dict[Lane, deque[Claim]] = {lane: deque() for lane in evening.sizes}
-        self._seats: dict[Lane, list[Seated]] = {lane: [] for lane in evening.sizes}
+        self._seats: dict[Lane, list[SeatedImage]] = {lane: [] for lane in evening.sizes}
         self._shares: LaneShares[Lane] = LaneShares()
 
     async def announce(self) -> None:
-        """Say what is painted here, for good."""
+        """Announce the lanes without an end."""
         seats = {lane: size.seats for lane, size in self._evening.sizes.items()}
         await self._evening.store.offers.announce(self.name, lanes=list(seats), seats=seats, ttl=FOREVER)
 
     async def tell_steps(self) -> None:
-        """The heartbeat."""
+        """Send a heartbeat with the steps."""
         steps = {seated.claim: seated.step for lane in self._seats.values() for seated in lane}
         await self._evening.store.leases.heartbeat(steps, ttl=FOREVER)
 
     async def turn(self) -> None:
-        """Claim, seat, and run one lane; comes again when the run has ended."""
+        """Claim, seat, and run one lane; schedule itself at the end of the run."""
         await self._claim()
         for lane, line in self._line.items():
             while line and len(self._seats[lane]) < self._evening.sizes[lane].seats:
-                self._seats[lane].append(Seated(claim=line[0], at=self._evening.clock.now))
+                self._seats[lane].append(SeatedImage(claim=line[0], at=self._evening.clock.now))
                 self._evening.seated(line.popleft())
         wanted = {
             lane: Demand(seats=min(len(seats) + len(self._line[lane]), self._evening.sizes[lane].seats))
@@ -166,25 +165,31 @@ class Painter:
         await self.turn()
 
 
-class Evening:
-    """Plays wishes against a store and painters; then has what everybody was told and got."""
+class SimulatedEvening:
+    """Runs requests against a store and painters, and records estimates and results."""
 
     def __init__(
-        self, store: Store, clock: Clock, *, sizes: Sequence[Size], painters: int, ask_again: float = 0.0
+        self,
+        store: Store,
+        clock: EveningClock,
+        *,
+        sizes: Sequence[Size],
+        painters: int,
+        ask_again: float = 0.0,
     ) -> None:
         self.store = store
         self.clock = clock
         self.sizes = {_recipe(size.side, 1, 1).lane: size for size in sizes}
-        self.asked: dict[str, Asked] = {}
+        self.asked: dict[str, EveningRequest] = {}
         self.got: list[tuple[float, int, float]] = []
-        self._painters = [Painter(f"painter-{number}", self) for number in range(painters)]
+        self._painters = [SimulatedPainter(f"painter-{number}", self) for number in range(painters)]
         self._ask_again = ask_again
         self._events: list[tuple[float, int, Callable[[], Awaitable[None]]]] = []
         self._order = count()
         self._steps_told = 0.0
 
     async def play(self, wishes: Sequence[Wish], *, until: float = FOREVER) -> None:
-        """Let everything happen up to `until`, in seconds from the beginning."""
+        """Run all events up to `until`, in seconds from the start."""
         for painter in self._painters:
             await painter.announce()
         for number, wish in enumerate(wishes, start=1):
@@ -194,17 +199,17 @@ class Evening:
             await happen()
 
     def later(self, seconds: float, happen: Callable[[], Awaitable[None]]) -> None:
-        """Let something happen in so many seconds."""
+        """Schedule an event in `seconds`."""
         heapq.heappush(self._events, (self.clock.now + seconds, next(self._order), happen))
 
     def seated(self, claim: Claim) -> None:
-        """Note when the first image of a job took a seat."""
+        """Record when the first image of a job took a seat."""
         asked = self.asked[claim.job_id]
         if asked.seated_at is None:
             asked.seated_at = self.clock.now
 
     def painted(self, claim: Claim) -> None:
-        """Note who got what; the last image of a job is its end."""
+        """Record a painted image for its person; the last image ends the job."""
         asked = self.asked[claim.job_id]
         asked.finished_at = self.clock.now
         wish = asked.wish
@@ -212,7 +217,7 @@ class Evening:
         self.got.append((self.clock.now - BEGINNING, wish.user_id, cost))
 
     def served(self, *, start: float, end: float) -> Counter[int]:
-        """What each person got of pictures that were finished between these times, in cost."""
+        """Return each person's cost of the pictures that were finished between these times."""
         served: Counter[int] = Counter()
         for at, user_id, cost in self.got:
             if start <= at < end:
@@ -220,7 +225,7 @@ class Evening:
         return served
 
     def errors(self, *, least: float, later: bool, of_end: bool) -> list[float]:
-        """How far off the times told to everybody were, as `Asked.errors` has them."""
+        """Return the errors of all requests' estimates (see `EveningRequest.errors`)."""
         each = (asked.errors(least=least, later=later, of_end=of_end) for asked in self.asked.values())
         return [error for errors in each for error in errors]
 
@@ -228,7 +233,7 @@ class Evening:
         async def ask() -> None:
             recipe = _recipe(wish.side, wish.steps, wish.variants)
             job = await self.store.jobs.enqueue(recipe, origin(number, wish.user_id), weight=wish.weight)
-            self.asked[job.id] = Asked(wish=wish, job_id=job.id)
+            self.asked[job.id] = EveningRequest(wish=wish, job_id=job.id)
             await self._tell(job)
             for painter in self._painters:
                 painter.hungry = True
@@ -246,7 +251,7 @@ class Evening:
                 await painter.tell_steps()
         position = await self.store.positions.of(job.id)
         if position.seconds is not None and position.end is not None:
-            told = Told(at=self.clock.now, start=position.seconds, end=position.end)
+            told = ShownTimes(at=self.clock.now, start=position.seconds, end=position.end)
             self.asked[job.id].told.append(told)
 
         async def again() -> None:
@@ -260,10 +265,10 @@ class Evening:
 def busy_evening(
     *, seconds: float, sizes: Sequence[Size], painters: int, load: float, people: int, seed: int
 ) -> list[Wish]:
-    """Wishes of an evening that fills up, is over what the painters can do, and calms down again.
+    """Return the requests of an evening that fills up, exceeds the painters' capacity, and calms down again.
 
-    `load` is the work asked for over what could be painted, at the height of the evening. A fifth of the
-    people ask for as much as all the others, and each size is asked for half as often as the one before it.
+    `load` is the ratio of the requested work to the capacity at the peak. A fifth of the people request as
+    much as all others, and each size is requested half as often as the size before it.
     """
     chance = random.Random(seed)
     mean_steps, mean_variants = 24.0, 2.0
@@ -289,7 +294,7 @@ def busy_evening(
 def flood(
     *, users: Sequence[int], images: int, steps: Sequence[int], side: int, at: float = 0.0
 ) -> list[Wish]:
-    """Each of these people asks for so many images at once, in requests of four, of these steps in turn."""
+    """Return simultaneous requests of each of these people, four images each, with these steps in turn."""
     return [
         Wish(at=at, user_id=user_id, side=side, steps=steps[turn % len(steps)], variants=4)
         for turn in range(images // 4)
@@ -298,7 +303,7 @@ def flood(
 
 
 def origin(number: int, user_id: int) -> Origin:
-    """Where the request of this number comes from."""
+    """Return the origin of the request of this number."""
     return Origin(
         interaction_id=number,
         interaction_token="x" * 200,
@@ -313,7 +318,7 @@ def origin(number: int, user_id: int) -> Origin:
 
 
 def jain(shares: Sequence[float]) -> float:
-    """Jain's index of fairness: 1 where all are alike, 1/n where one of n has everything."""
+    """Return Jain's index of fairness: 1 for equal shares, 1/n if one of n has everything."""
     return sum(shares) ** 2 / (len(shares) * sum(share * share for share in shares))
 
 

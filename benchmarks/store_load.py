@@ -1,8 +1,8 @@
-"""64 workers and 1,000 people at one PostgreSQL: the shipped store in a few processes, painting simulated.
+"""64 workers and 1,000 people on one PostgreSQL: the shipped store in processes, with simulated painting.
 
-Each person asks, waits for their pictures, thinks for a while, and asks again. Each worker claims two batches
-ahead, keeps its leases and ends its images as the bot's own does; fronts deliver what is done and follow the
-first jobs. Only the devices are missing: an image takes its seat for some seconds.
+Each person requests pictures, waits for them, pauses, and requests again. Each worker claims two batches
+ahead, renews its leases and completes its images like the bot's worker. Fronts deliver finished jobs and
+follow the first jobs. Only the devices are simulated: an image holds its seat for some seconds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sdjax_engine.request import Lane
 T = TypeVar("T")
 
 WORKERS, PEOPLE = 64, 1000
-PROCESSES = 2  # of workers, and as many of people
+PROCESSES = 2  # of workers, and the same number of people's processes
 SEATS = 8
 PAINTING_SECONDS = 8.0
 THINKING_SECONDS = 100.0
@@ -43,14 +43,14 @@ SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE state = 'active' 
 
 @dataclass(kw_only=True)
 class Times:
-    """Seconds that each verb took, from the end of the warming up on, and the process's own time."""
+    """The seconds of each verb after the warm-up, and the process's processor time."""
 
     since: float
     verbs: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     images: int = 0
 
     async def of(self, verb: str, work: Awaitable[T]) -> T:
-        """Wait for `work`, and note how long it took."""
+        """Wait for `work`, and record its seconds."""
         began = time.monotonic()
         result = await work
         if began >= self.since:
@@ -59,7 +59,7 @@ class Times:
 
 
 class SimulatedWorker:
-    """What bot.worker.worker does with the store."""
+    """A worker that uses the store like bot.worker.worker."""
 
     def __init__(self, store: Store, name: str, lanes: list[Lane], times: Times) -> None:
         self._store, self._name, self._lanes, self._times = store, name, lanes, times
@@ -111,7 +111,7 @@ class SimulatedWorker:
 
 
 async def person(store: Store, user_id: int, times: Times) -> None:
-    """Ask, look where it stands, think, ask again."""
+    """Request, read the position, wait, pause, request again."""
     await asyncio.sleep(random.random() * THINKING_SECONDS)
     for turn in range(10**9):
         number = user_id * 1_000_000 + turn
@@ -122,7 +122,7 @@ async def person(store: Store, user_id: int, times: Times) -> None:
 
 
 async def front(store: Store, name: str, times: Times) -> None:
-    """Deliver what is due and follow the first jobs."""
+    """Deliver due results and follow the first jobs."""
 
     async def deliver() -> None:
         while True:
@@ -171,7 +171,7 @@ def _process(url: str, kind: str, number: int, since: float, results: Any) -> No
 
 
 async def _watch(url: str, until: float) -> tuple[Counter[str], int]:
-    """What active connections wait for, looked at five times a second, and how often that was."""
+    """Count the wait events of active connections, sampled five times a second, and the samples."""
     engine = create_async_engine(url)
     seen: Counter[str] = Counter()
     looks = 0
@@ -187,7 +187,7 @@ async def _watch(url: str, until: float) -> tuple[Counter[str], int]:
 
 
 def load_run(url: str) -> None:
-    """Run it and print what came of it."""
+    """Run the load and print the figures."""
     server = asyncio.run(_migrate(url))
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
@@ -228,7 +228,7 @@ def _print_verbs(outcomes: list[tuple[str, dict[str, list[float]], int]]) -> Non
 
 
 async def _migrate(url: str) -> int:
-    """Make the tables; the id of the server's first process."""
+    """Make the tables; return the id of the server's first process."""
     await (await Store.open(url)).close()
     engine = create_async_engine(url)
     async with engine.connect() as connection:
@@ -240,7 +240,7 @@ async def _migrate(url: str) -> int:
 
 @contextmanager
 def _processor_seconds(server: int, clients: list[int]) -> Iterator[dict[str, float]]:
-    """The parts of the processors' time that these processes and the server's take meanwhile."""
+    """Yield a dictionary; at the end it has the shares of processor time of the clients and the server."""
     spent: dict[str, float] = {}
     began, before = time.monotonic(), (_seconds(clients), _of_server(server))
     yield spent
@@ -250,7 +250,7 @@ def _processor_seconds(server: int, clients: list[int]) -> Iterator[dict[str, fl
 
 
 def _of_server(first: int) -> float:
-    """Seconds of the server's processes; those that have ended are counted by the first."""
+    """Return the processor seconds of the server's processes; the first process counts ended ones."""
     pids = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
     children = [pid for pid in pids if _fields(pid)[1:2] == [str(first)]]
     return _seconds(children) + _seconds([first], until=15)
@@ -262,7 +262,7 @@ def _seconds(pids: list[int], *, until: int = 13) -> float:
 
 
 def _fields(pid: int) -> list[str]:
-    """What /proc says of a process, from its state on; nothing of one that has ended."""
+    """Return the fields of /proc/PID/stat from the state on; empty for an ended process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

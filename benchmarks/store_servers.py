@@ -1,4 +1,4 @@
-"""A PostgreSQL server for a benchmark: the tests' programs, with settings as an operator has them."""
+"""A PostgreSQL server for a benchmark: the tests' programs with an operator's settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ max_connections = 200
 
 @contextmanager
 def postgresql(parent: Path) -> Iterator[PostgresServer]:
-    """A running server whose data is under `parent` and survives power cuts; all of it goes at the end."""
+    """Run a server with durable writes and data under `parent`; the data is deleted at the end."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="sdjax-postgres-"))
         data = stack.enter_context(tempfile.TemporaryDirectory(dir=parent, prefix="sdjax-postgres-"))

@@ -1,4 +1,4 @@
-"""What a verb of the queue takes, however many images wait: latencies, and jobs a second."""
+"""The times of the queue's verbs with many waiting images: latencies, and jobs per second."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Samples = dict[str, float]
 
 
 def request(number: int, user_id: int, *, variants: int) -> tuple[Recipe, Origin]:
-    """The request of this number: steps and sizes mixed, from one of seven servers."""
+    """Return the request of this number, from one of seven servers, with mixed steps and sizes."""
     recipe = Recipe(
         prompt="a red circle on a white background",
         seed=number,
@@ -47,8 +47,8 @@ def request(number: int, user_id: int, *, variants: int) -> tuple[Recipe, Origin
     return recipe, replace(origin(number, user_id), guild_id=number % 7)
 
 
-class Crowd:
-    """Asks for pictures without end: people in turn, steps and sizes mixed."""
+class RequestSource:
+    """Makes requests without end: people in turn, steps and sizes mixed."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -57,7 +57,7 @@ class Crowd:
         self.last = ""
 
     async def ask(self, *, variants: int = VARIANTS) -> Job:
-        """One more request."""
+        """Enqueue one more request."""
         number = next(self._numbers)
         recipe, asked = request(number, number % USERS, variants=variants)
         job = await self.store.jobs.enqueue(recipe, asked, caps=CAPS)
@@ -65,7 +65,7 @@ class Crowd:
         return job
 
     async def fill(self, waiting: int) -> None:
-        """Let so many images wait, as if people had asked in turn; written in one go."""
+        """Add waiting images up to `waiting`, as if people had requested in turn, in one transaction."""
         of_jobs, of_images = [], []
         while self.waiting < waiting:
             number = next(self._numbers)
@@ -88,8 +88,8 @@ class Crowd:
                     await connection.execute(sa.insert(table), rows[start : start + 1000])
 
 
-async def whole_lives(crowd: Crowd, jobs: int) -> float:
-    """Jobs a second from enqueue over claim and completion to a settled delivery, one after the other."""
+async def whole_lives(crowd: RequestSource, jobs: int) -> float:
+    """Return jobs per second, one after the other, from enqueue to a settled delivery."""
     began = time.perf_counter()
     for _ in range(jobs):
         await crowd.ask(variants=1)
@@ -101,16 +101,16 @@ async def whole_lives(crowd: Crowd, jobs: int) -> float:
     return jobs / (time.perf_counter() - began)
 
 
-async def rate(crowd: Crowd, requests: int) -> float:
-    """Requests a second that are taken in, one after the other."""
+async def rate(crowd: RequestSource, requests: int) -> float:
+    """Return enqueued requests per second, one after the other."""
     began = time.perf_counter()
     for _ in range(requests):
         await crowd.ask()
     return requests / (time.perf_counter() - began)
 
 
-async def latencies(crowd: Crowd) -> Samples:
-    """Median milliseconds of what people and workers do while so many wait; as many wait afterwards."""
+async def latencies(crowd: RequestSource) -> Samples:
+    """Return the median milliseconds of the verbs; the number of waiting images is the same afterwards."""
     store = crowd.store
     lanes = [(await crowd.ask()).recipe.lane for _ in SIZES]
     await store.offers.announce("benchmark", lanes=lanes, seats=SEATS, ttl=3600)
@@ -131,8 +131,8 @@ async def latencies(crowd: Crowd) -> Samples:
     return found
 
 
-async def paused_latencies(crowd: Crowd) -> Samples:
-    """Median milliseconds of a pause and its end, and of a claim while six of seven servers are paused."""
+async def paused_latencies(crowd: RequestSource) -> Samples:
+    """Return the median milliseconds of pause, resume, and claim while six of seven servers are paused."""
     store = crowd.store
     found: Samples = {}
     servers = [(Scope(guild_id=number), By(actor_id=1, guild_id=number)) for number in range(1, 7)]
@@ -153,7 +153,7 @@ async def _claim(store: Store) -> None:
 
 
 async def _queue_page(store: Store) -> None:
-    """What /queue reads of one server."""
+    """Read what /queue reads for one server."""
     first = await store.jobs.active(guild_id=1, limit=10)
     mine = await store.jobs.active(guild_id=1, user_id=8, limit=20)
     for job in mine[:10]:

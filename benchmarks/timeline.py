@@ -1,11 +1,11 @@
-"""A full queue on the real engine, as JAX's profiler sees it: when devices work, and what the host does then.
+"""A full queue on the real engine in JAX's profiler: when devices work, and what the host does meanwhile.
 
     python benchmarks/timeline.py [--devices 2] [--seats 4] [--size 128x128] [--picture FILE.svg]
 
 Images of 4 to 50 steps are painted while others wait for every seat. A device is busy from the first to the
-last operation of each program that it runs, as XLA's own events on the computing threads tell; the gaps are
-all the rest, between the first run and the last. Goal: at most 3 % of the devices' time. Slices of one CPU
-lend each other their cores; there it counts what is left over of the cores' time.
+last operation of each program, by XLA's events on the computing threads. The gaps are all other times between
+the first and the last run. The goal is at most 3 % of the devices' time. Slices of one CPU share their cores;
+for them the idle time of the cores counts.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from timeline_trace import HOST, Timeline, read_timeline
 
 from sdjax_engine.memory.devices import usable_cores
 
-IN_LINE = 16  # so many more wait than sit, or are in runs that are queued
+IN_LINE = 16  # requests that wait beyond those in seats or in queued runs
 GOAL = 0.03
 
 
 class Annotated:
-    """Something of the engine's whose calls show in the profiler's trace by name, as do their answers'."""
+    """Wraps an object of the engine; its calls, and the calls of its results, are named in the trace."""
 
     NAMES: Mapping[str, str] = {
         "admit": "admit",
@@ -48,7 +48,7 @@ class Annotated:
         self._inner = inner
 
     def __getattr__(self, name: str) -> Any:
-        """The inner thing's own, annotated where it has a name here."""
+        """Return the inner object's attribute, annotated if it has a name here."""
         value = getattr(self._inner, name)
         if name not in self.NAMES:
             return value
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def record(options: argparse.Namespace, cache: Path, trace: Path) -> float:
-    """Fill the seats and the line, and let the profiler look on; returns the cores' share that was used."""
+    """Fill seats and queue, and record a trace; return the used share of the cores."""
     width, height = map(int, options.size.split("x"))
     with open_engine(
         checkpoint=options.checkpoint,
@@ -121,14 +121,14 @@ def record(options: argparse.Namespace, cache: Path, trace: Path) -> float:
 
 
 def quiet() -> jax.profiler.ProfileOptions:
-    """Without the calls of Python, whose recording would take longer than what is measured."""
+    """Return options without Python calls, whose recording would take longer than the measured work."""
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 0
     return options
 
 
 def print_gaps(timeline: Timeline) -> None:
-    """Print how busy the devices were and what the host did in the gaps."""
+    """Print the devices' busy shares and the host's work in the gaps."""
     idle = []
     for device, spans in timeline.devices.items():
         shares = Counter[str]()

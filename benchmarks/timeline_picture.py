@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from timeline_trace import Span, Timeline
+from timeline_trace import Timeline, TraceSpan
 
 WIDTH, LEFT, ROW, BAR = 1000, 90, 46, 30
 SECONDS = 3.0
-"""How much is drawn, from the beginning."""
+"""The seconds that are drawn, from the start."""
 
 COLOURS = {
     "denoise": "#4269d0",
@@ -53,7 +53,7 @@ def draw(timeline: Timeline) -> str:
 
 
 def _row(
-    top: float, name: str, note: str, spans: Sequence[Span], *, origin: float, seconds: float
+    top: float, name: str, note: str, spans: Sequence[TraceSpan], *, origin: float, seconds: float
 ) -> Iterator[str]:
     yield f'<text x="8" y="{top + 16}">{escape(name)}</text>'
     yield f'<text class="small" x="8" y="{top + 30}">{escape(note)}</text>'

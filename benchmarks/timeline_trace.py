@@ -1,7 +1,7 @@
-"""What JAX's profiler saw of an engine: which program each device ran when, and what the host did meanwhile.
+"""A JAX profiler's trace of an engine: each device's programs, and the host's work.
 
-The devices' times are those of XLA's own operations, which the profiler records where they run (on the CPU
-on the threads that compute), not those of the calls that queued them.
+The devices' times are those of XLA's operations, which the profiler records on the threads that compute, not
+of the calls that queued them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 HOST = "engine: "
-"""What the host's annotations begin with."""
+"""The prefix of the host's annotations."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Span:
-    """From `begin` to `end`, in seconds, `what` was done."""
+class TraceSpan:
+    """A piece of work, `what`, from `begin` to `end` in seconds."""
 
     what: str
     begin: float
@@ -29,46 +29,46 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """The duration."""
         return self.end - self.begin
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timeline:
-    """The programs of each device, in order, and what the host did, from `begin` to `end`."""
+    """The programs of each device in order, and the host's work, from `begin` to `end`."""
 
-    devices: dict[int, list[Span]]
-    host: list[Span]
+    devices: dict[int, list[TraceSpan]]
+    host: list[TraceSpan]
     begin: float
     end: float
 
     @property
     def seconds(self) -> float:
-        """How long the timeline is."""
+        """The duration."""
         return self.end - self.begin
 
     def busy(self, device: int) -> float:
-        """The share of the time in which a device had a program in work."""
+        """Return the share of the time in which a device ran a program."""
         return sum(span.seconds for span in self.devices[device]) / self.seconds
 
-    def gaps(self, device: int) -> list[Span]:
-        """When a device had nothing in work, and which programs were before and after."""
+    def gaps(self, device: int) -> list[TraceSpan]:
+        """Return when a device was idle, and the programs before and after."""
         return [
-            Span(what=f"{before.what} to {after.what}", begin=before.end, end=after.begin)
+            TraceSpan(what=f"{before.what} to {after.what}", begin=before.end, end=after.begin)
             for before, after in pairwise(self.devices[device])
             if after.begin > before.end
         ]
 
-    def meanwhile(self, gap: Span) -> Iterator[Span]:
-        """What the host did in a gap."""
+    def meanwhile(self, gap: TraceSpan) -> Iterator[TraceSpan]:
+        """Yield the host's work in a gap."""
         for span in self.host:
             begin, end = max(gap.begin, span.begin), min(gap.end, span.end)
             if begin < end:
-                yield Span(what=span.what, begin=begin, end=end)
+                yield TraceSpan(what=span.what, begin=begin, end=end)
 
 
 def read_timeline(folder: Path) -> Timeline:
-    """Read what the profiler wrote into `folder`, from the first to the last of its runs."""
+    """Read the profiler's files in `folder`, from the first to the last run."""
     [path] = folder.rglob("*.trace.json.gz")
     with gzip.open(path) as file:
         events = [event for event in json.load(file)["traceEvents"] if event.get("ph") == "X"]
@@ -83,9 +83,9 @@ def read_timeline(folder: Path) -> Timeline:
     )
 
 
-def _operations(events: Iterable[dict[str, Any]]) -> dict[int, dict[tuple[str, str], list[Span]]]:
-    """XLA's operations: device → program and execution → operations."""
-    found: dict[int, dict[tuple[str, str], list[Span]]] = defaultdict(lambda: defaultdict(list))
+def _operations(events: Iterable[dict[str, Any]]) -> dict[int, dict[tuple[str, str], list[TraceSpan]]]:
+    """Return XLA's operations: device → (program, execution) → operations."""
+    found: dict[int, dict[tuple[str, str], list[TraceSpan]]] = defaultdict(lambda: defaultdict(list))
     for event in events:
         told = event.get("args") or {}
         if "hlo_op" in told and "device_ordinal" in told:
@@ -94,32 +94,32 @@ def _operations(events: Iterable[dict[str, Any]]) -> dict[int, dict[tuple[str, s
     return found
 
 
-def _programs(executions: dict[tuple[str, str], list[Span]]) -> list[Span]:
-    """Each execution from its first operation to its last, none before the one before it has ended."""
+def _programs(executions: dict[tuple[str, str], list[TraceSpan]]) -> list[TraceSpan]:
+    """Return each execution from its first operation to its last; they do not overlap."""
     spans = sorted(
         (min(each.begin for each in operations), max(each.end for each in operations), what)
         for (what, _), operations in executions.items()
     )
-    programs: list[Span] = []
+    programs: list[TraceSpan] = []
     for begin, end, what in spans:
         free = programs[-1].end if programs else begin
-        programs.append(Span(what=what, begin=max(begin, free), end=max(end, free)))
+        programs.append(TraceSpan(what=what, begin=max(begin, free), end=max(end, free)))
     return programs
 
 
-def _annotations(events: Iterable[dict[str, Any]]) -> list[Span]:
+def _annotations(events: Iterable[dict[str, Any]]) -> list[TraceSpan]:
     spans = [
         _span(event["name"].removeprefix(HOST), event) for event in events if event["name"].startswith(HOST)
     ]
     return sorted(spans, key=lambda span: span.begin)
 
 
-def _span(what: str, event: dict[str, Any]) -> Span:
+def _span(what: str, event: dict[str, Any]) -> TraceSpan:
     begin = event["ts"] / 1e6
-    return Span(what=what, begin=begin, end=begin + event["dur"] / 1e6)
+    return TraceSpan(what=what, begin=begin, end=begin + event["dur"] / 1e6)
 
 
-def _within(spans: Sequence[Span], begin: float, end: float) -> Iterator[Span]:
+def _within(spans: Sequence[TraceSpan], begin: float, end: float) -> Iterator[TraceSpan]:
     for span in spans:
         if begin <= span.begin and span.end <= end:
             yield span

@@ -1,4 +1,4 @@
-"""How far a reader walks: the files that one request passes, in the order in which it first reaches them.
+"""The files that one request passes, in the order in which it first reaches them.
 
     python benchmarks/walk.py engine [--list]
     python benchmarks/walk.py imagine [--list]
@@ -12,8 +12,8 @@ A stop is a function of the package when it is called for the first time. The fi
     functions     stops
     files         files that hold a stop
     changes       stops in another file than the stop before
-    turns back    changes to a file that had been left
-    re-entries    functions called in a file that waits further up for that call's own file: a callable handed
+    turns back    changes to a file that was visited and left before
+    re-entries    functions called in a file that is further up in the same call stack: a callable handed
                   down and called back
 
 Properties and nested functions count as functions; comprehensions do not.
@@ -53,7 +53,7 @@ from sdjax_engine.request import Request  # noqa: E402
 INVOKER = "CommandTree-invoker"
 """The task in which discord.py answers a command."""
 
-IDLE_SECONDS = 0.5  # in which the engine ends its turn behind the answer
+IDLE_SECONDS = 0.5  # for the engine to finish its loop after the answer
 COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 
 
@@ -77,7 +77,7 @@ class Walk:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Let this thread and those started meanwhile be recorded."""
+        """Record this thread and threads that are started meanwhile."""
         threading.setprofile(self._see)
         sys.setprofile(self._see)
         yield
@@ -99,7 +99,7 @@ class Walk:
         return not any(part in path for part in self.left_out)
 
     def _reenters(self, frame: FrameType) -> bool:
-        """Whether the file of `frame` waits further up for the file that has called it."""
+        """Whether the file of `frame` is further up in the stack than the file that called it."""
         here, caller = frame.f_code.co_filename, frame.f_back
         files = []
         while caller is not None:
@@ -114,7 +114,7 @@ class Walk:
         return [str(Path(code.co_filename).relative_to(ROOT)) for code in self.stops]
 
     def figures(self) -> dict[str, int]:
-        """What the walk comes to, by the names of this module's docstring."""
+        """Return the figures by their names in this module's docstring."""
         visits = [file for file, _ in itertools.groupby(self.files)]
         return {
             "functions": len(self.stops),

@@ -9,6 +9,7 @@ BotError
 ├── MissingArtifact      the file of a result is lost
 │   └── LostForGood      and cannot be repainted; `failure` says why
 ├── DiscordUnavailable   Discord cannot be reached, or has closed the connection for good
+├── StartRefused         the picture to start from may not be used; `failure` says why
 ├── StaleLease           the lease has expired, or another worker has the image
 ├── NameTaken            another living process has the name of this process
 └── DeliveryRefused      Discord will never take this message; `outcome` says why
@@ -27,7 +28,7 @@ class BotError(Exception):
 class UserMistake(BotError):
     """Something the person can correct; a front translates `message_id` with `details`.
 
-    The sentences of `further` follow.
+    The sentences of `further` follow. `appeal` is the number of a refusal that moderators may look at again.
     """
 
     message_id = "user_mistake"
@@ -38,6 +39,7 @@ class UserMistake(BotError):
         self.message_id = message_id or self.message_id
         self.details = details
         self.further = tuple(further)
+        self.appeal: int | None = None
         super().__init__(f"{self.message_id} {details}" if details else self.message_id)
 
 
@@ -75,6 +77,14 @@ class LostForGood(MissingArtifact):
 
 class DiscordUnavailable(BotError):
     """Discord cannot be reached, or has closed the connection for good; the message says which."""
+
+
+class StartRefused(BotError):
+    """The picture to start from may not be used; `failure` is the key of the sentence that says why."""
+
+    def __init__(self, message: str, *, failure: str) -> None:
+        super().__init__(message)
+        self.failure = failure
 
 
 class StaleLease(BotError):

@@ -10,13 +10,16 @@ waiting ──► running ──► done
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
+from bot.holds import Hold, Ruling
+from bot.levels import Level
 from sdjax_engine.request import (
     Lane,
     Lora,
-    Offer,
     PromptFacts,
     Request,
     SafetyScores,
@@ -24,6 +27,7 @@ from sdjax_engine.request import (
     SecondPass,
     Variation,
 )
+from sdjax_engine.scores import PictureScores
 
 MAX_VARIANTS = 9
 BATCHES_AHEAD = 2  # that a worker claims of each lane: one is painted, the next is ready
@@ -156,29 +160,16 @@ def _steps_run(steps: int, strength: float) -> int:
 
 
 class Showing(StrEnum):
-    """How a picture is shown: openly, as a spoiler, or not at all."""
+    """How a picture is shown: openly, as a spoiler, not before moderators decide, or not at all."""
 
     SHOW = "show"
     SPOILER = "spoiler"
+    HOLD = "hold"
     WITHHOLD = "withhold"
 
 
-@dataclass(frozen=True, kw_only=True)
-class SafetyPolicy:
-    """How flagged pictures are shown, in age-restricted channels and elsewhere."""
-
-    elsewhere: Showing = Showing.WITHHOLD
-    age_restricted: Showing = Showing.SPOILER
-
-    def showing(self, safety: SafetyScores | None, *, age_restricted: bool) -> Showing:
-        """Return how a picture with these scores is shown; without scores, openly."""
-        if safety is None or not safety.flagged:
-            return Showing.SHOW
-        return self.flagged(age_restricted=age_restricted)
-
-    def flagged(self, *, age_restricted: bool) -> Showing:
-        """Return how a flagged picture is shown."""
-        return self.age_restricted if age_restricted else self.elsewhere
+Showings = tuple[Showing, Showing, Showing]
+"""How pictures of the levels 1, 2 and 3 are shown (`bot.levels`)."""
 
 
 class Descent(StrEnum):
@@ -220,13 +211,12 @@ class Origin:
     returned it, stored so that a front finds the message after a kill. `user_name` is the person's display
     name, for moderators; empty if unknown. `age_restricted` is true for a channel that Discord shows to
     adults only. `parent` is the job whose button asked for this one. An `external` channel is one without the
-    bot, which the person has in their own account.
+    bot, which the person has in their own account. `policy` is what policies said when the job was asked for,
+    by their keys, as far as it counts later; `left` in it is a quota of which little is left.
     """
 
     interaction_id: int
-    interaction_token: str = field(
-        repr=False
-    )  # with this token anyone could answer as the bot, so no log shows it
+    interaction_token: str = field(repr=False)  # anyone could answer as the bot with it: no log shows it
     token_expires_at: float
     application_id: int
     user_id: int
@@ -240,15 +230,23 @@ class Origin:
     user_name: str = ""
     parent: Parent | None = None
     external: bool = False
+    policy: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Notes:
-    """Facts found while painting: how the prompts were read, and the safety checker's scores."""
+    """Facts found while painting: how the prompts were read, and what was found of the picture.
+
+    `safety` and `classified` are the scores of the safety checker and of the picture classifier, `level` what
+    follows from them. `known` is true for a picture that is withheld because it is like a blocked one.
+    """
 
     prompt: PromptFacts | None = None
     negative_prompt: PromptFacts | None = None
     safety: SafetyScores | None = None
+    classified: PictureScores | None = None
+    level: Level = Level.NONE
+    known: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +255,8 @@ class ImageRecord:
 
     A done image has its file in `artifact`, and `notes` for its message. `trouble` is why the engine retried
     a running image, until the image is further than before the retry. `step` restarts with each attempt;
-    `furthest` is its maximum over all attempts. A withheld image is done and has no file.
+    `furthest` is its maximum over all attempts. A held or withheld image is done and has no `artifact`, so
+    that no reader shows it; its file, where it is kept, is named by `held` alone.
     """
 
     id: int
@@ -272,6 +271,7 @@ class ImageRecord:
     notes: Notes = field(default_factory=Notes)
     furthest: int = 0
     showing: Showing = Showing.SHOW
+    held: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +294,8 @@ class Job:
 
     `deleted_at` is set once the person has deleted the result: its files are deleted, its recipe is kept.
     `slowed` is true if the person had more images waiting than get the full share. `message_channel_id` is
-    the channel of the message, None for the channel of the command.
+    the channel of the message, None for the channel of the command. `hold` is why its pictures are held for
+    review, and `ruling` what was decided.
     """
 
     id: str
@@ -309,6 +310,8 @@ class Job:
     deleted_at: float | None = None
     slowed: bool = False
     message_channel_id: int | None = None
+    hold: Hold | None = None
+    ruling: Ruling | None = None
 
     @property
     def work(self) -> Work:
@@ -337,27 +340,11 @@ class Claim:
     steps: int
     init_image: str | None = None
     mask_image: str | None = None
+    guild_id: int | None = None
     age_restricted: bool = False
+    showings: Showings | None = None
     fencing_token: int
     expires_at: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Position:
-    """The position of a job in the queue.
-
-    `place` is 1 for the job whose image is claimed next, and 0 once no image of the job waits; `ahead` counts
-    the images of its lane before it. It starts in `seconds`, 0 after the start, and ends in `end`; None while
-    unknown. Of its lane's `seats` so many are `taken`. `paused` is a pause's word, or None without a pause.
-    """
-
-    place: int
-    ahead: int
-    seconds: float | None
-    end: float | None = None
-    seats: int = 0
-    taken: int = 0
-    paused: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -394,7 +381,7 @@ class Delivery:
         return self.fencing_token > 1
 
 
-def places_of(recipe: Recipe, offer: Offer) -> int:
-    """Return the cost of a request in pictures of its model's default size and steps; at least 1."""
-    default_cost = offer.num_inference_steps * math.prod(offer.sizes[0]) / 1e6
-    return max(1, math.ceil(round(recipe.cost * recipe.variants / default_cost, 6)))
+def lacking(images: Iterable[ImageRecord]) -> str:
+    """Return the key of the sentence that says why none of these images can be shown."""
+    held = any(image.showing is Showing.HOLD and image.held for image in images)
+    return "picture_held" if held else "no_picture"

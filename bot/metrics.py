@@ -117,6 +117,16 @@ class WorkerMetrics:
             "How often the engine restarted in this process because its devices were stuck.",
             registry=registry,
         )
+        self.engine_dispatching = Gauge(
+            "sdjax_engine_dispatch_seconds",
+            "Seconds that the host has taken to dispatch runs to the devices.",
+            registry=registry,
+        )
+        self.engine_runs = Gauge(
+            "sdjax_engine_run_seconds",
+            "Seconds that the devices have taken for runs.",
+            registry=registry,
+        )
         self.process_restarts = Gauge(
             "sdjax_process_restarts",
             "How often the process restarted itself within the last hour because its engine died.",

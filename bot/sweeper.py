@@ -96,6 +96,8 @@ class Sweeper:
         await self._forget(now)
         await self._forget_tokens(now)
         await self._store.moderation.lapse()
+        await self._end_reviews(now)
+        await self._store.charges.lapse()
         await self._forget_servers(now)
         await self._drop_orphans(now)
 
@@ -152,12 +154,23 @@ class Sweeper:
                 break
         if forgotten:
             log.info("%d old jobs forgotten", forgotten)
+        await self._store.sessions.forget(before=before)
 
     async def _forget_tokens(self, now: float) -> None:
         """Delete the tokens of expired interactions."""
         while await self._on_duty():
             if not await self._store.retention.forget_tokens(before=now, limit=TOKENS_PER_TRANSACTION):
                 break
+
+    async def _end_reviews(self, now: float) -> None:
+        """End the reviews whose time is over, and forget ended ones as old as the oldest jobs."""
+        reviews = self._store.reviews
+        while await self._on_duty() and await reviews.expire(limit=ROWS_PER_TRANSACTION):
+            pass
+        while await self._on_duty() and await reviews.forget(
+            before=now - self._bounds.job_seconds, limit=ROWS_PER_TRANSACTION
+        ):
+            pass
 
     async def _forget_servers(self, now: float) -> None:
         """Delete the jobs of servers that removed the bot longer ago than the bound."""

@@ -27,7 +27,11 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.support import Translations
 
+from bot import policy_mistakes
 from bot.errors import BotError, StoreUnavailable, UserMistake
+from bot.known_mistakes import KNOWN_MISTAKES
+from bot.review_mistakes import REVIEW_MISTAKES
+from bot.session_mistakes import SESSION_MISTAKES
 from sdjax_engine.errors import InvalidRequest
 
 LANGUAGES = ("en", "ko", "zh", "ar")
@@ -77,6 +81,9 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "hires": (
             "“{value}” is no second pass: write a larger size, and perhaps a strength and steps, "
             "such as 1024x1024 0.5 15. The sizes are {choices}."
+        ),
+        "rule_automod": (
+            "The AutoMod rule “{rule}” of this server does not allow this: change the words and ask again."
         ),
         "rule_refused": (
             "The rule “{rule}” of this server does not allow this: change the words and ask again."
@@ -201,7 +208,11 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "blocked_everywhere": "The bot's owner has blocked you from painting.",
         "blocked_until": "This ends {until}.",
         "blocked_reason": "The reason: {reason}",
+        **policy_mistakes.MISTAKES,
         "store_unavailable": "The queue cannot be reached right now: please ask again in a minute.",
+        **KNOWN_MISTAKES,
+        **REVIEW_MISTAKES,
+        **SESSION_MISTAKES,
     }
 )
 

@@ -36,7 +36,9 @@ class ModelSpec:
     `revision` and `variant` choose among a hub repository's states and files. `loras` are the files of the
     LoRAs in the offer, by the names they have there; those of one picture may have a rank of `lora_rank` all
     together (0: whatever they have). `preview_decoder` is the folder or hub id of a tiny autoencoder that
-    decodes previews (None: they are a linear map of the latents).
+    decodes previews (None: they are a linear map of the latents). `picture_classifier` is the folder or hub
+    id of a ViT image classifier that judges its pictures (None: they are not judged); its labels must be
+    the `picture_labels` (None: any).
     """
 
     offer: Offer
@@ -47,6 +49,8 @@ class ModelSpec:
     loras: Mapping[str, Path] = field(default_factory=dict)
     lora_rank: int = 64
     preview_decoder: str | None = None
+    picture_classifier: str | None = None
+    picture_labels: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         """Refuse LoRAs that are not those on offer with a ValueError that says so."""

@@ -16,6 +16,9 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+import numpy.typing as npt
+
 from sdjax_engine.compiling.cache_folder import problem_of, refusal
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.compiling.executables import Executables
@@ -32,6 +35,7 @@ from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import Seats
 from sdjax_engine.scheduler.thread import EngineThread
+from sdjax_engine.scores import PictureScores
 from sdjax_engine.startup.registry import NewSeats, Registry
 from sdjax_engine.startup.usage import Usage
 from sdjax_engine.startup.warm_up import WarmUp
@@ -126,6 +130,16 @@ class Engine:
         """How often stuck devices made it start again with another thread."""
         return self._thread.restarts
 
+    @property
+    def dispatching_seconds(self) -> float:
+        """How long the host has taken to dispatch runs, all together."""
+        return self._thread.run_times.all.dispatching
+
+    @property
+    def run_seconds(self) -> float:
+        """How long the devices have taken for runs, all together."""
+        return self._thread.run_times.all.finishing
+
     def wait_until_ready(self, timeout: float | None = None) -> bool:
         """Return once everything on offer is ready or has failed; False at the timeout, in seconds."""
         return self._warm_up is None or self._warm_up.wait(timeout)
@@ -143,6 +157,18 @@ class Engine:
     def checks_pictures(self, model: str) -> bool:
         """Whether the checkpoint of a model has a safety checker that is in use; KeyError for no model."""
         return self._models[model].networks.safety_checker is not None
+
+    def classifies_pictures(self, model: str) -> bool:
+        """Whether a model has a picture classifier; KeyError for no model."""
+        return self._models[model].classifier is not None
+
+    def judge(self, model: str, pixels: npt.NDArray[np.uint8]) -> PictureScores | None:
+        """Return what the classifier of a model says of a picture (height, width, 3) of any size.
+
+        None where the model has no classifier. Waits for the devices, beside the engine's thread.
+        """
+        classifier = self._models[model].classifier
+        return None if classifier is None else classifier.judge(pixels)
 
     def seconds_per_image(self, lane: Lane) -> float | None:
         """How long images of this lane took lately from their seat to their pixels; None before the first."""

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.scores import PictureScores
 
 MAX_SEED = 2**32 - 1
 MAX_STEPS = 150
@@ -381,7 +382,8 @@ class Image:
     """A finished picture: `pixels` is uint8 `(height, width, 3)`.
 
     `seconds` is the time from taking a seat to the finished pixels. `prompt` and `negative_prompt` hold
-    the facts of the two texts; `safety` is None where the checkpoint has no safety checker.
+    the facts of the two texts; `safety` is None where the checkpoint has no safety checker, `classified`
+    where the model has no picture classifier.
     """
 
     request: Request
@@ -390,6 +392,7 @@ class Image:
     prompt: PromptFacts | None = None
     negative_prompt: PromptFacts | None = None
     safety: SafetyScores | None = None
+    classified: PictureScores | None = None
 
 
 OnProgress = Callable[[Progress], None]

@@ -1,10 +1,10 @@
-"""The same tiny checkpoint as other writers leave it: in one file of the original layout.
+"""The tiny checkpoint as one file of the original layout.
 
     make_tiny_checkpoint(folder, **original_form("SDXL"))
     write_original(folder, file)
 
-The original layout has no configurations, so that what its tensors do not tell must be as in its family:
-groups of 32 channels, 64 channels a head (8 heads in SD 1.x).
+The original layout has no configurations, so values that no tensor shows must be those of the family: groups
+of 32 channels, 64 channels per head (8 heads in SD 1.x).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def prefixed(prefix: str, tensors: Tensors) -> Tensors:
 
 
 def renamed(tensors: Tensors, table: Mapping[str, str]) -> Tensors:
-    """Return the tensors with the longest fitting beginning of each name replaced."""
+    """Return the tensors with the longest matching prefix of each name replaced."""
     found = {}
     for name, tensor in tensors.items():
         old = max((start for start in table if name.startswith(start)), key=len)
@@ -125,7 +125,7 @@ def original_unet(tensors: Tensors, config: Mapping[str, Any]) -> Tensors:
 
 
 def block_starts(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The beginnings of the numbered blocks' names, today's and the original."""
+    """Yield the prefixes of the numbered blocks' names, today's and the original."""
     blocks, layers = len(config["block_out_channels"]), config["layers_per_block"]
     index = 1
     for block in range(blocks):
@@ -169,7 +169,7 @@ def original_vae(tensors: Tensors) -> Tensors:
 
 
 def with_unused(clip: Tensors) -> Tensors:
-    """Return the encoder with a layer more, the projection and what else OpenCLIP saves."""
+    """Return the encoder with one more layer, the projection and OpenCLIP's other tensors."""
     last = max(int(name.split(".")[2]) for name in clip if name.startswith("encoder.layers."))
     more = {
         name.replace(f".{last}.", f".{last + 1}."): tensor + 1

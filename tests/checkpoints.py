@@ -28,6 +28,9 @@ from transformers import (
     CLIPTextModel,
     CLIPTextModelWithProjection,
     CLIPTokenizer,
+    ViTConfig,
+    ViTForImageClassification,
+    ViTImageProcessorPil,
 )
 
 Overrides = Mapping[str, Any]
@@ -78,6 +81,23 @@ def make_tiny_decoder(folder: Path, *, seed: int = 0, **overrides: Any) -> Path:
     values = {"decoder_block_out_channels": (8, 8), "num_decoder_blocks": (1, 1)} | overrides
     autoencoder = AutoencoderTiny(encoder_block_out_channels=(8, 8), num_encoder_blocks=(1, 1), **values)
     randomise(autoencoder, seed=seed).save_pretrained(folder)
+    return folder
+
+
+def make_tiny_classifier(folder: Path, *, seed: int = 0, **overrides: Any) -> Path:
+    """Write a ViT image classifier of three labels and its processor, and return `folder`."""
+    values = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+        "image_size": 32,
+        "patch_size": 8,
+        "id2label": {0: "drawing", 1: "bare", 2: "gore"},
+    } | overrides
+    randomise(ViTForImageClassification(ViTConfig(**values)), seed=seed).save_pretrained(folder)
+    side = values["image_size"]
+    ViTImageProcessorPil(size={"height": side, "width": side}).save_pretrained(folder)
     return folder
 
 

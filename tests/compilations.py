@@ -1,4 +1,4 @@
-"""What JAX traces, lowers and compiles meanwhile, whether its cache answers, and settings of the process."""
+"""Counts traces, lowerings and compilations of JAX, and sets JAX's cache and settings for a test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PREFIX = "/jax/core/compile/"
 
 @contextmanager
 def counted_compilations() -> Iterator[list[str]]:
-    """Collect what is traced, lowered or compiled meanwhile, by any thread."""
+    """Collect the traces, lowerings and compilations of all threads within the context."""
     made: list[str] = []
 
     def listen(name: str, _seconds: float, **details: object) -> None:
@@ -31,7 +31,7 @@ def counted_compilations() -> Iterator[list[str]]:
 
 @contextmanager
 def application(**settings: object) -> Iterator[None]:
-    """Set what is JAX's for the whole process, as a host application does."""
+    """Set settings of JAX for the whole process, as a host application does."""
     before = {name: jax.config.values[name] for name in settings}
     try:
         for name, value in settings.items():
@@ -44,7 +44,7 @@ def application(**settings: object) -> Iterator[None]:
 
 @contextmanager
 def cache_of_jax(*, enabled: bool) -> Iterator[None]:
-    """Turn JAX's own cache, which an earlier test may have set, on or off, and on afterwards."""
+    """Turn JAX's own cache on or off, and on again afterwards."""
     _set_cache(enabled)
     try:
         yield
@@ -54,7 +54,7 @@ def cache_of_jax(*, enabled: bool) -> Iterator[None]:
 
 def _set_cache(enabled: bool) -> None:
     jax.config.update("jax_enable_compilation_cache", enabled)
-    compilation_cache.reset_cache()  # JAX asks once whether it has one
+    compilation_cache.reset_cache()  # JAX checks only once whether it has a cache
 
 
 def use_cache_of_jax(folder: Path) -> None:
@@ -62,4 +62,4 @@ def use_cache_of_jax(folder: Path) -> None:
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
-    compilation_cache.reset_cache()  # JAX opens the folder once, perhaps before now
+    compilation_cache.reset_cache()  # JAX opens the folder only once, possibly earlier

@@ -15,6 +15,7 @@ from jsonschema.exceptions import ValidationError
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT7, DRAFT202012
 
+from bot.sandbox.automod import AUTOMOD_EVENTS
 from bot.sandbox.exchange import Exchange, Frame
 
 REPOSITORY = Path(__file__).parents[1]
@@ -22,6 +23,11 @@ OPENAPI, GATEWAY = "urn:openapi", "urn:gateway"
 DISPATCHES = {"READY": "ready", "GUILD_CREATE": "guild", "INTERACTION_CREATE": "interaction"}
 IDENTIFY, HELLO = 2, 10
 ID_FIELDS = {"id", "recipient_id", "message_id", "channel_id", "guild_id"}
+AUTOMOD_RULE = {
+    "$ref": f"{OPENAPI}#/paths/~1guilds~1%7Bguild_id%7D~1auto-moderation~1rules/get/responses/200"
+    "/content/application~1json/schema/items"
+}
+"""Rules have the same form in events and in answers."""
 NOT_VALIDATED = (
     "NOT VALIDATED against Discord's documents: they lie neither in ../shared/discord-api"
     " nor in the folder that DISCORD_API_SPEC names"
@@ -63,6 +69,9 @@ class Documents:
         self.problems += problems
 
     def of_frame(self, frame: Frame) -> list[str]:
+        if frame.event in AUTOMOD_EVENTS:
+            self.checked += 1
+            return [f"gateway {frame.event}: {each}" for each in self._told(AUTOMOD_RULE, frame.payload["d"])]
         name = DISPATCHES.get(frame.event or "")
         value = frame.payload["d"] if name else frame.payload
         if frame.from_bot:

@@ -1,4 +1,4 @@
-"""What the tests of the engine share: a small checkpoint and offer, requests within it, fingerprints."""
+"""Tools of the engine's tests: a small checkpoint and offer, valid requests, fingerprints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An evening at the sandbox: people who type and press, shipped processes that are killed at any moment.
+"""An evening on the sandbox: people who type and press, shipped processes that are killed at random.
 
 Used by a test with a few kills and by `benchmarks/faults.py` with hundreds.
 """
@@ -26,9 +26,9 @@ from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
 
 Message = dict[str, Any]
-PEOPLE = ("Mina", "Ravi", "Omar")  # who read English, as this reads their buttons
-OPEN_AT_ONCE = 5  # requests that a person keeps under way
-FORGOTTEN_SECONDS = 12.0  # after which a person asks anew, whatever became of the last request
+PEOPLE = ("Mina", "Ravi", "Omar")  # their locale is English, and this program reads their buttons
+OPEN_AT_ONCE = 5  # active requests per person
+FORGOTTEN_SECONDS = 12.0  # after which a person makes a new request in any case
 START_SECONDS = 120.0
 HEARD_SECONDS = 4.0  # Discord's client says after 3 s that nobody has answered
 WAYS_TO_LOSE = ("rest_5xx", "lose_answers", "drop_requests", "drop_answers", "hang_answers")
@@ -36,7 +36,7 @@ POLL_SECONDS = 0.02
 
 
 def free_port() -> int:
-    """A port that nobody listens at just now."""
+    """Return a port that is free now."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
         return port
@@ -44,9 +44,9 @@ def free_port() -> int:
 
 @dataclass(kw_only=True)
 class Role:
-    """One shipped process, as something that starts it again would keep it.
+    """One shipped process that a supervisor restarts.
 
-    `name` is its own, `role` what the command line calls what it does, `program` what Python runs.
+    `name` is the process's name, `role` the command of the command line, `program` the arguments of Python.
     """
 
     name: str
@@ -61,13 +61,13 @@ class Role:
     recoveries: list[float] = field(default_factory=list)
 
     async def start(self) -> None:
-        """Begin a life; its log goes to a file of its own."""
+        """Start the process; each life has its own log file."""
         self.lives += 1
         err = self.config.with_name(f"{self.name}-{self.lives}.err")
         self.process = await start(self.role, "--config", str(self.config), err=err, program=self.program)
 
     async def kill(self) -> None:
-        """SIGKILL; returns once it is dead."""
+        """Send SIGKILL, and wait for the end."""
         process, self.process = self.process, None
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -75,7 +75,7 @@ class Role:
             await process.process.wait()
 
     async def health(self, people: aiohttp.ClientSession) -> dict[str, Any] | None:
-        """What /health says, None while nobody answers; fails where the process has ended by itself."""
+        """Return /health, or None without an answer; fails if the process has ended by itself."""
         if self.process is not None and self.process.process.returncode is not None:
             raise AssertionError(f"{self.name} has ended:\n{self.process.err.read_text()[-4000:]}")
         try:
@@ -86,31 +86,31 @@ class Role:
             return None
 
     async def well(self, people: aiohttp.ClientSession, *, seconds: float = START_SECONDS) -> None:
-        """Return once every part of it is well."""
+        """Wait until every part is well."""
         async with asyncio.timeout(seconds):
             while not await self.is_well(people):  # noqa: ASYNC110 - another process sets no event
                 await asyncio.sleep(POLL_SECONDS)
 
     async def unwell(self, people: aiohttp.ClientSession, *, seconds: float = START_SECONDS) -> None:
-        """Return once some part of it is not well; /health may repeat an answer for a second."""
+        """Wait until a part is not well; /health may repeat an answer for a second."""
         async with asyncio.timeout(seconds):
             while await self.is_well(people):  # noqa: ASYNC110 - another process sets no event
                 await asyncio.sleep(POLL_SECONDS)
 
     async def is_well(self, people: aiohttp.ClientSession) -> bool:
-        """Whether every part of it is well now."""
+        """Return whether every part is well now."""
         health = await self.health(people)
         return health is not None and health["status"] == "well"
 
     async def metrics(self, people: aiohttp.ClientSession) -> dict[str, float]:
-        """What /metrics says, by name with labels."""
+        """Return the metrics by name with labels."""
         async with people.get(f"http://127.0.0.1:{self.port}/metrics") as page:
             lines = (await page.text()).splitlines()
         samples = (line.rpartition(" ") for line in lines if not line.startswith("#"))
         return {name: float(value) for name, _, value in samples}
 
     def logs(self) -> str:
-        """All that its lives wrote."""
+        """Return the logs of all lives."""
         lives = range(1, self.lives + 1)
         return "".join(self.config.with_name(f"{self.name}-{life}.err").read_text() for life in lives)
 
@@ -126,7 +126,7 @@ def write_role(
     database: str = "",
     program: Sequence[str] = BOT,
 ) -> Role:
-    """A role with a configuration of its own; those in one folder share the queue."""
+    """Return a role with its own configuration; roles in one folder share the queue."""
     name = name or role
     port = free_port()
     (folder / "token").write_text("a-token")
@@ -168,7 +168,7 @@ def write_role(
 
 @contextlib.asynccontextmanager
 async def alive(roles: Sequence[Role]) -> AsyncIterator[aiohttp.ClientSession]:
-    """Start all roles and wait until they are well; none is left behind."""
+    """Start all roles and wait until they are well; end all of them at the end."""
     try:
         async with aiohttp.ClientSession() as people:
             for role in roles:
@@ -182,22 +182,22 @@ async def alive(roles: Sequence[Role]) -> AsyncIterator[aiohttp.ClientSession]:
 
 
 class Person:
-    """Types /imagine, presses Again and Vary under pictures, and cancels now and then."""
+    """Types /imagine, presses Again and Vary under pictures, and sometimes cancels."""
 
     def __init__(self, member: Member, chance: random.Random) -> None:
         self._member = member
         self._chance = chance
         self._read = 0
         self._open: dict[str, float] = {}
-        self.shown: dict[str, Message] = {}  # the newest of each message
-        self.asked: set[str] = set()  # interactions that may make a job
+        self.shown: dict[str, Message] = {}  # the newest version of each message
+        self.asked: set[str] = set()  # interactions that may create a job
         self.asked_at: dict[str, float] = {}
-        self.promised: set[str] = set()  # of these, those whose message has said that it is queued
-        self.failed: set[str] = set()  # of these, those that the bot did not answer
+        self.promised: set[str] = set()  # the interactions whose message showed a queued job
+        self.failed: set[str] = set()  # the interactions that the bot did not answer
         self.used: Counter[str] = Counter()
 
     async def live(self, *, pause: float) -> None:
-        """Go on for ever, `pause` seconds between two actions on average."""
+        """Act for ever, on average every `pause` seconds."""
         while True:
             await asyncio.sleep(self._chance.uniform(0.2, 1.8) * pause)
             self.read()
@@ -236,7 +236,7 @@ class Person:
         return interaction_of(message) in self.asked
 
     def read(self) -> None:
-        """Take in what has happened since the last look."""
+        """Read the events since the last call."""
         events = self._member.events[self._read :]
         self._read += len(events)
         for event in events:
@@ -259,33 +259,33 @@ class Person:
 
 
 def labels(message: Message) -> list[str]:
-    """The buttons of a message."""
+    """Return the labels of a message's buttons."""
     return [part["label"] for _, part in walk(message["components"]) if "label" in part]
 
 
 def text_of(message: Message) -> str:
-    """What a message says."""
+    """Return the text of a message."""
     return "\n".join(part["content"] for _, part in walk(message["components"]) if "content" in part)
 
 
 def interaction_of(message: Message) -> str:
-    """The id of the interaction that a message answers; empty for none."""
+    """Return the id of the interaction that a message answers, or an empty text."""
     return str((message.get("interaction_metadata") or {}).get("id", ""))
 
 
 def is_of_job(message: Message) -> bool:
-    """Whether a message shows a job: all of them name the prompt."""
+    """Return whether a message shows a job: every such message has the prompt."""
     return "a red circle" in text_of(message)
 
 
 def is_final(message: Message) -> bool:
-    """Whether a message of a job shows its end."""
+    """Return whether a message shows an ended job."""
     return is_of_job(message) and "Cancel" not in labels(message)
 
 
 @contextlib.asynccontextmanager
 async def typing(sandbox: Sandbox, *, seed: int, pause: float) -> AsyncIterator[list[Person]]:
-    """People who go on until the block ends; they still read afterwards, with `Person.read`."""
+    """Run people until the block ends; they can still read afterwards, with `Person.read`."""
     async with contextlib.AsyncExitStack() as stack:
         people = []
         for number, name in enumerate(PEOPLE):
@@ -301,12 +301,12 @@ async def typing(sandbox: Sandbox, *, seed: int, pause: float) -> AsyncIterator[
             for each in ended:
                 if isinstance(each, Exception):
                     raise each
-            await asyncio.sleep(HEARD_SECONDS)  # they hear what became of their last requests
+            await asyncio.sleep(HEARD_SECONDS)  # they see the answers to their last requests
 
 
 @contextlib.asynccontextmanager
 async def losing(sandbox: Sandbox, *, seed: int, pause: float) -> AsyncIterator[Counter[str]]:
-    """First answers to interactions get lost, on the way there or back, about one in `pause` seconds."""
+    """Lose first answers to interactions, as requests or as responses, about one every `pause` seconds."""
     chance, used = random.Random(seed), Counter[str]()
 
     async def lose() -> None:
@@ -326,7 +326,7 @@ async def losing(sandbox: Sandbox, *, seed: int, pause: float) -> AsyncIterator[
 
 
 class Killer:
-    """Kills roles at random moments: while they start, while they work, just as results arrive."""
+    """Kills roles at random moments: while they start, while they work, and when results arrive."""
 
     def __init__(self, roles: Sequence[Role], people: aiohttp.ClientSession, sandbox: Sandbox, *, seed: int):
         self._roles = roles
@@ -336,7 +336,7 @@ class Killer:
         self.moments: Counter[str] = Counter()
 
     async def kill(self, times: int, *, longest_pause: float) -> None:
-        """Kill so often, one role or all of them at once, and start them again at once."""
+        """Kill `times` times one role or all roles together, and restart them at once."""
         waiting: set[asyncio.Task[None]] = set()
         for _ in range(times):
             moment = self._chance.choice(("start", "work", "work", "delivery"))
@@ -355,7 +355,7 @@ class Killer:
         await asyncio.gather(*waiting)
 
     async def _recovered(self, role: Role, life: int, since: float) -> None:
-        """Note how long the role took to be well again, unless it was killed before."""
+        """Record the seconds until the role is well again, unless it is killed before."""
         while role.lives == life:
             if role.process is not None and await role.is_well(self._people):
                 role.recoveries.append(time.monotonic() - since)
@@ -375,7 +375,7 @@ class Killer:
             await asyncio.sleep(self._chance.uniform(0.0, longest_pause))
 
     async def _next_picture(self, seconds: float) -> None:
-        """Return as soon as somebody sees a picture, or after `seconds`."""
+        """Return when a person sees a picture, or after `seconds`."""
         async with Member(self._sandbox.address, "Mina") as onlooker:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):

@@ -1,4 +1,4 @@
-"""After an evening: whether everything that was accepted was delivered, once, and nothing is left over."""
+"""The audit after an evening: every accepted job was delivered exactly once, and nothing is left."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bot.sandbox.client import Member
 from bot.store import Store
 from bot.store.tables import deliveries, images, jobs
 
-# Of requests that died with their front before it had accepted them.
+# Requests that were lost with their front before it had accepted them.
 DIED = "deferred and never answered within 15 min"
-ACCEPTED_SECONDS = 10.0  # within which a front that lives has accepted or refused a request
+ACCEPTED_SECONDS = 10.0  # in which a living front accepts or refuses a request
 
 
 @dataclass(kw_only=True)
 class Audit:
-    """What was found; `mistakes` must be empty."""
+    """The result of an audit; `mistakes` must be empty."""
 
     mistakes: list[str] = field(default_factory=list)
     jobs: Counter[str] = field(default_factory=Counter)
@@ -38,12 +38,12 @@ class Audit:
 
     @property
     def twice(self) -> int:
-        """How many times an image was begun again after the death of its worker."""
+        """The number of restarts of images after a worker's death."""
         return self.deaths
 
 
 async def painted(store: Store, least: int, *, seconds: float) -> None:
-    """Return once `least` jobs are done."""
+    """Wait until at least `least` jobs are done."""
     done = sa.select(sa.func.count()).select_from(jobs).where(jobs.c.state == State.DONE)
     async with asyncio.timeout(seconds):
         while True:
@@ -54,7 +54,7 @@ async def painted(store: Store, least: int, *, seconds: float) -> None:
 
 
 async def drained(store: Store, *, seconds: float) -> None:
-    """Return once nothing waits, runs or is to be delivered."""
+    """Wait until no image waits or runs and no delivery is due."""
     async with asyncio.timeout(seconds):
         while not await _is_empty(store):  # noqa: ASYNC110 - another process sets no event
             await asyncio.sleep(0.1)
@@ -66,7 +66,7 @@ async def _is_empty(store: Store) -> bool:
 
 
 async def audit(store: Store, member: Member, people: Sequence[Person], *, worker_kills: int) -> Audit:
-    """Compare what people see with what the store has."""
+    """Compare the messages that people see with the store."""
     found = Audit()
     rows, of_job = await _read(store)
     left = {message["id"]: message for message in await member.messages()}
@@ -77,7 +77,8 @@ async def audit(store: Store, member: Member, people: Sequence[Person], *, worke
         found.jobs[row.state.value] += 1
         found.outcomes[row.outcome or "none"] += 1
         shown = {each["id"]: each for each in messages[str(row.interaction_id)] if is_of_job(each)}
-        if str(row.message_id) in left:  # a new one, where the first was not noted and its token has ended
+        # It is a new message if the first id was not stored and its token has expired.
+        if str(row.message_id) in left:
             shown[str(row.message_id)] = left[str(row.message_id)]
         _check_job(row, list(shown.values()), found)
         for each in shown:
@@ -146,14 +147,14 @@ def _check_people(people: Sequence[Person], stored: set[str], found: Audit) -> N
 
 
 def real_violations(violations: Sequence[str]) -> list[str]:
-    """The sandbox's complaints, without those that a killed process cannot help."""
+    """Return the sandbox's violations without those that a kill causes."""
     return [each for each in violations if not each.endswith(DIED)]
 
 
 async def dropped(store: Store, people: Sequence[Person], deaths: Sequence[float]) -> list[str]:
-    """Requests that became no job, though no front died while it could have had them.
+    """Return requests that became no job although no front died while it could have handled them.
 
-    `deaths` are the moments when fronts died, by the clock that people note their requests with.
+    `deaths` are the times of the fronts' deaths, by the clock of the people's requests.
     """
     rows, _ = await _read(store)
     stored = {str(row.interaction_id) for row in rows}

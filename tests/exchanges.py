@@ -1,4 +1,4 @@
-"""Discord's documents for the tests of one process, and how many exchanges all processes validated."""
+"""Discord's documents in one test process, and the number of exchanges that all processes validated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Tell the process that hands out the tests, if this is not it."""
+    """Report the count to the controlling process, if this is a worker process."""
     documents = session.config.stash.get(DOCUMENTS, None)
     if documents is not None and hasattr(session.config, "workeroutput"):
         session.config.workeroutput[COUNT] = documents.checked
@@ -28,7 +28,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Count what another process validated."""
+    """Add the count of another process."""
     told = getattr(node, "workeroutput", {})
     node.config.stash[CHECKED_ELSEWHERE] += told.get(COUNT, 0)
 

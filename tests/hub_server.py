@@ -1,6 +1,6 @@
 """A hub on 127.0.0.1 that speaks enough of the real one's file API for the real `huggingface_hub`.
 
-It serves folders as repositories, asks for a token where told to, and can cut a connection in the middle.
+It serves folders as repositories, can require a token, and can cut a connection during a transfer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 @dataclass(kw_only=True)
 class Repository:
-    """A folder for each revision; `token` must be sent for files, `hidden` also for knowing of it.
+    """A folder for each revision; files need `token`; a `hidden` repository needs it for any answer.
 
     The first answer for a file in `cut` ends after half of its bytes.
     """
@@ -31,14 +31,14 @@ class Repository:
 
 @dataclass(kw_only=True)
 class Hub:
-    """The repositories by id, and what was asked for: method, path in the repository, first byte wanted."""
+    """The repositories by id, and the requests: method, path in the repository, first byte."""
 
     repositories: dict[str, Repository]
     endpoint: str = ""
     asked: list[tuple[str, str, str, int]] = field(default_factory=list)
 
     def fetched(self, repo_id: str) -> list[tuple[str, int]]:
-        """The files of a repository that were sent, each with the first byte that was asked for."""
+        """Return the sent files of a repository, each with the first requested byte."""
         return [
             (path, first) for method, repo, path, first in self.asked if (method, repo) == ("GET", repo_id)
         ]
@@ -46,7 +46,7 @@ class Hub:
 
 @contextmanager
 def serve(repositories: dict[str, Repository]) -> Iterator[Hub]:
-    """A hub that serves the repositories until the block ends."""
+    """Run a hub with these repositories until the block ends."""
     hub = Hub(repositories=repositories)
 
     class Bound(Handler):
@@ -74,13 +74,13 @@ def files_in(folder: Path) -> list[str]:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers `/api/models/…` with what a repository holds and `/OWNER/NAME/resolve/…` with its files."""
+    """Answers `/api/models/…` with a repository's contents and `/OWNER/NAME/resolve/…` with its files."""
 
     protocol_version = "HTTP/1.1"
     hub: Hub
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def do_HEAD(self) -> None:
         self.do_GET()

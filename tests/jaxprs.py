@@ -1,4 +1,4 @@
-"""What a traced function consists of."""
+"""The equations of a traced function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LoRA files for the tests: random but seeded factors for a reference pipeline's layers, in every spelling.
+"""LoRA files for the tests: seeded random factors for a reference pipeline's layers, in every spelling.
 
 factors = random_factors(pipeline, attention_layers, rank=4, seed=1)
 write_kohya(file, factors, alpha=2.0)     # lora_unet_….lora_down.weight
@@ -28,7 +28,7 @@ KOHYA = {
     "text_encoder_2": "lora_te2_text_model_",
 }
 TWO_ENCODERS = KOHYA | {"text_encoder": "lora_te1_text_model_"}
-# The original code's names of the parts of the tests' small SDXL, and of what its residual blocks hold.
+# The original code's names of the parts of the tests' small SDXL, and of the layers of its residual blocks.
 ORIGINAL = {
     "conv_in": "input_blocks.0.0",
     "time_embedding.linear_1": "time_embed.0",
@@ -61,17 +61,17 @@ ATTENTION = ("to_q", "to_k", "to_v", "to_out.0", "q_proj", "k_proj", "v_proj", "
 
 
 def attention_layers(path: str, _module: torch.nn.Module) -> bool:
-    """The layers that most LoRAs touch."""
+    """The layers that most LoRAs change."""
     return path.endswith(ATTENTION)
 
 
 def linear_layers(path: str, module: torch.nn.Module) -> bool:
-    """What kohya's scripts touch: attention, feed-forward and the projections around them."""
+    """The layers of kohya's scripts: attention, feed-forward and their projections."""
     return isinstance(module, torch.nn.Linear) and ("attn" in path or "ff" in path or "mlp" in path)
 
 
 def every_layer(path: str, _module: torch.nn.Module) -> bool:
-    """Every linear map and convolution, as LoCon touches them."""
+    """Every linear map and convolution, the layers of LoCon."""
     return path != "text_projection"
 
 
@@ -80,7 +80,7 @@ def random_factors(
 ) -> dict[Layer, tuple[torch.Tensor, torch.Tensor]]:
     """Return (down, up) in the reference's layout for the chosen layers of the UNet and the text encoders.
 
-    Their product is about as large as the weights, so that a LoRA left out could not go unnoticed.
+    Their product is about as large as the weights, so that a missing LoRA is noticed.
     """
     generator = torch.Generator().manual_seed(seed)
     factors = {}

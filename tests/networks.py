@@ -1,4 +1,4 @@
-"""Our networks filled with the weights of a network on torch, and how far their results are apart."""
+"""Our networks with the weights of a torch network, and the difference of their results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": Fal
 class Filled:
     """A network of class `kind` with the weights of `reference`, to be called in compiled functions.
 
-    With `take` the reference gives its weights away one by one, so that both never lie in memory whole.
+    With `take` the weights are moved from the reference one by one, so that memory holds them only once.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Filled:
                 theirs.pop(name).data = torch.empty(0)
 
     def __call__(self, *values: Any, call: Callable[..., Any] | None = None, **named: Any) -> Any:
-        """Return what the network makes of the values; `call` is given the network first, and then they."""
+        """Return the network's result; `call` gets the network and then the values."""
         return self._compute(self.parameters, values, named, call)
 
     @partial(jax.jit, static_argnums=(0, 4), compiler_options=QUICK)

@@ -26,8 +26,8 @@ from sdjax_engine.weights import load_checkpoint
 Pixels = npt.NDArray[np.float32]
 
 
-class Painter:
-    """A checkpoint, its lanes compiled when they are first wanted; all requests of one call share a lane."""
+class LanePainter:
+    """A checkpoint whose lanes are compiled on first use; all requests of one call share a lane."""
 
     def __init__(
         self, source: Path, offer: Offer, *, loras: Mapping[str, Path] = MappingProxyType({}), **how: Any

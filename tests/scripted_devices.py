@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sdjax_engine.lane.verdicts import Verdicts
 from sdjax_engine.model.prepare import Prepared, TokenizedText
-from sdjax_engine.request import Lane, PromptFacts, Request, SafetyScores, Sampler
+from sdjax_engine.request import Lane, PromptFacts, Request, Sampler
 
 LANE = Lane(model="scripted", height=8, width=8, guided=True)
 TEXT = TokenizedText(ids=b"", weights=b"", chunks=1)
@@ -92,10 +93,10 @@ class ScriptedPicture:
         self.script.on_call("fetch")
         return None if self.broken else pixels_of(self.seed)
 
-    def fetch_safety(self) -> SafetyScores | None:
+    def fetch_verdicts(self) -> Verdicts:
         """Return nothing, as the script has it."""
-        self.script.on_call("fetch safety")
-        return None
+        self.script.on_call("fetch verdicts")
+        return Verdicts()
 
     def fetch_latents(self) -> npt.NDArray[np.float32]:
         """Return the latents, as the script has it."""

@@ -1,4 +1,4 @@
-"""Which tests run in the same process, where several share the suite: those of a file, and of some folders.
+"""Which tests share a process in a parallel run: the tests of a file, and of some folders.
 
 The tests of these folders share an engine or a demo, which each further process would have to make again.
 """

@@ -24,7 +24,7 @@ class Clock:
 
 @contextmanager
 def small_disk() -> Iterator[None]:
-    """No file may grow over 8 KiB: what a full disk does to a write.
+    """Limit all files to 8 KiB: writes fail as on a full disk.
 
     It holds for the whole process, the test run's own output included: nothing may be printed inside.
     """
@@ -38,7 +38,7 @@ def small_disk() -> Iterator[None]:
 
 @contextmanager
 def hanging_files(folder: Path, *, count: int) -> Iterator[list[str]]:
-    """Names of artifacts that nobody finishes reading, as on a network folder whose server is gone."""
+    """Names of artifacts whose reading hangs, as on a network folder whose server is gone."""
     names = [f"{number:02x}/{number:064x}.png" for number in range(count)]
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ def block_now(
         until = None if hours is None else store.clock() + hours * HOUR_SECONDS
         await store.moderation.block(scope, by, until=until)
 
-    asyncio.run(_with_store(config, block))
+    asyncio.run(with_store(config, block))
 
 
 def unblock_now(config: Config, *, user_id: int | None, guild_id: int | None, reason: str) -> bool:
@@ -36,7 +36,7 @@ def unblock_now(config: Config, *, user_id: int | None, guild_id: int | None, re
     async def unblock(store: Store) -> bool:
         return await store.moderation.unblock(scope, by) is not None
 
-    return asyncio.run(_with_store(config, unblock))
+    return asyncio.run(with_store(config, unblock))
 
 
 def _scope(user_id: int | None, guild_id: int | None) -> Scope:
@@ -47,7 +47,8 @@ def _operator(guild_id: int | None, reason: str) -> By:
     return By(actor_id=OPERATOR, guild_id=guild_id or 0, reason=reason)
 
 
-async def _with_store(config: Config, act: Callable[[Store], Awaitable[T]]) -> T:
+async def with_store(config: Config, act: Callable[[Store], Awaitable[T]]) -> T:
+    """Return what `act` returns with the configured store open."""
     store = await Store.open(config.queue.database)
     try:
         return await act(store)

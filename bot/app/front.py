@@ -18,9 +18,12 @@ from bot.app.queue import Queue, open_queue
 from bot.config import Config
 from bot.delivery.outbox import Outbox
 from bot.delivery.progress import MessageLocks, Progress
+from bot.delivery.review_outbox import ReviewOutbox
 from bot.delivery.sender import Sender
+from bot.delivery.uploads import Uploads
 from bot.front.address import use_address
 from bot.front.client import Bot
+from bot.front.sessions.desk import Desk
 from bot.garbage import exclude_existing
 from bot.jobs import Job
 from bot.provenance.opening import open_signing
@@ -82,12 +85,16 @@ class FrontSide:
     client: Bot
     progress: Progress
     outbox: Outbox
+    reviews: ReviewOutbox
+    desk: Desk
 
     def start(self, tasks: BackgroundTasks) -> None:
-        """Start the gateway connection, the outbox and the progress loop. The client must be logged in."""
+        """Start the gateway connection and the loops beside it. The client must be logged in."""
         tasks.start(connect(self.client), "gateway")
         tasks.start(self.outbox.run(), "outbox")
         tasks.start(self.progress.run(), "progress")
+        tasks.start(self.reviews.run(), "reviews")
+        tasks.start(self.desk.run(), "group sessions")
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
         """Replace the offers; raises like `Bot.change_offers`."""
@@ -146,6 +153,8 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         label=config.provenance.label,
         metrics=metrics.delivery,
     )
+    desk = Desk(client, lambda: client.services, clock=clock)
     queue.checks.update(gateway=client.health, outbox=outbox.health)
     exclude_existing()  # all modules are imported, and no command waits yet
-    return FrontSide(client=client, progress=progress, outbox=outbox)
+    reviews = ReviewOutbox(queue.store, client, sender, Uploads(queue.artifacts, signing))
+    return FrontSide(client=client, progress=progress, outbox=outbox, reviews=reviews, desk=desk)

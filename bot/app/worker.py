@@ -9,7 +9,8 @@ from contextlib import AsyncExitStack
 
 from bot.app.queue import Queue, open_queue
 from bot.config import Config, ModelConfig
-from bot.jobs import SafetyPolicy, Showing
+from bot.jobs import Showing, Showings
+from bot.moderation.pictures import PictureRules
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.threads import in_uninterruptible_thread
 from bot.worker.opening import open_engine, read_defaults
@@ -70,18 +71,26 @@ async def open_worker(
         name=queue.name,
         lease_seconds=lease,
         drain_seconds=config.queue.drain_seconds,
-        policies={model.name: policy_of(model) for model in config.models},
+        rules={model.name: rules_of(model) for model in config.models},
         metrics=queue.metrics.worker,
     )
     queue.checks["engine"] = worker.health
     return worker
 
 
-def policy_of(model: ModelConfig) -> SafetyPolicy:
-    """Return how flagged pictures of this model are shown."""
-    return SafetyPolicy(
-        elsewhere=Showing(model.flagged), age_restricted=Showing(model.flagged_age_restricted)
+def rules_of(model: ModelConfig) -> PictureRules:
+    """Return how pictures of this model are judged and shown."""
+    return PictureRules(
+        levels=model.picture_levels,
+        threshold=model.picture_threshold,
+        elsewhere=_showings(model.flagged),
+        age_restricted=_showings(model.flagged_age_restricted),
     )
+
+
+def _showings(configured: tuple[str, str, str]) -> Showings:
+    mild, explicit, extreme = map(Showing, configured)
+    return mild, explicit, extreme
 
 
 async def run_until_shutdown(worker: Worker, tasks: BackgroundTasks, shutdown: Shutdown) -> None:

@@ -19,10 +19,12 @@ from bot.config.mistakes import sentences
 from bot.config.models import ModelConfig
 from bot.config.operators import LogConfig, WebConfig
 from bot.config.people import LimitsConfig, PicturesConfig
+from bot.config.policy import PolicyConfig
 from bot.config.prompts import PromptsConfig
 from bot.config.provenance import ProvenanceConfig
 from bot.config.queue import QueueConfig, RetentionConfig
 from bot.config.section import Section
+from bot.config.sessions import SessionsConfig
 from bot.errors import ConfigurationError
 
 MAX_MODELS = 25  # Discord shows at most 25 choices
@@ -37,9 +39,11 @@ class Config(Section):
     queue: QueueConfig = QueueConfig()
     pictures: PicturesConfig = PicturesConfig()
     limits: LimitsConfig = LimitsConfig()
+    policy: PolicyConfig = PolicyConfig()
     prompts: PromptsConfig = PromptsConfig()
     provenance: ProvenanceConfig = ProvenanceConfig()
     retention: RetentionConfig = RetentionConfig()
+    sessions: SessionsConfig = SessionsConfig()
     web: WebConfig = WebConfig()
     log: LogConfig = LogConfig()
 

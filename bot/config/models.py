@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from bot.config.mistakes import InvalidValue
 from bot.config.section import Section, repeated
+from bot.levels import DEFAULT_THRESHOLD, Level
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, Offer, Sampler
 
 MIN_SIDE, MAX_SIDE, SIDE_MULTIPLE = 64, 2048, 8
@@ -52,6 +53,19 @@ def _check_loras(values: dict[str, str]) -> dict[str, str]:
     return values
 
 
+def _for_each_level(value: Any) -> Any:
+    """Return three values for one: the levels mild, explicit and extreme are shown the same."""
+    if isinstance(value, str):
+        return (value,) * 3
+    if not isinstance(value, list | tuple) or len(value) != 3:
+        raise InvalidValue("one value is wanted, or three, for the levels mild, explicit and extreme")
+    return tuple(value)
+
+
+_Shown = Literal["withhold", "hold", "spoiler", "show"]
+_ByLevel = tuple[_Shown, _Shown, _Shown]
+
+
 class ModelConfig(Section):
     """One checkpoint, and what people may ask of it. The first size is the default."""
 
@@ -66,8 +80,11 @@ class ModelConfig(Section):
     max_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = MAX_STEPS
     prompt_chunks: Annotated[int, Field(ge=1, le=MAX_PROMPT_CHUNKS)] = 3
     safety_checker: bool = True
-    flagged: Literal["withhold", "spoiler", "show"] = "withhold"
-    flagged_age_restricted: Literal["withhold", "spoiler", "show"] = "spoiler"
+    flagged: Annotated[_ByLevel, BeforeValidator(_for_each_level)] = ("withhold",) * 3
+    flagged_age_restricted: Annotated[_ByLevel, BeforeValidator(_for_each_level)] = ("spoiler",) * 3
+    picture_classifier: str = ""
+    picture_levels: dict[str, Level] = Field(default_factory=dict)
+    picture_threshold: Annotated[float, Field(gt=0, le=1)] = DEFAULT_THRESHOLD
     loras: Annotated[dict[str, str], AfterValidator(_check_loras)] = Field(default_factory=dict)
     lora_rank: Annotated[int, Field(ge=1, le=MAX_LORA_RANK)] = 64
     preview_decoder: str = ""
@@ -78,6 +95,13 @@ class ModelConfig(Section):
     def _only_for_fetched_checkpoints(cls, value: str, info: ValidationInfo) -> str:
         if value and info.data.get("checkpoint") == "demo":
             raise InvalidValue(f"the bundled checkpoint “demo” has no {info.field_name}")
+        return value
+
+    @field_validator("picture_levels")
+    @classmethod
+    def _only_with_a_classifier(cls, value: dict[str, Level], info: ValidationInfo) -> dict[str, Level]:
+        if value and not info.data.get("picture_classifier"):
+            raise InvalidValue("without a picture_classifier no label has a level")
         return value
 
     @field_validator("max_steps")

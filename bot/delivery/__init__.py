@@ -1,1 +1,1 @@
-"""What a job's message shows, and how it reaches Discord."""
+"""The messages of jobs: their content, and their delivery to Discord."""

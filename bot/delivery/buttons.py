@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bot.jobs import ImageRecord, Job, State
+from bot.holds import Outcome
+from bot.jobs import ImageRecord, Job, Showing, State
 from bot.sizes import larger_size
 from bot.texts import Texts
 from sdjax_engine.request import Offer
 
-ROW = 5  # buttons that Discord puts side by side
-PHONE_ROW = 3  # buttons with a word on them that fit side by side on a phone
+ROW = 5  # the most buttons of a row
+PHONE_ROW = 3  # buttons with a word as label that fit side by side on a phone
 
 SINGLE, VARY, ENLARGE, FILES, PUBLISH = "single", "vary", "enlarge", "files", "publish"
 REMIX = "remix"
@@ -27,17 +28,19 @@ REFUSALS = frozenset(
         "start_missing",
         "start_not_offered",
         "start_changed",
+        "start_unfit",
+        "start_known",
     }
 )
-"""Failures that a repeat of the request would meet again."""
+"""Failures that a repeated request would have again."""
 
 REFUSED_SETTINGS = frozenset({"invalid_request", "unsuited_sampler", "not_offered"})
-"""Failures of the chosen settings, which only the person who chose them is told."""
+"""Failures of the chosen settings; only the person who chose them sees the message."""
 
-START_LOST = frozenset({"start_missing", "start_not_offered", "start_changed"})
+START_LOST = frozenset({"start_missing", "start_not_offered", "start_changed", "start_unfit", "start_known"})
 """Failures that other words and settings do not mend."""
 
-NOT_AGAIN = REFUSALS | {"worker_died"}  # the next seed of a request that killed two workers may kill two more
+NOT_AGAIN = REFUSALS | {"worker_died"}  # a repeat of a request that killed two workers may kill two more
 
 Row = tuple["ButtonContent", ...]
 
@@ -81,8 +84,8 @@ def final_rows(
 ) -> tuple[Row, ...]:
     """Return the buttons of a job that has ended and shows the pictures `done`.
 
-    A grid has a button for each picture alone (U) and for others like it (V), numbered as its tiles. Delete
-    has a row of its own, away from the buttons that are pressed often.
+    For each picture of a grid there is a button that shows it alone (U) and one that varies it (V), numbered
+    as the tiles. Delete has a row of its own, away from the buttons that are pressed often.
     """
     again = ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True)
     remix = ButtonContent(label=texts.gettext("Remix"), custom_id=f"{REMIX}:{job.id}")
@@ -97,11 +100,13 @@ def final_rows(
     tiles = _tile_rows(job, done) if len(done) > 1 else ()
     publish = ButtonContent(label=texts.gettext("Publish"), custom_id=f"{PUBLISH}:{job.id}")
     last = (publish, delete) if done and _can_be_published(job) else (delete,)
+    if _can_be_appealed(job):
+        last = (ButtonContent(label=texts.gettext("Appeal"), custom_id=f"appeal:job:{job.id}"), *last)
     return (*tiles, *_rows(row, most=PHONE_ROW), last)
 
 
 def more_menu(job: Job, done: Sequence[ImageRecord], texts: Texts) -> MenuContent:
-    """Return the menu of what is asked for less often than a button's action."""
+    """Return the menu of the less frequent actions."""
     near = [
         Choice(
             label=texts.gettext("Vary {number} a little", number=number)
@@ -165,6 +170,13 @@ def _enlarge(job: Job, image: ImageRecord, texts: Texts) -> ButtonContent:
 
 def _can_be_published(job: Job) -> bool:
     return job.origin.private and job.origin.guild_id is not None
+
+
+def _can_be_appealed(job: Job) -> bool:
+    """Return whether moderators could show a withheld picture after an appeal; each job has one appeal."""
+    declined = job.ruling is not None and job.ruling.outcome is Outcome.DECLINED
+    withheld = any(image.showing is Showing.WITHHOLD and image.held for image in job.images)
+    return withheld and not declined and job.origin.guild_id is not None
 
 
 def _can_be_larger(job: Job, offers: Sequence[Offer]) -> bool:

@@ -1,4 +1,4 @@
-"""What a message shows, as data: text, pictures, buttons and menus."""
+"""The content of a message as data: text, pictures, buttons and menus."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class PictureContent:
 
 @dataclass(frozen=True, kw_only=True)
 class MessageContent:
-    """Everything that a message shows; an edit between equal contents is needless.
+    """The content of a message; an edit to an equal content is not needed.
 
-    Where words are cut, the line `folded` says where all of them are. The menu `more` stands before the last
-    row. A `refusal` is shown to its person alone where Discord still allows that.
+    If words are cut, the line `folded` names the buttons that show all words. The menu `more` is before the
+    last row. A `refusal` is shown only to its person if Discord still allows that.
     """
 
     heading: str

@@ -1,8 +1,8 @@
 """The outbox: sends the result of every finished job, then marks the delivery.
 
-A result is an edit of the job's own message, which can be repeated unseen, or a new message, which the sender
-looks for before it posts it again. So a crash between sending and marking shows no result twice. A result
-that was sent and could not be marked is remembered and only marked again.
+A result is an edit of the job's own message, which is idempotent, or a new message. The sender searches for
+an earlier copy before it posts a new message again, so a crash between sending and marking shows no result
+twice. If a result was sent but not marked, only the marking is retried.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bot.delivery.refusals import DeliveryDelayed, FilesGone
 from bot.delivery.render import render, without_picture
 from bot.delivery.sender import Sender, Sent
 from bot.errors import DeliveryRefused, StoreUnavailable
-from bot.jobs import Delivery
+from bot.jobs import Delivery, Job
 from bot.log import about
 from bot.metrics import WELL, DeliveryMetrics, Metrics
 from bot.store.store import Store
@@ -31,10 +31,10 @@ log = logging.getLogger(__name__)
 AT_ONCE = 8
 POLL_SECONDS = 1.0
 LONGEST_WAIT = 300.0
-LONGEST_PUT_OFF = 600.0  # also for a wait that Discord asks for; well below the store's FURTHEST_RETRY
+LONGEST_PUT_OFF = 600.0  # also the limit of Discord's Retry-After; well below the store's FURTHEST_RETRY
 SILENCE_SECONDS = 60.0
-MAX_ATTEMPTS = 60  # with the longest wait between them, more than four hours of an unreachable Discord
-LOST_SECONDS = 600.0  # for which a result waits for files that are repainted
+MAX_ATTEMPTS = 60  # they outlast an outage of Discord of more than four hours
+LOST_SECONDS = 600.0  # that a result waits for the repainting of its files
 
 
 def backoff(attempts: int, jitter: float) -> float:
@@ -71,7 +71,7 @@ class Outbox:
         self._metrics = metrics or Metrics().delivery
         self._read_at = time.monotonic()
         self._sending: dict[int, asyncio.Task[None]] = {}
-        self._unmarked: dict[str, Sent] = {}  # by job
+        self._unmarked: dict[str, tuple[Job, Sent]] = {}  # by job
         self._claiming = asyncio.Lock()
 
     async def run(self) -> None:
@@ -100,7 +100,7 @@ class Outbox:
     async def _start_some(self) -> bool:
         """Begin to send the results that are due; False when there was none.
 
-        One claim at a time: `flush` runs beside `run`, and the second of two claims would take over the
+        Only one claim runs at a time: `flush` runs beside `run`, and the second of two claims would take the
         deliveries of the first.
         """
         async with self._claiming:
@@ -140,7 +140,7 @@ class Outbox:
 
     async def _settle(self, delivery: Delivery) -> None:
         try:
-            sent = self._unmarked.get(delivery.job.id) or await self._send(delivery)
+            sent = self._sent_before(delivery.job) or await self._send(delivery)
         except DeliveryRefused as error:
             log.warning("the result cannot be delivered: %s", error.outcome)
             await self._mark(delivery, error.outcome)
@@ -153,11 +153,17 @@ class Outbox:
             )
             await self._postpone(delivery)
         else:
-            self._unmarked[delivery.job.id] = sent
+            self._unmarked[delivery.job.id] = delivery.job, sent
             wanted = await self._mark(delivery, sent.outcome, sent)
             del self._unmarked[delivery.job.id]
             if not wanted:
                 await self._sender.withdraw(delivery.job, sent)
+
+    def _sent_before(self, job: Job) -> Sent | None:
+        """Return what was sent and not marked, unless the result shows something else by now."""
+        before, sent = self._unmarked.get(job.id, (None, None))
+        same = before is not None and (before.images, before.ruling) == (job.images, job.ruling)
+        return sent if same else None
 
     async def _mark(self, delivery: Delivery, outcome: str, sent: Sent | None = None) -> bool:
         """Store the outcome, and return whether the job still exists."""
@@ -189,8 +195,8 @@ class Outbox:
             return
         self._metrics.retries.inc()
         wait = backoff(delivery.attempts, random.random())  # noqa: S311 - spreads load, guards nothing
-        # A later retry time would be read as written before the clock was set back, and be due at once. While
-        # Discord wants no requests an attempt makes none: the rate guard delays it.
+        # A later retry time would mean that the clock was set back, and be due at once. While Discord's rate
+        # limit holds, the rate guard delays each attempt without a request.
         wait = min(max(wait, seconds), LONGEST_PUT_OFF)
         await self._store.deliveries.retry(delivery, at=self._clock() + wait)
 

@@ -2,9 +2,9 @@
 
 One file always suffices, so a result is never split over messages. The largest grid, nine pictures of 2048
 pixels a side, has 38 million pixels. Pictures with the spectrum of photographs then take 2 to 8 MiB as WebP
-of quality 90, and every server takes 10 MiB; only noise needs a smaller form. In a grid the numbers on the
-tiles match those of the buttons, which Discord's layout of nine files would not guarantee. The file of a
-single picture is the painted one, without a number.
+of quality 90, and every server takes 10 MiB; only pictures of noise need a smaller form. In a grid the
+numbers on the tiles match those of the buttons, which Discord's layout of nine files would not guarantee. The
+file of a single picture is the painted one, without a number.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ SMALLEST_NUMBER = 12  # pixels
 NUMBER_PART = 16
 BADGE = (0, 0, 0, 170)
 LARGEST_WEBP = 16383  # pixels a side
-# A grid's PNG is about as large as its pictures' PNGs, and lossless WebP is seldom less than half of it for
-# pictures that compress badly. Above these ratios lossless forms are not worth their seconds.
+# A grid's PNG is about as large as its pictures' PNGs, and lossless WebP is rarely less than half of it for
+# pictures that compress badly. Above these ratios of size to limit, lossless forms are not tried.
 PNG_CHANCE = 1.5
 LOSSLESS_CHANCE = 2.0
 

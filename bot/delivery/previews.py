@@ -1,4 +1,4 @@
-"""The picture beside the progress: the previews of a job's images as one file."""
+"""The picture of the progress: the previews of a job's images as one file."""
 
 from __future__ import annotations
 

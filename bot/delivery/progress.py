@@ -1,6 +1,6 @@
 """Progress: edits the messages of active jobs as their place and their steps change, within a rate.
 
-An edit that is not due, or would wait for another edit, is dropped: the next edit shows more.
+An edit that is not due, or that would wait for another edit, is dropped: a later edit shows the newer state.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
 PAINTING_SECONDS = 1.5  # between edits of one message
-PREVIEW_SECONDS = 3.0  # the same with a preview
+PREVIEW_SECONDS = 3.0  # between edits of one message with a preview
 CHANNEL_SECONDS = 1.0  # between previews in one channel
 WAITING_SECONDS = 5.0
 FOLLOWED = 50  # jobs, in fair order, and as many that wait in a pause
 EDITS_AT_ONCE = 5
-EDITS_A_TICK = 10  # 20 a second, of the 50 that Discord allows a bot for everything
-UNANNOUNCED_SECONDS = 5.0  # a job older than this and without a message lost its first answer to a restart
+EDITS_A_TICK = 10  # 20 a second, of Discord's global limit of 50 a second
+UNANNOUNCED_SECONDS = 5.0  # an older job without a message lost its first answer in a restart
 
 
 @dataclass(kw_only=True)
@@ -55,7 +55,7 @@ class _Shown:
 class MessageLocks:
     """A lock for each job's message: its holder alone edits the message, so progress never covers a result.
 
-    A lock is dropped once nothing holds or awaits it.
+    A lock is deleted when no task holds it or waits for it.
     """
 
     def __init__(self) -> None:
@@ -193,7 +193,7 @@ class Progress:
     async def _send(
         self, job: Job, content: MessageContent, preview: PictureFile | None, shown: _Shown
     ) -> int:
-        """Edit the message; one in which files are refused has no previews from then on."""
+        """Edit the message; after a refused file it gets no more previews."""
         if preview is None:
             return await self._sender.edit(job, content)
         self._preview_at[job.origin.channel_id] = self._clock()
@@ -207,9 +207,15 @@ class Progress:
         """Return the previews of a job's images as one file; None without any, or where they are off."""
         if shown.wants_previews is None:
             origin = job.origin
+            if origin.policy.get("previews") is False:
+                shown.wants_previews = False
+                return None
             owners = owners_at(user_id=origin.user_id, channel_id=origin.channel_id, guild_id=origin.guild_id)
             shown.wants_previews = await self._store.preferences.nearest(PREVIEWS, *owners) is not False
-        previews = await self._store.previews.of(job.id) if shown.wants_previews else {}
+        wanted = (
+            shown.wants_previews and job.hold is None
+        )  # held pictures are not shown while they are painted
+        previews = await self._store.previews.of(job.id) if wanted else {}
         if not previews:
             return None
         width, height = job.recipe.picture_size

@@ -16,7 +16,7 @@ WINDOW_SECONDS = 600.0
 MAX_INVALID = 2_500  # Discord bans an address at 10,000 in ten minutes; other programs may share the address
 TOO_MANY = 429
 INVALID = frozenset({401, 403, TOO_MANY})
-BAN_SECONDS = 60.0  # used where a ban has no Retry-After
+BAN_SECONDS = 60.0  # used if a ban has no Retry-After
 
 
 class RateGuard:
@@ -63,7 +63,7 @@ class RateGuard:
             self._count(now)
         elif isinstance(error, discord.HTTPException) and error.status in INVALID:
             if error.status == TOO_MANY and "Via" not in error.response.headers:
-                # The proxy in front of Discord refused this address. discord.py does not retry then.
+                # Cloudflare banned this address. discord.py does not retry then.
                 self._quiet_until = max(self._quiet_until, now + _seconds_to_wait(error))
             self._count(now)
 

@@ -47,7 +47,7 @@ class FilesGone(BotError):
 
 
 class Refusal(StrEnum):
-    """Why a message cannot be shown; the last one met is stored as the delivery's outcome."""
+    """Why a message cannot be shown; the last refusal is stored as the delivery's outcome."""
 
     LATER = "later"
     TOO_LARGE = "too_large"
@@ -65,7 +65,7 @@ class Refusal(StrEnum):
 
 
 class Refused(Exception):
-    """A request that Discord refused; for a file that is too large, perhaps the `limit` there, in bytes."""
+    """A request that Discord refused; `limit` is the limit of a too large file in bytes, if known."""
 
     def __init__(self, refusal: Refusal, *, limit: int = 0) -> None:
         super().__init__(refusal)

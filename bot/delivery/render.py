@@ -21,8 +21,10 @@ from bot.delivery.buttons import (
     without_pictures,
 )
 from bot.delivery.content import SUBTEXT, MessageContent, PictureContent, Tone, shortened
-from bot.delivery.result import FAILURES, SHOWN_NEGATIVE_PROMPT, ending, pictures_of, settings_text
-from bot.jobs import Job, Position, Recipe, Showing, State
+from bot.delivery.quota_lines import left_lines
+from bot.delivery.result import FAILURES, SHOWN_NEGATIVE_PROMPT, ending, is_held, pictures_of, settings_text
+from bot.jobs import Job, Recipe, Showing, State
+from bot.positions import Position
 from bot.texts import Texts, is_cut, shown, tidy
 from sdjax_engine.request import Offer, Trouble
 
@@ -53,7 +55,7 @@ def render(
         key=lambda image: image.showing is Showing.SPOILER
     )  # open pictures first, as the message shows them
     if not job.state.final:
-        status = _active(job, position, texts)
+        status = "\n".join([_active(job, position, texts), *left_lines(job, texts)])
         return MessageContent(
             heading=_heading(job.recipe), status=status, rows=active_rows(job, texts), tone=Tone(job.state)
         )
@@ -68,7 +70,7 @@ def render(
         pictures=tuple(pictures_of(job, done, texts)),
         rows=rows,
         more=more_menu(job, done, texts) if done else None,
-        tone=Tone(job.state),
+        tone=Tone.WAITING if is_held(job) and not done else Tone(job.state),
         refusal=all_failed(job, REFUSED_SETTINGS),
     )
 

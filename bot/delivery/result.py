@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from bot.delivery.content import MAX_ALT, SUBTEXT, PictureContent, shortened
 from bot.delivery.lineage import parent_line
+from bot.holds import Cause, Outcome
 from bot.jobs import ImageRecord, Job, Notes, Recipe, Showing, State
 from bot.texts import Texts, shown, tidy
 from sdjax_engine.errors import InvalidRequest
@@ -17,6 +18,7 @@ SHOWN_NEGATIVE_PROMPT = 120  # two lines on a phone
 SHOWN_CUT = 200
 SHOWN_LORAS = 150
 SHOWN_STYLE = 60
+SHOWN_REASON = 300
 
 FAILURES: Mapping[str, str] = MappingProxyType(
     {
@@ -31,6 +33,9 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "model or size. Send the picture, or choose another.",
         "start_changed": "The picture to start from is gone, and painting it again gives another one now. "
         "Send the picture, or choose another.",
+        "start_unfit": "The picture to start from is unfit for this channel: choose another.",
+        "start_known": "The picture to start from is blocked here, or very like a blocked picture. "
+        "Choose another.",
         "artifact_missing": "The picture's file is gone. Press Again to paint it anew.",
         "not_taken": "Discord did not take this picture. Press Again, or tell the bot's owner.",
     }
@@ -66,21 +71,80 @@ def ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
 
 
 def _judged(job: Job, texts: Texts) -> Iterator[str]:
-    """Return the sentence about the safety checker, where it changed what is shown."""
+    """Return the sentences about the safety checker and moderators, where they changed what is shown."""
     shown_as = Counter(image.showing for image in job.images)
-    if withheld := shown_as[Showing.WITHHOLD]:
+    if known := sum(image.notes.known for image in job.images):
+        yield texts.ngettext(
+            "{count} picture is not shown: it is very like a picture that is blocked here.",
+            "{count} pictures are not shown: they are very like pictures that are blocked here.",
+            known,
+        )
+    rejected = _rejected(job)
+    if withheld := shown_as[Showing.WITHHOLD] - known - rejected:
         yield texts.ngettext(
             "{count} picture is not shown: the safety checker found it unfit for this channel.",
             "{count} pictures are not shown: the safety checker found them unfit for this channel.",
             withheld,
         )
         yield texts.gettext("Press Again for others, or change the words.")
-    if covered := shown_as[Showing.SPOILER]:
+    yield from _reviewed(job, rejected, texts)
+    covered = shown_as[Showing.SPOILER]
+    if covered and job.ruling is not None:
+        yield texts.ngettext("{count} picture is covered.", "{count} pictures are covered.", covered)
+    elif covered:
         yield texts.ngettext(
             "{count} picture is covered: the safety checker flagged it.",
             "{count} pictures are covered: the safety checker flagged them.",
             covered,
         )
+
+
+def is_held(job: Job) -> bool:
+    """Return whether a picture of the job waits for moderators."""
+    return any(image.showing is Showing.HOLD for image in job.images)
+
+
+def _rejected(job: Job) -> int:
+    """Return how many pictures moderators have not let through; the safety checker's count otherwise."""
+    if job.ruling is None:
+        return 0
+    return sum(image.showing is Showing.WITHHOLD and image.held is not None for image in job.images)
+
+
+def _reviewed(job: Job, rejected: int, texts: Texts) -> Iterator[str]:
+    """Yield what moderators have still to decide, and what they have decided."""
+    held = sum(image.showing is Showing.HOLD for image in job.images)
+    if held and job.hold is not None and job.hold.cause is Cause.REPORTS:
+        yield texts.ngettext(
+            "{count} picture was reported and is hidden until moderators have looked at it.",
+            "{count} pictures were reported and are hidden until moderators have looked at them.",
+            held,
+        )
+    elif held:
+        yield texts.ngettext(
+            "{count} picture is painted and waits for moderators: it is shown once let through.",
+            "{count} pictures are painted and wait for moderators: they are shown once let through.",
+            held,
+        )
+    if not rejected or job.ruling is None:
+        return
+    if job.ruling.outcome is Outcome.EXPIRED:
+        yield texts.ngettext(
+            "{count} picture is not shown: no moderator has looked at it in time.",
+            "{count} pictures are not shown: no moderator has looked at them in time.",
+            rejected,
+        )
+        return
+    yield texts.ngettext(
+        "{count} picture is not shown: a moderator has decided so.",
+        "{count} pictures are not shown: a moderator has decided so.",
+        rejected,
+    )
+    if job.ruling.outcome is Outcome.DECLINED:
+        yield texts.gettext("Moderators have looked at the appeal and let this stand.")
+    if job.ruling.reason:
+        reason = shown(job.ruling.reason, SHOWN_REASON)
+        yield texts.gettext("The moderator's reason: {reason}", reason=reason)
 
 
 def _notes(done: Sequence[ImageRecord]) -> Notes:

@@ -1,4 +1,4 @@
-"""Shows a job's message, by the first way that is open.
+"""Shows a job's message by the first way that is open and not refused.
 
     way               open                                          outcome
     replace privately a refusal, in public, while the token lives   refused
@@ -37,15 +37,17 @@ from bot.texts import Texts
 
 log = logging.getLogger(__name__)
 
-TOKEN_MARGIN = 60.0  # seconds before its end from which a token is not trusted any more
+TOKEN_MARGIN = 60.0  # seconds before its end after which a token is no longer used
 FITTING_ATTEMPTS = 8  # halving each time: from 10 MiB to below 100 kB
 ORIGINAL = cast("int", "@original")  # Discord takes this name for an id; discord.py's annotation does not
 REMEMBERED_TOKENS = 10_000
 
+Channel = discord.PartialMessageable | discord.DMChannel
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """A message that shows its content: how it got there, its id, and its channel where that is another."""
+    """A sent message: the outcome, its id, and its channel if it is not the job's."""
 
     outcome: str
     message_id: int
@@ -54,9 +56,9 @@ class Sent:
 
 @dataclass(kw_only=True)
 class Attempt:
-    """What is to be shown, and how the ways tried so far ended.
+    """The content to show, and the results of the ways tried so far.
 
-    `refusal` is that of the last way; `message_deleted` says that the job's message was deleted on a way.
+    `refusal` is the refusal of the last way; `message_deleted`: a way deleted the job's message.
     `delivery` is None for an edit that is no delivery.
     """
 
@@ -69,7 +71,7 @@ class Attempt:
 
     @property
     def may_edit(self) -> bool:
-        """Whether no way has been refused but by a dead token."""
+        """Whether every refusal so far was for an expired token."""
         return self.refusal in (None, Refusal.DEAD_TOKEN)
 
     @property
@@ -95,14 +97,14 @@ class Sender:
         self._clock = clock
         self._uploads = Uploads(artifacts, signing)
         self._dead_tokens: dict[str, None] = {}
-        self._rate_guard = RateGuard(clock=clock)
+        self.rate_guard = RateGuard(clock=clock)
 
     def can_edit(self, job: Job) -> bool:
-        """Return whether the job's message can be edited now, as far as is known without asking Discord."""
+        """Return whether the job's message can probably be edited now; makes no request."""
         return self.token_lives(job) or (job.message_id is not None and reachable(job))
 
     def token_lives(self, job: Job) -> bool:
-        """Return whether the interaction's token can be used, as far as is known."""
+        """Return whether the interaction's token can probably be used; makes no request."""
         origin = job.origin
         young = self._clock() < origin.token_expires_at - TOKEN_MARGIN
         return young and bool(origin.interaction_token) and origin.interaction_token not in self._dead_tokens
@@ -110,7 +112,7 @@ class Sender:
     async def edit(self, job: Job, content: MessageContent, files: Sequence[PictureFile] = ()) -> int:
         """Show `content` with these files in the job's own message, and return the message's id.
 
-        Raises `DeliveryRefused` where that can never work, `DeliveryDelayed` where it may later.
+        Raises `DeliveryRefused` if no edit can ever work, `DeliveryDelayed` if a later edit may work.
         """
         try:
             return (await self._show(EDITS, Attempt(job=job, content=content, files=files))).message_id
@@ -131,17 +133,17 @@ class Sender:
             raise DeliveryRefused(error.refusal) from None
 
     async def withdraw(self, job: Job, sent: Sent) -> None:
-        """Remove a message that was sent while its person deleted the job."""
+        """Delete a message that was sent while the person deleted the job."""
         try:
             if self.token_lives(job) and sent.channel_id is None:
-                with self._rate_guard.request(by_token=True):
+                with self.rate_guard.request(by_token=True):
                     await self._webhook(job).delete_message(sent.message_id)
                 return
         except (Refused, DeliveryDelayed) as error:
             log.info("the message of a deleted job is removed by the bot itself: %s", error)
         place = sent.channel_id or job.origin.channel_id
         try:
-            with self._rate_guard.request(by_token=False):
+            with self.rate_guard.request(by_token=False):
                 channel = self._client.get_partial_messageable(place)
                 await channel.get_partial_message(sent.message_id).delete()
         except (Refused, DeliveryDelayed) as error:
@@ -165,7 +167,7 @@ class Sender:
     async def _deliver_fitting(
         self, delivery: Delivery, content: MessageContent, pictures: Sequence[Sequence[bytes]]
     ) -> Sent:
-        """Make the files smaller until they are taken."""
+        """Send the content, with smaller files until Discord accepts them."""
         limit = limit_of(self._client, delivery.job)
         for _ in range(FITTING_ATTEMPTS):
             files = await self._uploads.fit(content, pictures, limit)
@@ -179,7 +181,7 @@ class Sender:
         raise Refused(Refusal.TOO_LARGE)
 
     async def _say_so(self, delivery: Delivery, content: MessageContent) -> None:
-        """Say in the message itself that Discord refused what it was to show, if that can be said."""
+        """Show in the message that Discord refused its content, if an edit is possible."""
         texts = Texts.for_locale(delivery.job.origin.locale)
         try:
             await self._show(EDITS, Attempt(job=delivery.job, content=not_taken(content, texts)))
@@ -187,10 +189,10 @@ class Sender:
             log.warning("the refusal cannot be shown in the message either: %s", error)
 
     async def _replace_privately(self, attempt: Attempt) -> Sent:
-        """Replace the job's public message by a refusal that its person alone sees."""
+        """Replace the job's public message by a refusal that only its person sees."""
         webhook, view = self._webhook(attempt.job), layout(attempt.content, file_names=[])
         try:
-            with self._rate_guard.request(by_token=True):
+            with self.rate_guard.request(by_token=True):
                 await webhook.delete_message(attempt.job.message_id or ORIGINAL)
         except Refused as error:
             # An earlier attempt may have deleted the message, and its answer was lost.
@@ -198,21 +200,24 @@ class Sender:
                 raise
         attempt.message_deleted = True
         silent = discord.AllowedMentions.none()
-        with self._rate_guard.request(by_token=True):
+        with self.rate_guard.request(by_token=True):
             message = await webhook.send(view=view, allowed_mentions=silent, ephemeral=True, wait=True)
         return Sent(outcome="refused", message_id=message.id)
 
     async def _edit_by_token(self, attempt: Attempt) -> Sent:
-        webhook, parts = self._webhook(attempt.job), _parts(attempt.content, attempt.files)
-        with self._rate_guard.request(by_token=True):
+        webhook, parts = self._webhook(attempt.job), parts_of(attempt.content, attempt.files)
+        with self.rate_guard.request(by_token=True):
             message = await webhook.edit_message(attempt.job.message_id or ORIGINAL, **parts)
         return Sent(outcome="edited", message_id=message.id)
 
     async def _edit_by_bot(self, attempt: Attempt) -> Sent:
         assert attempt.job.message_id is not None, "the way is open only where the message is known"
-        message = self._channel(attempt.job).get_partial_message(attempt.job.message_id)
-        with self._rate_guard.request(by_token=False):
-            edited = await message.edit(**_parts(attempt.content, attempt.files))
+        job = attempt.job
+        place = job.message_channel_id or job.origin.channel_id
+        channel = self._client.get_partial_messageable(place)
+        message = channel.get_partial_message(attempt.job.message_id)
+        with self.rate_guard.request(by_token=False):
+            edited = await message.edit(**parts_of(attempt.content, attempt.files))
         return Sent(outcome="edited", message_id=edited.id)
 
     async def _post(self, attempt: Attempt) -> Sent:
@@ -220,20 +225,20 @@ class Sender:
         return Sent(outcome="sent", message_id=await self._send(channel, attempt, attempt.content))
 
     async def _send_directly(self, attempt: Attempt) -> Sent:
-        """Send the result as a direct message; a refusal is that of the way before."""
-        if size_of(attempt.files) > DIRECT_LIMIT:  # a server may take more than a person
+        """Send the result as a direct message; if it is refused, raise the refusal of the way before."""
+        if size_of(attempt.files) > DIRECT_LIMIT:  # a server may take larger files than a direct message
             raise Refused(Refusal.TOO_LARGE, limit=DIRECT_LIMIT)
         texts = Texts.for_locale(attempt.job.origin.locale)
         notice = texts.gettext("Your answer could no longer be shown where you asked, so it comes here.")
         try:
-            with self._rate_guard.request(by_token=False):
+            with self.rate_guard.request(by_token=False):
                 channel = await self._client.create_dm(discord.Object(attempt.job.origin.user_id))
             message_id = await self._send(channel, attempt, with_notice(attempt.content, notice))
         except Refused as error:
             raise error if error.refusal is Refusal.TOO_LARGE else Refused(attempt.reason) from None
         return Sent(outcome="sent_directly", message_id=message_id, channel_id=channel.id)
 
-    async def _send(self, channel: discord.abc.Messageable, attempt: Attempt, content: MessageContent) -> int:
+    async def _send(self, channel: Channel, attempt: Attempt, content: MessageContent) -> int:
         """Post a new message, unless an earlier attempt has posted it, and return the message's id.
 
         The nonce makes Discord answer a repeated post with the first message, for a few minutes.
@@ -241,12 +246,14 @@ class Sender:
         delivery = attempt.delivery
         if delivery is not None and delivery.tried_before:
             earlier = await self._posted_earlier(channel, delivery, content)
-            if earlier:
-                return earlier
-        parts = _parts(content, attempt.files)
+            if earlier:  # it may show what has changed since
+                with self.rate_guard.request(by_token=False):
+                    message = channel.get_partial_message(earlier)
+                    return (await message.edit(**parts_of(content, attempt.files))).id
+        parts = parts_of(content, attempt.files)
         attachments = parts.pop("attachments")
         nonce = f"sdjax-{attempt.job.id}"[:25]
-        with self._rate_guard.request(by_token=False):
+        with self.rate_guard.request(by_token=False):
             return (await channel.send(**parts, files=attachments, nonce=nonce)).id
 
     async def _posted_earlier(
@@ -255,9 +262,9 @@ class Sender:
         if self._client.user is None:
             return None
         try:
-            with self._rate_guard.request(by_token=False):
+            with self.rate_guard.request(by_token=False):
                 return await posted_earlier(channel, delivery, content, author_id=self._client.user.id)
-        except Refused as error:  # the post itself may still be allowed: a result is never lost over this
+        except Refused as error:  # the post itself may still be allowed
             log.warning("whether the result was posted before cannot be read: %s", error)
             return None
 
@@ -297,13 +304,14 @@ def _replaces(sender: Sender, attempt: Attempt) -> bool:
 
 
 def _has_token(sender: Sender, attempt: Attempt) -> bool:
-    return attempt.may_edit and sender.token_lives(attempt.job)
+    return attempt.may_edit and sender.token_lives(attempt.job) and attempt.job.message_channel_id is None
 
 
 def _has_message(_sender: Sender, attempt: Attempt) -> bool:
     job = attempt.job
     known = job.message_id is not None and not attempt.message_deleted
-    return attempt.may_edit and known and reachable(job)
+    direct = job.message_channel_id is not None  # the bot's own message, whoever sees the job
+    return attempt.may_edit and known and (direct or reachable(job))
 
 
 def _has_channel(_sender: Sender, attempt: Attempt) -> bool:
@@ -329,7 +337,7 @@ WAYS = (
 """The ways to deliver a result, in the order in which they are tried."""
 
 
-def _parts(content: MessageContent, files: Sequence[PictureFile]) -> dict[str, Any]:
+def parts_of(content: MessageContent, files: Sequence[PictureFile]) -> dict[str, Any]:
     """Return the arguments that a message's edit takes; the files are read from their start each time."""
     named = {picture.stem + file.suffix: file for picture, file in zip(content.pictures, files, strict=False)}
     return {

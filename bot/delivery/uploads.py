@@ -18,10 +18,10 @@ from bot.threads import Threads
 
 FITTED_AT_ONCE = 2  # grids are made and compressed in memory
 MIB = 1024 * 1024
-ENVELOPE = 64 * 1024  # what a request has beside its file: the layout, and the frame around both
+ENVELOPE = 64 * 1024  # bytes of a request beside its file: the layout, and the multipart frame
 MAX_REQUEST = 25 * MIB - ENVELOPE
 DIRECT_LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES
-KNOWN_LIMITS = (50 * MIB, MAX_REQUEST, DIRECT_LIMIT)  # of servers by their boosts, of requests, of all others
+KNOWN_LIMITS = (50 * MIB, MAX_REQUEST, DIRECT_LIMIT)  # of boosted servers, of requests, of all other places
 
 
 class Uploads:
@@ -31,10 +31,10 @@ class Uploads:
         self._artifacts = artifacts
         self._signing = signing or Signing()
         self._threads = Threads("pictures", most=FITTED_AT_ONCE)
-        self._quick_threads = Threads("manifests", most=FITTED_AT_ONCE)  # a manifest waits for no grid
+        self._quick_threads = Threads("manifests", most=FITTED_AT_ONCE)  # manifests do not wait for grids
 
     async def load(self, content: MessageContent) -> list[list[bytes]]:
-        """Return the files of each picture to show; raises FilesGone, and DeliveryDelayed for a sick disk."""
+        """Return the files of each picture to show; raises FilesGone, DeliveryDelayed for a failing disk."""
         files: dict[str, bytes] = {}
         gone = []
         for name in [name for picture in content.pictures for name in picture.artifacts]:
@@ -77,9 +77,9 @@ def next_limit(size: int) -> int:
 
 
 def limit_of(client: discord.Client, job: Job) -> int:
-    """Return what the job's server takes as far as is known; the refusal of a larger file shows the limit.
+    """Return the file limit of the job's server in bytes; of an unknown server, the limit of direct messages.
 
-    The server's boosts say it. What an interaction says beside them counts the person's own subscription in,
+    The server's boosts determine the limit. The limit in an interaction includes the person's subscription,
     which does not apply to a bot's uploads.
     """
     guild = client.get_guild(job.origin.guild_id) if job.origin.guild_id else None

@@ -10,7 +10,7 @@ from yarl import URL
 def use_address(api_url: str, gateway_url: str) -> None:
     """Send every later REST request to `api_url` and every new gateway connection to `gateway_url`.
 
-    discord.py keeps both as attributes of its classes, so they apply to the whole process.
+    discord.py keeps both as class attributes, so they apply to the whole process.
     """
     Route.BASE = api_url.rstrip("/")
     DiscordWebSocket.DEFAULT_GATEWAY = URL(gateway_url)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Sequence
+from typing import Any
 
 import aiohttp
 import discord
@@ -19,8 +20,8 @@ from sdjax_engine.errors import InvalidRequest
 log = logging.getLogger(__name__)
 
 MAX_PAGE = 4000  # characters of all text parts of a message together
-ROOM_FOR_REST = 60  # characters of the line that says how many are left out
-MAX_DETAIL = 400  # escaping can double it, and a sentence may have two
+ROOM_FOR_REST = 60  # characters of the line that counts the entries left out
+MAX_DETAIL = 400  # escaping can double the length, and a sentence may have two details
 UNKNOWN_INTERACTION = 10062
 UNTOLD = (discord.HTTPException, discord.RateLimited, DiscordUnavailable)
 
@@ -48,23 +49,32 @@ def page_lines(lines: Sequence[str], texts: Texts) -> str:
     return "\n".join(kept)
 
 
-async def refuse(interaction: Interaction, sentence: str) -> None:
-    """Show `sentence` to the person alone, after any first answer."""
+async def refuse(interaction: Interaction, sentence: str, *, appeal: int | None = None) -> None:
+    """Show `sentence` to the person alone, after any first answer; with a button for an appeal."""
     before = answered(interaction)
+    shown_with: dict[str, Any] = {} if appeal is None else {"view": _appeal(interaction, appeal)}
     if before is None:
-        await say(interaction, content=sentence)
+        await say(interaction, content=sentence, **shown_with)
         return
     if before is Answered.PROMISED_PRIVATELY:
-        await interaction.edit_original_response(content=sentence)
+        await interaction.edit_original_response(content=sentence, **shown_with)
         return
     if before is Answered.PROMISED_PUBLICLY:
         # A public deferred answer cannot become private, so it is deleted.
         await interaction.delete_original_response()
-    await interaction.followup.send(sentence, ephemeral=True)
+    await interaction.followup.send(sentence, ephemeral=True, **shown_with)
+
+
+def _appeal(interaction: Interaction, number: int) -> discord.ui.View:
+    label = services_of(interaction).texts(interaction).gettext("Appeal")
+    view = discord.ui.View(timeout=None)
+    view.add_item(discord.ui.Button(label=label, custom_id=f"appeal:refused:{number}"))
+    view.stop()
+    return view
 
 
 async def add(interaction: Interaction, sentence: str) -> None:
-    """Show `sentence` to the person alone after an answer; it is dropped where Discord refuses it."""
+    """Show `sentence` to the person alone after an answer; it is dropped if Discord refuses it."""
     try:
         await interaction.followup.send(sentence, ephemeral=True)
     except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as failure:
@@ -81,7 +91,7 @@ async def add_page(interaction: Interaction, text: str) -> None:
 
 
 async def give_back(interaction: Interaction, error: Exception, *typed: str) -> None:
-    """Answer `error` with one sentence, and give back what the person typed into a form."""
+    """Answer `error` with one sentence, and repeat what the person typed into a form."""
     await report(interaction, error)
     await add_page(interaction, "\n\n".join(filter(None, typed)).replace("```", "\u02cb\u02cb\u02cb"))
 
@@ -98,7 +108,8 @@ async def report(interaction: Interaction, error: Exception) -> None:
     services = services_of(interaction)
     services.metrics.refusals.labels(_reason(error)).inc()
     try:
-        await refuse(interaction, sentence_for(error, services.texts(interaction)))
+        appeal = error.appeal if isinstance(error, UserMistake) else None
+        await refuse(interaction, sentence_for(error, services.texts(interaction)), appeal=appeal)
     except (*UNTOLD, aiohttp.ClientError, OSError) as failure:
         log.warning("a refusal could not be told: %s", failure)
 

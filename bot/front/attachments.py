@@ -63,11 +63,11 @@ class Attachments:
         self._timeout = aiohttp.ClientTimeout(total=fetch_seconds)
 
     def check(self, size: int, *, what: str) -> None:
-        """Refuse a file whose size is too large by Discord's own statement, before it is fetched."""
+        """Raise for a file that is too large by the size in Discord's payload, before it is fetched."""
         self._check_length(size, what)
 
     def reachable(self, addresses: Iterable[str]) -> str | None:
-        """Return the first of the addresses that is one of Discord's; None without one."""
+        """Return the first of the addresses that is at one of Discord's hosts, or None."""
         return next(filter(self._is_ours, addresses), None)
 
     def turn(self, sender: Sender) -> AbstractAsyncContextManager[None]:

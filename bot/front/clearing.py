@@ -1,4 +1,4 @@
-"""The deletion of all that a member asked for lately in a server: a form that asks before, and the act."""
+"""Deleting a member's recent requests in a server: a confirmation form, and the deletion."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ async def ask_clear(interaction: Interaction, *, member: discord.User, hours: in
 async def clear(interaction: Interaction, member: str, hours: str) -> None:
     """Delete the requests, some at a time.
 
-    Their messages go first, so that a repeat finishes what a kill cut short; then the results go and the log
-    gets its row, in one transaction.
+    The messages are deleted first, so that a repeat completes an interrupted deletion. One transaction then
+    deletes the results and writes the row of the log.
     """
     guild_id = moderated_server(interaction)
     services = services_of(interaction)

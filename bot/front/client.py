@@ -17,7 +17,7 @@ from bot.config import Config
 from bot.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
-from bot.front.command_tree import Tree
+from bot.front.command_tree import Command, Group, Tree
 from bot.front.commands import commands, menus
 from bot.front.counting import Counting
 from bot.front.decoding import MIB, Decoder
@@ -33,6 +33,7 @@ from bot.front.views.forms import submitted
 from bot.front.waiting_room import WaitingRoom
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics, Metrics
+from bot.moderation.policy import policy_from
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.styles import Style
@@ -40,9 +41,7 @@ from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
 
-LONGEST_WAIT = (
-    60.0  # seconds of a Retry-After that discord.py sleeps through, holding its place; then we come back
-)
+LONGEST_WAIT = 60.0  # seconds; discord.py waits itself for a shorter Retry-After, else it raises
 
 
 def _not_a_member(guilds: str) -> str:
@@ -55,8 +54,9 @@ def _not_a_member(guilds: str) -> str:
 class Bot(discord.AutoShardedClient):
     """Serves commands and buttons as the process `name`.
 
-    It asks for names of servers, their upload limits and reactions, which mark favourites. Message contents,
-    members and presences are none of its business. Of several fronts, each hears of its own shards only.
+    It asks for names of servers, their upload limits, changes of their AutoMod rules, and reactions, which
+    mark favourites. Message contents, members and presences are none of its business. Of several fronts,
+    each hears of its own shards only.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Bot(discord.AutoShardedClient):
         pace = Pace(_rates(config), clock=time.monotonic)
         super().__init__(
             connector=aiohttp.TCPConnector(limit=0, resolver=resolver),
-            intents=discord.Intents(guilds=True, reactions=True),
+            intents=discord.Intents(guilds=True, reactions=True, auto_moderation_configuration=True),
             allowed_mentions=discord.AllowedMentions.none(),
             member_cache_flags=discord.MemberCacheFlags.none(),
             chunk_guilds_at_startup=False,
@@ -99,15 +99,13 @@ class Bot(discord.AutoShardedClient):
             announce=announce,
             offers=tuple(model.offer for model in config.models),
             caps=_caps(config),
-            weights={role.role: role.weight for role in config.queue.roles},
+            **_policies(config),
             styles=_styles(config),
             keywords=read_keywords(file) if (file := config.prompts.keywords_file) else None,
             limits=config.limits,
             retention=config.retention,
             max_permutations=config.prompts.max_permutations,
-            role_permutations={
-                role.role: role.max_permutations for role in config.queue.roles if role.max_permutations
-            },
+            role_permutations=_role_permutations(config),
             clock=clock,
             metrics=metrics,
             was_unclear=self._counting.was_unclear,
@@ -115,14 +113,15 @@ class Bot(discord.AutoShardedClient):
             languages=config.discord.languages,
             signing=signing or Signing(),
             label=config.provenance.label,
+            host_permission=config.sessions.host_permission,
         )
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
         self.tree = self._command_tree(user=config.discord.user_install)
         self.add_dynamic_items(*BUTTONS)
 
     def _command_tree(self, *, user: bool) -> Tree:
-        """Return the tree of all commands; with `user`, people may have them in their own accounts."""
-        # Discord takes contexts and kinds of installation only with commands registered everywhere.
+        """Return the tree of all commands; with `user`, people can install them in their accounts."""
+        # Discord accepts contexts and integration types only with global commands.
         everywhere = not self.guilds_served
         contexts = AppCommandContext(guild=True, dm_channel=True, private_channel=user or None)
         tree = Tree(
@@ -138,12 +137,17 @@ class Bot(discord.AutoShardedClient):
         everywhere: list[discord.Object | None] = [None]
         for guild in self.guilds_served or everywhere:
             tree.clear_commands(guild=guild)
-        for command in commands(self.services.offers, keywords=self.services.keywords is not None):
+        for command in self._commands():
             if self.guilds_served:
                 command.allowed_contexts = command.allowed_installs = None
             tree.add_command(command, guilds=self.guilds_served or MISSING)
         for menu in menus():
             tree.add_command(menu, guilds=self.guilds_served or MISSING)
+
+    def _commands(self) -> list[Command | Group]:
+        services = self.services
+        keywords = services.keywords is not None
+        return commands(services.offers, keywords=keywords, hosts=services.host_permission)
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
         """Change the offers; raises DiscordUnavailable where the commands could not be changed."""
@@ -161,7 +165,7 @@ class Bot(discord.AutoShardedClient):
     async def setup_hook(self) -> None:
         """After the login, before the gateway: settle the shards, make sure that Discord has the commands.
 
-        Commands are the same for all shards: the front that has the first one sees to them.
+        Commands are the same for all shards: the front with shard 0 registers them.
         """
         if self._counts_shards:
             self.shard_count, _, _ = await self.http.get_bot_gateway()
@@ -174,7 +178,7 @@ class Bot(discord.AutoShardedClient):
         refusals = [str(guild.id) for guild in self.guilds_served if not await self._register_in(guild)]
         if refusals and len(refusals) == len(self.guilds_served):
             raise ConfigurationError(_not_a_member(", ".join(refusals)))
-        await self.tree.register()  # with servers named, this takes back what was registered everywhere
+        await self.tree.register()  # with configured servers, this removes the global commands
 
     async def _register_in(self, guild: discord.Object) -> bool:
         """Register in one configured server; False where the server refuses."""
@@ -205,12 +209,18 @@ class Bot(discord.AutoShardedClient):
 
         await self._note_servers()
 
+    async def on_automod_rule_create(self, rule: discord.AutoModRule) -> None:
+        """Let the AutoMod rules of the server be read again."""
+        self.services.automod.expire(rule.guild.id)
+
+    on_automod_rule_update = on_automod_rule_delete = on_automod_rule_create
+
     async def on_raw_reaction_add(self, event: discord.RawReactionActionEvent) -> None:
-        """Note a favourite."""
+        """Add a favourite."""
         await self._note_reaction(event, added=True)
 
     async def on_raw_reaction_remove(self, event: discord.RawReactionActionEvent) -> None:
-        """Note that a result is no favourite any more."""
+        """Remove a favourite."""
         await self._note_reaction(event, added=False)
 
     async def _note_reaction(self, event: discord.RawReactionActionEvent, *, added: bool) -> None:
@@ -278,6 +288,15 @@ class Bot(discord.AutoShardedClient):
         log.exception("the event %s could not be handled", event_method)
 
 
+def _policies(config: Config) -> dict[str, Any]:
+    """Return the operator's policy, its bounds, and the weights of roles, by their names in `Services`."""
+    return {
+        "policy": policy_from(config.policy.said),
+        "bounds": policy_from(config.policy.bounds.said),
+        "weights": {role.role: role.weight for role in config.queue.roles},
+    }
+
+
 def _caps(config: Config) -> Caps:
     return Caps(
         waiting_per_user=config.queue.max_waiting_per_user,
@@ -286,6 +305,10 @@ def _caps(config: Config) -> Caps:
         kept=config.queue.kept_share,
         images_at_full_share=config.queue.full_share_images,
     )
+
+
+def _role_permutations(config: Config) -> dict[int, int]:
+    return {role.role: role.max_permutations for role in config.queue.roles if role.max_permutations}
 
 
 def _rates(config: Config) -> Rates:

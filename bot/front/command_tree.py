@@ -22,7 +22,10 @@ log = logging.getLogger(__name__)
 Command = app_commands.Command[Any, ..., None]
 Group = app_commands.Group
 MessageMenu = app_commands.ContextMenu
-Moderating = TypeVar("Moderating", bound=app_commands.Command[Any, ..., Any] | app_commands.Group)
+Moderating = TypeVar(
+    "Moderating",
+    bound=app_commands.Command[Any, ..., Any] | app_commands.Group | app_commands.ContextMenu,
+)
 Autocomplete = Callable[[Interaction, str], Coroutine[Any, Any, list[app_commands.Choice[str]]]]
 
 
@@ -110,7 +113,7 @@ class Tree(app_commands.CommandTree[Any]):
     """All commands of the bot."""
 
     async def _call(self, interaction: Interaction) -> None:
-        # Around the command and its on_error: a shutdown waits for both, and discord.py has no list of them.
+        # Around the command and its on_error: a shutdown waits for both; discord.py keeps no list of them.
         with services_of(interaction).open_interactions.one():
             await super()._call(interaction)
 

@@ -18,13 +18,16 @@ EMPTY = (43, 45, 49)  # of a request without a picture
 QUALITY = 85
 
 
-def contact_sheet(files: Sequence[bytes | None], signing: Signing | None = None) -> bytes:
-    """Return a signed JPEG with a tile for each file in their order, numbered from 1; None is an empty tile.
+def contact_sheet(
+    files: Sequence[bytes | None], signing: Signing | None = None, *, first: int | None = 1
+) -> bytes:
+    """Return a signed JPEG with a tile for each file in their order; None is an empty tile.
 
-    Takes long: call it in a thread.
+    The tiles are numbered from `first`, or not at all. Takes long: call it in a thread.
     """
     sheet = make_grid((_tile(file) for file in files), *grid_shape(len(files)))
-    number_tiles(sheet, len(files), first=1, part=NUMBER_PART)
+    if first is not None:
+        number_tiles(sheet, len(files), first=first, part=NUMBER_PART)
     made = io.BytesIO()
     sheet.save(made, "JPEG", quality=QUALITY)
     return signing.signed(made.getvalue()) if signing else made.getvalue()

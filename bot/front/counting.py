@@ -33,7 +33,7 @@ class Counting:
         self._wall = wall
         self._arrived: dict[int, float] = {}
         self._unclear: dict[int, None] = {}
-        self._shards: dict[int, bool] = {}  # whether each is connected
+        self._shards: dict[int, bool] = {}  # whether each shard is connected
 
     def arrived(self, interaction: Interaction) -> None:
         """Count an interaction that has arrived."""
@@ -90,7 +90,7 @@ class Counting:
                 self._metrics.acknowledgement_since_asked.observe(max(0.0, self._wall() - asked))
 
     def was_unclear(self, interaction_id: int) -> bool:
-        """Return whether Discord may have taken a first answer to this interaction, unknown to the front."""
+        """Return whether an attempt at a first answer to this interaction had an unknown outcome."""
         return interaction_id in self._unclear
 
     def _lost(self, path: str) -> None:

@@ -18,14 +18,14 @@ import PIL.Image
 from bot.front.pictures import LEAST_SIDE, SMALL, Limits, Unfit, read_mask, read_picture
 
 PICTURE, MASK = "picture", "mask"
-COSTLY = "picture_costly"  # it takes more memory than the process may have
+COSTLY = "picture_costly"  # decoding needs more memory than the limit
 NICENESS = 10
 OPEN_FILES = 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What to read the file as, within what: `memory` in bytes, `seconds` of processor time."""
+    """The kind of file to read, and the limits: `memory` in bytes, `seconds` of processor time."""
 
     kind: str
     max_bytes: int
@@ -37,7 +37,7 @@ class Task:
 def main() -> None:
     """Decode the file from standard input within the limits of its task."""
     task = Task(**json.loads(sys.stdin.buffer.readline()))
-    PIL.Image.init()  # before the limits: the formats are files, too
+    PIL.Image.init()  # before the limits, because Pillow opens files for its formats
     restrict(task)
     answer: dict[str, object]
     files: list[bytes]

@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 PROGRAM = (sys.executable, "-m", "bot.front.decoder")
 ROOT = Path(bot.__file__).parents[1]
 MIB = 1 << 20
-MAX_ANSWER = 64 * MIB  # two PNGs of the largest side that is kept are less than half of it
-GRACE_SECONDS = 10.0  # beyond its processor time, while the processors have other work
+MAX_ANSWER = 64 * MIB  # bytes; two PNGs of the largest kept side have less than half
+GRACE_SECONDS = 10.0  # beyond its processor time, for a busy machine
 
 
 class Decoder:

@@ -1,4 +1,4 @@
-"""Everything that is stored of one person, as a file for that person; no Discord here."""
+"""All stored data of one person as a file; no Discord here."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ REQUESTS = "requests.json"
 SETTINGS = "settings.json"
 FAVOURITES = "favourites.json"
 MODERATION = "moderation.json"
+VOTES = "votes.json"
 
 
 def described(job: Job) -> dict[str, Any]:
@@ -54,6 +55,8 @@ def described(job: Job) -> dict[str, Any]:
                 "seed": image.seed,
                 "state": image.state.value,
                 "file": image.artifact,
+                "level": image.notes.level.value,
+                "picture_scores": None if image.notes.classified is None else image.notes.classified.by_label,
                 "safety_scores": None if image.notes.safety is None else image.notes.safety.concepts,
             }
             for image in job.images
@@ -112,8 +115,9 @@ def packed(
     signing: Signing | None = None,
     *,
     moderation: Mapping[str, Any] | None = None,
+    votes: Sequence[Mapping[str, Any]] = (),
 ) -> bytes:
-    """Return a ZIP archive of jobs, saved settings, favourites and `moderated` as JSON, and of these files.
+    """Return a ZIP archive of jobs, saved settings, favourites, votes and `moderated` as JSON, and of files.
 
     Painted files are signed, and pictures that the person sent are not. May take long: call it in a thread.
     """
@@ -124,6 +128,7 @@ def packed(
         made.writestr(SETTINGS, json.dumps(settings, ensure_ascii=False, indent=1))
         made.writestr(FAVOURITES, json.dumps(list(favourites), indent=1))
         made.writestr(MODERATION, json.dumps(moderation or {}, ensure_ascii=False, indent=1))
+        made.writestr(VOTES, json.dumps([dict(vote) for vote in votes], indent=1))
         painted = {name for job in jobs for name in _painted(job)} if signing else set()
         for name, data in files.items():
             file = signing.signed(data) if signing and name in painted else data

@@ -19,7 +19,7 @@ STARS = frozenset({"\N{WHITE MEDIUM STAR}", "\N{GLOWING STAR}"})
 
 
 async def change_favourite(interaction: Interaction, job_id: str) -> None:
-    """Mark a job as the person's favourite, or unmark it where it is one, and say which to them alone.
+    """Mark a job as the person's favourite, or unmark it, and answer the person privately.
 
     Raises UnknownJob for a job that the person may not see, UserMistake where they have too many.
     """
@@ -48,12 +48,12 @@ def kept_text(texts: Texts, locale: str) -> str:
 async def react(
     services: Services, event: discord.RawReactionActionEvent, bot_id: int, *, added: bool
 ) -> None:
-    """Mark or unmark the result of a message to which a person added a star, or took theirs back.
+    """Mark or unmark the result of a message after a person added or removed a star.
 
-    Discord shows reactions only under messages that the person sees; private answers take none. Nobody can
-    be answered here: a favourite too many is left out.
+    Only persons who see a message can react to it, and private answers take no reactions. A reaction cannot
+    be answered: a favourite over the limit is ignored.
     """
-    # An event of a reaction taken back does not say who wrote the message.
+    # The event of a removed reaction does not name the author of the message.
     foreign = event.message_author_id not in (None, bot_id)
     if foreign or event.user_id == bot_id or str(event.emoji) not in STARS:
         return

@@ -17,7 +17,7 @@ from pathlib import Path
 from bot.errors import ConfigurationError
 from bot.front.options import MAX_CHOICE, MAX_CHOICES, clean
 
-EMOTICON = 3  # characters: a name this short, such as ^_^, keeps its underscores
+EMOTICON = 3  # characters; a name up to this length, such as ^_^, keeps its underscores
 HEADING = ("name", "tag")
 LAST = "\U0010ffff"  # sorts after every letter
 
@@ -40,7 +40,7 @@ class Keywords:
         self._names = [name for name, _ in read]
         found = sorted((key, rank) for rank, (name, row) in enumerate(read) for key in _keys(name, row))
         self._keys = [key for key, _ in found]
-        self._ranks = array("l", (rank for _, rank in found))  # of the name to which a key belongs
+        self._ranks = array("l", (rank for _, rank in found))  # the rank of each key's name
 
     def __len__(self) -> int:
         return len(self._names)

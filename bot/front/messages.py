@@ -1,7 +1,7 @@
-"""What a message of anybody's holds: a result of this bot, texts, pictures and files; no Discord is called.
+"""The contents of any message: a result of this bot, texts, pictures and files; no Discord is called.
 
-Everything is from Discord's payload of the message: its text, embeds, components and attachments, and those
-of the messages that it forwards.
+They come from Discord's payload of the message: its text, embeds, components and attachments, and those of
+the messages that it forwards.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class MessageFile:
 
 @contextmanager
 def of_message() -> Iterator[None]:
-    """Say of a message's file what is said of a sent one that is gone: a person cannot send it again."""
+    """Replace errors about a sent file by errors about a message's file, which cannot be sent again."""
     try:
         yield
     except UserMistake as error:

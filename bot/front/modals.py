@@ -19,10 +19,12 @@ def modal(title: str, custom_id: str, *parts: discord.ui.Item[Any]) -> discord.u
     return made
 
 
-def choice_field(label: str, custom_id: str, choices: Sequence[str]) -> discord.ui.Label[Any]:
-    """Return a menu in which one of the `choices` is chosen, at first the first; its values are numbers."""
+def choice_field(
+    label: str, custom_id: str, choices: Sequence[str], *, chosen: int = 0
+) -> discord.ui.Label[Any]:
+    """Return a menu in which one of `choices` is chosen, at first that at `chosen`; values are numbers."""
     options = [
-        discord.SelectOption(label=choice, value=str(number), default=number == 0)
+        discord.SelectOption(label=choice, value=str(number), default=number == chosen)
         for number, choice in enumerate(choices)
     ]
     menu: discord.ui.Select[Any] = discord.ui.Select(custom_id=custom_id, options=options)

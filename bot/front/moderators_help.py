@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from discord import app_commands
 
 from bot.front.commands.audit import audit_command
+from bot.front.commands.known import known_group
 from bot.front.commands.moderate import moderate_group
+from bot.front.commands.policy import policy_group
+from bot.front.commands.review import review_group
 from bot.front.commands.rules import rules_group
+from bot.front.commands.session import session_group
 from bot.front.commands.style import style_group
+from bot.front.commands.whose import NAME, whose_command
 from bot.front.commands.wildcard import wildcard_group
 from bot.texts import Texts
 
@@ -23,6 +28,10 @@ def moderators_help(texts: Texts, names: Texts) -> str:
             texts.gettext("These commands need Discord's permission **Manage Messages** in the server."),
             *_commands(texts, names),
             texts.gettext(
+                "In the menu of a message, **{menu}** says of its pictures which member asked for them.",
+                menu=names.pgettext("name", NAME),
+            ),
+            texts.gettext(
                 "**{cancel}** and **{delete}** work for you under every request of the server. "
                 "All of this is kept in the log, with your name.",
                 cancel=texts.gettext("Cancel"),
@@ -32,17 +41,31 @@ def moderators_help(texts: Texts, names: Texts) -> str:
                 "A blocked member reads until when and why, and is charged nothing. In a pause requests "
                 "are taken and wait; those who wait read your word in their messages."
             ),
+            texts.gettext(
+                "What is held for review, reported or appealed comes to the channel of your choice, with "
+                "buttons. The first decision stands; its person reads it in the message of the result."
+            ),
         ]
     )
 
 
 def _commands(texts: Texts, names: Texts) -> Iterator[str]:
-    for group in (moderate_group(), rules_group(), style_group(), wildcard_group()):
+    groups = (
+        moderate_group(),
+        policy_group(),
+        rules_group(),
+        review_group(),
+        known_group(),
+        style_group(),
+        wildcard_group(),
+        session_group(),
+    )
+    for group in groups:
         for command in group.commands:
             if isinstance(command, app_commands.Command):
                 yield _line((group.name, command.name), command.description, texts, names)
-    audit = audit_command()
-    yield _line((audit.name,), audit.description, texts, names)
+    for alone in (whose_command(), audit_command()):
+        yield _line((alone.name,), alone.description, texts, names)
 
 
 def _line(path: tuple[str, ...], description: str, texts: Texts, names: Texts) -> str:

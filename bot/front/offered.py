@@ -1,6 +1,6 @@
-"""What a form or a button of this process refers to by a key: kept in memory, gone after a restart.
+"""Values that forms and buttons of this process refer to by a key: kept in memory, lost in a restart.
 
-A `custom_id` has room for a key only. Nothing that Discord's payloads gave, such as the address of a picture,
+A `custom_id` has room for a key only. So no value of Discord's payloads, such as the address of a picture,
 comes back from a person's client in this way.
 """
 
@@ -27,7 +27,7 @@ class _Kept(Generic[T]):
 
 
 class Offered(Generic[T]):
-    """Keeps things for the person to whom they were offered; the oldest go first. `clock` is monotonic."""
+    """Keeps things for the person to whom they were offered; drops the oldest. `clock` is monotonic."""
 
     def __init__(self, *, clock: Callable[[], float], most: int = MOST, seconds: float = SECONDS) -> None:
         self._clock = clock

@@ -25,13 +25,13 @@ class OfferedPicture:
 
     @property
     def what(self) -> str:
-        """What the picture is called in sentences."""
+        """The name of the picture in sentences."""
         return f"“{self.name}”"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PicturesOffered:
-    """The pictures of one message, and whether what is painted from them is shown to the person alone.
+    """The pictures of one message, and whether results from them are private.
 
     `job_id` is the job of this bot that the message shows; empty for any other message, whose pictures have
     addresses.

@@ -15,12 +15,12 @@ from bot.texts import Texts
 from sdjax_engine.request import SAMPLER_NAMES, Offer, Sampler
 
 TOLD = frozenset({"generation_data_graph", "generation_data_version", "generation_data_long"})
-"""The mistakes in a message's text that are told: all others are found in any talk."""
+"""The mistakes in a message's text that are reported: other mistakes occur in any text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeOffered:
-    """What was read, the name of the file that it is from, empty for a text, and who sees the result."""
+    """The generation data, the name of its file (empty for a text), and whether the result is private."""
 
     data: GenerationData
     file: str = ""
@@ -63,7 +63,7 @@ def telling(errors: Sequence[Exception], *, otherwise: UserMistake) -> Exception
 def recipe_line(options: Mapping[str, Any], offers: Sequence[Offer], names: Texts) -> str:
     """Return the settings of fitted options, and the model's defaults for what they leave open.
 
-    A seed is never made up. Numbers have all their digits.
+    A missing seed stays missing. Numbers have all their digits.
     """
     offer = next((each for each in offers if each.model == options.get("model")), offers[0])
     width, height = offer.sizes[0]

@@ -21,14 +21,14 @@ from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, Lora, Offer, SecondP
 
 MAX_CHOICES = 25
 MAX_CHOICE = 100  # characters of a suggested value
-MAX_ECHO = 60  # characters of a wrong value that are said back
+MAX_ECHO = 60  # characters of a wrong value that an error quotes
 PICTURE_STRENGTH = 0.75  # the strength when none is given
 WHOLLY = 1.0
-HIRES_STRENGTH = 0.5  # of a second pass when none is given
+HIRES_STRENGTH = 0.5  # of a second pass, when none is given
 HIRES_STRENGTHS = ("0.3", "0.5", "0.7")  # to choose from
 COMMON_ASPECTS = ((1, 1), (5, 4), (4, 3), (3, 2), (16, 10), (16, 9), (2, 1), (21, 9))
 
-# Phones write a long dash for two short ones.
+# Phones replace two hyphens by a dash.
 _FLAG: Final = re.compile(r"(?<!\S)(?:--|—|–)([A-Za-z]{1,12})\b((?:[ =]+(?!--|—|–)[^\s,]+)?)")
 
 OPTION_OF_FLAG: Final = MappingProxyType(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from bot.errors import UserMistake
 
 MINUTE = 60.0
-REFUSED_FILE = 3.0  # tokens that a file costs beyond its own when it cannot be used
+REFUSED_FILE = 3.0  # extra tokens for a file that cannot be used
 MOST_BUCKETS = 10_000  # beyond this number full buckets are dropped
 
 

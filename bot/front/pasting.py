@@ -20,7 +20,7 @@ IMAGE = "image"  # the setting of a difference
 
 @dataclass(frozen=True, kw_only=True)
 class Pasted:
-    """A request filled in from pasted text, and what of the text is not used as it is.
+    """A request filled in from pasted text, and the parts of the text that are not used unchanged.
 
     With `literal` the words of the prompt are pasted: they have no alternatives and draw from no list.
     """
@@ -64,7 +64,7 @@ def filled_from(asked: Asked, text: str, offers: Sequence[Offer]) -> Pasted:
 
 
 async def name_differences(interaction: Interaction, differences: Sequence[Difference]) -> None:
-    """Tell the person alone, item by item, what of the pasted text is not used as it is."""
+    """Tell the person privately, item by item, which parts of the pasted text are not used unchanged."""
     names, texts = Texts.for_locale(str(interaction.locale)), services_of(interaction).texts(interaction)
     await add(interaction, "\n".join(difference_lines(differences, names, texts)))
 

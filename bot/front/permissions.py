@@ -27,10 +27,13 @@ def moderates(interaction: Interaction, job: Job) -> bool:
 def kept_server(interaction: Interaction) -> int:
     """Return the server whose styles and lists the person may change.
 
-    Raises UserMistake `kept_no_server` in a direct message, `kept_right` without the right.
+    Raises UserMistake `kept_no_server` in a direct message, `moderate_no_server` in a server without the bot,
+    whose departure would never be noted, `kept_right` without the right.
     """
     if interaction.guild_id is None:
         raise UserMistake("kept_no_server")
+    if not interaction.is_guild_integration():
+        raise UserMistake("moderate_no_server")
     if not interaction.permissions.manage_messages:
         raise UserMistake("kept_right")
     return interaction.guild_id
@@ -50,17 +53,30 @@ def moderated_server(interaction: Interaction, *, channel: bool = False) -> int:
     return interaction.guild_id
 
 
+def managed_server(interaction: Interaction) -> int:
+    """Return the server that the person manages.
+
+    Raises UserMistake `moderate_no_server` where there is no server that has the bot, `policy_right` without
+    the right to manage the server.
+    """
+    if interaction.guild_id is None or not interaction.is_guild_integration():
+        raise UserMistake("moderate_no_server")
+    if not server_rights(interaction.user).manage_guild:
+        raise UserMistake("policy_right")
+    return interaction.guild_id
+
+
 def server_rights(person: discord.User | discord.Member) -> discord.Permissions:
     """Return what a member may do in the whole server; nothing for a person who is not in it."""
     if not isinstance(person, discord.Member):
         return NOTHING
-    if not person.guild.roles:  # the gateway has not told of the server yet
+    if not person.guild.roles:  # the gateway has not sent the server yet
         return person.resolved_permissions or NOTHING
     return person.guild_permissions
 
 
 def check_blockable(interaction: Interaction, person: discord.User | discord.Member) -> None:
-    """Raise UserMistake for the moderator who asks, a bot, and whoever moderates or owns the server."""
+    """Raise UserMistake for the moderator who asks, a bot, and moderators and the owner of the server."""
     if person.id == interaction.user.id:
         raise UserMistake("block_self")
     if person.bot:

@@ -14,17 +14,19 @@ import discord
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.expansion import Phrase
+from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers import add, give_back, page, sentence_for
 from bot.front.first_answers import open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import Asked, find_offer, parse
 from bot.front.preferred import name_left_out, preferred
-from bot.front.requests import accept, announce, check_blocks, enqueue, preferences_of
+from bot.front.requests import accept, announce, enqueue, preferences_of
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import options_line, read_settings_line
 from bot.front.styling import PLACE, placed
 from bot.front.wildcards import read_few, written_out
-from bot.jobs import Origin, Recipe, places_of
+from bot.jobs import Origin, Recipe
+from bot.quotas import places_of
 from bot.texts import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
@@ -131,7 +133,7 @@ async def paint_all(
 async def _around(interaction: Interaction, asked: Asked) -> tuple[Asked, Recipe, list[str]]:
     """Return the request, filled in, with a place for the words of each prompt."""
     place = replace(asked, prompt=PLACE)
-    recipe = parse(place, services_of(interaction).offers)
+    recipe = parse(place, offers_here(interaction))
     return await preferred(interaction, place, recipe, await preferences_of(interaction))
 
 
@@ -141,7 +143,7 @@ async def _recipes(interaction: Interaction, asked: Asked, phrase: Phrase) -> tu
     Raises for the first prompt that cannot be painted.
     """
     filled, recipe, unsuitable = await _around(interaction, asked)
-    offers = services_of(interaction).offers
+    offers = offers_here(interaction)
     recipes = [
         replace(parse(replace(filled, prompt=placed(filled.prompt, words)), offers), seed=recipe.seed)
         for words in await written_out(interaction, phrase, seed=recipe.seed)

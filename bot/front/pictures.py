@@ -1,9 +1,8 @@
-"""From the bytes of a stranger's file to a clean picture, or to what is wrong with it; no Discord here.
+"""From the bytes of an untrusted file to a clean picture, or to the fault of the file; no Discord here.
 
-Little is imported, because a process is started for each file (`decoder`). What a file claims to be is of no
-interest: it is read as a PNG, JPEG, WebP or GIF or not at all, and only once its length and the size in its
-header are known to be within limits. What is kept is written anew from the pixels alone, upright, without
-anything else that came along in the file.
+Imports are few, because a process is started for each file (`decoder`). The claimed type of a file is
+ignored: a file is read as PNG, JPEG, WebP or GIF, and only if its length and the size in its header are
+within limits. The kept picture is written from the pixels alone, upright, without other contents of the file.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from PIL.ExifTags import Base
 from PIL.Image import Resampling, Transpose
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
-KEPT_SIDE = 2048  # no model paints larger, so a picture to start from need not be
-LEAST_SIDE = 8  # pixels that one of the latents stands for
-MAX_SCANS = 24  # a progressive JPEG has about ten, and its preview some; each costs a pass over all pixels
-HOLES = [0] * 6 + [1] * 250  # what transparency counts: not what is a rounding of some writer
+KEPT_SIDE = 2048  # pixels; no model paints larger pictures
+LEAST_SIDE = 8  # pixels per latent pixel
+MAX_SCANS = 24  # a progressive JPEG and its preview have about ten; each scan is a pass over all pixels
+HOLES = [0] * 6 + [1] * 250  # alpha below 250 counts as transparent; higher values are rounding errors
 START_OF_SCAN = b"\xff\xda"
 UPRIGHT: Mapping[int, Transpose] = MappingProxyType(
     {
@@ -37,7 +36,7 @@ UPRIGHT: Mapping[int, Transpose] = MappingProxyType(
         8: Transpose.ROTATE_90,
     }
 )
-# What Pillow raises for broken files, some of it by way of nonsense in their tables.
+# The errors that Pillow raises for invalid files.
 UNREADABLE = (
     OSError,
     EOFError,
@@ -56,7 +55,7 @@ UNREADABLE_FILE, HEAVY, LARGE, SMALL = "picture", "picture_heavy", "picture_larg
 
 
 class Unfit(Exception):
-    """The file is not read; `problem` is UNREADABLE_FILE, HEAVY (its bytes), LARGE or SMALL (its pixels)."""
+    """The file is refused; `problem` is UNREADABLE_FILE, HEAVY (its bytes), LARGE or SMALL (its pixels)."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -65,7 +64,7 @@ class Unfit(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much of a stranger's file is looked at: bytes of the file, pixels of the picture in it."""
+    """The limits on an untrusted file: bytes of the file, pixels of its picture."""
 
     max_bytes: int
     max_pixels: int
@@ -73,9 +72,9 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A picture as it is kept: `png` has three channels of 8 bits and nothing but pixels.
+    """A picture to keep: `png` has three channels of 8 bits and no metadata.
 
-    `mask`, a grey PNG of the same size, is white where the file was transparent, None where it nowhere was.
+    `mask`, a grey PNG of the same size, is white where the file was transparent; None for an opaque file.
     """
 
     png: bytes = field(repr=False)
@@ -85,7 +84,7 @@ class Picture:
 
 
 def read_picture(data: bytes, *, limits: Limits) -> Picture:
-    """The picture in `data`; of an animation its first frame. What is transparent becomes white.
+    """Return the picture in `data`; of an animation its first frame. Transparent pixels become white.
 
     Raises `Unfit`.
     """
@@ -101,7 +100,7 @@ def read_picture(data: bytes, *, limits: Limits) -> Picture:
 
 
 def read_mask(data: bytes, *, limits: Limits) -> bytes:
-    """The mask in `data` as a grey PNG; what is transparent counts as black, which is kept.
+    """Return the mask in `data` as a grey PNG; transparent pixels become black, which means kept.
 
     Raises `Unfit`.
     """
@@ -120,7 +119,7 @@ def check_length(length: int, *, limits: Limits) -> None:
 
 
 def _read(data: bytes, limits: Limits) -> PIL.Image.Image:
-    """The pixels in `data`, upright, RGB or RGBA, no side longer than `KEPT_SIDE`."""
+    """Return the pixels in `data`, upright, RGB or RGBA, with sides up to `KEPT_SIDE`."""
     check_length(len(data), limits=limits)
     try:
         with PIL.Image.open(io.BytesIO(data), formats=FORMATS) as picture:
@@ -139,20 +138,20 @@ def _read(data: bytes, limits: Limits) -> PIL.Image.Image:
 
 def _kept(picture: PIL.Image.Image) -> PIL.Image.Image:
     pixels = _in_colour(picture)
-    turn = UPRIGHT.get(_orientation(picture))  # once decoded: a PNG may say it behind its pixels
+    turn = UPRIGHT.get(_orientation(picture))  # after decoding: a PNG may have EXIF after its pixels
     pixels.thumbnail((KEPT_SIDE, KEPT_SIDE), Resampling.LANCZOS)
     return pixels if turn is None else pixels.transpose(turn)
 
 
 def _in_colour(picture: PIL.Image.Image) -> PIL.Image.Image:
-    if picture.mode.startswith("I"):  # 16 bits of grey, which a conversion would cut off at 255
+    if picture.mode.startswith("I"):  # 16-bit grey, which a conversion would clip at 255
         picture = picture.point(lambda value: value * (1 / 256)).convert("L")
     mode = "RGBA" if picture.has_transparency_data else "RGB"
-    return picture if picture.mode == mode else picture.convert(mode)  # which would copy all pixels anyway
+    return picture if picture.mode == mode else picture.convert(mode)  # no copy if the mode is right already
 
 
 def _orientation(picture: PIL.Image.Image) -> int:
-    """How the camera was held, as EXIF says it; 1, upright, where that cannot be read."""
+    """Return the EXIF orientation, or 1 (upright) if it cannot be read."""
     try:
         found = picture.getexif().get(Base.Orientation, 1)
     except UNREADABLE:
@@ -161,7 +160,7 @@ def _orientation(picture: PIL.Image.Image) -> int:
 
 
 def _png(picture: PIL.Image.Image) -> bytes:
-    """Pixels and nothing else: Pillow would also write what it remembers of the file they came from."""
+    """Return a PNG of the pixels only: without `info`, which Pillow would also write."""
     picture.info = {}
     file = io.BytesIO()
     picture.save(file, format="PNG", compress_level=3)

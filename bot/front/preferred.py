@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from bot.front.allowed import offers_here
 from bot.front.answers import add
 from bot.front.options import Asked, parse
 from bot.front.preferring import filled_in, nearest
@@ -21,22 +22,22 @@ async def preferred(
 ) -> tuple[Asked, Recipe, list[str]]:
     """Use the style, and preferences for options that were left out; also return the unsuitable ones.
 
-    `levels` are those of `preferences_of`.
+    `levels` come from `preferences_of`.
     """
-    services = services_of(interaction)
+    offers = offers_here(interaction)
     missing = False
     if asked.style is not None or any(STYLE in options for options in levels):
         asked, levels, missing = await use_style(interaction, asked, levels)
     elif not any(levels):
         return asked, recipe, []
-    filled, unsuitable = filled_in(asked, nearest(levels), services.offers)
+    filled, unsuitable = filled_in(asked, nearest(levels), offers)
     unsuitable += [STYLE] if missing else []
-    return filled, replace(parse(filled, services.offers), seed=recipe.seed), unsuitable
+    return filled, replace(parse(filled, offers), seed=recipe.seed), unsuitable
 
 
 async def name_left_out(interaction: Interaction, unsuitable: Sequence[str]) -> None:
     """Tell the person alone which saved settings, or settings of the style, were left out."""
-    # Only after the job is shown: Discord puts the first message after an acknowledgement in its place.
+    # Only after the job is shown: Discord replaces the acknowledgement by the first message.
     names = Texts.for_locale(str(interaction.locale))
     left_out = ", ".join(names.pgettext("name", name) for name in unsuitable)
     texts = services_of(interaction).texts(interaction)

@@ -16,7 +16,7 @@ from sdjax_engine.request import Offer
 
 NEGATIVE_PROMPT = "negative_prompt"
 ORDER = ("model", "size", "steps", "guidance", "sampler", "lora", "variants", NEGATIVE_PROMPT)
-"""The order in which preferences are filled in: what suits depends on the model."""
+"""The order in which preferences are filled in: the model comes first, because suitability depends on it."""
 
 
 def nearest(preferred: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def nearest(preferred: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def filled_in(asked: Asked, options: Mapping[str, Any], offers: Sequence[Offer]) -> tuple[Asked, list[str]]:
     """Return `asked` with preferred options in place of those left out, and the names of unsuitable ones.
 
-    An option does not suit where the request would be refused with it, such as a size of another model. The
+    An option is unsuitable if the request would be refused with it, such as a size of another model. The
     command itself must be valid.
     """
     unsuitable = []

@@ -11,10 +11,11 @@ from typing import Any
 import discord
 
 from bot.errors import StoreUnavailable, UnknownJob
+from bot.front.allowed import check_blocks, offers_here
 from bot.front.first_answers import open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import Asked, find_offer, parse, with_second_pass
-from bot.front.requests import check_blocks, repeatable
+from bot.front.requests import repeatable
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import read_settings_line, settings_line
 from bot.front.styles import style_of
@@ -34,7 +35,7 @@ async def open_remix(
 ) -> None:
     """Open the form, filled with the words and settings of the job.
 
-    `target` goes on into the form's id. Raises UnknownJob, also for a job that the person may not see, and
+    `target` becomes part of the form's id. Raises UnknownJob, also for a job that the person may not see, and
     UserMistake where they are blocked.
     """
     async with in_time():
@@ -53,7 +54,7 @@ async def open_remix(
 
 @asynccontextmanager
 async def in_time() -> AsyncIterator[None]:
-    """Surround the look into the store before a form; raises StoreUnavailable where that takes too long."""
+    """Surround reads of the store before a form; raises StoreUnavailable if they take too long."""
     try:
         async with asyncio.timeout(LOOK_SECONDS):
             yield
@@ -119,7 +120,7 @@ async def recipe_of(
     )
     if typed.get(STYLE) not in (None, NO_STYLE):
         asked = styled(asked, await style_of(interaction, typed[STYLE]))
-    recipe = parse(asked, services_of(interaction).offers)
+    recipe = parse(asked, offers_here(interaction))
     if earlier is None:
         return recipe
     if recipe.seed == earlier.seed:

@@ -1,4 +1,4 @@
-"""Commands are registered with Discord only when they changed: it allows 200 creations a day."""
+"""Commands are registered only if they changed: Discord allows 200 creations a day."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _by_name(commands: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str], Any
 
 
 def _essence(value: Any) -> Any:
-    """`value` without what Discord adds, and without keys that say the same as their absence."""
+    """Return `value` without Discord's additions, and without keys that have their default."""
     if isinstance(value, list | tuple):
         return [_essence(item) for item in value]
     if not isinstance(value, Mapping):
@@ -52,5 +52,5 @@ def _essence(value: Any) -> Any:
     }
     kept |= {key: sorted(kept[key]) for key in UNORDERED if kept.get(key)}
     if kept.get(PERMISSIONS) is not None:
-        kept[PERMISSIONS] = str(kept[PERMISSIONS])  # a number is sent, and Discord answers with text
+        kept[PERMISSIONS] = str(kept[PERMISSIONS])  # discord.py sends a number, Discord returns text
     return {key: kept[key] for key in kept if kept[key] not in (None, False, "", [], {})}

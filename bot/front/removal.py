@@ -23,7 +23,7 @@ async def remove_message(client: discord.Client, job: Job) -> str | None:
     if job.message_id is None or address is None:
         return None
     place = job.message_channel_id or job.origin.channel_id
-    guild_id = None if job.message_channel_id else job.origin.guild_id  # elsewhere is a direct message
+    guild_id = None if job.message_channel_id else job.origin.guild_id  # another channel is a direct message
     channel = client.get_partial_messageable(place, guild_id=guild_id)
     try:
         await channel.get_partial_message(job.message_id).delete()
@@ -36,9 +36,9 @@ async def remove_message(client: discord.Client, job: Job) -> str | None:
 
 
 async def remove_copies(interaction: Interaction, job: Job) -> None:
-    """Delete the copies of a job, and theirs, with their messages, whoever asked for them.
+    """Delete the copies of a job, and the copies of those, of any person, with their messages.
 
-    A message goes first: while it stands, its row leads to it.
+    A message is deleted before its row, so that a repeat can still find it.
     """
     services = services_of(interaction)
     for copy in await services.store.jobs.copies(job.id):
@@ -46,6 +46,6 @@ async def remove_copies(interaction: Interaction, job: Job) -> None:
         await remove_message(interaction.client, copy)
         try:
             names = await services.store.deliveries.delete_result(copy.id, user_id=None)
-        except UnknownJob:  # its person has just erased it
+        except UnknownJob:  # the person has just erased it
             continue
         await services.files.drop(names)

@@ -10,61 +10,76 @@ Every command and button that asks for pictures takes these steps, with its own 
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from discord import app_commands
 
-from bot.errors import UnknownJob, UserMistake
+from bot.errors import StoreUnavailable, UnknownJob, UserMistake
+from bot.front.allowed import (
+    charge_of,
+    check_blocked,
+    check_blocks,
+    check_privacy,
+    check_recipe,
+    check_start_pictures,
+    held_of,
+    under_policy,
+    wants_private,
+)
 from bot.front.first_answers import Answered, acknowledge, answered
 from bot.front.options import echo, find_offer
 from bot.front.permissions import may_repeat
+from bot.front.review_mode import review_mode, tell_answers
 from bot.front.ruling import check_words
 from bot.front.services import Interaction, sender_of, services_of
-from bot.jobs import Descent, Job, Origin, Parent, Recipe, places_of
+from bot.front.sessions.joining import joined
+from bot.holds import Hold
+from bot.jobs import Descent, Job, Origin, Parent, Recipe
 from bot.log import about
-from bot.moderation.standing import decide, refusal
+from bot.quotas import places_of
 from bot.retries import while_unavailable
 from bot.store.preferences import Owner, owners_at
 
 log = logging.getLogger(__name__)
 
-TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
 PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person still waits
+APPEALABLE = ("rule_refused", "rule_automod")
+MAX_RULE = 255  # characters of a rule's name that are kept
+TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
 
 
 async def accept(
-    interaction: Interaction, *, private: bool, files: int = 0, parent: Parent | None = None
+    interaction: Interaction,
+    *,
+    private: bool,
+    files: int = 0,
+    parent: Parent | None = None,
+    paints: bool = True,
 ) -> Origin:
     """Acknowledge a request with so many files, and return where it came from.
 
-    Raises UserMistake, unacknowledged, where the person or their server asks too often; and where one of them
-    is blocked, which costs nothing of their rates.
+    Without `paints` it only shows pictures that there are. Raises UserMistake, unacknowledged, where the
+    person or their server asks too often; and where one of them is blocked, or a policy refuses the request,
+    which costs nothing of their rates.
     """
     pace, sender = services_of(interaction).pace, sender_of(interaction)
     pace.admit(sender, files=files)
+    asked, private = private, private or (paints and await wants_private(interaction))
     message_id = await acknowledge(interaction, private=private)
+    # A server may let no bot from outside speak.
+    private = answered(interaction) is Answered.PROMISED_PRIVATELY
     try:
-        await check_blocks(interaction)
+        await (check_blocks(interaction) if paints else check_blocked(interaction))
+        await check_privacy(interaction, asked=asked and paints, private=private)
+        if files:
+            await check_start_pictures(interaction)
     except UserMistake:
         pace.give_back(sender, files=files)
         raise
-    # A server may let no bot from outside speak.
-    private = answered(interaction) is Answered.PROMISED_PRIVATELY
-    return replace(origin_of(interaction, private=private, message_id=message_id), parent=parent)
-
-
-async def check_blocks(interaction: Interaction) -> None:
-    """Raise UserMistake where the person or the server is blocked from painting."""
-    restrictions = await while_unavailable(
-        PATIENCE_SECONDS,
-        services_of(interaction).store.moderation.standing,
-        user_id=interaction.user.id,
-        channel_id=interaction.channel_id,
-        guild_id=interaction.guild_id,
-    )
-    if restrictions and (block := decide(restrictions).refused):
-        raise refusal(block)
+    origin = replace(origin_of(interaction, private=private, message_id=message_id), parent=parent)
+    return under_policy(origin, (await held_of(interaction)).policy)
 
 
 def parent_of(interaction: Interaction, job_id: str, descent: Descent, index: int | None = None) -> Parent:
@@ -88,22 +103,30 @@ async def preferences_of(interaction: Interaction) -> list[dict[str, Any]]:
     return await while_unavailable(PATIENCE_SECONDS, read, *owners_of(interaction))
 
 
-async def check_caps(interaction: Interaction, origin: Origin) -> None:
-    """Raise UserMistake where a cap is reached already, before files are fetched."""
+async def check_caps(interaction: Interaction, origin: Origin, recipe: Recipe) -> None:
+    """Raise UserMistake where a cap is reached or a quota is used up already, before files are fetched."""
     services = services_of(interaction)
-    await while_unavailable(PATIENCE_SECONDS, services.store.jobs.check_caps, origin, caps=services.caps)
+    charge = await charge_of(interaction, recipe)
+    await while_unavailable(
+        PATIENCE_SECONDS, services.store.jobs.check_caps, origin, caps=services.caps, charge=charge
+    )
 
 
-async def enqueue(interaction: Interaction, recipe: Recipe, origin: Origin) -> Job:
-    """Store the job.
+async def enqueue(
+    interaction: Interaction, recipe: Recipe, origin: Origin, *, held: Hold | None = None
+) -> Job:
+    """Store the job; with `held`, or for a reason found here, its pictures are held for review.
 
-    Raises UserMistake where a rule refuses the words, or the person, their server or the bot has too much
-    waiting.
+    In the channel of a group session it becomes a part of that. Raises UserMistake where the session or a
+    policy refuses the recipe, or a rule its words, where a quota is used up, or the person, their server or
+    the bot has too much waiting.
     """
-    await check_words(interaction, recipe)
+    session_id, recipe = await joined(interaction, recipe)
+    await check_recipe(interaction, recipe)
     services = services_of(interaction)
-    weight = services.weight(interaction)
     places = places_of(recipe, find_offer(recipe.model, services.offers))
+    weight = (await held_of(interaction)).weight
+    hold = await _hold(interaction, recipe, origin, weight=weight, places=places)
     return await while_unavailable(
         PATIENCE_SECONDS,
         services.store.jobs.enqueue,
@@ -112,15 +135,22 @@ async def enqueue(interaction: Interaction, recipe: Recipe, origin: Origin) -> J
         weight=weight,
         caps=services.caps,
         places=places,
+        hold=held or hold,
+        charge=await charge_of(interaction, recipe),
+        session_id=session_id,
     )
 
 
 async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> Job:
     """Store a job of the same recipe with the seeds that come next; raises as `enqueue`, and UnknownJob."""
-    await check_words(interaction, job.recipe)
+    session_id, recipe = await joined(interaction, job.recipe)
+    if recipe != job.recipe:  # it lacks words of the session
+        return await enqueue(interaction, recipe.from_image(recipe.variants), origin)
+    await check_recipe(interaction, job.recipe)
     services = services_of(interaction)
-    weight = services.weight(interaction)
     places = places_of(job.recipe, find_offer(job.recipe.model, services.offers))
+    weight = (await held_of(interaction)).weight
+    hold = await _hold(interaction, job.recipe, origin, weight=weight, places=places)
     return await while_unavailable(
         PATIENCE_SECONDS,
         services.store.jobs.enqueue_again,
@@ -129,13 +159,35 @@ async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> J
         weight=weight,
         caps=services.caps,
         places=places,
+        hold=hold,
+        charge=await charge_of(interaction, job.recipe),
+        session_id=session_id,
     )
+
+
+async def _hold(
+    interaction: Interaction, recipe: Recipe, origin: Origin, *, weight: float, places: int
+) -> Hold | None:
+    """Return why the pictures of a request are held; the refusal of a rule can be appealed."""
+    try:
+        return await check_words(interaction, recipe) or await review_mode(interaction)
+    except UserMistake as error:
+        if error.message_id in APPEALABLE and not is_external(interaction):
+            note, rule = (
+                services_of(interaction).store.appeals.note_refusal,
+                str(error.details["rule"])[:MAX_RULE],
+            )
+            with suppress(StoreUnavailable):  # the refusal stands, without an appeal
+                error.appeal = await note(recipe, origin, rule=rule, weight=weight, places=places)
+        raise
 
 
 async def copy(interaction: Interaction, job: Job, origin: Origin, *, index: int | None = None) -> Job:
     """Store a job that shows the picture at `index` of `job`, or all; raises UserMistake without it."""
-    services = services_of(interaction)
-    return await while_unavailable(PATIENCE_SECONDS, services.store.jobs.copy, job.id, origin, index=index)
+    published = origin.parent is not None and origin.parent.descent is Descent.PUBLICATION
+    hold = await review_mode(interaction) if published else None
+    store = services_of(interaction).store
+    return await while_unavailable(PATIENCE_SECONDS, store.jobs.copy, job.id, origin, index=index, hold=hold)
 
 
 async def announce(interaction: Interaction, job: Job) -> None:
@@ -147,6 +199,7 @@ async def announce(interaction: Interaction, job: Job) -> None:
     services.metrics.jobs_accepted.inc()
     with about(job.id):
         await services.announce(job)
+    await tell_answers(interaction)
 
 
 async def repeatable(interaction: Interaction, job_id: str, *, privately: bool | None = None) -> Job:

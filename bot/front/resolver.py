@@ -9,7 +9,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from bot.threads import in_thread
 
-PATIENCE_SECONDS = 0.5  # with a look-up, where earlier addresses of the host are known
+PATIENCE_SECONDS = 0.5  # seconds of a look-up if earlier addresses of the host are known
 
 Key = tuple[str, int, socket.AddressFamily]
 

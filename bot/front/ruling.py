@@ -5,34 +5,59 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.errors import UserMistake
+from bot.front.automod import automod_verdict
 from bot.front.options import clean
 from bot.front.services import Interaction, services_of
+from bot.holds import Cause, Hold
 from bot.jobs import Recipe
 from bot.moderation.always import breaks_hard_rule
-from bot.moderation.rules import judged
+from bot.moderation.rules import Verdict, judged
 from bot.retries import while_unavailable
-from bot.store.prompt_rules import PromptRule
+from bot.store.prompt_rules import Action, PromptRule
 from bot.texts import tidy
 
 PATIENCE_SECONDS = 2.0
+QUICK_TERMS = 1000  # of more, the first search would stop the event loop for longer than 20 ms
 MAX_NAME = 60
 MAX_TERMS = 500
 MAX_TERM = 100  # characters
 
 
-async def check_words(interaction: Interaction, recipe: Recipe) -> None:
-    """Raise UserMistake `rule_always`, or `rule_refused` where a rule of the server refuses the words.
+async def check_words(interaction: Interaction, recipe: Recipe) -> Hold | None:
+    """Return why the pictures of these words are held for review, None where no rule holds them.
+
+    Raises UserMistake `rule_always`; `rule_refused` for a rule of /rules, `rule_automod` for one of Discord's
+    AutoMod.
 
     Styles and the words drawn from lists are in the recipe's prompts by now.
     """
-    if breaks_hard_rule("\n".join(words_of(recipe))):
+    return await check_texts(interaction, words_of(recipe))
+
+
+async def check_texts(interaction: Interaction, texts: Sequence[str]) -> Hold | None:
+    """Do as `check_words`, for texts that go into prompts later."""
+    if breaks_hard_rule("\n".join(texts)):
         raise UserMistake("rule_always")
     if interaction.guild_id is None:
-        return
+        return None
     rules = await rules_of(interaction)
-    verdict = judged(words_of(recipe), rules, channel_id=interaction.channel_id) if rules else None
-    if verdict is not None:
+    verdict = await verdict_of(interaction, rules, texts)
+    if verdict is not None and verdict.rule.action is not Action.HOLD:
         raise UserMistake("rule_refused", rule=verdict.rule.name)
+    found = await automod_verdict(interaction, texts)
+    if found is not None:
+        raise UserMistake("rule_automod", rule=found.rule.name)
+    return None if verdict is None else Hold(cause=Cause.RULE, rule=verdict.rule.name)
+
+
+async def verdict_of(
+    interaction: Interaction, rules: Sequence[PromptRule], texts: Sequence[str]
+) -> Verdict | None:
+    """Return the rule that refuses or holds one of the texts; None where none does."""
+    if sum(len(rule.terms) + len(rule.also) for rule in rules) <= QUICK_TERMS:
+        return judged(texts, rules, channel_id=interaction.channel_id)
+    judging = services_of(interaction).judging
+    return await judging.run(judged, texts, rules, channel_id=interaction.channel_id)
 
 
 async def rules_of(interaction: Interaction) -> list[PromptRule]:

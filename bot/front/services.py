@@ -14,6 +14,7 @@ import discord
 from bot.config import LimitsConfig, RetentionConfig
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
+from bot.front.automod_cache import AutomodCache
 from bot.front.keywords import Keywords
 from bot.front.offered import Offered
 from bot.front.offered_pictures import PicturesOffered
@@ -21,6 +22,7 @@ from bot.front.offered_recipes import RecipeOffered
 from bot.front.pace import Pace, Sender
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics
+from bot.moderation.policy import Policy
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.styles import Style
@@ -29,7 +31,7 @@ from bot.threads import Threads
 from sdjax_engine.request import Offer
 
 Interaction = discord.Interaction[Any]
-"""An interaction with whichever client."""
+"""An interaction with any client."""
 
 
 class OpenInteractions:
@@ -42,7 +44,7 @@ class OpenInteractions:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Count one more, until left."""
+        """Count one open interaction until the context ends."""
         self._count += 1
         self._none.clear()
         try:
@@ -53,7 +55,7 @@ class OpenInteractions:
                 self._none.set()
 
     async def finished(self) -> None:
-        """Return once there is none."""
+        """Wait until no interaction is open."""
         await self._none.wait()
 
 
@@ -62,13 +64,16 @@ class Services:
     """The services of one front.
 
     `front` is this process's name. `announce` shows a new job in the answer to its interaction. `weights`
-    are those of roles, by their ids: the largest of a person's roles counts, 1 without any. `was_unclear`
+    are those of roles, by their ids: the largest of a person's roles counts, 1 without any. `policy` is the
+    operator's, and no server's is more generous than `bounds`. `was_unclear`
     says whether an attempt to answer an interaction first, by its id, had an unknown outcome. `languages`
     are those of persons and servers, by their ids; `language` is that of all others, empty for each
     person's own as Discord knows it. `styles` are those that every server has. `signing` signs the files
-    that are sent. `label` says whether results are labelled as AI-generated. `fitting` makes one grid at a
-    time: nine pictures take hundreds of megabytes. `pictures_offered` and `recipes_offered` are what forms
-    and buttons of this process refer to.
+    that are sent. `label` says whether results are labelled as AI-generated.
+    `host_permission` is Discord's name of what hosts of group sessions may do. `fitting` makes one grid at a
+    time: nine pictures take hundreds of megabytes. `hashing` hashes one picture at a time, `judging`
+    holds one prompt to long lists of words.
+    `pictures_offered` and `recipes_offered` are what forms and buttons of this process refer to.
     """
 
     front: str
@@ -86,22 +91,28 @@ class Services:
     language: str = ""
     languages: Mapping[int, str] = field(default_factory=dict)
     weights: Mapping[int, float] = field(default_factory=dict)
+    policy: Policy = field(default_factory=Policy)
+    bounds: Policy = field(default_factory=Policy)
     styles: tuple[Style, ...] = ()
     keywords: Keywords | None = None
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
     max_permutations: int = 12
     role_permutations: Mapping[int, int] = field(default_factory=dict)
+    host_permission: str = "manage_events"
     open_interactions: OpenInteractions = field(default_factory=OpenInteractions)
     signing: Signing = field(default_factory=Signing)
     label: bool = True
     fitting: Threads = field(default_factory=lambda: Threads("pictures", most=1))
+    hashing: Threads = field(default_factory=lambda: Threads("hashes", most=1))
+    judging: Threads = field(default_factory=lambda: Threads("rules", most=1))
     pictures_offered: Offered[PicturesOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
     recipes_offered: Offered[RecipeOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
+    automod: AutomodCache = field(default_factory=lambda: AutomodCache(time.monotonic))
 
-    def weight(self, interaction: Interaction) -> float:
-        """Return the weight of the person in the fair order; 1 without a role that has one."""
-        roles = getattr(interaction.user, "roles", ())  # a person in a direct message has none
+    def weight_of(self, person: discord.User | discord.Member) -> float:
+        """Return the weight that the operator gives a person in the fair order; 1 without such a role."""
+        roles = getattr(person, "roles", ())  # a person in a direct message has none
         return max((self.weights[role.id] for role in roles if role.id in self.weights), default=1.0)
 
     def most_permutations(self, interaction: Interaction) -> int:

@@ -16,9 +16,9 @@ from bot.front.first_answers import acknowledge
 from bot.front.permissions import may_repeat
 from bot.front.requests import is_age_restricted
 from bot.front.services import Interaction, sender_of, services_of
-from bot.jobs import Job, State
+from bot.jobs import Job, State, lacking
 
-LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # what every place takes
+LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # the limit of every server and direct message
 
 
 def can_be_shown(job: Job) -> bool:
@@ -56,13 +56,13 @@ def check_visible(interaction: Interaction, job: Job) -> None:
     if not may_repeat(interaction, job, privately=True):
         raise UnknownJob(job=job.id)
     if not can_be_shown(job):
-        raise UserMistake("no_picture")
+        raise UserMistake(lacking(job.images))
     if not may_be_pictured(interaction, job):
         raise UserMistake("show_restricted")
 
 
 def may_be_pictured(interaction: Interaction, job: Job) -> bool:
-    """Return whether a job's pictures may be shown here: those of an age-restricted place only there."""
+    """Return whether a job's pictures may be shown here: age-restricted pictures only in such a place."""
     mine = job.origin.user_id == interaction.user.id
     return mine or not job.origin.age_restricted or is_age_restricted(interaction)
 

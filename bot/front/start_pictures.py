@@ -5,34 +5,29 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.files import KeptFile
+from bot.front.allowed import offers_here
+from bot.front.known_pictures import refuse_blocked
 from bot.front.options import Asked, find_offer, start_from
 from bot.front.pictures import Picture
 from bot.front.services import Interaction, Services, sender_of, services_of
+from bot.front.start_files import SentFile
 from bot.jobs import Recipe
 from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SentFile:
-    """A file at an address that Discord gave, and what it is called in the sentences about it."""
-
-    address: str
-    what: str
-
-
 @asynccontextmanager
 async def started_from(
     interaction: Interaction, recipe: Recipe, asked: Asked, *, image: SentFile, mask: SentFile | None = None
 ) -> AsyncIterator[Recipe]:
-    """Fetch, clean and keep the start picture; a refused request leaves no file."""
+    """Fetch, clean and keep the start picture; a refused request, or a blocked picture, leaves no file."""
     services = services_of(interaction)
     picture, hole = await _clean(interaction, image=image, mask=mask)
+    await refuse_blocked(interaction, picture.png, what=image.what)
     kept: list[KeptFile] = []
     try:
         for png in (picture.png, hole):
@@ -41,7 +36,7 @@ async def started_from(
         yield start_from(
             recipe,
             asked,
-            find_offer(recipe.model, services.offers),
+            find_offer(recipe.model, offers_here(interaction)),
             size=(picture.width, picture.height),
             picture=kept[0].name,
             mask=None if hole is None else kept[1].name,

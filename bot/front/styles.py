@@ -41,7 +41,7 @@ async def use_style(
 ) -> tuple[Asked, list[Mapping[str, Any]], bool]:
     """Return `asked` with the texts of its style, and the levels of preferences with the style's options.
 
-    The style is that of the command, else the nearest one in the preferences. The last value says whether
+    The style is that of the command, else the nearest one in the preferences. The last value is whether
     the preferences name a style that is not there. Raises UserMistake for an unknown style of the command.
     """
     place = next((index for index, options in enumerate(levels) if STYLE in options), None)

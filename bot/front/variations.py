@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.errors import UserMistake
-from bot.jobs import Job, Recipe
+from bot.jobs import Job, Recipe, lacking
 from bot.sizes import larger_size
 from sdjax_engine.request import Offer, Variation
 
-VARY_STRENGTH = 0.5  # the composition stays, the details change
-NEAR_STRENGTH = 0.15  # of the noise: the picture stays, small things change
-ENLARGE_STRENGTH = 0.4  # the picture stays, and gains the detail of the larger size
+VARY_STRENGTH = 0.5  # keeps the composition, changes the details
+NEAR_STRENGTH = 0.15  # of the noise: keeps the picture, changes small things
+ENLARGE_STRENGTH = 0.4  # keeps the picture, adds details in the larger size
 
 
 def varied(job: Job, index: int, *, seed: int) -> Recipe:
@@ -44,7 +44,7 @@ def picture_of(job: Job, index: int) -> str:
     """Return the file of the picture at `index`; raises UserMistake without that picture."""
     found = [image.artifact for image in job.images if image.index == index and image.artifact]
     if not found:
-        raise UserMistake("no_picture")
+        raise UserMistake(lacking(image for image in job.images if image.index == index))
     return found[0]
 
 

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from bot.errors import UserMistake
 from bot.front.pace import Sender
 
-AT_WORK = 2  # requests with files in memory: one is fetched while another is decoded
+AT_WORK = 2  # requests with files in memory: one fetches while another decodes
 
 
 class WaitingRoom:

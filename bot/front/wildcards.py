@@ -19,7 +19,7 @@ from bot.texts import tidy
 MAX_NAME = 40
 MAX_ENTRY = 200
 MAX_ENTRIES = 500
-MOST_COUNTED = 10**9  # a larger number of combinations is said as this one
+MOST_COUNTED = 10**9  # larger numbers of combinations are shown as this number
 
 
 def wildcard_name(text: str) -> str:

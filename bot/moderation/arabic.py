@@ -46,7 +46,7 @@ LEET = {
 _LETTER = re.compile("[\u0620-\u06ff]")
 _INNER_YEH = re.compile("ى(?=[ء-ي])")
 _ARTICLE = re.compile("^[وف]?(?:[بك]?ال|لل)")
-FIRST_CLITICS = frozenset("وفبلكا")
+_WITH_CLITIC = re.compile("\n([وفبلكا].*)")
 _CONJUNCTIONS = ("", "و", "ف")
 _PREPOSITIONS = ("", "ب", "ل", "ك", "ال", "بال", "كال", "لل", "لال")
 _PRONOUNS = ("ه", "ها", "هم", "هن", "هما", "ك", "كم", "كن", "نا")
@@ -69,6 +69,11 @@ def has_letters(text: str) -> bool:
 def normalise(text: str) -> str:
     """Return a text in which yeh without dots stands only at the end of words."""
     return _INNER_YEH.sub("ي", text) if "ى" in text else text
+
+
+def with_clitics(lines: str) -> list[str]:
+    """Return the words, each after a line break, whose first letter may be a clitic."""
+    return _WITH_CLITIC.findall(lines)
 
 
 def is_whole(word: str) -> bool:

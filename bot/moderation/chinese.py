@@ -15,7 +15,7 @@ _BETWEEN_ASCII = re.compile(r"(?<=[a-z0-9])[^\w\n]+(?=[a-z0-9])")
 _OTHER_SIGNS = re.compile(r"[^\w\n\t]+")
 _NUMBER = re.compile(rf"\d++(?=[{CJK}])")
 _DOUBLED = re.compile(r"(.)(?=\1)")
-_NUMERALS = "零一二三四五六七八九十百"
+_KINDS = ("零一二三四五六七八九十百", "0-9", "a-z")
 _LONGEST_WORD = 4
 MAX_EXPLAINED = 100
 """So many accidents are no accident: a text with more of them matches. Bounds the time."""
@@ -63,28 +63,29 @@ def found(text: Clauses, terms: Iterable[str]) -> set[str]:
 
 def _holds(text: str, term: str, budget: list[int]) -> bool:
     """Return whether `term` stands anywhere in `text` where no common words explain it."""
-    start = text.find(term)
-    while start >= 0:
-        end = start + len(term)
-        if not _inside_word(text, start, end):
-            if len(term) == 1 or budget[0] <= 0 or not _explained(text, start, end):
-                return True
-            budget[0] -= 1
-        start = text.find(term, start + 1)
+    if term not in text:
+        return False
+    pattern = _whole(term)
+    found = pattern.search(text)
+    while found:
+        if len(term) == 1 or budget[0] <= 0 or not _explained(text, *found.span()):
+            return True
+        budget[0] -= 1
+        found = pattern.search(text, found.start() + 1)
     return False
 
 
-def _inside_word(text: str, start: int, end: int) -> bool:
-    """Return whether a number or a Latin word goes on outside the term: A片 in NBA片段, 五岁 in 十五岁."""
-    return _goes_on(text[start], text[start - 1 : start]) or _goes_on(text[end - 1], text[end : end + 1])
+@lru_cache(maxsize=4096)
+def _whole(term: str) -> re.Pattern[str]:
+    """Match a term where no number or Latin word goes on outside: not A片 in NBA片段, 五岁 in 十五岁."""
+    before, after = _kind_of(term[0]), _kind_of(term[-1])
+    start, end = f"(?<![{before}])" if before else "", f"(?![{after}])" if after else ""
+    return re.compile(f"{start}{re.escape(term)}{end}")
 
 
-def _goes_on(inside: str, outside: str) -> bool:
-    if inside in _NUMERALS:
-        return outside != "" and outside in _NUMERALS
-    if not (inside.isascii() and outside.isascii()):
-        return False
-    return (inside.isdigit() and outside.isdigit()) or (inside.isalpha() and outside.isalpha())
+def _kind_of(character: str) -> str:
+    """Return the class of numerals, digits or letters that a character belongs to; else nothing."""
+    return next((kind for kind in _KINDS if re.match(f"[{kind}]", character)), "")
 
 
 def _explained(text: str, start: int, end: int) -> bool:

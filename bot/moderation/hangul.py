@@ -13,7 +13,7 @@ _LOOSE = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uffa1
 _JAMO = "\u1100-\u11ff\u3131-\u318e\uffa1-\uffdc"
 _TYPED_APART = re.compile(rf"[{_JAMO}](?<![^\W_].)(?:[\W\d_]++[{_JAMO}](?![^\W\d_]))++")
 _APART = re.compile(r"[\W\d_]+")
-_WITH_LOOSE = re.compile(rf"(?<![가-힣{_JAMO}])[가-힣]*+[{_JAMO}](?:[가-힣{_JAMO}lI1|丨r])*+")
+_WITH_LOOSE = re.compile(rf"((?<![가-힣{_JAMO}])[가-힣]*+[{_JAMO}][가-힣{_JAMO}lI1|丨r]*+)")
 _SYLLABLE = re.compile("[가-힣]")
 
 # NFKD makes a lead of every typed consonant: ㅅㅔㄱㅅㅡ has three. A lead without a vowel of its own, after a
@@ -51,14 +51,15 @@ def part_jamo(text: str) -> tuple[str, str]:
 
     ㅅㅔㄱㅅㅡ and 세ㄱ스 are 섹스; 섹스ㅋ is 섹슼, or 섹스 with a consonant that means nothing.
     """
-    loose = list(dict.fromkeys(_WITH_LOOSE.findall(text)))
+    parts = _WITH_LOOSE.split(text)
+    loose = list(dict.fromkeys(parts[1::2]))
     loose += [_APART.sub("", run) for run in _TYPED_APART.findall(text)]
     decomposed = unicodedata.normalize("NFKD", "\n".join(loose))
     joined, lone = _compose(decomposed), _compose_without_lone(decomposed)
     if lone != joined:
         pairs = zip(lone.split("\n"), joined.split("\n"), strict=True)
         joined = "\n".join((joined, *[one for one, other in pairs if one != other]))
-    return _WITH_LOOSE.sub(" ", text), joined
+    return " ".join(parts[::2]), joined
 
 
 def _compose(decomposed: str) -> str:

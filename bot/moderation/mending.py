@@ -17,7 +17,7 @@ _NO_LETTERS = re.compile(r"[\W\d_]+")
 _ASCII_SIGNS = str.maketrans(
     {chr(code): None for code in range(128) if not chr(code).isalpha() and not chr(code).isspace()}
 )
-_LONGEST_PIECE = 100
+LONGEST_PIECE = 100
 """A longer piece without a space is no word, however it is split. Saves the time of hostile texts."""
 _LONGEST_LISTED = 32
 _GAP = "\u02ee"  # a letter to re, so that one class has all that is to go and no space
@@ -65,7 +65,7 @@ def mended_words(lower: str) -> list[str]:
     """Return the words of a text in lower case without the signs and digits within."""
     text = english.separate_contractions(lower)
     pieces = without_listing(text).split()
-    pieces = [piece for piece in pieces if not piece.isalpha() and len(piece) <= _LONGEST_PIECE]
+    pieces = [piece for piece in pieces if not piece.isalpha() and len(piece) <= LONGEST_PIECE]
     made = words_of(without_signs("\n".join(pieces + _listed(text))))
     if not lower.isascii() and arabic.has_letters(lower):
         runs = (run for run in _ARABIC_RUN.findall(lower) if not run.isalpha())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from bot.moderation import arabic, chinese, hangul, mending, spacing
 from bot.moderation.characters import skeleton
+from bot.moderation.mending import LONGEST_PIECE
 from bot.moderation.scripts import has_digit, numbered_words_of, words_of
 from bot.moderation.stretching import squeeze
 
@@ -18,7 +18,7 @@ _ASCII_MASKED = str.maketrans(
 )
 _STARS = re.compile(r"\*+")
 _VOWELS = str.maketrans("aeiou*#%", "********")
-_ALONE = re.compile(r"(?<!\S)[^\w\s]*+(\w++)[^\w\s]*+(?!\S)")
+_ALONE = re.compile(r"^[^\w\n]*+(\w)[^\w\n]*+$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +29,16 @@ class Readings:
     """The skeleton of the text in lower case."""
     plain: list[str]
     """Its words in order."""
+    numbered: list[str]
+    """Its words with their digits, in order."""
     words: list[str]
     """Every word of every reading, once; none has a digit."""
     squeezed: list[str]
     """The same without repeated letters, in the same order."""
+    lines: str
+    """The words, with a line break before each."""
+    squeezed_lines: str
+    """The words without repeated letters, with a line break before each."""
     runs: list[str]
     """Single letters that stand apart, joined."""
 
@@ -52,27 +58,18 @@ class Readings:
         return arabic.has_letters(self.lower)
 
     @cached_property
-    def numbered(self) -> list[str]:
-        """Its words with their digits, in order."""
-        return numbered_words_of(self.lower) if has_digit(self.lower) else self.plain
-
-    @property
-    def sequences(self) -> Iterator[list[str]]:
+    def sequences(self) -> list[list[str]]:
         """The words in order: as they stand, with digits, without inner signs, with digits as letters."""
-        yield self.plain
-        if self.numbered != self.plain:
-            yield self.numbered
         mended = words_of(mending.without_signs(mending.without_listing(self.lower)))
-        if mended != self.plain:
-            yield mended
         shaped = mending.all_words_in_shapes(self.lower)
-        if shaped != self.plain:
-            yield shaped
+        return [self.plain, *(each for each in (self.numbered, mended, shaped) if each != self.plain)]
 
     @cached_property
     def alone(self) -> frozenset[str]:
-        """What stands between spaces, without signs around it."""
-        return frozenset(_ALONE.findall(self.lower))
+        """Single characters that stand between spaces, without signs around them."""
+        chunks = [chunk for chunk in self.lower.split() if len(chunk) <= LONGEST_PIECE]
+        signed = "\n".join([chunk for chunk in chunks if len(chunk) > 1 and not chunk.isalnum()])
+        return frozenset(chunks).union(_ALONE.findall(signed))
 
     @cached_property
     def clauses(self) -> chinese.Clauses:
@@ -118,8 +115,18 @@ def read(text: str) -> Readings:
     runs = spacing.spaced_runs(lower, numbered)
     words += spacing.words_of_runs(runs)
     once = list(dict.fromkeys(words))
-    squeezed = squeeze("\n".join(once)).split("\n")
-    return Readings(lower=lower, plain=plain, words=once, squeezed=squeezed, runs=runs)
+    lines = "\n".join(("", *once))
+    squeezed_lines = squeeze(lines)
+    return Readings(
+        lower=lower,
+        plain=plain,
+        numbered=numbered,
+        words=once,
+        squeezed=squeezed_lines.split("\n")[1:],
+        runs=runs,
+        lines=lines,
+        squeezed_lines=squeezed_lines,
+    )
 
 
 def _model_numbers(cased: str) -> frozenset[str]:

@@ -54,7 +54,10 @@ def words_of_runs(runs: list[str]) -> list[str]:
 
 def words_in_pieces(lower: str) -> list[str]:
     """Return the words that spaces split: one letter apart (b lood), or pieces of two letters (bl oo d)."""
-    text = f" {' '.join([chunk.strip(_AROUND_WORDS) for chunk in lower.split()])} "
+    chunks = lower.split()
+    if any(sign in lower for sign in _AROUND_WORDS):
+        chunks = [chunk.strip(_AROUND_WORDS) for chunk in chunks]
+    text = f" {' '.join(chunks)} "
     made = [run.replace(" ", "") for run in _PIECES.findall(text)]
     made += [run[1:] for run in made if run.startswith(_BEFORE)]
     made += [first + rest for first, rest in _FIRST_LETTER_APART.findall(text)]

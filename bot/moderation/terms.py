@@ -97,7 +97,7 @@ class Terms:
         """Yield the numbers of the terms that a text holds, some of them twice."""
         hits = self._vocabulary.hits(text)
         yield from _numbers_of(chain.from_iterable(hits.values()), self._words)
-        if self._alone:
+        if any(sign in text.lower for sign in self._alone):
             yield from _numbers_of(text.alone, self._alone)
         yield from _numbers_of((sign for sign in self._signs if sign in text.lower), self._signs)
         if self._chinese and (possible := self._possible_chinese(text)):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import compress
 
 from bot.moderation import arabic, english, hangul
 from bot.moderation.readings import Readings, mask
@@ -26,7 +28,6 @@ class Vocabulary:
         self._numbered = frozenset(filter(has_digit, self._words))
         self._nouns = frozenset(filter(is_hangul, self._words))
         self._noun_lengths = sorted(set(map(len, self._nouns)))
-        self._noun_heads = frozenset(noun[:2] for noun in self._nouns)
         self._has_arabic = any(map(is_arabic, self._words))
 
     def hits(self, text: Readings) -> Hits:
@@ -34,18 +35,20 @@ class Vocabulary:
         hits: Hits = defaultdict(set)
         common = self._keys & text.keys
         if common:
-            for word, key in zip(text.words, text.squeezed, strict=True):
-                if key in common:
-                    hits[word] |= {own for form, own in self._forms[key] if is_stretched(word, form)}
+            there = list(map(common.__contains__, text.squeezed))
+            for word, key in zip(compress(text.words, there), compress(text.squeezed, there), strict=True):
+                hits[word] |= {own for form, own in self._forms[key] if is_stretched(word, form)}
         if self._nouns and text.has_hangul:
-            self._add_nouns(hits, text.words)
-            self._add_nouns(hits, text.keys)
+            self._add_nouns(hits, self._like_nouns.findall(text.lines))
+            self._add_nouns(hits, self._like_nouns.findall(text.squeezed_lines))
         if self._has_arabic and text.has_arabic:
-            for word, key in zip(text.words, text.squeezed, strict=True):
-                if word[0] in arabic.FIRST_CLITICS:
-                    self._add_with_clitics(hits, word, key)
+            words = arabic.with_clitics(text.lines)
+            for word, key in zip(words, squeeze("\n".join(words)).split("\n"), strict=bool(words)):
+                self._add_with_clitics(hits, word, key)
         if self._numbered and has_digit(text.lower):
-            self._add_nouns(hits, (word for word in text.numbered if not word.isalpha()))
+            if self._nouns & self._numbered:
+                numbered = (word for word in text.numbered if not word.isalpha())
+                self._add_nouns(hits, self._like_nouns.findall("\n".join(("", *numbered))))
             for word in self._numbered.intersection(text.numbered):
                 hits[word].add(word)
         return hits
@@ -60,6 +63,13 @@ class Vocabulary:
         return {
             noun for noun, needle in self._needles if needle in runs and _stands_apart(noun, needle, runs)
         }
+
+    @cached_property
+    def _like_nouns(self) -> re.Pattern[str]:
+        """Match the words, each after a line break, that begin as a noun begins."""
+        heads = "|".join(sorted({re.escape(noun[:2]) for noun in self._nouns}))
+        first = "".join(sorted({re.escape(noun[0]) for noun in self._nouns}))
+        return re.compile(rf"\n(?=[{first}])((?:{heads}).*)")
 
     @cached_property
     def _forms(self) -> dict[str, list[tuple[str, str]]]:
@@ -90,13 +100,11 @@ class Vocabulary:
         return [(noun, "".join(map(" {}".format, noun))) for noun in self._nouns if len(noun) > 1]
 
     def _add_nouns(self, hits: Hits, words: Iterable[str]) -> None:
-        heads = self._noun_heads
         for word in words:
-            if word[:2] in heads or word[0] in heads:
-                for length in self._noun_lengths:
-                    noun = word[:length]
-                    if noun in self._nouns and hangul.is_ending(word[length:], noun):
-                        hits[word].add(noun)
+            for length in self._noun_lengths:
+                noun = word[:length]
+                if noun in self._nouns and hangul.is_ending(word[length:], noun):
+                    hits[word].add(noun)
 
     def _add_with_clitics(self, hits: Hits, word: str, key: str) -> None:
         for length, clitics in enumerate(arabic.prefixes(), start=1):

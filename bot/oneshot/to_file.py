@@ -42,6 +42,7 @@ class Painted:
             "recipe": asdict(self.recipe),
             "prompts": [_as_dict(self.images[0].prompt), _as_dict(self.images[0].negative_prompt)],
             "safety": [_as_dict(image.safety) for image in self.images],
+            "classified": [_as_dict(image.classified) for image in self.images],
             "timings": self.timings,
         }
         return json.dumps(answer, ensure_ascii=False, indent=2)

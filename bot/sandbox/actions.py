@@ -1,4 +1,4 @@
-"""What a member can do and see, as Discord's client would let them."""
+"""The actions of members and what members see, with the restrictions of Discord's client."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NO_FILES: Mapping[int, Upload] = MappingProxyType({})
 
 
 class Refused(Exception):
-    """The client would not let a member do this; `sentences` say why."""
+    """The client does not let a member do this; `sentences` say why."""
 
     def __init__(self, sentences: list[str]) -> None:
         super().__init__(" ".join(sentences))
@@ -43,7 +43,7 @@ class Refused(Exception):
 
 
 class Actions:
-    """Members' doings; names and ids are both understood."""
+    """The actions of members. Members and channels are given by name or id."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -58,7 +58,7 @@ class Actions:
         raise Refused([f"There is no member {wanted}."])
 
     def channel(self, member: Member, wanted: Any) -> Channel:
-        """Return the channel of this id or name, if the member sees it; "dm" is that with the bot."""
+        """Return the channel of this id or name, if the member sees it; "dm" is the channel with the bot."""
         if wanted == "dm":
             return self._world.direct_channel(member.user.id)
         for channel in self._world.channels.values():
@@ -78,7 +78,7 @@ class Actions:
         return mine and channel is not None and self._may_view(member, channel)
 
     def commands(self, member: Member) -> list[Json]:
-        """Return the commands that a member is offered in the server."""
+        """Return the commands that a member can use in the server."""
         return [
             command
             for command in self._core.commands.offered(GUILD_TEXT, installed=member.installed)
@@ -96,7 +96,7 @@ class Actions:
         return needed is None or (int(needed) != 0 and held & int(needed) == int(needed))
 
     def state(self, wanted: Any) -> Json:
-        """Everything that the page shows a member (if none is named, the owner) beside messages."""
+        """Return everything that the page shows a member, by default the owner, except messages."""
         world, member = self._world, self.member(wanted or self._world.owner_id)
         seen = (channel for channel in world.channels.values() if self._may_view(member, channel))
         channels = [each for each in seen if each.type != GROUP_DM or self._core.commands.for_accounts]
@@ -123,7 +123,7 @@ class Actions:
         return {**seen, **user_object(member.user), "roles": seen["roles"], "avatar_url": avatar}
 
     def messages(self, wanted: Any, channel: Any) -> list[Json]:
-        """Return what a member sees in a channel, oldest first."""
+        """Return the messages that a member sees in a channel, oldest first."""
         member = self.member(wanted)
         place = self.channel(member, channel)
         seen = [each for each in self._world.messages_in(place.id) if self.sees(member, each)]
@@ -164,7 +164,7 @@ class Actions:
         return {"interaction_id": str(self._use(body, files=files).id)}
 
     async def menu(self, body: Json) -> Json:
-        """Choose a command from the menu of a message: {member, message, name}."""
+        """Use a message command: {member, message, name}."""
         member = self.member(body.get("member"))
         message = self._message(member, body.get("message"))
         channel = self._world.channels[message.channel_id]
@@ -183,7 +183,7 @@ class Actions:
         return {"interaction_id": str(interaction.id)}
 
     async def say(self, body: Json, files: Mapping[int, Upload] = NO_FILES) -> Json:
-        """Write a message for all: {member, channel, content}, with files."""
+        """Post a message: {member, channel, content}, with files."""
         member = self.member(body.get("member"))
         channel = self.channel(member, body.get("channel"))
         held = self._world.permissions(member.user.id, channel)
@@ -210,7 +210,7 @@ class Actions:
         return message_object(self._world, message, viewer=member.user.id)
 
     async def autocomplete(self, body: Json) -> Json:
-        """Ask for suggestions while typing: as `command`, with `focused`, the option being typed."""
+        """Request suggestions while typing: the body of `command`, plus `focused`, the option being typed."""
         interaction = self._use(body, focused=str(body.get("focused", "")))
         if not any(option.get("focused") for option in _flat(interaction.data.get("options", []))):
             raise Refused([f"There is no option {body.get('focused')}."])
@@ -292,7 +292,7 @@ class Actions:
         return {}
 
     async def react(self, body: Json) -> Json:
-        """Put an emoji under a message, or take it back: {member, message, emoji, on}."""
+        """Add a reaction, or remove it: {member, message, emoji, on}."""
         member = self.member(body.get("member"))
         message = self._message(member, body.get("message"))
         emoji, here = str(body.get("emoji") or ""), self._world.channels[message.channel_id]
@@ -311,12 +311,12 @@ class Actions:
         return {}
 
     async def install(self, body: Json) -> Json:
-        """Add the bot to one's account, or take it away: {member, installed}."""
+        """Install the bot in a member's account, or uninstall it: {member, installed}."""
         self.member(body.get("member")).installed = bool(body.get("installed", True))
         return {}
 
     async def dms(self, body: Json) -> Json:
-        """Open or close one's direct messages to the bot: {member, accepts}."""
+        """Open or close a member's direct messages with the bot: {member, accepts}."""
         self.member(body.get("member")).accepts_dms = bool(body.get("accepts", True))
         return {}
 

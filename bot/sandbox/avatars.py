@@ -1,4 +1,4 @@
-"""Pictures for people who have none: an initial on a colour of their own; pure."""
+"""Avatars of users without a picture: an initial on a colour; pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bot.sandbox.state import User
 
 
 def avatar(user: User) -> str:
-    """Return an SVG, always the same one for the same user."""
+    """Return an SVG that depends on the user only."""
     hue = (user.id * 47) % 360
     lightness = 35 if user.bot else 42
     return (

@@ -1,4 +1,4 @@
-"""The answers a bot may give to an interaction, by Discord's callback types."""
+"""The first responses of a bot to an interaction, by Discord's callback types."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALLOWED = {
 
 
 class Callbacks:
-    """Takes the first answer to an interaction."""
+    """Applies the first response to an interaction."""
 
     def __init__(self, world: World, interactions: Interactions, posting: Posting, log: Log) -> None:
         self._world = world
@@ -43,7 +43,7 @@ class Callbacks:
         }
 
     def answer(self, interaction_id: str, token: str, body: Body) -> Json:
-        """Apply one answer and return what `with_response` shows of it."""
+        """Apply a first response and return the body for `with_response`."""
         given: Json = body.json if isinstance(body.json, dict) else {}
         interaction = self._interactions.to_acknowledge(interaction_id, token, given)
         kind, data = given.get("type"), given.get("data") or {}

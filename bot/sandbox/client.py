@@ -23,15 +23,15 @@ TIMEOUT = 30.0
 
 
 class RefusedByClient(Exception):
-    """Discord's client would not have let the member do this; the message says why."""
+    """Discord's client does not let the member do this; the message says why."""
 
 
 class InteractionFailed(Exception):
-    """The bot did not respond; the message is what the member sees."""
+    """The bot did not respond; the message is the text that the member sees."""
 
 
 class Member:
-    """One person in the sandbox at `address`, known by name ("Mina") or id.
+    """One member in the sandbox at `address`, by name ("Mina") or id.
 
     Use it as `async with Member(address, "Mina") as mina:`; channels are given by name or id.
     """
@@ -85,20 +85,20 @@ class Member:
             return await _checked(response)
 
     async def state(self) -> Json:
-        """Return the server as the member sees it."""
+        """Return the state of the server that the member sees."""
         seen: Json = await self._get("state", member=self.name)
         return seen
 
     async def messages(self, channel: str | None = None) -> list[Json]:
-        """Return what the member sees in a channel, oldest first."""
+        """Return the messages that the member sees in a channel, oldest first."""
         seen: list[Json] = await self._get("messages", member=self.name, channel=channel or self.channel)
         return seen
 
     async def use(self, command: str, *, channel: str | None = None, **options: Any) -> str:
         """Use a slash command and return the interaction's id; refusals raise `RefusedByClient`.
 
-        An option that takes a file is given as its bytes, as (filename, bytes), or, to claim that it is
-        something else than its name says, as (filename, bytes, content type).
+        A file option is given as bytes, as (filename, bytes) or as (filename, bytes, content type). Without a
+        content type, the type follows from the filename.
         """
         filled: Json = {"channel": channel or self.channel, "name": command, "options": options}
         files = {name: given for name, given in options.items() if isinstance(given, bytes | tuple)}
@@ -126,7 +126,7 @@ class Member:
     async def autocomplete(
         self, command: str, focused: str, typed: str = "", *, channel: str | None = None, **options: Any
     ) -> list[Json]:
-        """Return what is suggested for the option `focused` while `typed` stands in it."""
+        """Return the suggestions for the option `focused` whose value so far is `typed`."""
         filled = {**options, focused: typed}
         where = channel or self.channel
         answer = await self._post(
@@ -150,12 +150,12 @@ class Member:
         raise RefusedByClient(f"The message has nothing called {label}.")
 
     async def menu(self, message: Json, name: str) -> str:
-        """Choose a command from the menu of a message and return the interaction's id."""
+        """Use a message command and return the interaction's id."""
         answer = await self._post("menu", message=message["id"], name=name)
         return str(answer["interaction_id"])
 
     async def say(self, content: str = "", *files: File, channel: str | None = None) -> Json:
-        """Write a message for all, with files as `use` takes them, and return it."""
+        """Post a message, with files as `use` takes them, and return it."""
         where = channel or self.channel
         if not files:
             said: Json = await self._post("say", channel=where, content=content)
@@ -173,15 +173,15 @@ class Member:
         await self._post("delete", message=message["id"])
 
     async def react(self, message: Json, emoji: str, *, on: bool = True) -> None:
-        """Put an emoji under a message, or take it back."""
+        """Add a reaction, or remove it."""
         await self._post("react", message=message["id"], emoji=emoji, on=on)
 
     async def install(self, installed: bool = True) -> None:
-        """Add the bot to one's account, or take it away."""
+        """Install the bot in the member's account, or uninstall it."""
         await self._post("install", installed=installed)
 
     async def accept_dms(self, accepts: bool) -> None:
-        """Open or close direct messages to the bot."""
+        """Open or close the member's direct messages with the bot."""
         await self._post("dms", accepts=accepts)
 
     async def attachment_bytes(self, message: Json, index: int = 0) -> bytes:
@@ -191,7 +191,7 @@ class Member:
             return await response.read()
 
     async def pictures(self, message: Json) -> list[bytes]:
-        """Return the pictures that a message shows in its galleries and thumbnails, in order."""
+        """Return the pictures in a message's galleries and thumbnails, in order."""
         shown: list[bytes] = []
         for medium in media(message["components"]):
             async with self._http.get(medium["url"]) as response:
@@ -205,7 +205,7 @@ class Member:
         return seen
 
     async def misbehave(self, **faults: Any) -> None:
-        """Let the sandbox misbehave."""
+        """Inject faults (see `Sandbox.misbehave`)."""
         async with self._http.post(f"{self._address}/sandbox/misbehave", json=faults) as response:
             await _checked(response)
 
@@ -216,7 +216,7 @@ class Member:
         channel: str | None = None,
         timeout: float = TIMEOUT,  # noqa: ASYNC109 - the deadline is part of what is asked
     ) -> Found:
-        """Wait until `found(messages)` of a channel returns something true, and return that."""
+        """Wait until `found(messages)` of a channel returns a true value, and return it."""
 
         async def look() -> Found | None:
             return found(await self.messages(channel))
@@ -230,7 +230,7 @@ class Member:
         channel: str | None = None,
         timeout: float = TIMEOUT,  # noqa: ASYNC109
     ) -> Json:
-        """Wait for a message that `predicate` accepts; the newest wins."""
+        """Wait for a message that `predicate` accepts, and return the newest one."""
 
         def newest(messages: list[Json]) -> Json | None:
             return next(filter(predicate, reversed(messages)), None)
@@ -245,8 +245,10 @@ class Member:
         channel: str | None = None,
         timeout: float = TIMEOUT,  # noqa: ASYNC109
     ) -> Json:
-        """Wait for the answer to an interaction (once it no longer says "thinking…", or as `predicate`
-        wants it); raise `InteractionFailed` if the member is told that the bot did not respond."""
+        """Wait for the answer to an interaction that is not "thinking…", or that `predicate` accepts.
+
+        Raises `InteractionFailed` if the member sees that the bot did not respond.
+        """
 
         async def look() -> Json | None:
             self._raise_if_failed(interaction)
@@ -299,7 +301,7 @@ class Member:
 
 
 def _described(file: File) -> tuple[str, bytes, str]:
-    """Return a file's name, bytes and the type that a browser would claim by the name."""
+    """Return a file's name, bytes and content type; the type follows from the name, as in browsers."""
     filename, data, *claimed = ("image.png", file) if isinstance(file, bytes) else file
     return filename, data, claimed[0] if claimed else mimetypes.guess_type(filename)[0] or UNKNOWN_TYPE
 

@@ -1,4 +1,4 @@
-"""What Discord's client does before it sends a command: find it, check the options, write the data."""
+"""Discord's client before it sends a command: finds the command, checks the options, makes the data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bot.sandbox.uploads import Upload, picture_size, safe_filename, said_size
 
 
 class ClientRefusal(Exception):
-    """Discord's client would not send this; `sentences` say why."""
+    """Discord's client does not send this; `sentences` say why."""
 
     def __init__(self, sentences: list[str]) -> None:
         super().__init__(" ".join(sentences))
@@ -24,7 +24,7 @@ class ClientRefusal(Exception):
 
 @dataclass(kw_only=True)
 class _Typed:
-    """Options as typed, on their way into an interaction's data."""
+    """The context of typed options, the files attached so far, and the mistakes found so far."""
 
     world: World
     channel: Channel
@@ -38,7 +38,7 @@ class _Typed:
 
 
 def find_command(commands: Iterable[Json], name: str) -> Json:
-    """Return the slash command that a typed name starts with, or refuse."""
+    """Return the slash command whose name starts a typed name; raises `ClientRefusal`."""
     wanted = name.removeprefix("/").split()
     offered = [command for command in commands if command["type"] == kinds.CHAT_INPUT]
     for command in offered:
@@ -59,11 +59,11 @@ def command_data(
     most_bytes: int,
     focused: str | None = None,
 ) -> Json:
-    """Return the data of the interaction, or refuse with every mistake.
+    """Return the data of the interaction; raises `ClientRefusal` with every mistake.
 
-    `name` may go on with subcommands ("settings show"). The value of an option that takes a file is the
-    file's number in `files`, each of which may have `most_bytes`. With `focused`, the option being
-    typed, nothing is required and that option's text is sent as it is.
+    `name` may include subcommands ("settings show"). The value of a file option is the file's number in
+    `files`; each file may have up to `most_bytes`. With `focused`, the option being typed, no option is
+    required, and the focused option's text is not checked.
     """
     typed = _Typed(
         world=world,
@@ -165,7 +165,7 @@ def _number(value: Any, *, whole: bool) -> int | float:
 
 
 def _attachment(value: Any, typed: _Typed) -> str:
-    """Take the number of an uploaded file as Discord's client sends it for the file that a member picked."""
+    """Return the attachment id of the uploaded file of this number, as Discord's client sends it."""
     upload = typed.files.get(int(value)) if str(value).isdecimal() else None
     if upload is None:
         raise ValueError("must be a file.")

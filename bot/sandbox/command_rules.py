@@ -1,4 +1,4 @@
-"""What Discord asks of an application command when it is registered; pure."""
+"""Discord's rules for application commands at registration; pure."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _is_name_character(character: str) -> bool:
 
 
 def check_commands(commands: list[Json]) -> list[str]:
-    """Check a whole set of commands; raise 50035 with all mistakes, return what is only odd."""
+    """Check a set of commands; raise 50035 with all mistakes, return sentences about ignored fields."""
     errors = FormErrors()
     seen: set[tuple[int, str]] = set()
     odd: list[str] = []
@@ -102,7 +102,7 @@ def check_commands(commands: list[Json]) -> list[str]:
 
 
 def check_command(command: Json, path: Path, errors: FormErrors) -> list[str]:
-    """Note every mistake of one command; return a sentence for each field that Discord would ignore."""
+    """Add every mistake of one command to `errors`; return a sentence for each field that Discord ignores."""
     kind = command.get("type") or CHAT_INPUT
     _check_name(command, path, errors, free=kind != CHAT_INPUT)
     _check_description(command, path, errors, empty=kind != CHAT_INPUT)
@@ -237,7 +237,7 @@ def _check_choice_value(value: Any, kind: Any, path: Path, errors: FormErrors) -
 
 
 def _characters(thing: Json) -> int:
-    """Names, descriptions and values, each in its longest language, as Discord counts them."""
+    """Return the length of names, descriptions and values, each in its longest language."""
     total = 0
     for field in ("name", "description"):
         texts = [str(thing.get(field) or ""), *(thing.get(f"{field}_localizations") or {}).values()]

@@ -19,7 +19,7 @@ BY_SERVER, BY_MEMBER = range(2)  # who installed the bot
 
 
 class Commands:
-    """Commands by scope (a server's id, or "global"), as the REST routes change them."""
+    """The registered commands by scope (a server's id, or "global")."""
 
     def __init__(self, world: World, log: Log) -> None:
         self._world = world
@@ -33,11 +33,11 @@ class Commands:
 
     @property
     def for_accounts(self) -> bool:
-        """Whether a member can have the bot in their account."""
+        """Whether members can install the bot in their accounts."""
         return any(BY_MEMBER in command["integration_types"] for command in self.all(GLOBAL))
 
     def offered(self, channel_type: int, *, installed: bool = False) -> Iterator[Json]:
-        """Yield what a member can use in a channel; `installed`: with the bot in their account too."""
+        """Yield the commands that a member can use in a channel; `installed`: in the account too."""
         context = CONTEXTS.get(channel_type, IN_SERVER)
         here = context == WITH_BOT or (context == IN_SERVER and not self._world.kicked)
         if context == IN_SERVER and here:
@@ -50,14 +50,14 @@ class Commands:
                 yield command
 
     def get(self, scope: str, command_id: str) -> Json:
-        """Return one command, or raise 10063."""
+        """Return one command; raises 10063."""
         command = self._scopes.get(scope, {}).get(int(command_id)) if command_id.isdecimal() else None
         if command is None:
             raise unknown("application command", 10063)
         return command
 
     def replace_all(self, scope: str, given: Any) -> list[Json]:
-        """Put a scope's whole set: what keeps its name keeps its id, what is missing goes."""
+        """Replace all commands of a scope; a command with the same name keeps its id."""
         commands = [each for each in given or [] if isinstance(each, dict)]
         self._note(check_commands(commands) + _out_of_place(scope, commands))
         old = {self._key(command): command for command in self.all(scope)}
@@ -69,7 +69,7 @@ class Commands:
         return fresh
 
     def put(self, scope: str, given: Json) -> tuple[Json, bool]:
-        """Create one command, or replace that of the same name; return it and whether it is new."""
+        """Create one command, or replace the command of the same name; return it and whether it is new."""
         old = {self._key(command): command for command in self.all(scope)}
         before = old.get(self._key(given))
         others = [command for command in old.values() if command is not before]
@@ -99,7 +99,7 @@ class Commands:
         return command
 
     def delete(self, scope: str, command_id: str) -> None:
-        """Take one command away."""
+        """Delete one command."""
         self.get(scope, command_id)
         del self._scopes[scope][int(command_id)]
         self._changed()
@@ -159,9 +159,10 @@ class Commands:
 
 
 def _out_of_place(scope: str, commands: list[Json]) -> list[str]:
-    """Where and how a command is offered can only be said of one that is registered everywhere.
+    """Return a sentence for each command of a server that sets contexts or integration types.
 
-    discord.py sends null for both, and `dm_permission` too, with every command: Discord ignores that.
+    Only global commands have them. discord.py sends null for both, and `dm_permission`, with every command;
+    Discord ignores that.
     """
     fields = ("contexts", "integration_types") if scope != GLOBAL else ()
     return [
@@ -173,7 +174,7 @@ def _out_of_place(scope: str, commands: list[Json]) -> list[str]:
 
 
 def _option(given: Json) -> Json:
-    """An option as Discord answers with it: what is null is left out."""
+    """Return an option as in Discord's answers: without null fields."""
     option = {key: value for key, value in given.items() if value is not None}
     if "options" in option:
         option["options"] = [_option(each) for each in option["options"]]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from bot.sandbox.automod import keyword_rule, preset_rule
 from bot.sandbox.permissions import OF_EVERYONE, Permission
 from bot.sandbox.state import GROUP_DM, Channel, Member, Role, User, World
 
-# Ids are fixed, so that links, tests and screenshots stay the same from run to run.
+# Ids are fixed, so that links, tests and screenshots are the same in every run.
 GUILD_ID = 1_300_000_000_000_000_000
 BOT_ID = 1_300_000_000_000_000_001
 BOT_TOKEN = "a-token"  # noqa: S105 - of a sandbox that is given no other
@@ -34,11 +35,13 @@ GROUP = Channel(
     type=GROUP_DM,
     members=(PEOPLE[0].id, PEOPLE[1].id, PEOPLE[3].id),
 )
-BOT_PERMISSIONS = OF_EVERYONE | Permission.MANAGE_MESSAGES
+BOT_PERMISSIONS = OF_EVERYONE | Permission.MANAGE_MESSAGES | Permission.MANAGE_GUILD
+SCAMS = ("free nitro", "*casino*")
+SCAMS_ID, PRESET_ID = 1_300_000_000_000_000_401, 1_300_000_000_000_000_402
 
 
 def found(clock: Callable[[], float]) -> World:
-    """Return a new world with the small server in it: Mina moderates, the bot has a role of its own."""
+    """Return a new world with the small server: Mina is its moderator, the bot has its own role."""
     bot = User(id=BOT_ID, username="sdjax", global_name="sdjax", bot=True)
     world = World(
         clock=clock,
@@ -72,4 +75,8 @@ def found(clock: Callable[[], float]) -> World:
             position=channel.position,
         )
     world.channels[GROUP.id] = replace(GROUP)
+    world.automod_rules = {
+        SCAMS_ID: keyword_rule(world, "Scams", rule_id=SCAMS_ID, keywords=SCAMS),
+        PRESET_ID: preset_rule(world, "Discord's lists", rule_id=PRESET_ID),
+    }
     return world

@@ -1,4 +1,4 @@
-"""What Discord asks of a message's components; pure. Mistakes go to a `FormErrors`, oddities to a list."""
+"""Discord's rules for message components; pure. Mistakes go to a `FormErrors`, ignored fields to a list."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def walk(components: list[Json], path: Path = ()) -> Iterator[tuple[Path, Json]]
 
 
 def check_components(components: list[Json], *, v2: bool, errors: FormErrors) -> list[str]:
-    """Note every mistake of a message's components and return what Discord would only ignore."""
+    """Add every mistake of a message's components to `errors`; return sentences about ignored fields."""
     root: Path = ("components",)
     if not v2:
         errors.length(root, components, 0, 5)
@@ -143,7 +143,7 @@ def _button(button: Json, path: Path, errors: FormErrors) -> None:
 
 
 def check_select(select: Json, path: Path, errors: FormErrors) -> None:
-    """Note every mistake of a menu, in a message or in a modal."""
+    """Add every mistake of a menu in a message or a modal to `errors`."""
     if not select.get("custom_id"):
         errors.required((*path, "custom_id"))
     errors.length((*path, "placeholder"), select.get("placeholder") or "", 0, 150)

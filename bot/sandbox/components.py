@@ -1,4 +1,4 @@
-"""Components as Discord answers with them: numbered, defaults filled in, attachments resolved; pure."""
+"""Components as in Discord's answers: numbered, with defaults, with resolved attachments; pure."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ DEFAULTS: dict[int, Json] = {
 
 
 def resolve(components: list[Json], unfurl: Unfurl, errors: FormErrors) -> list[Json]:
-    """Return `components` as the answer shows them.
+    """Return `components` as in Discord's answer.
 
-    `unfurl` turns the address of a medium into Discord's media object, or None where it names a file
-    that was not uploaded; that is noted as a mistake.
+    `unfurl` maps the address of a medium to Discord's media object, or to None for a file that was not
+    uploaded; None is added to `errors` as a mistake.
     """
     taken = {each["id"] for _, each in kinds.walk(components) if each.get("id")}
     numbers = (number for number in count(1) if number not in taken)
@@ -69,7 +69,7 @@ def _resolve_one(
 
 
 def _without_nulls(thing: Json) -> Json:
-    """A button, a menu or one of its options without what is null, in its emoji too."""
+    """Return a button, a menu or a menu's option without null fields, also in its emoji."""
     seen = {key: value for key, value in thing.items() if value is not None}
     return {**seen, "emoji": _without_nulls(seen["emoji"])} if isinstance(seen.get("emoji"), dict) else seen
 
@@ -87,9 +87,9 @@ def _medium(given: Json, path: Path, unfurl: Unfurl, errors: FormErrors) -> Json
 
 
 def refreshed(components: list[Json], address: Callable[[str], str | None]) -> list[Json]:
-    """Return `components` with the files among their media at the address that each has today.
+    """Return `components` with current addresses of the uploaded files among their media.
 
-    `address` gives that of an uploaded file's id, or None where there is no such file.
+    `address` maps an uploaded file's id to its address, or to None if there is no such file.
     """
     return [_refreshed(component, address) for component in components]
 
@@ -105,12 +105,12 @@ def _refreshed(value: Any, address: Callable[[str], str | None]) -> Any:
 
 
 def find(components: list[Json], custom_id: str) -> Json | None:
-    """Return the component a person would press, or None."""
+    """Return the component of this custom id, or None."""
     return next((each for _, each in kinds.walk(components) if each.get("custom_id") == custom_id), None)
 
 
 def texts(components: list[Json]) -> list[str]:
-    """Return the words that the text components show."""
+    """Return the contents of the text components."""
     return [
         str(each.get("content", "")) for _, each in kinds.walk(components) if each.get("type") == kinds.TEXT
     ]

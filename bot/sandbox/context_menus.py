@@ -1,4 +1,4 @@
-"""Commands in the menu of a message: what Discord's client offers there, and what it sends; pure."""
+"""Message commands: which ones Discord's client offers, and the data that it sends; pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.sandbox.state import Message, World
 
 
 def find_menu(commands: Iterable[Json], name: str) -> Json:
-    """Return the message command of this name, or refuse."""
+    """Return the message command of this name; raises `ClientRefusal`."""
     offered = [command for command in commands if command["type"] == MESSAGE_COMMAND]
     for command in offered:
         if command["name"] == name:
@@ -22,7 +22,7 @@ def find_menu(commands: Iterable[Json], name: str) -> Json:
 
 
 def menu_data(world: World, command: Json, message: Message) -> Json:
-    """Return the data of the interaction: the bot is shown all of the message, whatever its intents."""
+    """Return the data of the interaction, with the whole message: intents do not apply here."""
     seen = message_object(world, message, whole=True)
     data: Json = {
         "id": command["id"],

@@ -1,4 +1,4 @@
-"""The sandbox's parts put together, without a socket in sight."""
+"""The parts of a sandbox that need no socket."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bot.sandbox.rules import Limits
 
 
 class Core:
-    """State, rules and misbehaviour of one sandbox."""
+    """The state, rules and injected faults of one sandbox."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Core:
 
     @property
     def kicked(self) -> bool:
-        """Whether the bot is not in the server any more."""
+        """Whether the bot was removed from the server."""
         return self.world.kicked
 
     @kicked.setter

@@ -1,4 +1,4 @@
-"""What passed between the bot and the sandbox, for whoever checks it against Discord's documents."""
+"""The traffic between the bot and the sandbox, for checks against Discord's API documents."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ Observer = Callable[[Exchange | Frame], None]
 
 
 def nobody(_seen: Exchange | Frame) -> None:
-    """The observer of a sandbox that nobody observes."""
+    """The default observer: it ignores every exchange."""

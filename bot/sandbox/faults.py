@@ -1,4 +1,4 @@
-"""Misbehaviour on request: what a real Discord does on a bad day."""
+"""Injected faults: errors, rate limits, lost connections and slow answers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 @dataclass(kw_only=True)
 class Faults:
-    """What goes wrong next.
+    """The faults to inject next.
 
-    These count requests to come whose path contains `on`: `rest_429`, `rest_5xx`, `lose_answers` (done, yet
-    answered with a 502), `drop_requests` (the connection is cut before anything is done), `drop_answers`
-    (done, then the connection is cut) and `hang_answers` (done, and never answered). `retry_after` goes with
-    the 429s; `slow_ms` holds every answer back until it is set to 0.
+    These fields count future requests whose path contains `on`: `rest_429`, `rest_5xx`, `lose_answers`
+    (executed, but answered with 502), `drop_requests` (the connection is cut before execution),
+    `drop_answers` (executed, then the connection is cut) and `hang_answers` (executed, never answered).
+    `retry_after` is sent with the 429s. `slow_ms` delays every answer until it is set to 0.
     """
 
     rest_429: int = 0
@@ -28,7 +28,7 @@ class Faults:
     rest_429_global: bool = False
 
     def set(self, wanted: dict[str, Any]) -> None:
-        """Take over the fields that `wanted` names; those it does not know raise ValueError."""
+        """Set the fields that `wanted` names; raises ValueError for unknown names."""
         known = {field.name for field in fields(self)}
         strange = sorted(set(wanted) - known)
         if strange:
@@ -39,7 +39,7 @@ class Faults:
             setattr(self, name, type(getattr(self, name))(value))
 
     def take(self, name: str, path: str) -> bool:
-        """Use up one fault of this name if it concerns `path`."""
+        """Count down one fault of this name if it applies to `path`; return whether it did."""
         left = getattr(self, name)
         if left <= 0 or self.on not in path:
             return False

@@ -1,4 +1,4 @@
-"""Discord's gateway, version 10, as a bot meets it."""
+"""Discord's gateway, version 10, for bots."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
+from bot.sandbox.automod import AUTOMOD_EVENTS, may_read_rules
 from bot.sandbox.core import Core
 from bot.sandbox.exchange import Frame
 from bot.sandbox.objects import guild_create_object, member_object, message_event, own_user_object
@@ -37,6 +38,7 @@ MAX_PAYLOAD_BYTES = 4096
 EVENTS_PER_MINUTE = 120
 GUILDS, GUILD_MESSAGES, DIRECT_MESSAGES = 1 << 0, 1 << 9, 1 << 12
 GUILD_REACTIONS, DIRECT_REACTIONS = 1 << 10, 1 << 13
+AUTOMOD_CONFIGURATION = 1 << 20
 CHANNEL_EVENTS = frozenset(
     {"CHANNEL_UPDATE", "CHANNEL_DELETE", "THREAD_CREATE", "THREAD_UPDATE", "GUILD_CREATE", "GUILD_DELETE"}
 )
@@ -53,7 +55,7 @@ RATE_LIMITED, INVALID_SHARD, INVALID_VERSION, INVALID_INTENTS, DISALLOWED_INTENT
 
 
 class Gateway:
-    """Keeps the sessions and speaks with each connection."""
+    """Keeps the sessions and serves the connections."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -64,16 +66,16 @@ class Gateway:
 
     @property
     def connected(self) -> bool:
-        """Whether a bot is logged in at this moment."""
+        """Whether a bot is logged in now."""
         return bool(self.shards)
 
     @property
     def shards(self) -> set[tuple[int, int]]:
-        """The shards that are connected at this moment, as (number, count)."""
+        """The shards that are connected now, as (number, count)."""
         return {session.shard for session in self._sessions.values() if session.connection is not None}
 
     def _present_since(self, at: float) -> bool:
-        """Whether the bot has heard since then of all that happens, here and in direct messages."""
+        """Whether the bot has been connected for the server and for direct messages since the time `at`."""
         there = [
             session
             for session in self._sessions.values()
@@ -180,7 +182,7 @@ class Gateway:
         return session
 
     def _forget_abandoned(self, shard: tuple[int, int]) -> None:
-        """A shard that logs in anew will not resume what it had before."""
+        """Forget the disconnected sessions of a shard that logs in again: it will not resume them."""
         for known in [*self._sessions.values()]:
             if known.connection is None and known.shard == shard:
                 del self._sessions[known.id]
@@ -242,19 +244,24 @@ class Gateway:
     def _on_event(self, event: Event) -> None:
         for session in self._sessions.values():
             if event.type == "INTERACTION_CREATE":
-                guild = event.data.get("guild_id")
-                if session.has_shard_of(int(guild) if guild else None):
-                    session.dispatch(event.type, event.data)
+                self._dispatch_at(session, event, event.data.get("guild_id"))
             elif event.type in CHANNEL_EVENTS and session.intents & GUILDS:
-                if session.has_shard_of(self._core.world.guild_id):
-                    session.dispatch(event.type, event.data)
+                self._dispatch_at(session, event, self._core.world.guild_id)
+            elif event.type in AUTOMOD_EVENTS and session.intents & AUTOMOD_CONFIGURATION:
+                if may_read_rules(self._core.world):  # Discord tells no other bot
+                    self._dispatch_at(session, event, self._core.world.guild_id)
             elif event.type in REACTION_EVENTS:
                 guild = event.data.get("guild_id")
-                intent = GUILD_REACTIONS if guild else DIRECT_REACTIONS
-                if session.intents & intent and session.has_shard_of(int(guild) if guild else None):
-                    session.dispatch(event.type, event.data)
+                if session.intents & (GUILD_REACTIONS if guild else DIRECT_REACTIONS):
+                    self._dispatch_at(session, event, guild)
             elif event.message is not None and event.message.visible_to is None:
                 self._tell_of_message(session, event.type, event.message)
+
+    @staticmethod
+    def _dispatch_at(session: Session, event: Event, guild: str | int | None) -> None:
+        """Dispatch an event of a server, or of none, to the session that has its shard."""
+        if session.has_shard_of(int(guild) if guild else None):
+            session.dispatch(event.type, event.data)
 
     def _tell_of_message(self, session: Session, event: str, message: Message) -> None:
         world = self._core.world
@@ -273,29 +280,29 @@ class Gateway:
             session.dispatch(event, message_event(world, message))
 
     def drop(self) -> None:
-        """Cut every connection; the sessions wait to be resumed."""
+        """Cut every connection; the sessions can be resumed."""
         for connection in [*self._connections]:
             connection.abort()
 
     def ask_to_reconnect(self) -> None:
-        """Send RECONNECT to everybody, as Discord does before it restarts a node."""
+        """Send RECONNECT on every connection, as Discord does before it restarts a node."""
         for connection in self._connections:
             connection.send(frame(RECONNECT))
 
     def invalidate(self) -> None:
-        """Forget every session: INVALID_SESSION, not to be resumed."""
+        """Send INVALID_SESSION, not resumable, on every connection, and forget every session."""
         self._sessions.clear()
         for connection in self._connections:
             connection.send(frame(INVALID_SESSION, data=False))
 
     async def stop(self) -> None:
-        """Close every connection for good."""
+        """Close every connection."""
         for connection in [*self._connections]:
             connection.close(1001)
 
 
 def _is_shard(value: Any) -> bool:
-    """Whether this is a shard's number and the count of shards, as whole numbers."""
+    """Whether this is [shard number, number of shards] as whole numbers."""
     pair = isinstance(value, list) and len(value) == 2 and all(type(each) is int for each in value)
     return pair and 0 <= value[0] < value[1]
 

@@ -1,4 +1,4 @@
-"""Interactions from the press of a key to the end of their tokens, and what Discord makes of the answers."""
+"""Interactions, from a member's action to the end of their tokens, and Discord's rules for the answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bot.sandbox.objects import (
 from bot.sandbox.rejections import Json, Rejection, unknown
 from bot.sandbox.state import DIRECT_MESSAGE, PRIVATE, Channel, Event, Flag, Message, World
 
-OUTSIDE_FOLLOW_UPS = 5  # of one interaction where only its member has installed the bot
+OUTSIDE_FOLLOW_UPS = 5  # of one interaction if only its member has installed the bot
 FAILURES = {
     "command": "The application did not respond",
     "menu": "The application did not respond",
@@ -35,10 +35,10 @@ ANSWER_TYPES = {"command": 20, "menu": 23}
 
 @dataclass(kw_only=True)
 class Interaction:
-    """One thing that a member did. `kind` is "command", "menu", "component", "autocomplete" or "modal".
+    """One action of a member. `kind` is "command", "menu", "component", "autocomplete" or "modal".
 
-    `excused` says that the sandbox itself made it fail (misbehaviour, or no bot was there), so that
-    a missing answer is nobody's violation.
+    `excused`: the sandbox may have made it fail (an injected fault, or no bot was connected), so that a
+    missing answer is no violation.
     """
 
     id: int
@@ -65,7 +65,7 @@ class Interaction:
 
 
 class Interactions:
-    """All interactions; `excuse` tells whether a failure now would be the sandbox's own doing."""
+    """All interactions; `excuse` returns whether the sandbox may be the cause of a failure now."""
 
     def __init__(self, world: World, log: Log, excuse: Callable[[float], bool], limits: rules.Limits) -> None:
         self._world = world
@@ -87,7 +87,7 @@ class Interactions:
         message: Message | None = None,
         origin: Interaction | None = None,
     ) -> Interaction:
-        """Note what a member did and send INTERACTION_CREATE to the bot."""
+        """Register an action of a member and send INTERACTION_CREATE to the bot."""
         interaction = Interaction(
             id=self._world.new_id(),
             token=secrets.token_urlsafe(96),
@@ -109,11 +109,11 @@ class Interactions:
         return interaction
 
     def get(self, interaction_id: int) -> Interaction | None:
-        """Return an interaction, whatever its state."""
+        """Return an interaction in any state."""
         return self._by_id.get(interaction_id)
 
     def acknowledgement_seconds(self) -> list[float | None]:
-        """How long each interaction so far waited for its first answer; None where that has not come."""
+        """The time of each interaction until its first response; None if there was none."""
         return [
             None if each.acknowledged_at is None else each.acknowledged_at - each.created_at
             for each in self._by_id.values()
@@ -184,13 +184,13 @@ class Interactions:
         return owners
 
     def answers_alone(self, interaction: Interaction) -> bool:
-        """Whether every answer is for the member alone: a bot from outside may not speak in the server."""
+        """Whether every answer is ephemeral: the server does not let external apps post."""
         channel = self._world.channels[interaction.channel_id]
         outside = "0" not in interaction.metadata["authorizing_integration_owners"]
         return outside and channel.type not in PRIVATE and not self._world.external_apps
 
     def count_follow_up(self, interaction: Interaction) -> None:
-        """Raise 40094 for one follow-up too many where the bot is not."""
+        """Count a follow-up; raise 40094 for one too many if the bot is not in the server."""
         interaction.follow_ups += 1
         outside = "0" not in interaction.metadata["authorizing_integration_owners"]
         if outside and interaction.follow_ups > OUTSIDE_FOLLOW_UPS:
@@ -198,9 +198,9 @@ class Interactions:
             raise Rejection(400, 40094, message)
 
     def to_acknowledge(self, interaction_id: str, token: str, answer: Json) -> Interaction:
-        """Return the interaction for its first answer, or raise 10062 or 40060.
+        """Return the interaction for its first response; raises 10062 or 40060.
 
-        A bot that did not hear of its answer sends it again: the same answer twice is no violation.
+        A bot whose request was lost sends it again: the same response twice is no violation.
         """
         interaction = self._by_id.get(int(interaction_id)) if interaction_id.isdecimal() else None
         if interaction is None or interaction.token != token:
@@ -213,11 +213,11 @@ class Interactions:
             )
         self._check_deadline(interaction)
         if interaction.failed or interaction.dead:
-            raise unknown("interaction", 10062, violation=False)  # the missed deadline is in the log already
+            raise unknown("interaction", 10062, violation=False)  # the log has the missed deadline already
         return interaction
 
     def to_follow_up(self, application_id: str, token: str) -> Interaction:
-        """Return the acknowledged interaction of a live token, or raise 10015 or 50027."""
+        """Return the acknowledged interaction of a valid token; raises 10015 or 50027."""
         interaction = self._by_token.get(token)
         if interaction is None or application_id != str(self._world.application_id):
             raise unknown("Webhook", 10015)
@@ -230,7 +230,7 @@ class Interactions:
         return interaction
 
     def new_message(self, interaction: Interaction) -> Message:
-        """Return the bare message of an answer or a follow-up."""
+        """Return the empty message of an answer or a follow-up."""
         message = Message(
             id=self._world.new_id(),
             channel_id=interaction.channel_id,
@@ -243,7 +243,7 @@ class Interactions:
         return message
 
     def adopt(self, interaction: Interaction, message: Message) -> None:
-        """Make `message` the interaction's first answer (@original)."""
+        """Make `message` the interaction's original response (@original)."""
         interaction.original = message
         if interaction.kind in ANSWER_TYPES:
             message.type = ANSWER_TYPES[interaction.kind]
@@ -255,18 +255,18 @@ class Interactions:
             }
 
     def expire_tokens(self) -> None:
-        """Let every token of this moment be dead, as if its 15 minutes were over."""
+        """Expire every present token, as after 15 minutes."""
         for interaction in self._by_id.values():
             interaction.dead = interaction.excused = True
 
     def excuse_all(self) -> None:
-        """The sandbox misbehaves: what is open now may fail without blame."""
+        """Excuse all open interactions because of an injected fault."""
         for interaction in self._unsettled.values():
             if interaction.acknowledged is None:
                 interaction.excused = True
 
     def check_deadlines(self) -> None:
-        """Fail what was not acknowledged in time, and note answers that were promised and never came."""
+        """Fail interactions without acknowledgement in time, and log deferred answers that never came."""
         for interaction in [*self._unsettled.values()]:
             self._check_deadline(interaction)
             self._check_promise(interaction)
@@ -286,7 +286,7 @@ class Interactions:
             self._fail(interaction, "deferred and never answered within 15 min")
 
     def _is_promised(self, interaction: Interaction) -> bool:
-        """Whether the member still reads that the bot is thinking."""
+        """Whether the member still sees that the bot is thinking."""
         waiting = self._world.messages.get(interaction.original.id) if interaction.original else None
         return waiting is not None and bool(waiting.flags & Flag.LOADING)
 

@@ -1,4 +1,4 @@
-"""Addresses of uploaded files as Discord's CDN signs them: good for a day, then of no use."""
+"""Signed addresses of uploaded files, as in Discord's CDN: valid for a day."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ RENEWAL_SECONDS = 12 * 3600
 
 @dataclass(kw_only=True)
 class Links:
-    """Signs the paths of files and tells whether a signature still counts.
+    """Signs the paths of files and checks signatures.
 
-    As at Discord's CDN the query says when an address ends (`ex`), when it was issued (`is`), both in
-    hexadecimal seconds since the epoch, and that nobody made it up (`hm`).
+    As in Discord's CDN, the query has the end (`ex`) and the start (`is`) of an address, in hexadecimal
+    seconds since the epoch, and an HMAC (`hm`).
     """
 
     _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
@@ -25,8 +25,7 @@ class Links:
     def sign(self, path: str, *, uploaded_at: float, now: float) -> str:
         """Return `path` with its query.
 
-        It stays the same for half a day at a time, so that whoever has seen a picture need not load it
-        again with every look at its message.
+        The query stays the same for half a day, so that clients can cache the picture.
         """
         issued = int(uploaded_at) + int((now - uploaded_at) // RENEWAL_SECONDS) * RENEWAL_SECONDS
         ends = issued + LIFETIME_SECONDS
@@ -34,13 +33,13 @@ class Links:
         return f"{path}?{urlencode(query)}&"
 
     def is_good(self, path: str, query: Mapping[str, str], now: float) -> bool:
-        """Whether the query is one that was issued for this path and has not ended."""
+        """Whether the query was issued for this path and has not expired."""
         ends, issued, seal = (query.get(name, "") for name in ("ex", "is", "hm"))
         genuine = hmac.compare_digest(seal.encode(), self._seal(path, ends, issued).encode())
         return genuine and now < int(ends, 16)
 
     def expire(self) -> None:
-        """Let every address issued so far be of no use, as if its day were over."""
+        """Expire every address issued so far."""
         self._key = secrets.token_bytes(32)
 
     def _seal(self, *parts: str) -> str:

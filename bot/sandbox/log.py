@@ -1,14 +1,14 @@
-"""The log of violations: what a correct bot would never have done."""
+"""The log of violations of Discord's rules by the bot."""
 
 from __future__ import annotations
 
 
 class Log:
-    """Sentences, oldest first; tests assert that there are none."""
+    """Sentences, oldest first; tests assert that the log is empty."""
 
     def __init__(self) -> None:
         self.violations: list[str] = []
 
     def violation(self, sentence: str) -> None:
-        """Note one violation."""
+        """Log one violation."""
         self.violations.append(sentence)

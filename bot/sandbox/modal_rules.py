@@ -1,4 +1,4 @@
-"""What Discord asks of a modal, and of what a member types into it; pure."""
+"""Discord's rules for modals and for the values that a member enters; pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_TEXT = 4000
 
 
 def inputs(modal: Json) -> Iterator[tuple[Path, Json, str]]:
-    """Yield every part a member fills in, with its path and the label beside it."""
+    """Yield every input of a modal, with its path and its label."""
     for path, component in kinds.walk(modal.get("components") or [], ("data", "components")):
         if component.get("type") == kinds.LABEL and isinstance(component.get("component"), dict):
             yield (*path, "component"), component["component"], str(component.get("label", ""))
@@ -31,7 +31,7 @@ def inputs(modal: Json) -> Iterator[tuple[Path, Json, str]]:
 
 
 def check_modal(modal: Json) -> None:
-    """Raise 50035 with everything that is wrong with a modal."""
+    """Raise 50035 with every mistake of a modal."""
     errors = FormErrors()
     errors.length(("data", "custom_id"), modal.get("custom_id") or "", 1, 100)
     errors.length(("data", "title"), modal.get("title") or "", 1, 45)
@@ -72,7 +72,7 @@ def _check_input(part: Json, label: str, path: Path, errors: FormErrors) -> None
 
 
 def refusals(modal: Json, values: Mapping[str, Any]) -> list[str]:
-    """Return the sentences with which Discord's client would keep a member from submitting."""
+    """Return the sentences with which Discord's client refuses a submission."""
     return [
         sentence
         for _, part, label in inputs(modal)
@@ -99,12 +99,12 @@ def _refusal(part: Json, label: str, value: Any) -> str | None:
 
 
 def _chosen_before(part: Json) -> list[str]:
-    """Return the values of a menu that are chosen as it opens."""
+    """Return the default values of a menu."""
     return [str(option["value"]) for option in part.get("options") or [] if option.get("default")]
 
 
 def submission(modal: Json, values: Mapping[str, Any]) -> Json:
-    """Return the data of the modal-submit interaction: the modal's shape with what was filled in."""
+    """Return the data of the modal-submit interaction: the modal's structure with the entered values."""
     return {
         "custom_id": modal["custom_id"],
         "components": [

@@ -23,7 +23,7 @@ from bot.sandbox.state import (
 )
 
 UNSEEN: Json = {"content": "", "embeds": [], "attachments": [], "components": []}
-"""What a bot without the intent for contents reads of a message that is not for it."""
+"""The fields of another's message for a bot without the message content intent."""
 
 INTERACTION_TYPES = {"command": 2, "menu": 2, "component": 3, "autocomplete": 4, "modal": 5}
 
@@ -34,7 +34,7 @@ def timestamp(seconds: float) -> str:
 
 
 def user_object(user: User) -> Json:
-    """A user as everybody sees it."""
+    """A user as others see it."""
     seen: Json = {
         "id": str(user.id),
         "username": user.username,
@@ -136,7 +136,7 @@ def _thread(world: World, thread: Channel) -> Json:
         "guild_id": str(world.guild_id),
         "name": thread.name,
         "parent_id": str(thread.parent_id),
-        "owner_id": str(world.owner_id),
+        "owner_id": str(thread.owner_id or world.owner_id),
         "rate_limit_per_user": 0,
         "message_count": count,
         "member_count": 1,
@@ -152,7 +152,7 @@ def _thread(world: World, thread: Channel) -> Json:
 
 
 def interaction_channel_object(world: World, channel: Channel, user_id: int) -> Json:
-    """A channel as an interaction carries it, with the permissions of the one who acts."""
+    """A channel in an interaction, with the permissions of the acting member."""
     seen = channel_object(world, channel)
     seen.pop("permission_overwrites", None)
     if channel.type == DIRECT_MESSAGE:
@@ -202,7 +202,7 @@ def guild_object(world: World) -> Json:
 
 
 def guild_create_object(world: World) -> Json:
-    """The server as GUILD_CREATE carries it to a bot without the members' intent."""
+    """The server in GUILD_CREATE, for a bot without the members intent."""
     channels = [channel for channel in world.channels.values() if channel.type == GUILD_TEXT]
     threads = [channel for channel in world.channels.values() if channel.type == PUBLIC_THREAD]
     return {
@@ -223,7 +223,7 @@ def guild_create_object(world: World) -> Json:
 
 
 def attachment_object(world: World, attachment: Attachment) -> Json:
-    """An uploaded file with its address, signed as of now."""
+    """An uploaded file with a freshly signed address."""
     url = world.link(attachment)
     seen: Json = {
         "id": str(attachment.id),
@@ -245,9 +245,9 @@ def attachment_object(world: World, attachment: Attachment) -> Json:
 
 
 def message_object(world: World, message: Message, *, viewer: int | None = None, whole: bool = False) -> Json:
-    """A message as REST answers the bot with it, or as another viewer sees it.
+    """A message in REST answers to the bot, or for another viewer.
 
-    Without `whole` the bot, which has no intent for it, does not see what others write to each other.
+    Without `whole` the contents of messages between others are left out for the bot, which lacks the intent.
     """
     v2 = bool(message.flags & Flag.IS_COMPONENTS_V2)
     seen: Json = {
@@ -286,13 +286,13 @@ def message_object(world: World, message: Message, *, viewer: int | None = None,
 
 
 def _is_for_bot(world: World, message: Message) -> bool:
-    """Whether the bot reads a message without the intent for contents: its own, and those to it."""
+    """Whether the bot may read a message without the content intent: its own messages, and messages to it."""
     direct = world.channels[message.channel_id].type == DIRECT_MESSAGE
     return direct or message.author_id == world.bot_id or world.bot_id in message.mentions
 
 
 def _embed_object(world: World, embed: Json, message: Message) -> Json:
-    """An embed with its pictures where they are today: at the files of the message, or behind the proxy."""
+    """An embed with current addresses of its pictures: files of the message, or the media proxy."""
     seen = dict(embed)
     if "fields" in embed:
         seen["fields"] = [{"inline": False, **field} for field in embed["fields"] or []]
@@ -315,7 +315,7 @@ def _picture_object(world: World, file: Attachment) -> Json:
 
 
 def message_event(world: World, message: Message) -> Json:
-    """A message as the gateway carries it: with its server and its author's membership."""
+    """A message in gateway events: with its server and its author's member object."""
     seen = message_object(world, message)
     if world.channels[message.channel_id].type == DIRECT_MESSAGE:
         return seen
@@ -324,7 +324,7 @@ def message_event(world: World, message: Message) -> Json:
 
 
 def reaction_object(emoji: str, users: list[int], *, viewer: int) -> Json:
-    """How often a reaction was given, and whether by the viewer."""
+    """The count of a reaction, and whether the viewer gave it."""
     return {
         "emoji": {"id": None, "name": emoji},
         "count": len(users),
@@ -336,7 +336,7 @@ def reaction_object(emoji: str, users: list[int], *, viewer: int) -> Json:
 
 
 def application_object(world: World) -> Json:
-    """The bot's application, as its owner's token sees it."""
+    """The bot's application, as the bot's token sees it."""
     return {
         "id": str(world.application_id),
         "name": world.user(world.bot_id).global_name,

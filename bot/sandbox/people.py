@@ -1,22 +1,22 @@
-"""What people do in the sandbox: the endpoints under /sandbox for its page, the demo and the tests.
+"""The endpoints under /sandbox for members: the page, the demo and the tests use them.
 
-Wherever a member or a channel is named, an id or a name will do. Beside the contract's endpoints:
+A member or a channel is given by id or name. The endpoints:
 - a member in /sandbox/state has `avatar_url`, and `me` also `locale`, `permissions` and `moderator`;
-- POST /sandbox/command is multipart where options take files: JSON in `payload_json`, a file in each
-  `files[n]`, and n as the option's value; /sandbox/state tells the `upload_limit` in bytes;
-- POST /sandbox/autocomplete answers `{"choices": […], "error": sentence}` when the bot did not respond;
-- POST /sandbox/menu {member, message, name} chooses a command from the menu of a message;
-- POST /sandbox/say {member, channel, content} writes a message for all, multipart where files go with it;
+- POST /sandbox/command is multipart if options take files: JSON in `payload_json`, a file in each
+  `files[n]`, and n as the option's value; /sandbox/state has the `upload_limit` in bytes;
+- POST /sandbox/autocomplete answers `{"choices": […], "error": sentence}`;
+- POST /sandbox/menu {member, message, name} uses a message command;
+- POST /sandbox/say {member, channel, content} posts a message, multipart with files;
 - POST /sandbox/delete {member, message} deletes a message as a moderator, or dismisses an ephemeral one;
-- POST /sandbox/react {member, message, emoji, on} adds a reaction, or takes it back where `on` is false;
-- POST /sandbox/dms {member, accepts} opens or closes a member's direct messages to the bot;
-- POST /sandbox/install {member, installed} adds the bot to a member's account, or takes it away;
+- POST /sandbox/react {member, message, emoji, on} adds a reaction, or removes it if `on` is false;
+- POST /sandbox/dms {member, accepts} opens or closes a member's direct messages with the bot;
+- POST /sandbox/install {member, installed} installs the bot in a member's account, or uninstalls it;
 - an event's `data` is the message for MESSAGE_*, `{interaction_id, channel_id, message}` for
   INTERACTION_FAILED, the modal with `interaction_id` and `channel_id` for MODAL, `{channel_id, user_id}`
   for TYPING and the list of commands for COMMANDS_UPDATE;
-- every mistake is answered as 400 {"errors": [sentence, …]}; another origin's page and a request for another
-  host as 403 in that form;
-- MESSAGE_DELETE carries the whole message as it was last seen.
+- every mistake is answered with 400 {"errors": [sentence, …]}; a page of another origin and a request for
+another host get 403 in the same form;
+- MESSAGE_DELETE carries the whole message in its last state.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from aiohttp import hdrs, web
 from yarl import URL
 
 from bot.sandbox.actions import Actions, Refused
+from bot.sandbox.automod import AUTOMOD_EVENTS
 from bot.sandbox.core import Core
 from bot.sandbox.objects import message_object
 from bot.sandbox.rejections import Json
@@ -44,19 +45,19 @@ Posted = Callable[[Body], Awaitable[Any]]
 
 @web.middleware
 async def let_go(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Whoever went away in the middle of an exchange gets no answer, and the log no traceback."""
+    """Suppress the traceback of a request whose client has disconnected."""
     try:
         return await handler(request)
     except ConnectionResetError:
-        return web.Response()  # reaches nobody
+        return web.Response()  # the client is gone
 
 
 @web.middleware
 async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer 403 unless the request names this machine as its host.
 
-    A page of another site can point its own name at 127.0.0.1 (DNS rebinding). A browser then takes the
-    sandbox for a part of that site, but still sends the site's name as the host.
+    A page of another site can resolve its own name to 127.0.0.1 (DNS rebinding). A browser then treats the
+    sandbox as that site, but still sends the site's name as the host.
     """
     host = _host_of(request)
     if host not in OWN_HOSTS:
@@ -72,7 +73,7 @@ def _host_of(request: web.Request) -> str | None:
 
 
 class People:
-    """Serves members over HTTP and tells each what they may see."""
+    """Serves members over HTTP; each member gets only what the member may see."""
 
     def __init__(self, core: Core, misbehave: Callable[..., None]) -> None:
         self._core = core
@@ -83,7 +84,7 @@ class People:
 
     @web.middleware
     async def refuse_strangers(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Let no page of another origin act for the members: browsers name theirs."""
+        """Answer 403 to pages of other origins, which browsers name in the request."""
         origin = request.headers.get(hdrs.ORIGIN)
         if request.path.startswith("/sandbox/") and origin and URL(origin).authority != request.host:
             return _json({"errors": ["Only the sandbox's own page may do this."]}, status=403)
@@ -145,7 +146,7 @@ class People:
         self._listeners[queue] = member
         writer = asyncio.create_task(_write(socket, queue))
         try:
-            async for _ in socket:  # members only listen here; reading notices the end
+            async for _ in socket:  # members send nothing here; reading detects the disconnection
                 pass
         finally:
             del self._listeners[queue]
@@ -155,7 +156,7 @@ class People:
         return socket
 
     def _on_event(self, event: Event) -> None:
-        if event.type == "INTERACTION_CREATE":
+        if event.type == "INTERACTION_CREATE" or event.type in AUTOMOD_EVENTS:
             return
         for queue, member in self._listeners.items():
             data = self._seen_by(member, event)

@@ -1,4 +1,4 @@
-"""Discord's permission bits, as far as the sandbox needs them, and how they add up in a channel."""
+"""Discord's permission bits that the sandbox needs, and their combination in a channel."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ class Permission(IntFlag):
     READ_MESSAGE_HISTORY = 1 << 16
     MENTION_EVERYONE = 1 << 17
     USE_APPLICATION_COMMANDS = 1 << 31
+    MANAGE_EVENTS = 1 << 33
+    CREATE_PUBLIC_THREADS = 1 << 35
     SEND_MESSAGES_IN_THREADS = 1 << 38
     MODERATE_MEMBERS = 1 << 40
 
@@ -34,6 +36,7 @@ OF_EVERYONE = (
     | Permission.ATTACH_FILES
     | Permission.READ_MESSAGE_HISTORY
     | Permission.USE_APPLICATION_COMMANDS
+    | Permission.CREATE_PUBLIC_THREADS
     | Permission.SEND_MESSAGES_IN_THREADS
 )
 IN_DIRECT_MESSAGES = OF_EVERYONE
@@ -45,9 +48,9 @@ def permissions_in(
     roles: Mapping[int, int],
     overwrites: Mapping[int, tuple[int, int]],
 ) -> int:
-    """Return what a member may do in a channel.
+    """Return a member's permission bits in a channel.
 
-    `roles` are the member's roles (that of everyone included) with their bits; `overwrites` maps a
+    `roles` maps the member's roles, including @everyone, to their bits; `overwrites` maps a
     role's or a member's id to (allow, deny). The order is Discord's: everyone, roles, member.
     """
     base = 0

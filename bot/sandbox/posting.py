@@ -1,4 +1,4 @@
-"""Messages come into being, change and go: bodies and files in, state and events out."""
+"""Creating, editing and deleting messages: from bodies and files to state and events."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from bot.sandbox.uploads import Body, Upload, picture_size, safe_filename
 
 
 class Posting:
-    """Creates, edits and deletes messages for every route that can."""
+    """Creates, edits and deletes messages for all routes."""
 
     def __init__(self, world: World, log: Log) -> None:
         self._world = world
         self._log = log
 
     def create(self, body: Body, message: Message, *, ephemeral: bool = False) -> Message:
-        """Fill the new `message` from `body`, keep it and tell everybody who may see it.
+        """Fill the new `message` from `body`, store it, and send the event to everyone who may see it.
 
-        As on Discord it wakes a thread that is archived, unless that is locked.
+        As in Discord, it unarchives an archived thread; raises if the thread is locked.
         """
         thread = self._world.channel(message.channel_id)
         if thread.locked:
@@ -37,13 +37,13 @@ class Posting:
         return message
 
     def keep(self, message: Message) -> None:
-        """Keep a message that is ready, and tell everybody who may see it."""
+        """Store a finished message, and send the event to everyone who may see it."""
         self._world.messages[message.id] = message
         self._world.channel(message.channel_id).last_message_id = message.id
         self._world.emit(Event(type="MESSAGE_CREATE", data=None, message=message))
 
     def edit(self, body: Body, message: Message) -> Message:
-        """Change `message` as `body` says; what the body does not name stays."""
+        """Change the fields of `message` that `body` names."""
         if self._world.channel(message.channel_id).archived:
             raise thread_archived()
         self._fill(body, message, ephemeral=bool(message.flags & Flag.EPHEMERAL))
@@ -52,7 +52,7 @@ class Posting:
         return message
 
     def delete(self, message: Message) -> None:
-        """Take a message away."""
+        """Delete a message."""
         del self._world.messages[message.id]
         self._world.emit(Event(type="MESSAGE_DELETE", data=None, message=message))
 
@@ -98,7 +98,7 @@ class Posting:
     def _attachments(
         self, body: Body, given: Json, message: Message, channel: Channel, *, ephemeral: bool
     ) -> list[Attachment]:
-        """The files the message has afterwards: those kept by id, then those newly uploaded."""
+        """Return the message's files after the change: kept files by id, then uploaded files."""
         old = {str(attachment.id): attachment for attachment in message.attachments}
         listed = given.get("attachments")
         entries = listed if listed is not None else [{"id": key} for key in old]

@@ -1,4 +1,4 @@
-"""Discord's rate limits: a bucket per route and major parameter, and one for everything."""
+"""Discord's rate limits: a bucket per route and major parameter, and a global one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 GLOBAL_PER_SECOND = 50
-IN_FLIGHT_SECONDS = 0.5  # requests already under way when a 429 went out are not held against the bot
+IN_FLIGHT_SECONDS = 0.5  # requests sent before a 429 arrived are no violation
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """So many requests in so many seconds."""
+    """The most requests in a window of seconds."""
 
     requests: int
     seconds: float
@@ -36,7 +36,7 @@ class _Bucket:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Whether a request may pass; `ignored` says that it came although an earlier 429 said to wait."""
+    """Whether a request may pass; `ignored`: it came within the time of an earlier 429."""
 
     allowed: bool
     headers: dict[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Verdict:
 
 
 class Rates:
-    """Counts requests. Windows are fixed: the first request opens one, all is new when it closes."""
+    """Counts requests in fixed windows: the first request opens a window, the count restarts at its end."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -54,7 +54,7 @@ class Rates:
         self._everywhere = _Bucket(limit=Limit(requests=GLOBAL_PER_SECOND, seconds=1.0), name="global")
 
     def take(self, route: str, major: str, limit: Limit, *, counts_everywhere: bool) -> Verdict:
-        """Count one request of `route` against its bucket and, if it counts there, the global one."""
+        """Count one request of `route` in its bucket and, with `counts_everywhere`, in the global bucket."""
         name = hashlib.sha256(route.encode()).hexdigest()[:32]
         bucket = self._buckets.setdefault((route, major), _Bucket(limit=limit, name=name))
         if counts_everywhere:
@@ -94,7 +94,7 @@ class Rates:
 
 
 def refusal_headers(retry_after: float, *, scope: str = "user") -> dict[str, str]:
-    """The headers of a 429; without `Via` discord.py takes it for a ban by the proxy in front."""
+    """The headers of a 429; without `Via` discord.py takes it for a ban by Cloudflare."""
     return {
         "Retry-After": str(math.ceil(retry_after)),
         "X-RateLimit-Scope": scope,

@@ -1,4 +1,4 @@
-"""Reactions: emoji that members and the bot put under messages."""
+"""Reactions of members and the bot to messages."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from bot.sandbox.state import PRIVATE, Event, Message, World
 
 ADDED, REMOVED = "MESSAGE_REACTION_ADD", "MESSAGE_REACTION_REMOVE"
 REACTION_EVENTS = frozenset({ADDED, REMOVED})
-MOST_EMOJI = 20  # under one message
+MOST_EMOJI = 20  # of one message
 
 
 def react(world: World, message: Message, user_id: int, emoji: str) -> None:
-    """Put a user's emoji under a message, unless it is there."""
+    """Add a user's reaction to a message, unless it exists."""
     users = message.reactions.setdefault(emoji, [])
     if user_id not in users:
         users.append(user_id)
@@ -22,7 +22,7 @@ def react(world: World, message: Message, user_id: int, emoji: str) -> None:
 
 
 def unreact(world: World, message: Message, user_id: int, emoji: str) -> None:
-    """Take a user's emoji back from a message, if it is there."""
+    """Remove a user's reaction from a message, if it exists."""
     users = message.reactions.get(emoji, [])
     if user_id in users:
         users.remove(user_id)
@@ -33,7 +33,7 @@ def unreact(world: World, message: Message, user_id: int, emoji: str) -> None:
 
 
 def _change(world: World, message: Message, user_id: int, emoji: str, *, added: bool) -> Json:
-    """Return what the gateway says of a reaction."""
+    """Return the data of the gateway's event about a reaction."""
     said: Json = {
         "user_id": str(user_id),
         "channel_id": str(message.channel_id),

@@ -1,4 +1,4 @@
-"""How the sandbox says no: Discord's statuses, codes and error trees."""
+"""The sandbox's errors: Discord's statuses, codes and error trees."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Path = tuple[str | int, ...]
 class Rejection(Exception):
     """A request that Discord refuses, with its HTTP status, JSON error code and message.
 
-    `violation` says whether a correct bot would never have met it; such rejections are logged.
+    `violation`: a correct bot never causes it. Violations are logged.
     """
 
     def __init__(
@@ -47,44 +47,44 @@ def _leaves(errors: Json, path: str) -> list[tuple[str, str]]:
 
 
 class FormErrors:
-    """Collects what is wrong with a body, so that all of it is told at once as 50035."""
+    """Collects the mistakes of a body, to report all of them in one 50035."""
 
     def __init__(self) -> None:
         self._tree: Json = {}
 
     def add(self, path: Path, code: str, message: str) -> None:
-        """Note one mistake at `path`."""
+        """Add one mistake at `path`."""
         node = self._tree
         for key in path:
             node = node.setdefault(str(key), {})
         node.setdefault("_errors", []).append({"code": code, "message": message})
 
     def length(self, path: Path, value: Any, least: int, most: int) -> None:
-        """Note a text, or a list, that is too short or too long."""
+        """Add a mistake if a text or a list is too short or too long."""
         if not least <= len(value) <= most:
             code = "BASE_TYPE_MAX_LENGTH" if least == 0 else "BASE_TYPE_BAD_LENGTH"
             said = f"{most} or fewer" if least == 0 else f"between {least} and {most}"
             self.add(path, code, f"Must be {said} in length.")
 
     def required(self, path: Path) -> None:
-        """Note a field that is missing."""
+        """Add a mistake for a missing field."""
         self.add(path, "BASE_TYPE_REQUIRED", "This field is required")
 
     def check(self) -> None:
-        """Raise the rejection if anything was noted."""
+        """Raise the rejection if there is any mistake."""
         if self._tree:
             raise Rejection(400, 50035, "Invalid Form Body", errors=_pruned(self._tree))
 
 
 def _pruned(node: Json) -> Json:
-    """What is wrong as a whole hides what is wrong in its parts, as in Discord's answers."""
+    """Remove the mistakes within a field that has a mistake itself, as in Discord's answers."""
     if "_errors" in node:
         return {"_errors": node["_errors"]}
     return {key: _pruned(below) for key, below in node.items()}
 
 
 def unknown(what: str, code: int, *, violation: bool = True) -> Rejection:
-    """Return the 404 for a thing that does not exist, or that the bot may not know of."""
+    """Return the 404 for an object that does not exist or that the bot may not see."""
     return Rejection(404, code, f"Unknown {what}", violation=violation)
 
 

@@ -1,4 +1,4 @@
-"""Discord's REST API: each request is read, limited, answered, logged and shown to the observer."""
+"""Discord's REST API: each request is read, rate-limited, answered, logged and passed to the observer."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from bot.sandbox.rejections import Json, Rejection
 from bot.sandbox.uploads import Body, read_multipart
 
 PREFIX = "/api/v10"
-HANGING_SECONDS = 0.05  # between two looks whether the bot has given up
+HANGING_SECONDS = 0.05  # between two checks whether the bot has disconnected
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One request as a handler sees it."""
+    """One request, for a handler."""
 
     params: Mapping[str, str]
     query: Mapping[str, str]
@@ -32,7 +32,7 @@ class Call:
 
     @property
     def json(self) -> Json:
-        """The body where it is an object, else an empty one."""
+        """The body if it is an object, else an empty object."""
         return self.body.json if isinstance(self.body.json, dict) else {}
 
     def asks(self, name: str) -> bool:
@@ -42,14 +42,14 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What a handler answers; a status of 204 has no body."""
+    """A handler's answer; status 204 has no body."""
 
     body: Any = None
     status: int = 200
 
 
 class _Cut(Exception):
-    """The connection breaks, and the bot reads no answer."""
+    """The connection is cut without an answer."""
 
 
 NO_CONTENT = Reply(status=204)
@@ -58,8 +58,8 @@ Handler = Callable[[Call], Reply]
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """One operation of the API. `route` is written as in Discord's documents; `query` names what its
-    query string takes and `fields` what its body takes (None: checked elsewhere)."""
+    """One operation of the API. `route` is written as in Discord's documents. `query` and `fields` name the
+    parameters of its query string and the fields of its body (None: checked elsewhere)."""
 
     method: str
     route: str
@@ -85,7 +85,7 @@ class Rest:
         return handler
 
     async def not_found(self, request: web.Request) -> web.Response:
-        """Answer a path that Discord does not have."""
+        """Answer 404 for an unknown path."""
         self._core.log.violation(f"{request.method} {request.path}: there is no such operation")
         return _response(404, {"message": "404: Not Found", "code": 0})
 
@@ -105,7 +105,7 @@ class Rest:
         except _Cut:
             if request.transport is not None:
                 request.transport.close()
-            return web.Response(status=500)  # which goes nowhere
+            return web.Response(status=500)  # the connection is closed already
         self._core.invalid_requests += reply.status in (401, 403, 429)
         self._core.observer(
             Exchange(

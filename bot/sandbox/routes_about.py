@@ -16,11 +16,11 @@ from bot.sandbox.rejections import FormErrors, missing_access, unknown
 from bot.sandbox.rest import Call, Operation, Reply
 from bot.sandbox.state import GUILD_TEXT, Member
 
-SESSION_STARTS, RESET_MS = 1000, 24 * 60 * 60 * 1000  # a day's; the sandbox does not run for longer
+SESSION_STARTS, RESET_MS = 1000, 24 * 60 * 60 * 1000  # per day; a sandbox does not run longer
 
 
 class About:
-    """Answers what the bot asks about itself and its surroundings."""
+    """Answers the bot's requests about itself, its application and the server."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

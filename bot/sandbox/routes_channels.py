@@ -1,4 +1,4 @@
-"""REST operations on channels and their messages, by the bot's own token."""
+"""REST operations on channels and their messages, with the bot's token."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bot.sandbox.rejections import (
     unknown_message,
 )
 from bot.sandbox.rest import NO_CONTENT, Call, Operation, Reply
-from bot.sandbox.state import PRIVATE, PUBLIC_THREAD, Channel, Event, Flag, Message
+from bot.sandbox.state import GUILD_TEXT, PRIVATE, PUBLIC_THREAD, Channel, Event, Flag, Message
 
 CHANNEL = "/channels/{channel_id}"
 MESSAGE = f"{CHANNEL}/messages/{{message_id}}"
@@ -28,7 +28,7 @@ LIST_QUERY = {"around": "id", "before": "id", "after": "id", "limit": "int 1 100
 
 
 class ChannelRoutes:
-    """Lets the bot read and write where it is allowed to."""
+    """Reads and writes messages in channels, with the bot's permissions."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -54,12 +54,15 @@ class ChannelRoutes:
                 method="PATCH", route=MESSAGE, handler=self._patch, fields=rules.EDIT_FIELDS, limit=MESSAGES
             ),
             Operation(method="DELETE", route=MESSAGE, handler=self._delete, limit=MESSAGES),
+            Operation(
+                method="POST", route=f"{CHANNEL}/threads", handler=self._thread, fields=rules.THREAD_FIELDS
+            ),
             Operation(method="PUT", route=REACTION, handler=self._react),
             Operation(method="DELETE", route=REACTION, handler=self._unreact),
         ]
 
     def _reach(self, call: Call, needed: Permission = Permission.VIEW_CHANNEL) -> Channel:
-        """Return the channel if the bot sees it and may do there what it wants to."""
+        """Return the channel if the bot sees it and has the permission `needed`; raises Discord's error."""
         channel = self._world.channel(call.params["channel_id"])
         if self._core.kicked and channel.type not in PRIVATE:
             refusal = missing_access()
@@ -78,7 +81,7 @@ class ChannelRoutes:
         return channel
 
     def _reach_message(self, call: Call, needed: Permission = Permission.VIEW_CHANNEL) -> Message:
-        """Return a message that the bot's token can reach: ephemeral ones are not among them."""
+        """Return a message that is not ephemeral, if the bot has the permission `needed` in its channel."""
         channel = self._reach(call, needed)
         message = self._world.message(channel.id, call.params["message_id"])
         if message.visible_to is not None:
@@ -87,6 +90,23 @@ class ChannelRoutes:
 
     def _channel(self, call: Call) -> Reply:
         return Reply(body=channel_object(self._world, self._reach(call)))
+
+    def _thread(self, call: Call) -> Reply:
+        parent = self._reach(call, Permission.CREATE_PUBLIC_THREADS)
+        rules.check_thread(call.json, public=PUBLIC_THREAD)
+        if parent.type != GUILD_TEXT:
+            raise Rejection(400, 50024, "Cannot execute action on this channel type")
+        thread = Channel(
+            id=self._world.new_id(),
+            name=str(call.json["name"]),
+            type=PUBLIC_THREAD,
+            parent_id=parent.id,
+            owner_id=self._world.bot_id,
+        )
+        self._world.channels[thread.id] = thread
+        body = channel_object(self._world, thread)
+        self._world.emit(Event(type="THREAD_CREATE", data=body))
+        return Reply(body=body, status=201)
 
     def _typing(self, call: Call) -> Reply:
         channel = self._reach(call, Permission.SEND_MESSAGES)
@@ -145,7 +165,7 @@ class ChannelRoutes:
         recipient = self._world.members.get(channel.recipient_id or 0)
         if recipient is not None and not recipient.accepts_dms:
             raise Rejection(403, 50007, "Cannot send messages to this user", violation=False)
-        shares_server = not self._core.kicked  # the only server of all
+        shares_server = not self._core.kicked  # there is only one server
         if recipient is not None and not (shares_server or recipient.installed):
             raise no_mutual_server()
 

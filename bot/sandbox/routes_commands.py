@@ -1,4 +1,4 @@
-"""REST operations on application commands, of all servers and of one."""
+"""REST operations on application commands, global and of one server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCOPES = (
 
 
 class CommandRoutes:
-    """Lets the bot read and change its commands."""
+    """Reads and changes the bot's commands."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

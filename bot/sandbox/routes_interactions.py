@@ -1,4 +1,4 @@
-"""REST operations by an interaction's token: the first answer, edits of it, follow-ups."""
+"""REST operations with an interaction's token: the first response, its edits, follow-ups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EDITING = {**THREAD, "with_components": "bool"}
 
 
 class InteractionRoutes:
-    """Lets the bot answer; these operations know the bot by the token in their path alone."""
+    """Responses to interactions; the token in the path is the only authentication."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -95,7 +95,7 @@ class InteractionRoutes:
         original = interaction.original
         waits = original is not None and original.id in self._core.world.messages
         if original is not None and waits and original.flags & Flag.LOADING:
-            # The first follow-up after a deferral takes the place of the waiting message.
+            # The first follow-up after a deferral replaces the "thinking…" message.
             message = self._core.posting.edit(call.body, original)
         else:
             self._core.interactions.count_follow_up(interaction)

@@ -1,4 +1,4 @@
-"""What Discord asks of a message and no document checks; pure, but for the lists it is given."""
+"""Discord's rules for messages that its API documents do not state; pure, except for the lists it fills."""
 
 from __future__ import annotations
 
@@ -26,9 +26,12 @@ MESSAGE_FIELDS = frozenset(
 CHANNEL_MESSAGE_FIELDS = MESSAGE_FIELDS | {
     "nonce", "enforce_nonce", "message_reference", "sticker_ids", "shared_client_theme",
 }  # fmt: skip
-# discord.py writes `tts` into every edit; Discord takes it without a word, so it is no violation.
+# discord.py writes `tts` into every edit, and Discord ignores it: no violation.
 EDIT_FIELDS = MESSAGE_FIELDS | {"sticker_ids"}
 WEBHOOK_FIELDS = MESSAGE_FIELDS | {"username", "avatar_url", "thread_name", "applied_tags"}
+
+THREAD_FIELDS = frozenset({"name", "auto_archive_duration", "type", "invitable", "rate_limit_per_user"})
+ARCHIVE_MINUTES = (60, 1440, 4320, 10080)
 
 SETTABLE_FLAGS = Flag.SUPPRESS_EMBEDS | Flag.SUPPRESS_NOTIFICATIONS | Flag.IS_COMPONENTS_V2
 MENTION = re.compile(r"<@!?(\d+)>")
@@ -37,15 +40,31 @@ EVERYONE = re.compile(r"@(?:everyone|here)\b")
 
 
 def unknown_fields(body: Any, known: Collection[str]) -> list[str]:
-    """Return a sentence for each field that Discord would ignore."""
+    """Return a sentence for each field that Discord ignores."""
     if not isinstance(body, dict):
         return []
     return [f"unknown field {name}" for name in body if name not in known]
 
 
+def check_thread(body: Json, *, public: int) -> None:
+    """Raise the mistakes in a new thread without a message; only threads of the type `public` are known."""
+    errors = FormErrors()
+    if body.get("name") is None:
+        errors.required(("name",))
+    else:
+        errors.length(("name",), str(body["name"]), 1, 100)
+    if body.get("type") != public:
+        errors.add(("type",), "BASE_TYPE_CHOICES", f"Value must be one of {{{public}}}.")
+    if body.get("auto_archive_duration") not in (None, *ARCHIVE_MINUTES):
+        errors.add(
+            ("auto_archive_duration",), "BASE_TYPE_CHOICES", f"Value must be one of {ARCHIVE_MINUTES}."
+        )
+    errors.check()
+
+
 def check_query(query: Mapping[str, str], known: Mapping[str, str]) -> list[str]:
-    """Check a query string against what the operation takes ("bool", "id" or "int a b") and return
-    a sentence for each parameter that it does not."""
+    """Check a query string against the operation's parameters ("bool", "id" or "int a b"), and return a
+    sentence for each unknown parameter."""
     errors = FormErrors()
     for name, value in query.items():
         kind, *bounds = known.get(name, "any").split()
@@ -61,10 +80,10 @@ def check_query(query: Mapping[str, str], known: Mapping[str, str]) -> list[str]
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What files and requests may weigh, in bytes.
+    """The limits on the sizes of files and requests, in bytes.
 
-    `file` is the most for one that the bot uploads and `stated` what interactions tell of that; as on
-    Discord it can be more than the truth. `member` is the most for one that a member uploads.
+    `file` is the limit for a file of the bot, and `stated` the limit that interactions state; as in Discord,
+    `stated` can be larger than `file`. `member` is the limit for a file of a member.
     """
 
     file: int = MAX_FILE_BYTES
@@ -74,9 +93,9 @@ class Limits:
 
 
 def check_upload(sizes: Collection[int], limits: Limits) -> None:
-    """Raise 40005 where a file, or all of them together, is over the limit.
+    """Raise 40005 if a file, or all files together, exceed the limit.
 
-    It is no violation where the bot was told a limit that is not true.
+    It is no violation if the stated limit allows the files.
     """
     if any(size > limits.file for size in sizes) or sum(sizes) > limits.request:
         told = any(size > limits.stated for size in sizes) or sum(sizes) > limits.request
@@ -84,7 +103,7 @@ def check_upload(sizes: Collection[int], limits: Limits) -> None:
 
 
 def check_message(body: Json, *, v2: bool) -> list[str]:
-    """Check the fields that a message body gives, by themselves; return what is only odd."""
+    """Check the fields of a message body, each by itself; return sentences about ignored fields."""
     errors = FormErrors()
     _check_types(body, errors)
     errors.check()
@@ -123,7 +142,7 @@ def _check_types(body: Json, errors: FormErrors) -> None:
 
 
 def flags_of(body: Any) -> int:
-    """Return the flags that a body gives, 0 where it gives none or nonsense."""
+    """Return the flags of a body, or 0 if they are missing or invalid."""
     flags = body.get("flags") if isinstance(body, dict) else None
     return flags if isinstance(flags, int) else 0
 
@@ -163,7 +182,7 @@ def _check_allowed_mentions(allowed: Json, errors: FormErrors) -> None:
 
 
 def check_v2_alone(fields: Json) -> None:
-    """Raise where content, embeds, a poll or stickers stand beside Components V2."""
+    """Raise if a message has content, embeds, a poll or stickers together with Components V2."""
     errors = FormErrors()
     for name in ("content", "embeds", "poll", "sticker_ids"):
         if fields.get(name):
@@ -173,7 +192,7 @@ def check_v2_alone(fields: Json) -> None:
 
 
 def check_v2_kept(before: int, flags: int | None) -> None:
-    """Raise where an edit would take Components V2 back."""
+    """Raise if an edit removes the flag of Components V2."""
     if flags is not None and before & Flag.IS_COMPONENTS_V2 and not flags & Flag.IS_COMPONENTS_V2:
         errors = FormErrors()
         errors.add(
@@ -187,7 +206,7 @@ def check_v2_kept(before: int, flags: int | None) -> None:
 def check_not_empty(
     *, content: str, embeds: list[Json], components: list[Json], files: int, flags: int
 ) -> None:
-    """Raise 50006 where a message shows nothing."""
+    """Raise 50006 for an empty message."""
     shown = bool(components) if flags & Flag.IS_COMPONENTS_V2 else bool(content.strip() or embeds or files)
     if not shown:
         raise Rejection(400, 50006, "Cannot send an empty message")
@@ -195,7 +214,7 @@ def check_not_empty(
 
 @dataclass(frozen=True, kw_only=True)
 class Mentions:
-    """Whom a message notifies."""
+    """The users and roles that a message notifies."""
 
     users: tuple[int, ...] = ()
     roles: tuple[int, ...] = ()
@@ -203,7 +222,7 @@ class Mentions:
 
 
 def mentions_in(text: str, allowed: Json | None) -> Mentions:
-    """Return whom `text` notifies: everybody it names, or only those that `allowed` lets through."""
+    """Return whom `text` notifies: everyone that it names, or only those that `allowed` permits."""
     users = tuple(dict.fromkeys(int(found) for found in MENTION.findall(text)))
     roles = tuple(dict.fromkeys(int(found) for found in ROLE_MENTION.findall(text)))
     everyone = bool(EVERYONE.search(text))

@@ -1,4 +1,4 @@
-"""The sandbox as one object: start it, point the bot at its address, be several people, stop it."""
+"""The sandbox as one object: start it, connect the bot to its address, act as members, stop it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from bot.sandbox.automod import keyword_rule, put_rule, remove_rule
 from bot.sandbox.avatars import avatar
 from bot.sandbox.community import BOT_TOKEN
 from bot.sandbox.core import Core
@@ -21,6 +22,7 @@ from bot.sandbox.people import People, let_go, refuse_other_hosts
 from bot.sandbox.permissions import Permission
 from bot.sandbox.rest import PREFIX, Operation, Rest
 from bot.sandbox.routes_about import About
+from bot.sandbox.routes_automod import AutomodRoutes
 from bot.sandbox.routes_channels import ChannelRoutes
 from bot.sandbox.routes_commands import CommandRoutes
 from bot.sandbox.routes_interactions import InteractionRoutes
@@ -30,7 +32,7 @@ from bot.sandbox.state import PUBLIC_THREAD, Channel, Event
 TICK_SECONDS = 0.05
 MAX_READ_BYTES = 256 * 1024 * 1024
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
-# What people upload may be a page of its own: it must not act as one of the sandbox's.
+# An uploaded file may be an HTML page: it must not run as a page of the sandbox.
 HARMLESS = {"Content-Security-Policy": "sandbox", "X-Content-Type-Options": "nosniff"}
 PAGE = Path(__file__).parent / "page"
 
@@ -38,9 +40,9 @@ PAGE = Path(__file__).parent / "page"
 class Sandbox:
     """A Discord on 127.0.0.1.
 
-    `port` 0 takes a free one; `clock` gives seconds since the epoch and rules every deadline;
-    `observer` is shown every exchange with the bot; `limits` are those on uploads; `shards` is how many
-    connections a bot is recommended to have; `token` is the only one that a bot can log in with.
+    `port` 0 takes a free port. `clock` returns seconds since the epoch; all deadlines use it. `observer` gets
+    every exchange with the bot. `limits` are the limits on uploads. `shards` is the recommended number of
+    shards. `token` is the only token that a bot can log in with.
     """
 
     def __init__(
@@ -67,12 +69,12 @@ class Sandbox:
 
     @property
     def api_url(self) -> str:
-        """Where discord.py's REST requests go."""
+        """The address of the REST API."""
         return f"{self.address}{PREFIX}"
 
     @property
     def gateway_url(self) -> str:
-        """Where discord.py's gateway connects."""
+        """The address of the gateway."""
         return f"{self.address.replace('http', 'ws', 1)}/gateway"
 
     @property
@@ -82,17 +84,17 @@ class Sandbox:
 
     @property
     def violations(self) -> list[str]:
-        """What the bot did that a correct one would not have."""
+        """The violations of Discord's rules by the bot, one sentence each."""
         return list(self._core.log.violations)
 
     @property
     def invalid_requests(self) -> int:
-        """How many requests were answered with 401, 403 or 429; 10,000 in 10 min ban an address."""
+        """The number of requests answered with 401, 403 or 429; 10,000 in 10 min ban an address."""
         return self._core.invalid_requests
 
     @property
     def acknowledgement_seconds(self) -> list[float | None]:
-        """How long each interaction so far waited for its first answer; None where that has not come."""
+        """The time of each interaction until its first response; None if there was none."""
         return self._core.interactions.acknowledgement_seconds()
 
     @property
@@ -146,7 +148,7 @@ class Sandbox:
     def _add_routes(self, app: web.Application) -> None:
         rest = Rest(self._core)
         operations: list[Operation] = []
-        for part in (About, CommandRoutes, InteractionRoutes, ChannelRoutes):
+        for part in (About, AutomodRoutes, CommandRoutes, InteractionRoutes, ChannelRoutes):
             operations += part(self._core).operations()
         for operation in operations:
             app.router.add_route(operation.method, PREFIX + operation.route, rest.handle(operation))
@@ -181,10 +183,10 @@ class Sandbox:
         raise web.HTTPNotFound
 
     def misbehave(self, **wanted: Any) -> None:
-        """Let things go wrong.
+        """Inject faults.
 
-        Once each: `drop_gateway`, `reconnect` (opcode 7), `invalidate_session`, `expire_tokens`,
-        `expire_attachments` (the addresses that files had so far). To come: what `Faults` names.
+        At once: `drop_gateway`, `reconnect` (opcode 7), `invalidate_session`, `expire_tokens`,
+        `expire_attachments` (the present addresses of files). For future requests: the fields of `Faults`.
         """
         at_once = {
             "drop_gateway": self._gateway.drop,
@@ -203,23 +205,23 @@ class Sandbox:
                 act()
 
     def forbid(self, channel: str, *permissions: Permission) -> None:
-        """Take permissions in a channel from the bot (all of them: VIEW_CHANNEL); no violation follows."""
+        """Deny the bot permissions in a channel, VIEW_CHANNEL all; its errors are then no violations."""
         denied = Permission(0)
         for permission in permissions or (Permission.VIEW_CHANNEL,):
             denied |= permission
         self._core.forbidden.add(self._overwrite(channel, self._core.world.bot_id, (0, int(denied))).id)
 
     def shut_out(self, channel: str, member: str) -> None:
-        """Let a member of this username not see the channel any more."""
+        """Hide a channel from the member of this username."""
         self._overwrite(channel, self._user_id(member), (0, int(Permission.VIEW_CHANNEL)))
 
     def forbid_commands(self, channel: str, member: str) -> None:
-        """Let a member of this username use no commands of bots in the channel."""
+        """Deny the member of this username the commands of bots in a channel."""
         bits = (0, int(Permission.USE_APPLICATION_COMMANDS))
         self._overwrite(channel, self._user_id(member), bits)
 
     def appoint(self, channel: str, member: str) -> None:
-        """Let a member of this username manage the messages of this channel alone."""
+        """Let the member of this username manage messages in this channel only."""
         self._overwrite(channel, self._user_id(member), (int(Permission.MANAGE_MESSAGES), 0))
 
     def _overwrite(self, channel: str, user_id: int, bits: tuple[int, int]) -> Channel:
@@ -233,7 +235,7 @@ class Sandbox:
         return next(member.user.id for member in members if member.user.username == username)
 
     def delete_channel(self, channel: str) -> None:
-        """Delete a channel with everything in it."""
+        """Delete a channel with its messages."""
         world = self._core.world
         place = next(each for each in world.channels.values() if each.name == channel)
         for message in [*world.messages_in(place.id)]:
@@ -242,7 +244,7 @@ class Sandbox:
         self._emit_channel("CHANNEL_DELETE", place)
 
     def open_thread(self, channel: str, name: str) -> None:
-        """Begin a public thread of this name in a channel."""
+        """Open a public thread of this name in a channel."""
         world = self._core.world
         parent = next(each for each in world.channels.values() if each.name == channel)
         thread = Channel(id=world.new_id(), name=name, type=PUBLIC_THREAD, parent_id=parent.id)
@@ -250,23 +252,35 @@ class Sandbox:
         self._emit_channel("THREAD_CREATE", thread)
 
     def archive(self, thread: str, *, locked: bool = False) -> None:
-        """Archive a thread; locked, it cannot be woken by a message."""
+        """Archive a thread; if it is locked, messages do not unarchive it."""
         place = next(each for each in self._core.world.channels.values() if each.name == thread)
         place.archived, place.locked = True, locked
         self._emit_channel("THREAD_UPDATE", place)
 
     def kick(self) -> None:
-        """Throw the bot out of the server, the only one that it shares with the members."""
+        """Remove the bot from the server, the only one that it shares with the members."""
         self._core.kicked = True
         world = self._core.world
         world.emit(Event(type="GUILD_DELETE", data={"id": str(world.guild_id)}))
 
+    def set_automod_rule(self, name: str, **words: Any) -> None:
+        """Add the AutoMod rule of this name, or change it; `words` are those of `keyword_rule`."""
+        world = self._core.world
+        known = next((each for each in world.automod_rules.values() if each["name"] == name), None)
+        rule_id = int(known["id"]) if known else world.new_id()
+        put_rule(world, keyword_rule(world, name, rule_id=rule_id, **words))
+
+    def remove_automod_rule(self, name: str) -> None:
+        """Remove the AutoMod rule of this name."""
+        rules = self._core.world.automod_rules
+        remove_rule(self._core.world, next(key for key, rule in rules.items() if rule["name"] == name))
+
     def silence_external_apps(self) -> None:
-        """Let bots that members have installed for themselves answer in the server to their member alone."""
+        """Make the answers of user-installed bots in the server ephemeral."""
         self._core.world.external_apps = False
 
     def invite(self) -> None:
-        """Let the bot in again after `kick`."""
+        """Add the bot to the server again after `kick`."""
         self._core.kicked = False
         world = self._core.world
         world.emit(Event(type="GUILD_CREATE", data=guild_create_object(world)))

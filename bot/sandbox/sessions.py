@@ -1,4 +1,4 @@
-"""Gateway sessions: what each one has been sent, so that a lost connection can be resumed."""
+"""Gateway sessions: each keeps its sent events, so that a lost connection can be resumed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HISTORY = 1000
 
 
 class Connection:
-    """One WebSocket of the bot; frames leave in the order in which they were queued."""
+    """One WebSocket of the bot; frames are sent in the order of `send`."""
 
     def __init__(
         self,
@@ -42,16 +42,16 @@ class Connection:
         self._queue.put_nowait(frame)
 
     def close(self, code: int) -> None:
-        """Close after everything that is queued."""
+        """Close after all queued frames."""
         self._queue.put_nowait(code)
 
     def abort(self) -> None:
-        """Cut the line, without a word."""
+        """Cut the connection without a close frame."""
         if self._transport is not None:
             self._transport.abort()
 
     async def write(self) -> None:
-        """Send what is queued until the connection closes."""
+        """Send queued frames until the connection closes."""
         while not self._socket.closed:
             frame = await self._queue.get()
             if isinstance(frame, int):
@@ -69,7 +69,7 @@ class Connection:
 
 
 def frame(op: int, data: Any = None) -> Json:
-    """A gateway payload that is no dispatch."""
+    """Return a gateway payload that is no dispatch."""
     return {"op": op, "d": data, "s": None, "t": None}
 
 
@@ -87,7 +87,7 @@ class Session:
     connected_at: float = 0.0
 
     def dispatch(self, event: str, data: Any) -> None:
-        """Send an event, and remember it for a resume."""
+        """Send an event, and keep it for a resume."""
         self.sequence += 1
         sent: Json = {"op": DISPATCH, "d": data, "s": self.sequence, "t": event}
         self.history.append(sent)
@@ -95,12 +95,12 @@ class Session:
             self.connection.send(sent)
 
     def can_resume(self, sequence: int) -> bool:
-        """Whether everything after `sequence` is still remembered."""
+        """Whether all events after `sequence` are still kept."""
         oldest = self.history[0]["s"] if self.history else self.sequence + 1
         return 0 <= sequence <= self.sequence and sequence >= oldest - 1
 
     def resume(self, connection: Connection, sequence: int, now: float) -> None:
-        """Go on with a new connection: send what was missed, then RESUMED."""
+        """Continue on a new connection: send the missed events, then RESUMED."""
         missed = [sent for sent in self.history if sent["s"] > sequence]
         self.connection, self.connected_at = connection, now
         for sent in missed:

@@ -1,4 +1,4 @@
-"""What the sandbox's Discord knows: one small server, its people, its messages; all in memory."""
+"""The state of the sandbox: one small server, its members, its messages; all in memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Flag:
 
 @dataclass(frozen=True, kw_only=True)
 class User:
-    """Somebody with an account."""
+    """A user account."""
 
     id: int
     username: str
@@ -41,7 +41,7 @@ class User:
 
 @dataclass(kw_only=True)
 class Member:
-    """A user in the server, with roles beside that of everyone; `installed`: has the bot in their account."""
+    """A member of the server; `roles` are without @everyone; `installed`: the account has the bot."""
 
     user: User
     roles: tuple[int, ...] = ()
@@ -63,9 +63,9 @@ class Role:
 
 @dataclass(kw_only=True)
 class Channel:
-    """A text channel, a thread in that of `parent_id`, or the bot's direct messages with `recipient_id`.
+    """A text channel, a thread in the channel `parent_id`, or the bot's direct messages with `recipient_id`.
 
-    A group of direct messages has `members`; the bot is none of them.
+    A group of direct messages has `members`; the bot is not a member.
     """
 
     id: int
@@ -79,16 +79,17 @@ class Channel:
     last_message_id: int | None = None
     overwrites: dict[int, tuple[int, int]] = field(default_factory=dict)
     parent_id: int | None = None
+    owner_id: int | None = None  # of a thread; None for one of the server's owner
     archived: bool = False
     locked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attachment:
-    """A file that was uploaded; width and height in pixels where it is a picture.
+    """An uploaded file; width and height in pixels if it is a picture.
 
-    `place_id` is its channel's, or the command's where a member uploaded it with one; `title` is the
-    name it had where Discord keeps it under a plainer one.
+    `place_id` is the id of its channel, or of the command that it was uploaded with. `title` is the original
+    name if Discord stores the file under another name.
     """
 
     id: int
@@ -104,14 +105,14 @@ class Attachment:
 
     @property
     def path(self) -> str:
-        """Where Discord's CDN keeps the file."""
+        """The path of the file in Discord's CDN."""
         folder = "ephemeral-attachments" if self.ephemeral else "attachments"
         return f"/{folder}/{self.place_id}/{self.id}/{self.filename}"
 
 
 @dataclass(kw_only=True)
 class Message:
-    """A message; `visible_to` is the one person who sees it when it is ephemeral."""
+    """A message; `visible_to` is the only user who sees an ephemeral message."""
 
     id: int
     channel_id: int
@@ -138,7 +139,7 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """Something that happened: a message of a channel, or a word to one member only."""
+    """An event for members: about a channel's message, or for one member only."""
 
     type: str
     data: Any
@@ -148,10 +149,10 @@ class Event:
 
 @dataclass(kw_only=True)
 class World:
-    """All of the state. Ids are snowflakes of the injected clock (seconds since the epoch).
+    """The whole state. Ids are snowflakes of the injected clock (seconds since the epoch).
 
-    `kicked`: the bot is not in the server any more. Without `external_apps`, bots that members have installed
-    for themselves answer there to their member alone.
+    `kicked`: the bot was removed from the server. Without `external_apps`, the answers of user-installed bots
+    in the server are ephemeral.
     """
 
     clock: Callable[[], float]
@@ -165,6 +166,7 @@ class World:
     channels: dict[int, Channel] = field(default_factory=dict)
     messages: dict[int, Message] = field(default_factory=dict)
     attachments: dict[int, Attachment] = field(default_factory=dict)
+    automod_rules: dict[int, Json] = field(default_factory=dict)
     address: str = ""
     kicked: bool = False
     external_apps: bool = True
@@ -178,35 +180,35 @@ class World:
         return self.bot_id
 
     def new_id(self) -> int:
-        """Return a snowflake later than every one before."""
+        """Return a snowflake that is later than all before."""
         milliseconds = max(int(self.clock() * 1000) - DISCORD_EPOCH_MS, 1)
         self._last_id = max(milliseconds << 22, self._last_id + 1)
         return self._last_id
 
     def link(self, attachment: Attachment) -> str:
-        """Return a file's address, good from now for half a day at least."""
+        """Return a file's address; it is valid for at least half a day."""
         uploaded_at = ((attachment.id >> 22) + DISCORD_EPOCH_MS) / 1000
         return self.address + self.links.sign(attachment.path, uploaded_at=uploaded_at, now=self.clock())
 
     def link_of(self, attachment_id: str) -> str | None:
-        """Return the address of the file of this id, if there is one."""
+        """Return the address of the file of this id, or None."""
         found = self.attachments.get(int(attachment_id)) if attachment_id.isdecimal() else None
         return None if found is None else self.link(found)
 
     def emit(self, event: Event) -> None:
-        """Tell everybody who listens."""
+        """Pass an event to all listeners."""
         for listener in self.listeners:
             listener(event)
 
     def channel(self, channel_id: str | int) -> Channel:
-        """Return a channel, or raise Discord's 10003."""
+        """Return a channel; raises Discord's 10003."""
         channel = self.channels.get(int(channel_id)) if str(channel_id).isdecimal() else None
         if channel is None:
             raise unknown_channel()
         return channel
 
     def message(self, channel_id: int, message_id: str | int) -> Message:
-        """Return a message of a channel, or raise Discord's 10008."""
+        """Return a message of a channel; raises Discord's 10008."""
         message = self.messages.get(int(message_id)) if str(message_id).isdecimal() else None
         if message is None or message.channel_id != channel_id:
             raise unknown_message()
@@ -217,7 +219,7 @@ class World:
         return (message for message in self.messages.values() if message.channel_id == channel_id)
 
     def direct_channel(self, user_id: int) -> Channel:
-        """Return the bot's direct-message channel with somebody, opening it if need be."""
+        """Return the bot's direct-message channel with a user; it is created if missing."""
         for channel in self.channels.values():
             if channel.recipient_id == user_id:
                 return channel
@@ -226,7 +228,7 @@ class World:
         return channel
 
     def permissions(self, user_id: int, channel: Channel) -> int:
-        """Return what somebody may do in a channel."""
+        """Return a user's permission bits in a channel."""
         if channel.type == DIRECT_MESSAGE:
             return int(IN_DIRECT_MESSAGES) if user_id in (channel.recipient_id, self.bot_id) else 0
         if channel.type == GROUP_DM:
@@ -237,14 +239,14 @@ class World:
         return permissions_in(user_id, self.guild_id, roles, place.overwrites)
 
     def user(self, user_id: int) -> User:
-        """Return the account of a member."""
+        """Return a user's account."""
         return self.members[user_id].user
 
     def attach(self, attachment: Attachment) -> Attachment:
-        """Keep a file under its id for as long as the sandbox runs."""
+        """Keep a file under its id until the sandbox stops."""
         self.attachments[attachment.id] = attachment
         return attachment
 
     def describe(self, attachment: Attachment, description: str | None) -> Attachment:
-        """Give a kept file another alternative text."""
+        """Set the alternative text of a kept file."""
         return self.attach(replace(attachment, description=description))

@@ -1,4 +1,4 @@
-"""Files on their way in: read from multipart requests, named and measured as Discord does it."""
+"""Uploaded files: read from multipart requests, named and measured as in Discord."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNKNOWN_TYPE = "application/octet-stream"
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """One `files[n]` part of a request; `content_type` is what the sender says it is."""
+    """One `files[n]` part of a request; `content_type` is the sender's claim."""
 
     filename: str
     data: bytes = field(repr=False)
@@ -28,7 +28,7 @@ class Upload:
 
 @dataclass(frozen=True, kw_only=True)
 class Body:
-    """A request's JSON with the files that came along, by their n."""
+    """A request's JSON and its files by their n."""
 
     json: Any
     files: Mapping[int, Upload]
@@ -37,7 +37,7 @@ class Body:
 async def read_multipart(
     request: web.Request, parse: Callable[[str], Any], on_unknown: Callable[[str], None] = lambda _name: None
 ) -> Body:
-    """Return the `payload_json` part, parsed, with the `files[n]`; tell the name of every other part."""
+    """Return the parsed `payload_json` and the `files[n]`; pass other parts' names to `on_unknown`."""
     payload: Any = {}
     files: dict[int, Upload] = {}
     async for part in await request.multipart():
@@ -57,21 +57,21 @@ async def read_multipart(
 
 
 def media_type(claim: str) -> str:
-    """Return the "type/subtype" of a Content-Type header, or that of unknown bytes where it has none."""
+    """Return the "type/subtype" of a Content-Type header, by default application/octet-stream."""
     kind = claim.partition(";")[0].strip().lower()
     return kind if MEDIA_TYPE.fullmatch(kind) else UNKNOWN_TYPE
 
 
 def safe_filename(name: str) -> str:
-    """Return a file's name as Discord keeps it: Latin letters, digits, dots, dashes, underscores."""
+    """Return a file's name as Discord stores it: Latin letters, digits, dots, dashes, underscores."""
     return re.sub(r"[^A-Za-z0-9._-]", "", name.replace(" ", "_")).strip(".") or "unknown"
 
 
 def picture_size(data: bytes) -> tuple[int | None, int | None]:
-    """Return a picture's width and height by its header alone, or (None, None) for any other file."""
+    """Return a picture's width and height from its header, or (None, None) for any other file."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # nothing is decompressed here
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # only the header is read
             with Image.open(BytesIO(data)) as picture:
                 return picture.size
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError):
@@ -79,5 +79,5 @@ def picture_size(data: bytes) -> tuple[int | None, int | None]:
 
 
 def said_size(size: int) -> str:
-    """Return a number of bytes in words: "812 bytes", "10 MiB", "11.5 MiB"."""
+    """Return a number of bytes as text: "812 bytes", "10 MiB", "11.5 MiB"."""
     return f"{size} bytes" if size < 1 << 20 else f"{size / (1 << 20):.4g} MiB"

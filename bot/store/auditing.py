@@ -25,8 +25,18 @@ class Act(StrEnum):
     RESUME = "resume"
     CLEAR = "clear"
     RULE = "rule"
+    POLICY = "policy"
+    KNOWN = "known"
     DELETE = "delete"
     CANCEL = "cancel"
+    SESSION = "session"
+    APPROVE = "approve"
+    COVER = "cover"
+    REJECT = "reject"
+    EXPIRE = "expire"
+    HIDE = "hide"
+    DECLINE = "decline"
+    REVIEW = "review"
 
 
 @dataclass(frozen=True, kw_only=True)

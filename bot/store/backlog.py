@@ -1,4 +1,4 @@
-"""How much there is to do."""
+"""The backlog: images and results that are not finished."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bot.store.tables import deliveries, images
 
 @dataclass(frozen=True, kw_only=True)
 class Backlog:
-    """Images that wait and run, results not yet delivered, and the age in seconds of the oldest of these."""
+    """Counts of waiting images, running images and undelivered results, and the oldest age in seconds."""
 
     waiting: int
     running: int
@@ -22,7 +22,7 @@ class Backlog:
 
 
 async def read_backlog(connection: AsyncConnection, *, now: float) -> Backlog:
-    """Count the open work; finished jobs are not read, however many there are."""
+    """Count the open work; finished jobs are not read."""
     open_results = sa.select(sa.func.count(), sa.func.min(deliveries.c.created_at))
     waiting = await connection.scalar(_count_of(State.WAITING))
     running = await connection.scalar(_count_of(State.RUNNING))

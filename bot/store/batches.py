@@ -1,4 +1,4 @@
-"""Batches: which images have a seat on the devices at this moment."""
+"""Batches: which images have a seat on the devices now."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Seated:
 class Batch:
     """The seats of one lane on all workers together, and the images in them.
 
-    `seconds` is the estimate until a seat is free: 0 where one is free now, None without a measured pace.
+    `seconds` is the estimate until a seat is free: 0 if one is free now, None without a measured pace.
     """
 
     lane: str
@@ -62,7 +62,7 @@ class Batches(Verbs):
 
 
 def _batch(lane: str, there: list[Seated], offered: int, pace: float | None) -> Batch:
-    seats = max(offered, len(there))  # a worker that leaves offers nothing and still paints
+    seats = max(offered, len(there))  # a worker that shuts down offers no seats but still paints
     first = min(image.left for image in there)
     seconds = None if pace is None else pace * first
     return Batch(lane=lane, seats=seats, images=tuple(there), seconds=0.0 if len(there) < seats else seconds)

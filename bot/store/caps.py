@@ -1,4 +1,4 @@
-"""Caps: how much may wait, by its cost, and from how many images on a person's images are slowed.
+"""Caps: the limits on waiting work, by its cost, and the number of images at which a person is slowed.
 
 Rows are counted only up to the cap. Requests of one person are decided one at a time, by the lock on that
 person's row. Requests of one server, or of all servers, are decided one at a time only near their cap, so
@@ -19,7 +19,7 @@ from bot.store.rows import among
 from bot.store.tables import images, jobs, last_tags, turns
 
 NEAR = 500
-"""Places left from which on people are let in one after the other: more than come in at one moment."""
+"""Requests are decided one at a time if fewer places are left: more than arrive at one moment."""
 NO_CAPS = Caps()
 _EVERYBODY, _DIRECT = "all", "direct"
 _WAITS = jobs.c.state == State.WAITING
@@ -49,7 +49,7 @@ async def refuse_over(
     kept = caps.kept if mine else 0.0
     if await look.full(sa.true(), caps.waiting, kept, _EVERYBODY):
         raise UserMistake("queue_full", limit=caps.waiting)
-    here = jobs.c.guild_id == origin.guild_id  # direct messages count as one server
+    here = jobs.c.guild_id == origin.guild_id  # all direct messages count as one server
     if await look.full(here, caps.waiting_per_server, kept, str(origin.guild_id or _DIRECT)):
         problem = "queue_full" if origin.guild_id is None else "queue_full_server"
         raise UserMistake(problem, limit=caps.waiting_per_server)
@@ -77,7 +77,7 @@ class _Look:
     only: bool
 
     async def full(self, which: sa.ColumnElement[bool], limit: int | None, kept: float, scope: str) -> bool:
-        """Return whether the cap is reached; the part `kept` of the limit is reserved for other people."""
+        """Return whether the cap is reached; the fraction `kept` of it is reserved for other people."""
         if limit is None:
             return False
         open_places = limit - int(kept * limit)
@@ -96,6 +96,6 @@ def _over(waiting: int, places: int, limit: int) -> bool:
 
 
 async def _waiting(connection: AsyncConnection, which: sa.ColumnElement[bool], limit: int) -> int:
-    """Return the places of waiting requests, of at most `limit` requests: each takes one at least."""
+    """Return the places of up to `limit` waiting requests; each request takes at least one place."""
     some = sa.select(jobs.c.places).where(_WAITS, which).limit(limit).subquery()
     return await connection.scalar(sa.select(sa.func.coalesce(sa.func.sum(some.c.places), 0))) or 0

@@ -1,8 +1,8 @@
 """The queue's clock, which all processes of the queue share.
 
-SQLite uses the machine's clock, PostgreSQL the server's. Either may be set. Times are therefore compared only
-with times that are renewed regularly, and nothing is taken from a process soon after a jump: see
-`undisturbed`.
+SQLite uses the machine's clock, PostgreSQL the server's clock. Both may be set by an administrator. Times are
+therefore compared only with times that are renewed regularly, and no lease is taken from a process soon after
+a jump: see `undisturbed`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Clock:
 
     @property
     def undisturbed(self) -> float:
-        """Return for how many seconds the clock has not jumped; infinite where no jump was seen."""
+        """Return for how many seconds the clock has not jumped; infinite if it has not jumped."""
         self()
         return self._steady() - self._jumped_at
 

@@ -13,35 +13,47 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob, UserMistake
-from bot.jobs import COPIES, ImageRecord, Job, Origin, Recipe, State
+from bot.holds import Hold
+from bot.jobs import COPIES, ImageRecord, Job, Origin, Recipe, Showing, State, lacking
 from bot.store.database import insert
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
-from bot.store.rows import load_job, notes_values, origin_values, recipe_values
+from bot.store.review_rows import open_for_held
+from bot.store.rows import hold_values, load_job, notes_values, origin_values, recipe_values
 from bot.store.tables import images, jobs, start_pictures
 from bot.store.transitions import lock_job, make_due
 
 
 async def add_copy(
-    connection: AsyncConnection, job_id: str, index: int | None, origin: Origin, *, new_id: str, now: float
+    connection: AsyncConnection,
+    job_id: str,
+    index: int | None,
+    origin: Origin,
+    *,
+    hold: Hold | None,
+    new_id: str,
+    now: float,
 ) -> str | None:
-    """Store a copy of the picture at `index`, or of all; return its id, None if an id of it is taken.
+    """Store a copy of the picture at `index`, or of all; return its id, or None if one of its ids is taken.
+
+    With `hold` its pictures are held for review, and those of the first job stay as they are.
 
     Raises UnknownJob for a job that is gone or deleted, UserMistake `no_picture` without that picture.
     """
-    await lock_job(connection, job_id)  # its person may be deleting it
+    await lock_job(connection, job_id)  # the person may be deleting the job
     parent = await load_job(connection, job_id)
     if parent.deleted_at is not None:
         raise UnknownJob(job=job_id)
     shown = [image for image in parent.images if image.artifact and index in (None, image.index)]
     if not shown:
-        raise UserMistake("no_picture")
+        raise UserMistake(lacking(image for image in parent.images if index in (None, image.index)))
     recipe = parent.recipe if index is None else replace(parent.recipe.from_image(index), variants=1)
-    added = await _add_job(connection, recipe, origin, new_id=new_id, now=now)
+    added = await _add_job(connection, recipe, origin, hold, new_id=new_id, now=now)
     if added is not None:
-        await _add_images(connection, added, recipe, shown, only=index is not None)
+        await _add_images(connection, added, recipe, shown, held=hold is not None, only=index is not None)
         await _use_files(connection, added, parent, shown, now=now)
         await make_due(connection, added, now=now)
+        await open_for_held(connection, added, now=now)
     return added
 
 
@@ -52,22 +64,28 @@ async def copies_of(connection: AsyncConnection, job_ids: Collection[str]) -> li
 
 
 def no_copy() -> sa.ColumnElement[bool]:
-    """Return the condition that a job is no copy."""
+    """Return the condition for jobs that are no copies."""
     return jobs.c.descent.is_(None) | jobs.c.descent.not_in(COPIES)
 
 
 async def _add_job(
-    connection: AsyncConnection, recipe: Recipe, origin: Origin, *, new_id: str, now: float
+    connection: AsyncConnection, recipe: Recipe, origin: Origin, hold: Hold | None, *, new_id: str, now: float
 ) -> str | None:
     values = {"id": new_id, "state": State.DONE, "recipe": recipe_values(recipe), **origin_values(origin)}
-    values |= {"created_at": now, "started_at": now, "finished_at": now}
+    values |= {"created_at": now, "started_at": now, "finished_at": now, **hold_values(hold)}
     statement = insert(connection, jobs).values(values).on_conflict_do_nothing().returning(jobs.c.id)
     added: str | None = await connection.scalar(statement)
     return added
 
 
 async def _add_images(
-    connection: AsyncConnection, job_id: str, recipe: Recipe, shown: Sequence[ImageRecord], *, only: bool
+    connection: AsyncConnection,
+    job_id: str,
+    recipe: Recipe,
+    shown: Sequence[ImageRecord],
+    *,
+    held: bool,
+    only: bool,
 ) -> None:
     steps = recipe.steps
     same = {"job_id": job_id, "lane": str(recipe.lane), "state": State.DONE, "steps": steps, "step": steps}
@@ -78,7 +96,7 @@ async def _add_images(
             "index": 0 if only else image.index,
             "seed": image.seed,
             "artifact": image.artifact,
-            "showing": image.showing,
+            "showing": Showing.HOLD if held else image.showing,
             "notes": notes_values(image.notes),
         }
         for image in shown

@@ -1,4 +1,4 @@
-"""One database: connections, transactions, migrations, failures in one sentence; and what verbs share."""
+"""One database: connections, transactions, migrations, errors in one sentence; the base of the verbs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bot.store.sqlite_file import check_file, create_sqlite_engine, sqlite_path
 from bot.store.wake_ups import Changes, WakeUps, listen, publish
 from bot.threads import in_uninterruptible_thread
 
-# A reader sees one snapshot; SQLite's readers always do.
+# A reader sees one snapshot; in SQLite this is always so.
 _READ_ONLY: dict[str, dict[str, Any]] = {
     "sqlite": {"read_only": True},
     "postgresql": {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True},
@@ -48,14 +48,15 @@ class Database:
 
     @property
     def has_time(self) -> bool:
-        """Whether the time is its server's and not this machine's."""
+        """Whether the database has a server whose clock is used instead of this machine's."""
         return self._engine.dialect.name == "postgresql"
 
     @classmethod
     async def open(cls, url: str) -> Database:
         """Connect and bring the tables up to date.
 
-        Raises ConfigurationError for a URL that cannot work and StoreUnavailable for one that does not now.
+        Raises ConfigurationError for an invalid URL, and StoreUnavailable for a database that cannot be used
+        now.
         """
         parsed = _parse(url)
         if parsed.get_backend_name() == "sqlite":
@@ -75,7 +76,7 @@ class Database:
     async def close(self) -> None:
         """Refuse new transactions, wait for the open ones, and close every connection.
 
-        A connection that is returned after its pool has gone is never closed.
+        A connection that is returned after its pool is closed would never be closed.
         """
         self._closed = True
         await self._quiet.wait()
@@ -96,9 +97,9 @@ class Database:
                 yield connection
 
     async def listen(self, hear: Callable[[str], None], connected: Callable[[], None]) -> None:
-        """Give `hear` every notification, for ever; `connected` is called whenever some may have been missed.
+        """Pass every notification to `hear`, for ever; call `connected` when some may have been missed.
 
-        SQLite carries no notifications: there this waits for ever.
+        SQLite has no notifications: with it this waits for ever.
         """
         if self._engine.dialect.name != "postgresql":
             await asyncio.Event().wait()
@@ -128,7 +129,7 @@ class Shared:
     wake_ups: WakeUps = field(default_factory=WakeUps)
 
     async def tell_time(self) -> None:
-        """Read the time of a database that has its own, unless that was done lately."""
+        """Read the time of the database's server, if it has one, unless it was read recently."""
         if self.clock.is_stale:
             async with self.database.read() as connection:
                 await self.clock.refresh(connection)
@@ -157,7 +158,7 @@ class Verbs:
 
 
 def check_url(url: str) -> None:
-    """Raise ConfigurationError for a URL that can never work here; connects to nothing."""
+    """Raise ConfigurationError for a URL that can never work; no connection is made."""
     _create_engine(_parse(url))
 
 
@@ -201,7 +202,7 @@ def _create_engine(url: sa.URL) -> AsyncEngine:
 
 
 def _begin_on_sqlite(connection: sa.Connection) -> None:
-    # A transaction that reads first and writes later would fail with “locked” instead of waiting.
+    # A transaction that reads first and writes later fails with “locked” instead of waiting.
     read_only = connection.get_execution_options().get("read_only")
     connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 

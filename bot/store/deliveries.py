@@ -12,6 +12,7 @@ from bot.jobs import Delivery
 from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs
 from bot.store.forgetting import files_of, forget_words, let_go_unneeded
+from bot.store.review_rows import withdraw
 from bot.store.rows import load_jobs
 from bot.store.tables import deliveries, images, jobs, start_pictures
 from bot.store.transitions import RESULT, cancel_images, lock_job, lock_owned_job
@@ -79,19 +80,22 @@ class Deliveries(Verbs):
         message_id: int | None = None,
         channel_id: int | None = None,
     ) -> bool:
-        """Store the outcome of a delivery; the first outcome stays. False where its person deleted the job.
+        """Store the outcome of a delivery; the first outcome stays. False if the person deleted the job.
 
         `message_id` is the message that shows the result, `channel_id` its channel where that is not the
-        job's. Nothing changes once another front has claimed the delivery.
+        job's. Once another front has claimed the delivery, only an unknown message is noted.
         """
         values: dict[str, Any] = {"outcome": outcome, "message_id": message_id, "settled_at": self._clock()}
         job_id = delivery.job.id
         async with self._database.write() as connection:
             await lock_job(connection, job_id)
             changed = await connection.execute(_ended(delivery, **values))
-            if changed.rowcount and message_id is not None:
+            if message_id is not None:
                 place = {"message_id": message_id, "message_channel_id": channel_id}
-                await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(place))
+                here = sa.update(jobs).where(jobs.c.id == job_id)
+                # A later claim knows where the message is, even if it shows something else by now.
+                here = here if changed.rowcount else here.where(jobs.c.message_id.is_(None))
+                await connection.execute(here.values(place))
             wanted = sa.select(jobs.c.id).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
             return await connection.scalar(wanted) is not None
 
@@ -156,6 +160,7 @@ def _due(now: float) -> sa.ColumnElement[bool]:
 async def _delete(connection: AsyncConnection, job_id: str, *, now: float) -> bool:
     """Delete the images and the words of a locked job; return whether it was not deleted before."""
     await cancel_images(connection, job_id, now=now)
+    await withdraw(connection, [job_id], now=now)
     await _name_no_files(connection, job_id)
     await forget_words(connection, job_id)
     there = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
@@ -191,7 +196,7 @@ async def _claim(connection: AsyncConnection, delivery_ids: Sequence[int]) -> di
 
 
 def _ended(delivery: Delivery, **values: Any) -> sa.Update:
-    """Return the statement that ends an attempt, if no later claim was made."""
+    """Return the statement that ends an attempt, unless a later claim was made."""
     # The job too, because SQLite reuses the ids of deleted rows.
     ours = (deliveries.c.id == delivery.id) & (deliveries.c.job_id == delivery.job.id)
     ours &= deliveries.c.fencing_token == delivery.fencing_token

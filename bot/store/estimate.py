@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from bot.jobs import BATCHES_AHEAD
 
 PLAYED_ROUNDS = 4
-"""How many images for each seat are played forward one by one: behind them the seats take turns."""
+"""Images per seat that are simulated one by one; the images after them are counted as whole rounds."""
 
 
 MOST_OVERTAKEN = 0.2
-"""The largest part of a lane that is expected to go to people who come later."""
+"""The largest fraction of a lane that is assumed to go to later requests."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class Line:
 def overtaking(line: Line, ahead: Ahead) -> float:
     """Return the steps a second of later images that will overtake, estimated from recent arrivals.
 
-    A person who has used less begins nearer to virtual time. Virtual time moves towards the tag of the
+    A person with less recent use starts nearer to virtual time. Virtual time moves towards the tag of the
     waiting image, so the room before it shrinks to nothing: an arrival with a smaller lead counts in part.
     """
     if ahead.lead <= 0:
@@ -96,17 +96,17 @@ def seconds_to_start(line: Line, ahead: Ahead) -> float | None:
         min(workers, key=_Worker.room_at).take(each)
     soonest = min(worker.room_at()[0] for worker in workers)
     starts = [worker.free_at[0] for worker in workers if worker.room_at()[0] == soonest]
-    # Of workers that have room at the same time any may claim first, with or without a free seat.
+    # Any of the workers with room may claim first, with or without a free seat.
     return sum(starts) / len(starts) + rounds * each
 
 
 def steps_ahead(line: Line, ahead: Ahead) -> float:
-    """Return the steps of all images that run or wait before."""
+    """Return the steps of all images that run, or that wait before the image."""
     return ahead.steps + sum(steps for bench in line.benches for steps in bench.running)
 
 
 def spans(bench: Bench, pace: float) -> list[tuple[float, float]]:
-    """Return in how many seconds each claimed image starts and ends, in the order of `running`."""
+    """Return the seconds until each claimed image starts and ends, in the order of `running`."""
     worker = _Worker.of(Bench(seats=bench.seats), pace)
     found = []
     for steps in bench.running:

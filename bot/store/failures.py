@@ -1,4 +1,4 @@
-"""Turns a driver's error into one sentence that says what to put right."""
+"""Turns a driver's error into one sentence that says how to fix it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bot.errors import StoreUnavailable
 
 TRANSLATED = (DBAPIError, PoolTimeout, sqlite3.Error, OSError)
 _MISTAKES_OF_OURS = (IntegrityError, ProgrammingError, DataError, NotSupportedError)
-# By the beginning of SQLite's error name or of PostgreSQL's SQLSTATE.
+# The keys are prefixes of SQLite's error names and of PostgreSQL's SQLSTATE codes.
 _SENTENCES = {
     "SQLITE_FULL": "The disk that holds {place} is full: free some space.",
     "SQLITE_BUSY": "{place} is locked by another process: stop that process or wait until it is done.",
@@ -32,7 +32,7 @@ _SENTENCES = {
 
 
 def unavailable(error: Exception, place: str) -> StoreUnavailable | None:
-    """Return the error to raise instead of `error`; None when it shows a mistake in the program."""
+    """Return the error to raise instead of `error`, or None if `error` shows a bug of this program."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0].rstrip(".")
     name = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""

@@ -5,6 +5,11 @@ image, so a user who asks for much is served at the same pace as others, for lon
 tags being served. A user who returns starts at virtual time, so idle time earns no credit. Tags are finish
 tags, and virtual time is the tag of the image being served: the self-clocked form of Golestani (1994).
 
+A person who takes part in a group session has tags there apart from the person's own, as if the session's
+part were another user: one of `SESSION_WEIGHT`, whatever the person's roles. So members of a session are
+served at one pace, those who join late from then on, and neither the session's work nor the server's delays
+the other by more than the bounds of as many users.
+
 Bounds: when a user's image of share s arrives while others wait, each other user u is served for at most s +
 m_u first, in cost over weight, where m_u is the largest share of one of u's images. The k-th of equal images
 waits for k times s + m_u. Of two users who always wait, neither is ahead of the other by more than the shares
@@ -17,8 +22,10 @@ from collections.abc import Iterable
 from itertools import accumulate
 from math import fsum
 
+SESSION_WEIGHT = 1.0
+"""The weight of every person in a group session."""
 SLOWED = 2.0
-"""What an image costs more than its share where its user has more waiting than at full share."""
+"""The factor on an image's share if its user has more images waiting than have the full share."""
 
 
 def share(cost: float, weight: float) -> float:
@@ -48,12 +55,12 @@ def tag_images(*, virtual_time: float, last_tag: float, shares: Iterable[float])
 def advance(virtual_time: float, claimed: Iterable[float], waiting: Iterable[float]) -> float:
     """Return virtual time after the images with the tags `claimed` are served; it never goes back.
 
-    It does not pass a tag that is still `waiting`, where a lane with room served later tags first: new images
-    would be tagged behind work that has not begun.
+    It does not pass a tag that is still `waiting`. A lane with room may serve later tags first, and new
+    images would then be tagged behind work that has not begun.
     """
     return max(virtual_time, min((max(claimed, default=virtual_time), *waiting)))
 
 
 def refund(shares: Iterable[float]) -> float:
-    """Return what a user's last tag goes back by for images that never ran."""
+    """Return the amount to subtract from a user's last tag for images that never ran."""
     return fsum(shares)

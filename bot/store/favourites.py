@@ -9,11 +9,11 @@ from bot.errors import UnknownJob, UserMistake
 from bot.store.database import Verbs, insert
 from bot.store.tables import favourites, jobs
 
-MOST = 500  # of one person: their jobs are kept longer than others
+MOST = 500  # per person: jobs with a star are kept longer
 
 
 class Favourites(Verbs):
-    """The verbs of favourites. A favourite goes with its job; until then its job is not deleted by age."""
+    """The verbs of favourites. A favourite is deleted with its job; its job is not deleted by age."""
 
     async def add(self, user_id: int, job_id: str) -> None:
         """Make a job a person's favourite, if it is not yet.
@@ -31,7 +31,7 @@ class Favourites(Verbs):
                 raise UserMistake("favourites_full", limit=MOST)
 
     async def remove(self, user_id: int, job_id: str) -> bool:
-        """Make a job no favourite of a person; return whether it was one."""
+        """Remove a job from a person's favourites; return whether it was one."""
         mine = (favourites.c.user_id == user_id) & (favourites.c.job_id == job_id)
         async with self._database.write() as connection:
             return bool((await connection.execute(sa.delete(favourites).where(mine))).rowcount)

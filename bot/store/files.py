@@ -1,4 +1,4 @@
-"""The rows of picture files: which files are kept, which are being deleted, which a result waits for.
+"""The rows of picture files: kept files, files being deleted, and missing files that a result waits for.
 
     kept ──► going ──► gone ──► wanted ──► kept
                └─ the process that chose the file deletes it; until then no process writes a file of this name
@@ -71,7 +71,7 @@ class Files(Verbs):
         now = self._clock()
         async with self._database.write() as connection:
             going = files.c.name.in_(names) & (files.c.state == FileState.GOING)
-            # Every transaction locks files in the order of their names, so that none deadlock.
+            # Every transaction locks files in the order of their names, which prevents deadlocks.
             await connection.execute(
                 sa.select(files.c.name).where(going).order_by(files.c.name).with_for_update()
             )
@@ -81,14 +81,14 @@ class Files(Verbs):
             )
 
     async def painter(self, name: str) -> Painter | None:
-        """Return the image whose file this is; None where no job that is still stored painted it."""
+        """Return the image that painted this file, or None if no stored job painted it."""
         look = _painters().where(images.c.artifact == name).order_by(images.c.id).limit(1)
         async with self._database.read() as connection:
             row = (await connection.execute(look)).first()
         return None if row is None else _painter(row)
 
     async def want(self, names: Collection[str]) -> Lost:
-        """Ask workers to repaint missing files, and return how far all of them together are."""
+        """Ask workers to repaint missing files, and return their progress in all."""
         now = self._clock()
         values = {"state": FileState.WANTED, "changed_at": now, "leased_until": None}
         forgotten = (files.c.state == FileState.WANTED) & (files.c.changed_at <= now - WANTED_SECONDS)
@@ -110,7 +110,7 @@ class Files(Verbs):
     async def claim_lost(self, lanes: Sequence[Lane], *, limit: int, ttl: float) -> list[LostFile]:
         """Lease wanted files of these lanes for `ttl` seconds, the longest wanted first.
 
-        Two workers with the same file do no harm: they paint the same bytes.
+        Two workers may repaint the same file: they write the same bytes.
         """
         now = self._clock()
         waiting = sa.select(files.c.name).where(files.c.state == FileState.WANTED)
@@ -125,7 +125,7 @@ class Files(Verbs):
             .limit(limit)
             .with_for_update(skip_locked=True, of=files)
         )
-        async with self._database.read() as connection:  # asked often, and seldom is there one
+        async with self._database.read() as connection:  # called often, and files are rarely lost
             if await connection.scalar(sa.select(sa.literal(1)).where(sa.exists(waiting))) is None:
                 return []
         async with self._database.write() as connection:
@@ -168,7 +168,7 @@ async def let_go(connection: AsyncConnection, names: Collection[str], *, now: fl
 
 
 async def use_files(connection: AsyncConnection, names: Collection[str], *, now: float) -> None:
-    """Count files that a job starts from as used now."""
+    """Set the last use of a job's start pictures to now."""
     for name in sorted(names):
         await connection.execute(sa.update(files).where(files.c.name == name).values(used_at=now))
 

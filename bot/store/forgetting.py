@@ -11,11 +11,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import Job
 from bot.store.auditing import erased_number, replace_person
+from bot.store.automod_tables import automod
 from bot.store.database import Verbs, insert
 from bot.store.files import let_go
 from bot.store.moderation import Kind
+from bot.store.picture_tables import blocked_pictures
+from bot.store.policy_tables import policies
 from bot.store.preferences import Scope
+from bot.store.review_rows import erase_from_reviews, withdraw
+from bot.store.review_tables import reports, review_settings, reviews
 from bot.store.rows import load_jobs, recipe_from, recipe_values
+from bot.store.session_tables import session_tags, session_votes, sessions
 from bot.store.tables import (
     departures,
     favourites,
@@ -32,7 +38,19 @@ from bot.store.tables import (
 )
 from bot.store.transitions import ACTIVE, cancel_images
 
-OF_SERVERS = (jobs, preferences, styles, wildcards, prompt_rules, restrictions)
+_KEPT = (
+    styles,
+    wildcards,
+    prompt_rules,
+    automod,
+    policies,
+    restrictions,
+    sessions,
+    reviews,
+    reports,
+    review_settings,
+)
+OF_SERVERS = (jobs, preferences, blocked_pictures, *_KEPT)
 """The tables with rows that go with a server."""
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
 OWN, LENT, PAINTED = "own", "lent", "painted"  # sources of start pictures: see `source_of`
@@ -71,6 +89,7 @@ class Erasure(Verbs):
             for job_id in locked:
                 await cancel_images(connection, job_id, now=now)  # images that never ran are refunded
             names = await files_of(connection, locked)
+            await withdraw(connection, locked, now=now)
             await connection.execute(sa.delete(jobs).where(jobs.c.id.in_(locked)))
             unneeded = await let_go_unneeded(connection, names, now=now)
             changes.cancelled = True
@@ -93,17 +112,23 @@ class Erasure(Verbs):
             if user_id is not None:
                 await connection.execute(sa.delete(favourites).where(favourites.c.user_id == user_id))
             if guild_id is not None:
-                for kept in (styles, wildcards, prompt_rules, restrictions):
+                for kept in (blocked_pictures, *_KEPT):
                     mine = _goes_with_server(kept) & (kept.c.guild_id == guild_id)
                     await connection.execute(sa.delete(kept).where(mine))
 
     async def erase_acts(self, user_id: int) -> None:
-        """Replace a person by a number in the audit log, and where they blocked or paused.
+        """Replace a person by a number in the audit log, and where they blocked or paused something.
 
+        The person's votes and places in group sessions are deleted, and sessions of theirs have no host.
         A block of the person stays until it ends.
         """
+        number, now = erased_number(), self._clock()
         async with self._database.write() as connection:
-            await replace_person(connection, user_id, erased_number())
+            await replace_person(connection, user_id, number)
+            await erase_from_reviews(connection, user_id, number, now=now)
+            await leave_sessions(connection, user_id)
+            theirs = sa.update(blocked_pictures).where(blocked_pictures.c.by == user_id)
+            await connection.execute(theirs.values(by=number))
 
     async def servers(self) -> set[int]:
         """Return the servers of which anything is stored, except servers that the bot never was in."""
@@ -158,6 +183,14 @@ def _goes_with_server(kept: sa.Table) -> sa.ColumnElement[bool]:
     return of_server
 
 
+async def leave_sessions(connection: AsyncConnection, user_id: int) -> None:
+    """Delete a person's votes and places in group sessions; a session of theirs has no host then."""
+    await connection.execute(sa.delete(session_votes).where(session_votes.c.voter_id == user_id))
+    await connection.execute(sa.delete(session_tags).where(session_tags.c.user_id == user_id))
+    hosted = sa.update(sessions).where(sessions.c.host_id == user_id)
+    await connection.execute(hosted.values(host_id=0))
+
+
 async def forget_words(connection: AsyncConnection, job_id: str) -> None:
     """Delete from a job's row what its person gave: prompts, files, the interaction token."""
     said = (await connection.execute(sa.select(jobs.c.recipe).where(jobs.c.id == job_id))).scalar_one()
@@ -166,6 +199,7 @@ async def forget_words(connection: AsyncConnection, job_id: str) -> None:
     )
     values: dict[str, Any] = {"recipe": recipe_values(silent), "interaction_token": ""}
     values |= {"token_expires_at": 0.0, "user_name": ""}
+    values |= {"hold_rule": "", "ruling_reason": ""}
     await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(values))
     # The notes quote the cut end of a prompt.
     await connection.execute(sa.update(images).where(images.c.job_id == job_id).values(notes=sa.null()))

@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
+from bot.holds import Hold
 from bot.jobs import Caps, Job, Origin, Recipe, State
-from bot.store import fairness
+from bot.quotas import Charge, with_left
 from bot.store.auditing import Act, By, note
 from bot.store.backlog import Backlog, read_backlog
 from bot.store.caps import NO_CAPS, refuse_over, room_at_full_share, wait_for_turn
+from bot.store.charges import NO_CHARGE, charge_job, refuse_over_quota
 from bot.store.copies import add_copy, copies_of, no_copy
-from bot.store.database import Verbs, insert
+from bot.store.database import Verbs
 from bot.store.deliveries import shown_by
-from bot.store.files import use_files
-from bot.store.forgetting import source_of
 from bot.store.moderation import is_paused
-from bot.store.rows import load_job, load_jobs, origin_values, recipe_values
+from bot.store.new_images import new_job_id
+from bot.store.new_jobs import Adding, job_of
+from bot.store.rows import load_job, load_jobs
 from bot.store.searching import find_words, words_of
 from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
-from bot.store.tables import favourites, images, jobs, last_tags, start_pictures, virtual_clock
+from bot.store.tables import favourites, jobs
 from bot.store.transitions import cancel_images, lock_owned_job
 
-_ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: none looks like another
-_ID_LENGTH = 8
 _NOT_PAUSED = jobs.c.paused == sa.false()
 RUNS = jobs.c.state == State.RUNNING
 WAITS, PAUSED = ((jobs.c.state == State.WAITING) & each for each in (_NOT_PAUSED, ~_NOT_PAUSED))
 
 
 class Jobs(Verbs):
-    """What people ask for: enqueued, listed, counted, cancelled."""
+    """The verbs of jobs: enqueue, list, count, cancel."""
 
     async def enqueue(
         self,
@@ -46,18 +45,24 @@ class Jobs(Verbs):
         weight: float = 1.0,
         caps: Caps = NO_CAPS,
         places: int = 1,
+        session_id: str | None = None,
+        hold: Hold | None = None,
+        charge: Charge = NO_CHARGE,
     ) -> Job:
         """Store a job and its images; a repeated interaction returns the job that it made first.
 
         Of two users who wait, one of twice the `weight` is served twice as much. The job counts as `places`
-        against the caps. Raises UserMistake `queue_full_user`, `queue_full_server` or `queue_full` where a
-        hard cap is reached.
+        against the caps, and its `charge` against quotas; with `hold` its pictures are held for review.
+        `session_id` is that of the channel's group session. Raises UserMistake `queue_full_user`,
+        `queue_full_server` or `queue_full` where a hard cap is reached, where a quota is used up, and as
+        `enter`.
         """
 
         async def wanted(_connection: AsyncConnection) -> Wanted:
             return Wanted(recipe=recipe)
 
-        return await self._accept(wanted, origin, weight, caps, places)
+        how: dict[str, Any] = {"places": places, "charge": charge, "hold": hold, "session_id": session_id}
+        return await self._accept(wanted, origin, weight=weight, caps=caps, **how)
 
     async def enqueue_again(
         self,
@@ -67,30 +72,35 @@ class Jobs(Verbs):
         weight: float = 1.0,
         caps: Caps = NO_CAPS,
         places: int = 1,
+        session_id: str | None = None,
+        hold: Hold | None = None,
+        charge: Charge = NO_CHARGE,
     ) -> Job:
-        """Store a job of the same recipe, with the next seeds of its seed sequence.
+        """Store a job of the same recipe with the next seeds of its seed sequence, each repeat with its own.
 
-        Every repeat in the sequence has seeds of its own, also when several are asked for at once. Otherwise
-        as `enqueue`; raises UnknownJob too.
+        Otherwise as `enqueue`; raises UnknownJob too.
         """
 
         async def wanted(connection: AsyncConnection) -> Wanted:
             return await next_in_sequence(connection, job_id)
 
-        return await self._accept(wanted, origin, weight, caps, places)
+        how: dict[str, Any] = {"places": places, "charge": charge, "hold": hold, "session_id": session_id}
+        return await self._accept(wanted, origin, weight=weight, caps=caps, **how)
 
-    async def copy(self, job_id: str, origin: Origin, *, index: int | None = None) -> Job:
+    async def copy(
+        self, job_id: str, origin: Origin, *, index: int | None = None, hold: Hold | None = None
+    ) -> Job:
         """Store a finished job that shows the picture at `index` of another, or all; its result is due.
 
-        A repeated interaction returns the job that it made first. Raises UnknownJob, and UserMistake
-        `no_picture` without that picture.
+        With `hold` the pictures of the copy are held for review. A repeated interaction returns the job that
+        it made first. Raises UnknownJob, and UserMistake `no_picture` or `picture_held` without that picture.
         """
         async with self._changing() as (connection, changes):
-            known = await _job_of(connection, origin.interaction_id)
+            known = await job_of(connection, origin.interaction_id)
             while known is None:  # repeated only where the id is taken
                 known = await add_copy(
-                    connection, job_id, index, origin, new_id=new_job_id(), now=self._clock()
-                ) or await _job_of(connection, origin.interaction_id)
+                    connection, job_id, index, origin, hold=hold, new_id=new_job_id(), now=self._clock()
+                ) or await job_of(connection, origin.interaction_id)
             changes.results = True
             return await load_job(connection, known)
 
@@ -99,26 +109,49 @@ class Jobs(Verbs):
         async with self._database.read() as connection:
             return await load_jobs(connection, await copies_of(connection, [job_id]))
 
-    async def _accept(self, wish: Wish, origin: Origin, weight: float, caps: Caps, places: int) -> Job:
+    async def _accept(
+        self,
+        wish: Wish,
+        origin: Origin,
+        *,
+        weight: float,
+        caps: Caps,
+        places: int,
+        charge: Charge,
+        hold: Hold | None,
+        session_id: str | None,
+    ) -> Job:
         async with self._changing() as (connection, changes):
             await wait_for_turn(connection, origin.user_id)
-            known = await _job_of(connection, origin.interaction_id)
+            known = await job_of(connection, origin.interaction_id)
             if known is None:
                 await refuse_over(connection, caps, origin, places=places)
+                now = self._clock()
+                left = await refuse_over_quota(connection, origin, charge, now=now)
+                origin = replace(origin, policy=with_left(origin.policy, left))
                 room = await room_at_full_share(connection, caps, origin.user_id)
-                adding = _Adding(
-                    wish=wish, origin=origin, weight=weight, places=places, room=room, now=self._clock()
+                adding = Adding(
+                    wish=wish,
+                    origin=origin,
+                    weight=weight,
+                    places=places,
+                    room=room,
+                    hold=hold,
+                    session_id=session_id,
+                    now=now,
                 )
                 known = await adding.add(connection, paused=await is_paused(connection, origin))
+                await charge_job(connection, known, origin, charge, now=now)
             job = await load_job(connection, known)
             changes.work = True
         return job
 
-    async def check_caps(self, origin: Origin, *, caps: Caps) -> None:
+    async def check_caps(self, origin: Origin, *, caps: Caps, charge: Charge = NO_CHARGE) -> None:
         """Raise the UserMistake that `enqueue` would raise now, before any work is done for the request."""
         async with self._database.read() as connection:
-            if await _job_of(connection, origin.interaction_id) is None:
+            if await job_of(connection, origin.interaction_id) is None:
                 await refuse_over(connection, caps, origin, only_looking=True)
+                await refuse_over_quota(connection, origin, charge, now=self._clock())
 
     async def cancel(self, job_id: str, *, user_id: int | None, by: By | None = None) -> Job:
         """Cancel the images of a job that are not final; a job that has ended stays as it is.
@@ -143,7 +176,7 @@ class Jobs(Verbs):
     async def by_interaction(self, interaction_id: int) -> Job:
         """Return the job that this interaction made; raises UnknownJob."""
         async with self._database.read() as connection:
-            job_id = await _job_of(connection, interaction_id)
+            job_id = await job_of(connection, interaction_id)
             if job_id is None:
                 raise UnknownJob(interaction=interaction_id)
             return await load_job(connection, job_id)
@@ -249,7 +282,7 @@ class Jobs(Verbs):
         return {state: found.get(state, 0) for state in wanted}
 
     async def backlog(self) -> Backlog:
-        """Return how much there is to do, over all jobs."""
+        """Return the open work of all jobs."""
         async with self._database.read() as connection:
             return await read_backlog(connection, now=self._clock())
 
@@ -264,13 +297,6 @@ class Jobs(Verbs):
         """Store the id of the message that shows the job, for edits after the token's end."""
         async with self._database.write() as connection:
             await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(message_id=message_id))
-
-
-async def _job_of(connection: AsyncConnection, interaction_id: int) -> str | None:
-    found: str | None = await connection.scalar(
-        sa.select(jobs.c.id).where(jobs.c.interaction_id == interaction_id)
-    )
-    return found
 
 
 def _starred_by(user_id: int) -> sa.ColumnElement[bool]:
@@ -289,88 +315,3 @@ def _active_of(
     wanted = {jobs.c.user_id: user_id, jobs.c.guild_id: guild_id}
     shown = sa.true() if front is None else shown_by(front)
     return sa.and_(shown, *(column == value for column, value in wanted.items() if value is not None))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Adding:
-    """Writes a new job; `room` is how many more images of the person may wait at full share."""
-
-    wish: Wish
-    origin: Origin
-    weight: float
-    places: int
-    room: int | None
-    now: float
-
-    async def add(self, connection: AsyncConnection, *, paused: bool) -> str:
-        """Store the job and its images; return its id, or that of the job which the interaction has made."""
-        job_id: str | None = None
-        while job_id is None:  # repeated only where the id or the place in the sequence is taken
-            wanted = await self.wish(connection)
-            virtual_time, tags, shares = await self._tags(connection, wanted.recipe)
-            job_id = await connection.scalar(
-                insert(connection, jobs)
-                .values(**self._job_values(wanted), tag=tags[0], slowed=self._slows(wanted.recipe))
-                .values(paused=paused)
-                .on_conflict_do_nothing()
-                .returning(jobs.c.id)
-            )
-            if job_id is None and (other := await _job_of(connection, self.origin.interaction_id)):
-                return other  # another process has just stored the same interaction
-        rows = [
-            {"share": share, "tag": tag, "lead": tag - virtual_time, "paused": paused}
-            for tag, share in zip(tags, shares, strict=True)
-        ]
-        await _add_images(connection, job_id, wanted.recipe, rows)
-        if names := set(wanted.recipe.start_pictures):
-            repeats = "seed_sequence" in wanted.place
-            for name in sorted(names):
-                source = await source_of(connection, name, repeats=repeats)
-                start = {"job_id": job_id, "artifact": name, "source": source}
-                await connection.execute(sa.insert(start_pictures).values(start))
-            await use_files(connection, names, now=self.now)
-        mine = last_tags.c.user_id == self.origin.user_id
-        await connection.execute(sa.update(last_tags).where(mine).values(tag=tags[-1]))
-        return job_id
-
-    def _slows(self, recipe: Recipe) -> bool:
-        return self.room is not None and self.room < recipe.variants
-
-    def _job_values(self, wanted: Wanted) -> dict[str, Any]:
-        of_job = {"id": new_job_id(), "state": State.WAITING, "created_at": self.now}
-        of_job["places"] = self.places
-        return {
-            **of_job,
-            "recipe": recipe_values(wanted.recipe),
-            **wanted.place,
-            **origin_values(self.origin),
-        }
-
-    async def _tags(
-        self, connection: AsyncConnection, recipe: Recipe
-    ) -> tuple[float, list[float], list[float]]:
-        """Return virtual time, the images' tags and their shares; `wait_for_turn` holds the person's row."""
-        virtual_time = sa.select(virtual_clock.c.time).scalar_subquery().label("time")
-        times = sa.select(last_tags.c.tag, virtual_time).where(last_tags.c.user_id == self.origin.user_id)
-        now = (await connection.execute(times)).one()
-        one = fairness.share(recipe.cost, self.weight)
-        shares = fairness.shares(one, count=recipe.variants, room=self.room)
-        tags = fairness.tag_images(virtual_time=now.time, last_tag=now.tag, shares=shares)
-        return now.time, tags, shares
-
-
-async def _add_images(
-    connection: AsyncConnection, job_id: str, recipe: Recipe, places: Sequence[Mapping[str, float]]
-) -> None:
-    values = {"job_id": job_id, "lane": str(recipe.lane), "steps": recipe.steps}
-    values |= {"state": State.WAITING, "step": 0, "fencing_token": 0, "worker_deaths": 0}
-    rows = [
-        {**values, **place, "index": index, "seed": recipe.request(index).seed}
-        for index, place in enumerate(places)
-    ]
-    await connection.execute(sa.insert(images), rows)
-
-
-def new_job_id() -> str:
-    """Return a short random id that a person can read out."""
-    return "".join(secrets.choice(_ID_CHARACTERS) for _ in range(_ID_LENGTH))

@@ -19,23 +19,24 @@ from bot.jobs import Claim, Job, Notes, Showing, State
 from bot.store import fairness
 from bot.store.clock import SETTLING_SECONDS
 from bot.store.database import Verbs, insert
+from bot.store.known import NO_HASHES, Hashes, note_hashes
 from bot.store.pausing import IS_PAUSED
 from bot.store.poison_images import claimable
 from bot.store.previews import put_previews
-from bot.store.rows import among, load_job, notes_values, recipe_from
+from bot.store.rows import among, load_job, notes_values, recipe_from, showings_from
 from bot.store.tables import images, jobs, run_times, virtual_clock
 from bot.store.transitions import ACTIVE, lock_job, lock_jobs, move, settle
 from sdjax_engine.request import Lane
 
 WORKER_DIED = "worker_died"
-MAX_WORKER_DEATHS = 2  # over an image that the devices had begun
-MAX_LOST_LEASES = 4  # of an image that may kill its worker before a heartbeat says that it was begun
+MAX_WORKER_DEATHS = 2  # of an image that the devices had begun
+MAX_LOST_LEASES = 4  # of an image; it may kill its worker before a heartbeat reports that it was begun
 FURTHEST_LEASE = 2 * 3600.0  # the longest that may be configured is an hour
 NO_TROUBLES: Mapping[Claim, str] = MappingProxyType({})
 NO_PREVIEWS: Mapping[Claim, bytes] = MappingProxyType({})
 NEXT = (images.c.state == State.WAITING) & (images.c.paused == sa.false())
 """The condition for images that may be claimed."""
-_NEWEST = 0.2  # weight of the newest image in the moving means: about the last ten count
+_NEWEST = 0.2  # weight of the newest image in the moving means, which cover about ten images
 
 
 class Leases(Verbs):
@@ -45,8 +46,8 @@ class Leases(Verbs):
         """Lease the first waiting images in fair order for `ttl` seconds; empty when none waits.
 
         `limit` is the number of images, over all lanes or by lane; images of other lanes are not claimed. A
-        lane with a limit of 0 is painted by the worker and full now, so its images keep their place. A worker
-        gets poison images one at a time.
+        limit of 0 means that the worker paints the lane but has no free seat: its images keep their place. A
+        worker gets poison images one at a time.
         """
         now = self._clock()
         async with self._database.write() as connection:
@@ -107,15 +108,18 @@ class Leases(Verbs):
         seconds: float,
         notes: Notes | None = None,
         showing: Showing = Showing.SHOW,
+        hashes: Hashes = NO_HASHES,
     ) -> Job:
         """End a painted image whose file is stored; `seconds` is how long it ran, `notes` its prompt facts.
 
-        A withheld image has no `artifact`. The job's last image ends the job and makes its result due, in the
-        same transaction. Raises StaleLease, and changes nothing, when another claim has the image.
+        A withheld image may have no `artifact`. A job with a `hold` holds each picture that is not withheld.
+        The job's last image ends the job and makes its result due, in the same transaction. Raises
+        StaleLease, and changes nothing, when another claim has the image.
         """
         kept: dict[str, Any] = {} if notes is None else {"notes": notes_values(notes)}
-        kept |= {"artifact": artifact, "showing": showing}
-        return await self._end(claim, State.DONE, ran=seconds, step=claim.steps, **kept)
+        shown: Any = showing if showing is Showing.WITHHOLD else _unless_held(claim, showing)
+        kept |= {"artifact": artifact, "showing": shown}
+        return await self._end(claim, State.DONE, ran=seconds, hashes=hashes, step=claim.steps, **kept)
 
     async def fail(self, claim: Claim, *, failure: str) -> Job:
         """End an image that cannot be painted; the job's other images go on. Raises StaleLease."""
@@ -126,7 +130,7 @@ class Leases(Verbs):
         await self._end(claim, State.WAITING, step=0)
 
     async def abandon(self, claim: Claim) -> None:
-        """Put back an image on which the engine broke; the second time it fails, as after a worker's death.
+        """Put back an image after an engine failure; it fails the second time, as after a worker's death.
 
         Nothing changes when another claim has the image.
         """
@@ -163,10 +167,19 @@ class Leases(Verbs):
             found: float | None = await connection.scalar(statement)
             return found
 
-    async def _end(self, claim: Claim, to: State, *, ran: float | None = None, **values: Any) -> Job:
+    async def _end(
+        self,
+        claim: Claim,
+        to: State,
+        *,
+        ran: float | None = None,
+        hashes: Hashes = NO_HASHES,
+        **values: Any,
+    ) -> Job:
         async with self._changing() as (connection, changes):
             await lock_job(connection, claim.job_id)
             await _end_lease(connection, claim, to, **values)
+            await note_hashes(connection, claim.job_id, claim.image_id, hashes)
             changes.results = await settle(connection, claim.job_id, now=self._clock())
             changes.work = to is State.WAITING
             job = await load_job(connection, claim.job_id)
@@ -200,6 +213,13 @@ def _by_image(texts: Mapping[int, str | None]) -> sa.Case[str | None] | None:
     return sa.case(said, value=images.c.id, else_=sa.null()) if said else None
 
 
+def _unless_held(claim: Claim, showing: Showing) -> sa.Case[Any]:
+    """Return how a picture is shown, as SQL: a job that is to be reviewed holds it."""
+    held = sa.exists().where(jobs.c.id == claim.job_id, jobs.c.hold.is_not(None))
+    kinds = (sa.literal(each, type_=images.c.showing.type) for each in (Showing.HOLD, showing))
+    return sa.case((held, next(kinds)), else_=next(kinds))
+
+
 def _ours(claim: Claim) -> sa.ColumnElement[bool]:
     image = (images.c.id == claim.image_id) & (images.c.job_id == claim.job_id)
     return image & (images.c.fencing_token == claim.fencing_token)
@@ -223,7 +243,7 @@ async def _first_images(
     # Both rows are locked without waiting, so a claim is never part of a deadlock.
     first = (
         sa.select(images.c.id, images.c.job_id, images.c.index.label("number"), images.c.tag)
-        .add_columns(jobs.c.recipe, jobs.c.age_restricted)
+        .add_columns(jobs.c.recipe, jobs.c.guild_id, jobs.c.age_restricted, jobs.c.policy)
         .join(jobs)
         .where(NEXT, ~IS_PAUSED, ours)
         .order_by(images.c.tag, images.c.id)
@@ -273,7 +293,7 @@ async def _begin(connection: AsyncConnection, job_ids: Iterable[str], *, now: fl
 async def _advance_clock(
     connection: AsyncConnection, claimed: Sequence[float], waiting: Sequence[float]
 ) -> None:
-    """Advance virtual time to the claimed images, unless another claim holds its row now.
+    """Advance virtual time to the claimed images, unless another claim has locked its row.
 
     Claims would otherwise wait for each other's commits. The next claim makes up for an advance left out.
     """
@@ -292,7 +312,9 @@ def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
         steps=recipe.steps,
         init_image=recipe.init_image,
         mask_image=recipe.mask_image,
+        guild_id=row.guild_id,
         age_restricted=row.age_restricted,
+        showings=showings_from(row.policy),
         fencing_token=fencing_token,
         expires_at=expires_at,
     )
@@ -300,14 +322,14 @@ def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
 
 async def _lost_leases(connection: AsyncConnection, which: sa.ColumnElement[bool]) -> list[Any]:
     lost = (images.c.state == State.RUNNING) & which
-    # Wait for locked rows: a process that has just died may hold some for a moment.
+    # Wait for locked rows: a process that has just died may hold locks for a moment.
     job_ids = await lock_jobs(connection, lost)
     statement = sa.select(images.c.id, images.c.job_id).where(lost, images.c.job_id.in_(job_ids))
     return list(await connection.execute(statement.order_by(images.c.id).with_for_update()))
 
 
 async def _record_run(connection: AsyncConnection, claim: Claim, seconds: float) -> None:
-    """Add a measurement to the lane's moving means, unless another transaction holds the row now.
+    """Add a measurement to the lane's moving means, unless another transaction has locked the row.
 
     Each lane has one row: waiting for it would serialise the ends of images.
     """
@@ -315,7 +337,7 @@ async def _record_run(connection: AsyncConnection, claim: Claim, seconds: float)
     known = sa.select(run_times.c.lane).where(run_times.c.lane == lane)
     if (
         await connection.scalar(known) is None
-    ):  # looked for first: an insert waits for a transaction that changes the row
+    ):  # select first: an insert waits for a transaction that changes the row
         first = insert(connection, run_times).values(lane=lane, **newest).on_conflict_do_nothing()
         if (await connection.execute(first)).rowcount:
             return

@@ -15,7 +15,7 @@ from bot.errors import StoreUnavailable
 FOLDER = Path(__file__).parent / "migrations"
 BEFORE_RELEASE = frozenset(f"{number:04}" for number in range(1, 20))
 """Versions of the tables before the first release; no migration leads from them to v001."""
-_LOCK = 0x5D_1A_C5  # any number that nothing else in the database locks
+_LOCK = 0x5D_1A_C5  # an advisory lock number that nothing else uses
 
 
 def upgrade(connection: sa.Connection) -> None:
@@ -23,7 +23,7 @@ def upgrade(connection: sa.Connection) -> None:
 
     Raises StoreUnavailable when the database was written by a newer version, or before the first release.
     """
-    if connection.dialect.name == "postgresql":  # SQLite's transaction is alone already
+    if connection.dialect.name == "postgresql":  # a write transaction of SQLite is exclusive
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
     if MigrationContext.configure(connection).get_current_revision() in BEFORE_RELEASE:
         raise StoreUnavailable(

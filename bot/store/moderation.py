@@ -19,7 +19,7 @@ from bot.store.tables import audit, restrictions
 
 
 class Kind(StrEnum):
-    """A block refuses requests; a pause lets them wait."""
+    """A block refuses requests; during a pause requests wait."""
 
     BLOCK = "block"
     PAUSE = "pause"
@@ -28,12 +28,12 @@ class Kind(StrEnum):
 ACTS: Mapping[Kind, tuple[Act, Act]] = MappingProxyType(
     {Kind.BLOCK: (Act.BLOCK, Act.UNBLOCK), Kind.PAUSE: (Act.PAUSE, Act.RESUME)}
 )
-"""What the log calls the beginning and the end of a restriction."""
+"""The acts in the log for the start and the end of each kind of restriction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """Whom or what a restriction is about; 0 stands for every server, every channel, everybody."""
+    """The server, channel and person of a restriction; 0 stands for all."""
 
     guild_id: int = 0
     channel_id: int = 0
@@ -67,7 +67,7 @@ class Moderation(Verbs):
         return await self._lift(Kind.BLOCK, scope, by)
 
     async def pause(self, scope: Scope, by: By) -> Restriction:
-        """Pause a channel or a server: what waits there is not claimed. The word of an earlier pause goes."""
+        """Pause a channel or a server: waiting images are not claimed. It replaces an earlier pause."""
         return await self._restrict(Kind.PAUSE, scope, by, None)
 
     async def resume(self, scope: Scope, by: By) -> Restriction | None:
@@ -78,16 +78,10 @@ class Moderation(Verbs):
         self, *, user_id: int, channel_id: int | None, guild_id: int | None
     ) -> list[Restriction]:
         """Return the restrictions that hold for a person in a channel; no server in a direct message."""
-        column = restrictions.c
-        look = sa.select(restrictions).where(
-            column.kind.in_([kind.value for kind in Kind]),
-            column.guild_id.in_((0, guild_id or 0)),
-            column.channel_id.in_((0, channel_id or 0)),
-            column.user_id.in_((0, user_id)),
-            _holds(self._clock()),
-        )
         async with self._database.read() as connection:
-            return [_restriction(row) for row in await connection.execute(look)]
+            return await restrictions_of(
+                connection, user_id=user_id, channel_id=channel_id, guild_id=guild_id, now=self._clock()
+            )
 
     async def in_force(self, guild_id: int) -> list[Restriction]:
         """Return the restrictions that hold in a server, pauses last, each kind in the order of its time."""
@@ -103,7 +97,7 @@ class Moderation(Verbs):
             return [_restriction(row) for row in await connection.execute(look.order_by(restrictions.c.at))]
 
     async def lapse(self) -> int:
-        """Delete the restrictions whose time is over, and return how many; they held no longer."""
+        """Delete the expired restrictions, which no longer apply, and return how many."""
         over = sa.delete(restrictions).where(restrictions.c.until <= self._clock())
         async with self._database.write() as connection:
             return (await connection.execute(over)).rowcount
@@ -184,9 +178,24 @@ class Moderation(Verbs):
         await note(connection, act, by, at=self._clock(), subject_id=scope.user_id, **changed)
 
 
+async def restrictions_of(
+    connection: AsyncConnection, *, user_id: int, channel_id: int | None, guild_id: int | None, now: float
+) -> list[Restriction]:
+    """Return what `Moderation.standing` returns, in a transaction of the caller's."""
+    column = restrictions.c
+    look = sa.select(restrictions).where(
+        column.kind.in_([kind.value for kind in Kind]),
+        column.guild_id.in_((0, guild_id or 0)),
+        column.channel_id.in_((0, channel_id or 0)),
+        column.user_id.in_((0, user_id)),
+        _holds(now),
+    )
+    return [_restriction(row) for row in await connection.execute(look)]
+
+
 async def is_paused(connection: AsyncConnection, origin: Origin) -> bool:
-    """Return whether a new job begins in a pause, which then ends only after the job is stored."""
-    # A pause that another transaction begins or ends now is not waited for: that could be a deadlock.
+    """Return whether a new job starts in a pause; the pause cannot end before the job is stored."""
+    # Do not wait for a transaction that starts or ends a pause now: that could deadlock.
     look = sa.select(restrictions.c.kind).where(
         restrictions.c.kind == Kind.PAUSE.value,
         restrictions.c.guild_id == (origin.guild_id or 0),
@@ -207,7 +216,7 @@ def _of(kind: Kind, scope: Scope) -> sa.ColumnElement[bool]:
 
 
 async def _put(connection: AsyncConnection, new: Restriction) -> Restriction | None:
-    """Store a restriction and return the one that it replaces; of two at once, one replaces the other."""
+    """Store a restriction and return the replaced one; of two at the same time, one replaces the other."""
     scope = new.scope
     key = {"guild_id": scope.guild_id, "channel_id": scope.channel_id, "user_id": scope.user_id}
     values = {"until": new.until, "reason": new.reason, "by": new.by, "at": new.at}
@@ -215,7 +224,7 @@ async def _put(connection: AsyncConnection, new: Restriction) -> Restriction | N
     look = sa.select(restrictions).where(_of(new.kind, scope)).with_for_update()
     while not (await connection.execute(add.on_conflict_do_nothing())).rowcount:
         row = (await connection.execute(look)).one_or_none()
-        if row is not None:  # else it was lifted between the two statements
+        if row is not None:  # None: it was deleted between the two statements
             await connection.execute(sa.update(restrictions).where(_of(new.kind, scope)).values(values))
             return _restriction(row)
     return None
@@ -233,7 +242,7 @@ def _restriction(row: Any) -> Restriction:
 
 
 def _facts(restriction: Restriction | None) -> dict[str, Any] | None:
-    """Return what the log says of a restriction, without the ids of people."""
+    """Return the log's data of a restriction, without ids of persons."""
     if restriction is None:
         return None
     facts: dict[str, Any] = {"until": restriction.until, "reason": restriction.reason}

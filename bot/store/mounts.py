@@ -1,4 +1,4 @@
-"""Which file system a file lies on. SQLite's log and its shared memory need one of this machine's own."""
+"""The file system of a file. SQLite's write-ahead log and shared memory need a local file system."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _LOCAL_FUSE = frozenset({"fuseblk", "fuse.fuse-overlayfs", "fuse.lxcfs", "fuse.m
 
 
 def network_file_system(path: Path, mounts: str | None = None) -> str | None:
-    """Return the kind of network file system that `path` is on; None on a local disk or where unknown.
+    """Return the kind of network file system that `path` is on, or None if it is local or unknown.
 
-    `mounts` is what Linux says of its mounts (proc(5), mountinfo); of this process where left out.
+    `mounts` is the text of mountinfo (proc(5)), by default of this process.
     """
     if mounts is None:
         if not _MOUNTS.exists():
@@ -26,7 +26,7 @@ def network_file_system(path: Path, mounts: str | None = None) -> str | None:
 
 
 def _kind_at(path: Path, mounts: str) -> str:
-    """Return the kind of file system at the deepest mount above `path`; the last of several."""
+    """Return the kind of file system of the deepest mount above `path`; of equal mounts, the last one."""
     found, kind = -1, ""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
@@ -37,5 +37,5 @@ def _kind_at(path: Path, mounts: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Spaces, tabs and backslashes are written in octal."""
+    """Return the text with its octal escapes (spaces, tabs, backslashes) decoded."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

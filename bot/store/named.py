@@ -1,4 +1,4 @@
-"""Rows that a server keeps under names: base of the verbs of styles and wildcards."""
+"""Rows of a server with names: the base of the verbs of styles and wildcards."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """The name as it was typed."""
+        """The name as typed."""
 
 
 Row = TypeVar("Row", bound=Named)
 
 
 def key_of(name: str) -> str:
-    """Return what all spellings of a name share: letter case, spaces and composed letters do not count."""
+    """Return the key of a name, which ignores letter case, spaces and Unicode composition."""
     return " ".join(unicodedata.normalize("NFC", name).casefold().split())
 
 
 class NamedRows(Verbs, ABC, Generic[Row]):
-    """The verbs. A subclass has the table, with `guild_id`, `key` and `name`, and the limit of a server.
+    """The verbs of named rows. A subclass has the table (`guild_id`, `key`, `name`, …) and a server's limit.
 
     `full` is the UserMistake of a server that has `most` rows.
     """

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.jobs import State
 from bot.store.database import Verbs, insert
 from bot.store.rows import offer_from, offer_values
+from bot.store.session_admission import refund_in_session
 from bot.store.tables import images, jobs, offered_lanes, published_offers, workers
 from bot.store.transitions import lock_jobs, move, refund, settle
 from sdjax_engine.request import Lane, Offer
@@ -75,8 +76,9 @@ class Offers(Verbs):
     async def fail_unoffered(self, *, grace: float) -> int:
         """Fail images whose lane no worker has offered for `grace` seconds, and return how many.
 
-        Their shares are refunded. Call it only after workers had `grace` seconds to announce themselves: when
-        all were stopped, others may be starting. Nothing fails when the clock has jumped within that time.
+        Their shares are refunded. Call it only after workers had `grace` seconds to announce themselves: if
+        all workers were stopped, new ones may be starting. Nothing fails if the clock has jumped within that
+        time.
         """
         if self._clock.undisturbed < grace:
             return 0
@@ -84,13 +86,18 @@ class Offers(Verbs):
         async with self._changing() as (connection, changes):
             await connection.execute(sa.delete(workers).where(workers.c.expires_at <= now - grace))
             rows = await _abandoned(connection, before=now - grace)
-            of_user: dict[int, list[float]] = defaultdict(list)
+            of_user: dict[int, list[Any]] = defaultdict(list)
             for row in rows:
-                of_user[row.user_id].append(row.share)
+                of_user[row.user_id].append(row)
             await connection.execute(
                 move(State.FAILED, images.c.id.in_([row.id for row in rows]), failure=NOT_OFFERED)
             )
-            for user_id, shares in sorted(of_user.items()):  # one lock order for all transactions
+            for user_id, theirs in sorted(of_user.items()):  # one lock order for all transactions
+                shares = [
+                    row.share
+                    for row in theirs
+                    if not await refund_in_session(connection, row.job_id, [row.share])
+                ]
                 await refund(connection, user_id, shares)
             ended = [
                 await settle(connection, job_id, now=now) for job_id in sorted({row.job_id for row in rows})

@@ -1,16 +1,16 @@
-"""Pauses of channels and servers, as they are written on jobs and images.
+"""Pauses of channels and servers: how they mark jobs and images.
 
-While a pause holds where a job was asked for, the column `paused` of the job and of its images is true, and
-claims and counts skip them by an index, however many wait. A job that is stored while a pause begins may lack
-the mark, so a claim looks at the pauses too.
+While a job's channel or server is paused, the column `paused` of the job and of its images is true, and
+claims and counts skip them by an index. A job that is stored while a pause starts may lack the mark, so a
+claim reads the pauses too.
 
-The clock of the fair order goes on during a pause. At its end each person's images are tagged as if they were
-asked for now: time in a pause earns no credit, as idle time does not.
+Virtual time goes on during a pause. At its end each person's images are tagged as if they were requested now:
+like idle time, time in a pause earns no credit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import State
 from bot.store.rows import among
+from bot.store.session_tables import session_jobs, session_tags
 from bot.store.tables import images, jobs, last_tags, restrictions, virtual_clock
 from bot.store.transitions import ACTIVE
 
@@ -29,6 +30,10 @@ OF_PAUSE = sa.and_(
 )
 """The condition for the pauses of a job's channel and server."""
 IS_PAUSED = sa.exists().where(OF_PAUSE)
+Flow = tuple[str | None, int]
+"""A person outside sessions, without a session's id, or in one."""
+_KEY: sa.BindParameter[Any] = sa.bindparam("key")
+_NEW: sa.BindParameter[float] = sa.bindparam("new")
 JOBS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
 
 
@@ -40,7 +45,7 @@ async def pause_jobs(connection: AsyncConnection, guild_id: int, channel_id: int
 
 
 async def resume_jobs(connection: AsyncConnection, guild_id: int, channel_id: int) -> None:
-    """Let the jobs go on that no other pause holds; the row of the ended pause is deleted already."""
+    """Unmark the jobs that no other pause holds; the row of the ended pause is deleted already."""
     job_ids = await _lock(connection, _place(guild_id, channel_id) & jobs.c.paused & ~IS_PAUSED)
     await _tag_anew(connection, job_ids)
     await _mark(connection, job_ids, paused=False)
@@ -68,33 +73,48 @@ async def _mark(connection: AsyncConnection, job_ids: Sequence[str], *, paused: 
 
 
 async def _tag_anew(connection: AsyncConnection, job_ids: Sequence[str]) -> None:
-    """Move the tags of each person's waiting images in these jobs: the first begins at virtual time."""
+    """Move the tags of each person's waiting images in these jobs: the first starts at virtual time."""
     columns = images.c.id, images.c.job_id, images.c.tag, images.c.share, jobs.c.user_id
-    look = sa.select(*columns).join(jobs).where(among(images, State.WAITING))
+    look = sa.select(*columns, session_jobs.c.session_id).join(jobs, jobs.c.id == images.c.job_id)
+    look = look.outerjoin(session_jobs, session_jobs.c.job_id == jobs.c.id)
+    look = look.where(among(images, State.WAITING))
     rows: list[Any] = []
     for some in _chunks(job_ids):
         rows += await connection.execute(look.where(jobs.c.id.in_(some)))
     now = await connection.scalar(sa.select(virtual_clock.c.time)) or 0.0
-    begins: dict[int, float] = {}
+    begins: dict[Flow, float] = {}
     for row in rows:
-        begins[row.user_id] = min(begins.get(row.user_id, now), row.tag - row.share)
-    late = {user_id: now - begin for user_id, begin in begins.items() if begin < now}
-    moved = [row for row in rows if row.user_id in late]
+        flow = row.session_id, row.user_id
+        begins[flow] = min(begins.get(flow, now), row.tag - row.share)
+    late = {flow: now - begin for flow, begin in begins.items() if begin < now}
+    moved = [row for row in rows if (row.session_id, row.user_id) in late]
     if not moved:
         return
-    key: sa.BindParameter[Any] = sa.bindparam("key")
-    tag: sa.BindParameter[float] = sa.bindparam("new")
-    new_tags = [{"key": row.id, "new": row.tag + late[row.user_id]} for row in moved]
-    await connection.execute(sa.update(images).where(images.c.id == key).values(tag=tag), new_tags)
-    of_jobs = {row.job_id: late[row.user_id] for row in moved}
-    later = [{"key": job_id, "new": by} for job_id, by in sorted(of_jobs.items())]
-    await connection.execute(sa.update(jobs).where(jobs.c.id == key).values(tag=jobs.c.tag + tag), later)
-    ends: dict[int, float] = {}
+    by = {row.job_id: late[row.session_id, row.user_id] for row in moved}
+    new_tags = [{"key": row.id, "new": row.tag + by[row.job_id]} for row in moved]
+    await connection.execute(sa.update(images).where(images.c.id == _KEY).values(tag=_NEW), new_tags)
+    later = [{"key": job_id, "new": each} for job_id, each in sorted(by.items())]
+    await connection.execute(sa.update(jobs).where(jobs.c.id == _KEY).values(tag=jobs.c.tag + _NEW), later)
+    ends: dict[Flow, float] = {}
     for row in moved:
-        ends[row.user_id] = max(ends.get(row.user_id, 0.0), row.tag + late[row.user_id])
-    last = [{"key": user_id, "new": end} for user_id, end in sorted(ends.items())]  # the order of all locks
-    own = sa.update(last_tags).where(last_tags.c.user_id == key, last_tags.c.tag < tag)
-    await connection.execute(own.values(tag=tag), last)
+        flow = row.session_id, row.user_id
+        ends[flow] = max(ends.get(flow, 0.0), row.tag + late[flow])
+    await _move_ends(connection, ends)
+
+
+async def _move_ends(connection: AsyncConnection, ends: Mapping[Flow, float]) -> None:
+    """Raise the last tags of persons, then those in sessions: the order of all locks."""
+    last = sorted(
+        ({"key": user_id, "new": end} for (session_id, user_id), end in ends.items() if session_id is None),
+        key=lambda each: each["key"],
+    )
+    if last:
+        own = sa.update(last_tags).where(last_tags.c.user_id == _KEY, last_tags.c.tag < _NEW)
+        await connection.execute(own.values(tag=_NEW), last)
+    for (session_id, user_id), end in sorted((flow, end) for flow, end in ends.items() if flow[0]):
+        mine = (session_tags.c.session_id == session_id) & (session_tags.c.user_id == user_id)
+        there = sa.update(session_tags).where(mine, session_tags.c.tag < end)
+        await connection.execute(there.values(tag=end))
 
 
 def _chunks(job_ids: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -16,7 +16,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
-from bot.jobs import Position, State
+from bot.jobs import State
+from bot.positions import Position
 from bot.store import estimate
 from bot.store.database import Shared, Verbs
 from bot.store.estimate import Ahead, Arrival, Bench, Line
@@ -29,7 +30,7 @@ from bot.store.transitions import ACTIVE
 Point = tuple[float, int]
 """A place in an order: a tag, and an id that orders equal tags."""
 Span = tuple[float, float]
-"""In how many seconds an image starts and ends."""
+"""The seconds until an image starts and until it ends."""
 
 RECENT_IMAGES = 400
 RECENT_SECONDS = 120.0
@@ -61,7 +62,7 @@ class Positions(Verbs):
         return found[job_id]
 
     async def of_all(self, job_ids: Sequence[str]) -> dict[str, Position]:
-        """Return the positions of these jobs, where they exist; rows before several jobs are counted once."""
+        """Return the positions of these jobs, if they exist; rows before several jobs are counted once."""
         look = sa.select(jobs.c.id, restrictions.c.reason).outerjoin(restrictions, OF_PAUSE)
         nearest_last = look.where(jobs.c.id.in_(job_ids)).order_by(restrictions.c.channel_id)
         async with self._database.read() as connection:
@@ -132,7 +133,7 @@ class Positions(Verbs):
         return line, spans
 
     async def _flows(self, connection: AsyncConnection, recent: Sequence[Any]) -> Mapping[str, Flow]:
-        """Return the use of every lane that is painted now, counted every few seconds only."""
+        """Return the use of every active lane, counted at most every few seconds."""
         now = self._clock()
         if self._counted_at is not None and 0 <= now - self._counted_at < COUNTED_SECONDS:
             return self._flows_then
@@ -201,7 +202,7 @@ class _Outlook:
         return {"seats": sum(bench.seats for bench in benches), "taken": taken}
 
     def _waiting(self, row: Any) -> Span | None:
-        """Return in how many seconds a waiting image starts and ends."""
+        """Return the seconds until a waiting image starts and ends."""
         images_ahead, steps = self.ahead[row.tag, row.id]
         lead = row.tag - self.virtual_time
         work = Ahead(images=images_ahead, steps=steps, lead=lead, user_id=row.user_id)
@@ -213,7 +214,7 @@ class _Outlook:
         return start * self._part(before), end * self._part(before + row.steps)
 
     def _running(self, row: Any) -> Span | None:
-        """Return in how many seconds a claimed image starts and ends."""
+        """Return the seconds until a claimed image starts and ends."""
         if row.id not in self.spans:
             return None
         start, end = self.spans[row.id]
@@ -243,7 +244,7 @@ async def _recent(connection: AsyncConnection, *, since: float) -> list[Any]:
 
 
 async def _active_images(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Any]:
-    """Return the running images of these jobs, and those that wait in no pause, in fair order."""
+    """Return the running images of these jobs, and the waiting images that are not paused, in fair order."""
     columns = images.c.id, images.c.job_id, images.c.tag, images.c.lane, images.c.state, images.c.steps
     waits_in_pause = among(images, State.WAITING) & images.c.paused
     statement = (

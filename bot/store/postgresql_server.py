@@ -1,4 +1,4 @@
-"""PostgreSQL on a server: how connections are set up, and what messages call it."""
+"""PostgreSQL on a server: the set-up of connections, and the server's name in messages."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from bot.errors import ConfigurationError
 
-# The query parameters of an address, as asyncpg takes them.
+# The query parameters of an address that asyncpg takes.
 _TEXTS = {"host", "port", "user", "password", "passfile", "service", "servicefile", "database", "ssl"}
 _TEXTS |= {"target_session_attrs", "krbsrvname", "gsslib", "prepared_statement_cache_size"}
 _NUMBERS = {"timeout": float, "command_timeout": float, "statement_cache_size": int}
-# Without these a hanging server would hang the bot, and workers would not notice lost leases.
+# Without these timeouts a hanging server blocks the bot, and workers do not notice lost leases.
 _PATIENCE = {"timeout": 10.0, "command_timeout": 30.0}
 _SETTINGS = {
     "application_name": "sdjax-bot",
-    # A machine that loses its power closes no connection: its locks must not stay for hours.
+    # A machine that loses its power closes no connection: its locks must not be held for hours.
     "idle_in_transaction_session_timeout": "60s",
 }
 
@@ -38,9 +38,9 @@ def create_postgresql_engine(url: sa.URL) -> AsyncEngine:
         return create_async_engine(
             url.difference_update_query(_NUMBERS),
             connect_args=arguments,
-            isolation_level="READ COMMITTED",  # whatever the server's default is: the locks are made for this
+            isolation_level="READ COMMITTED",  # the locks are designed for this level
             pool_pre_ping=True,
-            hide_parameters=True,  # tokens and prompts are among them, and errors reach the log
+            hide_parameters=True,  # parameters include tokens and prompts, and errors are logged
         )
     except ModuleNotFoundError:
         raise ConfigurationError(

@@ -17,7 +17,7 @@ PREVIEWS = "previews"
 
 
 class Scope(StrEnum):
-    """Whose preferences they are."""
+    """The kind of owner of preferences."""
 
     ME = "me"
     CHANNEL = "channel"
@@ -34,7 +34,7 @@ class Owner:
 
 
 def owners_at(*, user_id: int, channel_id: int | None, guild_id: int | None) -> list[Owner]:
-    """Return whose preferences hold for a person in a channel, the nearest first."""
+    """Return the owners whose preferences apply to a person in a channel, the most specific first."""
     owners = [Owner(scope=Scope.ME, id=user_id)]
     if guild_id is not None and channel_id is not None:
         owners.append(Owner(scope=Scope.CHANNEL, id=channel_id, guild_id=guild_id))
@@ -55,11 +55,11 @@ class Preferences(Verbs):
         return [found.get(each, {}) for each in keys]
 
     async def nearest(self, name: str, *owners: Owner) -> Any:
-        """Return the option of the first of these owners that has it; None where none has."""
+        """Return the option of the first of these owners that has it, or None."""
         return next((options[name] for options in await self.of(*owners) if name in options), None)
 
     async def put(self, owner: Owner, options: Mapping[str, Any]) -> None:
-        """Replace the options of an owner; without options its row goes."""
+        """Replace the options of an owner; without options its row is deleted."""
         mine = (preferences.c.scope == owner.scope.value) & (preferences.c.owner_id == owner.id)
         values = {"options": dict(options), "guild_id": owner.guild_id}
         async with self._database.write() as connection:

@@ -1,4 +1,4 @@
-"""Rules that a server keeps about the words of prompts."""
+"""A server's rules about the words of prompts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ class Action(StrEnum):
 
     REFUSE = "refuse"
     ALLOW = "allow"
+    HOLD = "hold"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptRule:
     """One rule of a server; without a `channel_id` it holds in every channel.
 
-    A rule refuses a prompt that has one of its `terms`; with `also`, only where it has one of those too. The
-    terms of a rule that allows are phrases that no other rule sees.
+    A rule refuses a prompt that has one of its `terms`, or holds its pictures for review; with `also`, only
+    where it has one of those too. The terms of a rule that allows are phrases that no other rule sees.
     """
 
     name: str
@@ -50,7 +51,7 @@ class PromptRules(Verbs):
             return [_rule(row) for row in await connection.execute(look.order_by(prompt_rules.c.key))]
 
     async def put(self, rule: PromptRule, by: By) -> None:
-        """Store a rule, in place of one of the same name; raises UserMistake `rules_full`."""
+        """Store a rule; it replaces a rule of the same name. Raises UserMistake `rules_full`."""
         column, key = prompt_rules.c, key_of(rule.name)
         others = (column.guild_id == by.guild_id) & (column.key != key)
         values = {"name": rule.name, **_facts(rule)}

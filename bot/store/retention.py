@@ -1,8 +1,8 @@
 """Bounds on stored data: files by age and by size, jobs by age, files that no job names.
 
-Each verb chooses a few files at a time: it searches in a transaction that only reads, checks again in a short
-one that writes, and marks them as going. The caller deletes the files, then calls `files.note_deleted`. When
-a process dies in between, another finds the files by `unfinished_deletions`.
+Each verb chooses a few files at a time: it searches in a read-only transaction, checks again in a short write
+transaction, and marks the files as being deleted. The caller deletes the files, then calls
+`files.note_deleted`. If a process dies in between, another process finds the files by `unfinished_deletions`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 
 from bot.file_states import DELETION_SECONDS, FileState
+from bot.jobs import Showing
 from bot.store.database import Verbs, insert
 from bot.store.files import let_go, named
 from bot.store.forgetting import files_of
@@ -28,7 +29,7 @@ from bot.store.tables import (
 from bot.store.transitions import ACTIVE
 
 _KEPT = files.c.state == FileState.KEPT
-# The same as `named`, in a form for which no database scans all kept files.
+# The condition `state == KEPT` in a form for which no database scans all kept files.
 _STILL_KEPT = files.c.state.not_in([state for state in FileState if state is not FileState.KEPT])
 
 
@@ -36,7 +37,7 @@ class Retention(Verbs):
     """The verbs of the sweeper."""
 
     async def take_duty(self, name: str, *, holder: str, ttl: float) -> bool:
-        """Return whether `holder` has this duty for the next `ttl` seconds; another holder's duty expires."""
+        """Return whether `holder` has this duty for `ttl` seconds; another holder's must expire first."""
         now = self._clock()
         mine = {"holder": holder, "expires_at": now + ttl}
         async with self._database.write() as connection:
@@ -61,7 +62,7 @@ class Retention(Verbs):
     async def drop_files(self, *, before: float, limit: int, most_bytes: int | None = None) -> list[str]:
         """Choose files last used before this time that no job needs, the oldest first; return their names.
 
-        At most `limit` files, and with `most_bytes` no more than make up so many bytes.
+        At most `limit` files; with `most_bytes`, at most the files that make up so many bytes.
         """
         droppable = (files.c.used_at < before) & ~_needed()
         oldest = sa.select(files.c.name, files.c.bytes).where(_KEPT, droppable)
@@ -77,7 +78,7 @@ class Retention(Verbs):
         return await self._drop(few, droppable)
 
     async def drop_orphans(self, *, after: float, before: float, limit: int) -> list[str]:
-        """Choose files announced from `after` until before `before` that no job names; return their names."""
+        """Choose files announced in [`after`, `before`) that no job names; return their names."""
         orphaned = (files.c.used_at >= after) & (files.c.used_at < before) & ~named()
         look = sa.select(files.c.name).where(_KEPT, orphaned).order_by(files.c.used_at).limit(limit)
         async with self._database.read() as connection:
@@ -116,8 +117,8 @@ class Retention(Verbs):
     async def forget_jobs(self, *, before: float, limit: int) -> tuple[int, list[str]]:
         """Delete the rows of jobs that ended before this time; return how many, and the files left unnamed.
 
-        A job stays while its result is not delivered, while it is a person's favourite, and while another job
-        starts from its picture, which its recipe can repaint.
+        A job stays while its result is not delivered or is held for review, while it is a person's favourite,
+        and while another job starts from its picture, which its recipe can repaint.
         """
         others = start_pictures.alias()
         started_from = (
@@ -127,7 +128,10 @@ class Retention(Verbs):
         )
         undelivered = sa.exists().where(deliveries.c.job_id == jobs.c.id, deliveries.c.outcome.is_(None))
         favourite = (favourites.c.job_id == jobs.c.id) & jobs.c.deleted_at.is_(None)
-        wanted = undelivered | started_from | sa.exists().where(favourite)
+        held = sa.exists().where(
+            images.c.job_id == jobs.c.id, images.c.artifact.is_not(None), images.c.showing == Showing.HOLD
+        )
+        wanted = undelivered | started_from | held | sa.exists().where(favourite)
         forgettable = (jobs.c.finished_at < before) & ~wanted
         old = sa.select(jobs.c.id).where(forgettable).order_by(jobs.c.finished_at, jobs.c.id).limit(limit)
         async with self._database.read() as connection:
@@ -181,7 +185,7 @@ class Retention(Verbs):
 
 
 def _needed() -> sa.ColumnElement[bool]:
-    """Return the condition that an active job, or a result that is not delivered yet, needs the file."""
+    """Return the condition that an active job, an undelivered result or a review needs the file."""
     started = sa.exists().where(
         start_pictures.c.artifact == files.c.name,
         start_pictures.c.job_id == jobs.c.id,
@@ -195,4 +199,5 @@ def _needed() -> sa.ColumnElement[bool]:
         deliveries.c.job_id == images.c.job_id,
         deliveries.c.outcome.is_(None),
     )
-    return started | painted | undelivered
+    held = sa.exists().where(images.c.artifact == files.c.name, images.c.showing == Showing.HOLD)
+    return started | painted | undelivered | held

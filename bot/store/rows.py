@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -10,9 +10,12 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
-from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, State
+from bot.holds import Cause, Hold, Outcome, Ruling
+from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, Showing, Showings, State
+from bot.levels import Level
 from bot.store.tables import images, jobs
 from sdjax_engine.request import Lora, Offer, PromptFacts, SafetyScores, Sampler, SecondPass, Variation
+from sdjax_engine.scores import PictureScores
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
@@ -60,7 +63,12 @@ def notes_from(values: dict[str, Any] | None) -> Notes:
     if safety is not None:
         scores = {name: tuple(safety[name]) for name in ("concepts", "special_care")}
         safety = SafetyScores(flagged=safety["flagged"], **scores)
-    return Notes(safety=safety, **{name: facts and PromptFacts(**facts) for name, facts in known.items()})
+    classified = known.pop("classified", None)
+    if classified is not None:
+        classified = PictureScores(**{name: tuple(classified[name]) for name in ("labels", "probabilities")})
+    level, blocked = Level(known.pop("level", Level.NONE)), bool(known.pop("known", False))
+    facts: dict[str, Any] = {name: said and PromptFacts(**said) for name, said in known.items()}
+    return Notes(safety=safety, classified=classified, level=level, known=blocked, **facts)
 
 
 async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Job]:
@@ -85,19 +93,21 @@ async def load_job(connection: AsyncConnection, job_id: str) -> Job:
 
 
 def _image(row: Any) -> ImageRecord:
+    secret = row.showing in (Showing.HOLD, Showing.WITHHOLD)
     return ImageRecord(
         id=row.id,
         job_id=row.job_id,
-        index=row._mapping[images.c.index],  # a row is a tuple too: its own `index` is the method
+        index=row._mapping[images.c.index],  # `row.index` is a method of tuples
         seed=row.seed,
         state=row.state,
         step=row.step,
-        artifact=row.artifact,
+        artifact=None if secret else row.artifact,
         failure=row.failure,
         trouble=row.trouble,
         furthest=row.furthest,
         notes=notes_from(row.notes),
         showing=row.showing,
+        held=row.artifact if secret else None,
     )
 
 
@@ -105,10 +115,30 @@ def origin_values(origin: Origin) -> dict[str, Any]:
     """Return the origin as values of a job's row."""
     values = asdict(origin)
     del values["parent"]
+    values["policy"] = dict(origin.policy) or sa.null()
     if (parent := origin.parent) is not None:
         values |= {"parent_id": parent.job_id, "parent_index": parent.index, "descent": parent.descent}
         values |= {"parent_channel_id": parent.channel_id, "parent_message_id": parent.message_id}
     return values
+
+
+def showings_from(policy: Mapping[str, Any] | None) -> Showings | None:
+    """Return how a job's policy has pictures of the levels 1, 2 and 3 shown; None where it says nothing."""
+    said = (policy or {}).get("flagged")
+    if said is None:
+        return None
+    mild, explicit, extreme = map(Showing, said)
+    return mild, explicit, extreme
+
+
+def origin_json(origin: Origin) -> dict[str, Any]:
+    """Return the origin as JSON values, without its parent."""
+    return {name: value for name, value in asdict(origin).items() if name != "parent"}
+
+
+def origin_from(values: Mapping[str, Any]) -> Origin:
+    """Return the origin that `origin_json` wrote."""
+    return Origin(**{field.name: values[field.name] for field in fields(Origin) if field.name in values})
 
 
 def _parent(row: Any) -> Parent | None:
@@ -142,6 +172,7 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
             user_name=row.user_name,
             external=row.external,
             parent=_parent(row),
+            policy=row.policy or {},
         ),
         state=row.state,
         created_at=row.created_at,
@@ -152,10 +183,25 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
         images=of_job,
         deleted_at=row.deleted_at,
         slowed=row.slowed,
+        hold=_hold(row),
+        ruling=_ruling(row),
     )
 
 
+def hold_values(hold: Hold | None) -> dict[str, Any]:
+    """Return why a job is held as values of its row."""
+    return {} if hold is None else {"hold": hold.cause.value, "hold_rule": hold.rule}
+
+
+def _hold(row: Any) -> Hold | None:
+    return None if row.hold is None else Hold(cause=Cause(row.hold), rule=row.hold_rule)
+
+
+def _ruling(row: Any) -> Ruling | None:
+    return None if row.ruling is None else Ruling(outcome=Outcome(row.ruling), reason=row.ruling_reason)
+
+
 def among(table: sa.Table, *states: State) -> sa.ColumnElement[bool]:
-    """Return the condition that a row, which another condition finds, is in one of these states."""
+    """Return the condition for these states, to be combined with a condition that an index serves."""
     # Excluding the other states keeps databases from searching the index of states first.
     return table.c.state.not_in([state for state in State if state not in states])

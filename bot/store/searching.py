@@ -9,12 +9,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.store.tables import jobs
 
-SEARCHED = 2_000  # jobs that one search reads at most
+SEARCHED = 2_000  # the most jobs that one search reads
 CHUNK = 200
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """Return the words to search for; none for a text of blanks."""
+    """Return the words to search for; empty for a blank text."""
     return tuple(text.casefold().split())
 
 

@@ -1,4 +1,4 @@
-"""SQLite in a file: how it is checked and connections are set up."""
+"""SQLite in a file: checks of the file, and the set-up of connections."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
     engine = create_async_engine(
         url,
         connect_args={"isolation_level": None, "timeout": _busy_seconds(url)},
-        # Each connection has a thread, and the event loop waits until a new one runs: 0.3 s on a busy
-        # machine. So all are kept, and none is opened for one transaction.
+        # Each connection has a thread, and the event loop waits until a new thread runs: 0.3 s on a busy
+        # machine. So all connections are kept open.
         pool_size=CONNECTIONS,
         max_overflow=0,
-        hide_parameters=True,  # tokens and prompts are among them, and errors reach the log
+        hide_parameters=True,  # parameters include tokens and prompts, and errors are logged
     )
     sa.event.listen(engine.sync_engine, "connect", _set_pragmas)
     return engine
@@ -62,7 +62,7 @@ def check_file(url: sa.URL) -> None:
     with closing(sqlite3.connect(path, timeout=_busy_seconds(url))) as connection:
         connection.execute("PRAGMA schema_version")
     for kept in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
-        make_private(kept)  # an earlier version let everybody read them
+        make_private(kept)  # an earlier version made them readable for all users
 
 
 def sqlite_path(url: sa.URL) -> str:
@@ -81,5 +81,5 @@ def _set_pragmas(connection: DBAPIConnection, _record: object) -> None:
             cursor.execute(pragma)
         cursor.close()
     except BaseException:
-        connection.close()  # the pool has not taken it and would leave its thread behind
+        connection.close()  # the pool does not have it yet, so its thread would never end
         raise

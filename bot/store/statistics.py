@@ -1,4 +1,4 @@
-"""Statistics: how much was painted for a person or a server, and how long they waited."""
+"""Statistics: the pictures painted for a person or a server, and their waiting times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bot.store.tables import images, jobs
 
 @dataclass(frozen=True, kw_only=True)
 class Painted:
-    """What was painted in a time: pictures by model, requests and persons, and mean times in seconds."""
+    """The work of a period: pictures by model, requests and persons, and mean times in seconds."""
 
     models: Mapping[str, int] = field(default_factory=dict)
     requests: int = 0
@@ -30,12 +30,12 @@ class Painted:
 
 
 class Statistics(Verbs):
-    """The verb of statistics. It counts as long as rows are kept."""
+    """The verb of statistics. Deleted rows are not counted."""
 
     async def painted(
         self, *, since: float, user_id: int | None = None, guild_id: int | None = None
     ) -> Painted:
-        """Return what was finished since then for one person, or in one server, without copies."""
+        """Return the finished work since `since` of one person or in one server, without copies."""
         whose = jobs.c.guild_id == guild_id if user_id is None else jobs.c.user_id == user_id
         ended = (jobs.c.finished_at >= since) & whose & no_copy()
         done = (images.c.state == State.DONE) & ended

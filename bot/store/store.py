@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bot.metrics import Metrics, StoreMetrics
+from bot.store.appeals import Appeals
+from bot.store.automod import Automod
 from bot.store.batches import Batches
+from bot.store.charges import Charges
 from bot.store.clock import Clock
 from bot.store.database import Database, Shared
 from bot.store.deliveries import Deliveries
@@ -13,14 +16,22 @@ from bot.store.favourites import Favourites
 from bot.store.files import Files
 from bot.store.forgetting import Erasure
 from bot.store.jobs import Jobs
+from bot.store.known import Known
 from bot.store.leases import Leases
 from bot.store.moderation import Moderation
 from bot.store.offers import Offers
+from bot.store.policies import Policies
 from bot.store.positions import Positions
 from bot.store.preferences import Preferences
 from bot.store.previews import Previews
 from bot.store.prompt_rules import PromptRules
+from bot.store.reporting import Reports
 from bot.store.retention import Retention
+from bot.store.review_messages import ReviewMessages
+from bot.store.reviews import Reviews
+from bot.store.session_showing import SessionShowing
+from bot.store.sessions import Sessions
+from bot.store.standing import Standings
 from bot.store.statistics import Statistics
 from bot.store.styles import Styles
 from bot.store.wildcards import Wildcards
@@ -45,7 +56,18 @@ class Store:
         favourites  results that persons marked with a star
         previews    small pictures of the images that are being painted
         moderation  blocks and pauses, and the audit log
+        known       whose a picture is, and which pictures are blocked
+        reviews     what moderators look at first, and their decisions
+        review_messages messages about that, which moderators have not seen yet
+        reports     what members say about pictures
+        appeals     what persons ask moderators to look at again
+        policies    who may what in a server, its channels, and with its roles
+        charges     what requests count against quotas
+        standings   the restrictions and policies that hold for a person in a channel
         prompt_rules what the words of prompts may not say in a server
+        sessions    group sessions, their rounds and timers
+        showing     what sessions show, and the votes in them
+        automod     whether a server's AutoMod rules are applied to prompts
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
     make further members, such as `bot.membership.processes.Processes`, from `shared`.
@@ -70,7 +92,18 @@ class Store:
         self.favourites = Favourites(shared)
         self.previews = Previews(shared)
         self.moderation = Moderation(shared)
+        self.known = Known(shared)
+        self.policies = Policies(shared)
+        self.charges = Charges(shared)
+        self.standings = Standings(shared)
         self.prompt_rules = PromptRules(shared)
+        self.sessions = Sessions(shared)
+        self.showing = SessionShowing(shared)
+        self.reviews = Reviews(shared)
+        self.review_messages = ReviewMessages(shared)
+        self.reports = Reports(shared)
+        self.appeals = Appeals(shared)
+        self.automod = Automod(shared)
 
     @classmethod
     async def open(

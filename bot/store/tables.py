@@ -53,21 +53,26 @@ jobs = sa.Table(
     sa.Column("started_at", sa.Double),
     sa.Column("finished_at", sa.Double),
     sa.Column("message_id", sa.BigInteger),
-    sa.Column("message_channel_id", sa.BigInteger),  # of that message; null for where the job was asked for
+    sa.Column("message_channel_id", sa.BigInteger),  # of that message; null for the channel of the request
     sa.Column("deleted_at", sa.Double),
-    sa.Column("seed_sequence", sa.String(16)),  # the id of its first job; null for that job itself
+    sa.Column("seed_sequence", sa.String(16)),  # the id of the first job; null for the first job
     sa.Column("repeat", sa.Integer),  # 1 for the first repeat of the sequence
-    sa.Column("tag", sa.Double, nullable=False, server_default="0"),  # its first image's: the fair order
-    sa.Column("places", sa.Integer, nullable=False, server_default="1"),  # what it counts against the caps
+    sa.Column("tag", sa.Double, nullable=False, server_default="0"),  # the tag of its first image
+    sa.Column("places", sa.Integer, nullable=False, server_default="1"),  # its count against the caps
     sa.Column("slowed", sa.Boolean, nullable=False, server_default=sa.false()),  # over the full share
     sa.Column("paused", sa.Boolean, nullable=False, server_default=sa.false()),  # while it is active
-    sa.Column("front", sa.String(255)),  # the process that edits its message; null for whoever is first
-    sa.Column("parent_id", sa.String(16)),  # the job whose button asked for this one; it may be gone
+    sa.Column("front", sa.String(255)),  # the process that edits its message; null: any front
+    sa.Column("parent_id", sa.String(16)),  # the job whose button created this one; it may be deleted
     sa.Column("parent_index", sa.Integer),
     sa.Column("parent_channel_id", sa.BigInteger),
     sa.Column("parent_message_id", sa.BigInteger),
     sa.Column("descent", _Descent),  # null without a parent
     sa.Column("external", sa.Boolean, nullable=False, server_default=sa.false()),  # where the bot is not
+    sa.Column("hold", sa.String(16)),  # why its pictures are held for review; null for no reason
+    sa.Column("hold_rule", sa.String(255), nullable=False, server_default=""),
+    sa.Column("ruling", sa.String(16)),  # what was decided; null before that
+    sa.Column("ruling_reason", sa.Text, nullable=False, server_default=""),
+    sa.Column("policy", sa.JSON),  # what policies said then, by key, as far as it counts later
     sa.Index(None, "state", "user_id"),
     sa.Index(None, "finished_at"),
     sa.Index(None, "state", "paused", "tag", "interaction_id"),  # the fair order of all jobs
@@ -78,7 +83,7 @@ jobs = sa.Table(
     sa.Index(None, "parent_id"),
     sa.Index(None, "message_id"),  # the job of a message that got a star
 )
-HOLDS_TOKEN = jobs.c.interaction_token != sa.literal_column("''")  # spelled out, as the index below has it
+HOLDS_TOKEN = jobs.c.interaction_token != sa.literal_column("''")  # a literal, to match the index below
 sa.Index(
     "ix_jobs_holding_token",
     jobs.c.token_expires_at,
@@ -95,20 +100,20 @@ images = sa.Table(
     sa.Column("seed", sa.BigInteger, nullable=False),
     sa.Column("lane", sa.String(255), nullable=False),
     sa.Column("steps", sa.Integer, nullable=False),
-    sa.Column("share", sa.Double, nullable=False),  # cost / weight: what the image moved its user's tag by
+    sa.Column("share", sa.Double, nullable=False),  # cost / weight: the image's addition to its user's tag
     sa.Column("tag", sa.Double, nullable=False),
     sa.Column(
         "lead", sa.Double, nullable=False, server_default="0"
-    ),  # its tag over virtual time when it came
+    ),  # its tag minus virtual time when it was enqueued
     sa.Column("state", _State, nullable=False),
-    sa.Column("paused", sa.Boolean, nullable=False, server_default=sa.false()),  # as its job
+    sa.Column("paused", sa.Boolean, nullable=False, server_default=sa.false()),  # like its job
     sa.Column("step", sa.Integer, nullable=False),
-    sa.Column("furthest", sa.Integer, nullable=False, server_default="0"),  # the most steps of any attempt
+    sa.Column("furthest", sa.Integer, nullable=False, server_default="0"),  # the most steps in any attempt
     sa.Column("worker", sa.String(255)),
     sa.Column("fencing_token", sa.BigInteger, nullable=False),
     sa.Column("lease_expires_at", sa.Double),
     sa.Column("begun", sa.Boolean, nullable=False, server_default=sa.false()),  # under this lease
-    sa.Column("worker_deaths", sa.Integer, nullable=False),  # while the devices were at work for it
+    sa.Column("worker_deaths", sa.Integer, nullable=False),  # after the devices had begun it
     sa.Column("leases_lost", sa.Integer, nullable=False, server_default="0"),  # begun or not
     sa.Column("artifact", sa.String(255)),
     sa.Column("failure", sa.Text),
@@ -120,7 +125,7 @@ images = sa.Table(
     sa.Index(None, "state", "paused", "lane", "tag", "id", "steps"),  # and within one, with the work there
     sa.Index(None, "artifact"),
 )
-MAYBE_POISON = images.c.leases_lost > sa.literal_column("0")  # spelled out, as the index below has it
+MAYBE_POISON = images.c.leases_lost > sa.literal_column("0")  # a literal, to match the index below
 sa.Index(
     "ix_images_maybe_poison",
     images.c.tag,
@@ -154,7 +159,7 @@ favourites = sa.Table(
 )
 
 departures = sa.Table(
-    "departures",  # servers that sent the bot away
+    "departures",  # servers that removed the bot
     metadata,
     sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("left_at", sa.Double, nullable=False),
@@ -166,10 +171,10 @@ files = sa.Table(
     sa.Column("name", sa.String(255), primary_key=True),
     sa.Column("bytes", sa.BigInteger),  # null until it is known
     sa.Column("state", _FileState, nullable=False),
-    sa.Column("changed_at", sa.Double, nullable=False),  # when it came into this state
-    sa.Column("used_at", sa.Double, nullable=False),  # when it was last kept, or a job last started from it
-    sa.Column("leased_until", sa.Double),  # by the worker that paints it again
-    sa.Column("failure", sa.Text),  # why it cannot be painted again
+    sa.Column("changed_at", sa.Double, nullable=False),  # when it entered this state
+    sa.Column("used_at", sa.Double, nullable=False),  # when last written, or used as a start picture
+    sa.Column("leased_until", sa.Double),  # by the worker that repaints it
+    sa.Column("failure", sa.Text),  # why it cannot be repainted
     sa.Index(None, "state", "used_at"),
 )
 
@@ -240,17 +245,17 @@ offered_lanes = sa.Table(
 turns = sa.Table(
     "turns",
     metadata,
-    sa.Column("scope", sa.String(32), primary_key=True),  # what nearly is full: a server's id, or everything
+    sa.Column("scope", sa.String(32), primary_key=True),  # the nearly full scope: a server's id, or all
 )
 
 processes = sa.Table(
     "processes",
     metadata,
     sa.Column("name", sa.String(255), primary_key=True),
-    sa.Column("secret", sa.String(64), nullable=False),  # tells lives of this name from a stranger's
+    sa.Column("secret", sa.String(64), nullable=False),  # shared by successive processes of this name
     sa.Column("role", sa.String(16), nullable=False),
     sa.Column("machine", sa.String(255), nullable=False),
-    sa.Column("place", sa.Text, nullable=False),  # of results: equal where the same files are seen
+    sa.Column("place", sa.Text, nullable=False),  # of results: equal for processes that share the files
     sa.Column("started_at", sa.Double, nullable=False),
     sa.Column("expires_at", sa.Double, nullable=False),
 )
@@ -260,7 +265,7 @@ preferences = sa.Table(
     metadata,
     sa.Column("scope", sa.String(8), primary_key=True),  # a person's, a channel's or a server's
     sa.Column("owner_id", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("guild_id", sa.BigInteger),  # of a channel's and a server's: they go with the server
+    sa.Column("guild_id", sa.BigInteger),  # for channels and servers: the row is deleted with the server
     sa.Column("options", sa.JSON, nullable=False),
     sa.Index(None, "guild_id"),
 )
@@ -269,7 +274,7 @@ styles = sa.Table(
     "styles",
     metadata,
     sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("key", sa.String(255), primary_key=True),  # the name as all its spellings share it
+    sa.Column("key", sa.String(255), primary_key=True),  # the name's key, equal for all its spellings
     sa.Column("name", sa.String(255), nullable=False),
     sa.Column("prompt", sa.Text, nullable=False),
     sa.Column("negative_prompt", sa.Text, nullable=False),
@@ -281,7 +286,7 @@ wildcards = sa.Table(
     "wildcards",
     metadata,
     sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("key", sa.String(255), primary_key=True),  # the name as all its spellings share it
+    sa.Column("key", sa.String(255), primary_key=True),  # the name's key, equal for all its spellings
     sa.Column("name", sa.String(255), nullable=False),
     sa.Column("entries", sa.JSON, nullable=False),
 )
@@ -293,14 +298,14 @@ restrictions = sa.Table(
     sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("channel_id", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("user_id", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("until", sa.Double),  # null for good
+    sa.Column("until", sa.Double),  # null: without end
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("by", sa.BigInteger, nullable=False),  # 0 for the operator
     sa.Column("at", sa.Double, nullable=False),
 )
 
 audit = sa.Table(
-    "audit",  # rows are only added: triggers refuse all else
+    "audit",  # append-only: triggers refuse updates and deletions
     metadata,
     sa.Column("id", _RowId, primary_key=True),
     sa.Column("at", sa.Double, nullable=False),
@@ -318,7 +323,7 @@ prompt_rules = sa.Table(
     "prompt_rules",
     metadata,
     sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("key", sa.String(255), primary_key=True),  # the name as all its spellings share it
+    sa.Column("key", sa.String(255), primary_key=True),  # the name's key, equal for all its spellings
     sa.Column("name", sa.String(255), nullable=False),
     sa.Column("channel_id", sa.BigInteger),  # null for every channel
     sa.Column("action", sa.String(16), nullable=False),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """One lane: its seats, how many are taken, and its present seconds for a step.
+    """One lane: its seats, the taken seats, and its present seconds per step.
 
     `left` are the steps of all waiting and running images, `inflow` the steps that arrive in a second.
     """
@@ -27,8 +27,8 @@ class Flow:
 def faster(lane: str, steps: float, flows: Mapping[str, Flow]) -> float:
     """Return the ratio of the expected seconds of so many steps of a lane to those at its present pace.
 
-    Lanes share the devices' time by the seats that each wants. Each other lane is worked off meanwhile, and
-    then takes only what its inflow needs.
+    Lanes share the devices' time in proportion to their wanted seats. Each other lane finishes its work
+    meanwhile; after that it takes only the time that its inflow needs.
     """
     mine = flows[lane]
     busy = {name: flow for name, flow in flows.items() if flow.taken or name == lane}

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import NotYours, UnknownJob
-from bot.jobs import ALLOWED, State, state_of_job
+from bot.holds import Cause
+from bot.jobs import ALLOWED, Showing, State, state_of_job
 from bot.store import fairness
+from bot.store.charges import recount
 from bot.store.database import insert
 from bot.store.previews import drop_previews
+from bot.store.review_rows import open_for_held
+from bot.store.session_admission import refund_in_session
 from bot.store.tables import deliveries, images, jobs, last_tags
 
 ACTIVE = (State.WAITING, State.RUNNING)
-RESULT = "result"  # the kind of delivery that brings a job's pictures
+RESULT = "result"  # the kind of a delivery of a job's pictures
 
 
 def move(to: State, condition: sa.ColumnElement[bool], **values: Any) -> sa.Update:
@@ -27,7 +31,7 @@ def move(to: State, condition: sa.ColumnElement[bool], **values: Any) -> sa.Upda
 
 
 async def lock_job(connection: AsyncConnection, job_id: str) -> None:
-    """Lock a job's row, so that of its last images exactly one ends the job.
+    """Lock a job's row, so that exactly one of its last images ends the job.
 
     The lock comes before every change of the job, its images and its delivery: one lock order prevents
     deadlocks. Claims begin with images and wait for no job.
@@ -43,7 +47,7 @@ async def lock_jobs(connection: AsyncConnection, which: sa.ColumnElement[bool]) 
 
 
 async def lock_owned_job(connection: AsyncConnection, job_id: str, user_id: int | None) -> int:
-    """Lock a job for the person `user_id`, None for a moderator, and return whose it is.
+    """Lock a job for the person `user_id`, or None for a moderator; return the id of the job's person.
 
     Raises UnknownJob, or NotYours.
     """
@@ -68,14 +72,26 @@ async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> boo
         values["started_at"] = sa.func.coalesce(jobs.c.started_at, now)
     if state.final:
         values["finished_at"] = now
+        values["hold"] = sa.func.coalesce(jobs.c.hold, _hold_of_pictures(job_id))
     changed = await connection.execute(
         sa.update(jobs).where(jobs.c.id == job_id, jobs.c.state.in_(ACTIVE)).values(values)
     )
     if not (state.final and changed.rowcount):
         return False
     await drop_previews(connection, job_id)
+    await recount(connection, job_id)
     await make_due(connection, job_id, now=now)
+    await open_for_held(connection, job_id, now=now)
     return True
+
+
+def _hold_of_pictures(job_id: str) -> sa.ColumnElement[str | None]:
+    """Return why a job whose images have ended is held: a picture rule holds one of them, or nothing does.
+
+    It is not said before: a job with a hold holds all its pictures, and one bad tile condemns no other.
+    """
+    held = sa.exists().where(images.c.job_id == job_id, images.c.showing == Showing.HOLD)
+    return sa.case((held, sa.literal(Cause.PICTURE.value)), else_=sa.null())
 
 
 async def make_due(connection: AsyncConnection, job_id: str, *, now: float) -> None:
@@ -85,6 +101,20 @@ async def make_due(connection: AsyncConnection, job_id: str, *, now: float) -> N
         .values(job_id=job_id, kind=RESULT, created_at=now, attempts=0, next_try_at=now)
         .on_conflict_do_nothing()
     )
+
+
+async def renew(connection: AsyncConnection, job_ids: Sequence[str], *, now: float) -> None:
+    """Make the results of locked jobs due again, as their messages must show something else.
+
+    An attempt that is under way marks nothing any more. A result that was settled goes to any front, as its
+    own may be gone.
+    """
+    mine = deliveries.c.job_id.in_(job_ids) & (deliveries.c.kind == RESULT)
+    settled = sa.select(deliveries.c.job_id).where(mine, deliveries.c.outcome.is_not(None))
+    await connection.execute(sa.update(jobs).where(jobs.c.id.in_(settled)).values(front=None))
+    anew = {"outcome": None, "settled_at": None, "attempts": 0, "next_try_at": now, "created_at": now}
+    token = {"fencing_token": deliveries.c.fencing_token + 1}
+    await connection.execute(sa.update(deliveries).where(mine).values({**anew, **token}))
 
 
 async def cancel_images(connection: AsyncConnection, job_id: str, *, now: float) -> bool:
@@ -98,7 +128,7 @@ async def cancel_images(connection: AsyncConnection, job_id: str, *, now: float)
     )
     unused = [row.share for row in rows if row.state is State.WAITING]
     await connection.execute(move(State.CANCELLED, mine))
-    if unused:
+    if unused and not await refund_in_session(connection, job_id, unused):
         user_id = sa.select(jobs.c.user_id).where(jobs.c.id == job_id).scalar_subquery()
         await refund(connection, user_id, unused)
     return await settle(connection, job_id, now=now)
@@ -107,6 +137,6 @@ async def cancel_images(connection: AsyncConnection, job_id: str, *, now: float)
 async def refund(
     connection: AsyncConnection, user_id: int | sa.ScalarSelect[int], shares: Iterable[float]
 ) -> None:
-    """Take back what images that never ran added to a user's last tag."""
+    """Subtract the shares of images that never ran from a user's last tag."""
     tag = last_tags.c.tag - fairness.refund(shares)
     await connection.execute(sa.update(last_tags).where(last_tags.c.user_id == user_id).values(tag=tag))

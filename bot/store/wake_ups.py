@@ -3,7 +3,7 @@
     transaction ──commit──► WakeUps.ring            loops of this process
          └─ pg_notify ────► listen ──► WakeUps.ring  loops of other processes
 
-SQLite carries no notifications: there the loops of other processes find the work by polling.
+SQLite has no notifications: the loops of other processes find the work by polling.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bot.store.failures import unavailable
 log = logging.getLogger(__name__)
 
 CHANNEL = "sdjax_bot"
-CHECK_SECONDS = 30.0  # a connection that was cut without an error shows only when it is used
+CHECK_SECONDS = 30.0  # a silently cut connection is noticed only on use
 ANSWER_SECONDS = 10.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 
@@ -70,11 +70,12 @@ EVERYTHING = Changes(work=True, results=True, cancelled=True)
 
 
 class WakeUps:
-    """The wake-ups of one process: for workers, for the delivery of results, for cancellations."""
+    """The wake-ups of one process: for workers, for deliveries and reviews, for cancellations."""
 
     def __init__(self) -> None:
         self.work = WakeUp()
         self.results = WakeUp()
+        self.reviews = WakeUp()
         self.cancellations = WakeUp()
 
     def ring(self, changes: Changes) -> None:
@@ -83,6 +84,7 @@ class WakeUps:
             self.work.ring()
         if changes.results:
             self.results.ring()
+            self.reviews.ring()
         if changes.cancelled:
             self.cancellations.ring()
 
@@ -104,7 +106,7 @@ async def publish(connection: AsyncConnection, changes: Changes) -> None:
 async def listen(
     engine: AsyncEngine, place: str, hear: Callable[[str], None], connected: Callable[[], None]
 ) -> None:
-    """Give `hear` every message on PostgreSQL's channel, for ever; a broken connection is replaced.
+    """Pass every message on PostgreSQL's channel to `hear`, for ever; a broken connection is replaced.
 
     `connected` is called once a connection listens: earlier notifications may have been missed.
     """
@@ -118,7 +120,7 @@ async def listen(
                     pause = FIRST_PAUSE
                     await _until_lost(connection, lost)
                 finally:
-                    await connection.invalidate()  # it listens, so other transactions cannot use it
+                    await connection.invalidate()  # it listens, so the pool must not reuse it
         except Exception as error:  # noqa: BLE001 - the driver has many errors; polling goes on without wake-ups
             log.warning("wake-ups do not come for now: %s", unavailable(error, place) or repr(error))
         else:
@@ -146,5 +148,5 @@ async def _until_lost(connection: AsyncConnection, lost: asyncio.Event) -> None:
 
 
 async def _driver(connection: AsyncConnection) -> Any:
-    """Return the driver's own connection, which alone can listen."""
+    """Return the driver's connection; only it can listen."""
     return (await connection.get_raw_connection()).driver_connection

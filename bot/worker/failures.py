@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.errors import LostForGood, MissingArtifact, StoreUnavailable
+from bot.errors import LostForGood, MissingArtifact, StartRefused, StoreUnavailable
 from sdjax_engine.errors import InvalidRequest
 
 
@@ -15,7 +15,7 @@ def failure_of(error: Exception) -> str:
         return f"{error.problem}: {error.details['choices']}"
     if isinstance(error, InvalidRequest):
         return "invalid_request"
-    if isinstance(error, LostForGood):
+    if isinstance(error, LostForGood | StartRefused):
         return error.failure
     if isinstance(error, MissingArtifact):
         return "start_missing"

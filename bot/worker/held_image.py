@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bot.jobs import Claim
+from bot.jobs import Claim, Showing
 from sdjax_engine.request import Image, Lane, Progress, Trouble
 
 
@@ -19,7 +19,8 @@ class HeldImage:
 
     `lost` is true once another worker has the lease, or the job is cancelled. `trouble` is why the engine
     retried the image; it is reset once the image is further than `furthest`, its step before the retry.
-    `preview` is the newest preview, uint8 (height, width, 3), until a heartbeat takes it.
+    `preview` is the newest preview, uint8 (height, width, 3), until a heartbeat takes it. The start picture
+    lets the picture be shown as `most_open` says, or less openly; `start_hash` is its perceptual hash.
     """
 
     claim: Claim
@@ -32,6 +33,8 @@ class HeldImage:
     seated: bool = False
     start_begun: bool = False
     in_second_pass: bool = False
+    most_open: Showing = Showing.SHOW
+    start_hash: int | None = None
     preview: npt.NDArray[np.uint8] | None = None
 
     def on_start(self) -> None:

@@ -77,4 +77,6 @@ def _spec(model: ModelConfig) -> ModelSpec:
         loras={name: Path(file) for name, file in model.loras.items()},
         lora_rank=model.lora_rank,
         preview_decoder=model.preview_decoder or None,
+        picture_classifier=model.picture_classifier or None,
+        picture_labels=frozenset(model.picture_levels) if model.picture_classifier else None,
     )

@@ -15,14 +15,18 @@ from typing import Any, Literal, TypeVar
 from bot.errors import StaleLease, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.heap import trim_regularly
-from bot.jobs import BATCHES_AHEAD, Claim, Job, Notes, SafetyPolicy, Showing
+from bot.jobs import BATCHES_AHEAD, Claim, Job, Notes, Showing
 from bot.log import about
 from bot.metrics import WELL, Metrics, WorkerMetrics
+from bot.moderation.pictures import PictureRules
 from bot.retries import while_unavailable
+from bot.store.known import NO_HASHES, Hashes
 from bot.store.store import Store
 from bot.threads import Threads
 from bot.worker.failures import failure_of
 from bot.worker.held_image import HeldImage
+from bot.worker.judging import Judging
+from bot.worker.known import KnownPictures
 from bot.worker.preview_files import encode_preview
 from bot.worker.repaint import PNG, Repaint, metadata_of
 from bot.worker.side_tasks import keep_running
@@ -49,8 +53,8 @@ class Worker:
     """Paints the images of `store` with `engine`, and keeps the pictures in `artifacts`.
 
     A lease lasts `lease_seconds` without a heartbeat. After `drain`, images under way have `drain_seconds`.
-    An image waits `grace_seconds` for a worker that offers its lane. `policies`, by model, say how flagged
-    pictures are shown.
+    An image waits `grace_seconds` for a worker that offers its lane. `rules`, by model, say how
+    pictures are judged and shown.
     """
 
     def __init__(
@@ -63,7 +67,7 @@ class Worker:
         lease_seconds: float,
         drain_seconds: float = DRAIN_SECONDS,
         grace_seconds: float = GRACE_SECONDS,
-        policies: Mapping[str, SafetyPolicy] = MappingProxyType({}),
+        rules: Mapping[str, PictureRules] = MappingProxyType({}),
         metrics: WorkerMetrics | None = None,
     ) -> None:
         self._engine = engine
@@ -73,7 +77,8 @@ class Worker:
         self._lease_seconds = lease_seconds
         self._drain_seconds = drain_seconds
         self._grace_seconds = grace_seconds
-        self._policies = policies
+        self._judging = Judging(engine, rules)
+        self._known = KnownPictures(store.known, retry_seconds=lease_seconds)
         self._starts = StartPictures()
         self._repaint = Repaint(engine, store, artifacts, starts=self._starts, retry_seconds=lease_seconds)
         self._metrics = metrics or Metrics().worker
@@ -207,7 +212,7 @@ class Worker:
             if image is None or held.lost:
                 return
             self._metrics.image_seconds.observe(image.seconds)
-            await self._keep_and_record(claim, image)
+            await self._keep_and_record(held, image)
         except EngineClosed as error:
             self._engine_closed = self._engine_closed or error
             self._draining.set()
@@ -225,6 +230,8 @@ class Worker:
         claim = held.claim
         request = await self._complete(held)
         start = await self._starts.fitted(request, claim.init_image, claim.mask_image)
+        held.start_hash = await self._known.check_start(claim, request.init_image)
+        held.most_open = await self._judging.judge_start(claim, start)
         if held.lost:
             return None
         held.future = self._engine.submit(request, start=start, on_progress=held.on_progress, previews=True)
@@ -246,17 +253,32 @@ class Worker:
         start, mask = await self._repaint.files(names, begun=held.on_start)
         return replace(claim.request, init_image=start, mask_image=mask)
 
-    async def _keep_and_record(self, claim: Claim, image: Image) -> None:
+    async def _keep_and_record(self, held: HeldImage, image: Image) -> None:
         """Keep the picture, and record how it is shown. A withheld picture is not kept, only its scores."""
-        policy = self._policies.get(image.request.model, SafetyPolicy())
-        showing = policy.showing(image.safety, age_restricted=claim.age_restricted)
+        claim = held.claim
+        judged = self._judging.judge(claim, image, held.most_open)
+        known = await self._known.look_up(claim, image.pixels)
+        showing = Showing.WITHHOLD if known.blocked else judged.showing
         withheld = showing is Showing.WITHHOLD
         artifact = None if withheld else await self._keep(claim, image)
-        notes = Notes(prompt=image.prompt, negative_prompt=image.negative_prompt, safety=image.safety)
+        notes = Notes(
+            prompt=image.prompt,
+            negative_prompt=image.negative_prompt,
+            safety=image.safety,
+            classified=image.classified,
+            level=judged.level,
+            known=known.blocked,
+        )
+        hashes = NO_HASHES if withheld else Hashes(result=known.hash, start=held.start_hash)
 
         def complete() -> Awaitable[Job]:
             return self._store.leases.complete(
-                claim, artifact=artifact, seconds=image.seconds, notes=notes, showing=showing
+                claim,
+                artifact=artifact,
+                seconds=image.seconds,
+                notes=notes,
+                showing=showing,
+                hashes=hashes,
             )
 
         await self._record(complete, "withheld" if withheld else "painted")
@@ -322,6 +344,8 @@ class Worker:
         seats = {lane: self._engine.capacity(lane) for lane in lanes}
         self._metrics.seats.set(max(seats.values(), default=0))
         self._metrics.engine_restarts.set(self._engine.restarts)
+        self._metrics.engine_dispatching.set(self._engine.dispatching_seconds)
+        self._metrics.engine_runs.set(self._engine.run_seconds)
         await self._store.offers.announce(self._name, lanes=lanes, seats=seats, ttl=self._lease_seconds)
 
     async def _heartbeat(self) -> None:
@@ -346,7 +370,7 @@ class Worker:
         """Return the files of the previews that are new since the last heartbeat."""
         taken = ((held.claim, held.take_preview()) for held in images)
         new = {claim: pixels for claim, pixels in taken if pixels is not None}
-        coarse = {claim for claim in new if self._is_guarded(claim)}
+        coarse = {claim for claim in new if self._judging.may_cover(claim)}
 
         def encode() -> dict[Claim, bytes]:
             return {claim: encode_preview(pixels, coarse=claim in coarse) for claim, pixels in new.items()}
@@ -358,12 +382,6 @@ class Worker:
         except Exception:  # the leases are more important
             log.exception("encoding previews failed")
         return {}
-
-    def _is_guarded(self, claim: Claim) -> bool:
-        """Return whether the safety checker may withhold or cover the finished picture."""
-        model = claim.request.model
-        shown = self._policies.get(model, SafetyPolicy()).flagged(age_restricted=claim.age_restricted)
-        return self._engine.checks_pictures(model) and shown is not Showing.SHOW
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:

@@ -27,7 +27,13 @@ from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.compiling.loaded_programs import LoadedProgram
 from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.compiling.serialized import NotSerialized, Serialized
-from sdjax_engine.memory.devices import BY_SEAT, is_out_of_memory, mesh_over, one_program_per_device
+from sdjax_engine.memory.devices import (
+    BY_SEAT,
+    device_count,
+    is_out_of_memory,
+    mesh_over,
+    one_program_per_device,
+)
 
 Program = Compiled | LoadedProgram | PerDevice
 
@@ -53,6 +59,7 @@ class ProgramSpec:
     donate: tuple[int, ...]
     facts: object
     options: Mapping[str, str]
+    apart: bool = False
 
     @property
     def key(self) -> Hashable:
@@ -161,6 +168,7 @@ class Compiler:
         donate: tuple[int, ...] = (),
         facts: object = None,
         options: Mapping[str, str] | None = None,
+        apart: bool = False,
         retry_shortage: bool = False,
     ) -> Program:
         """Return `function`, written for one device's share, as a program for the whole mesh.
@@ -169,8 +177,9 @@ class Compiler:
         every result is spread by seat. A call uses up the arguments numbered in `donate`. `facts`, plain
         data, must contain everything that `function` depends on besides its arguments and this package's
         source: `function` itself is no part of a program's identity. `options` are XLA's, and left out where
-        XLA does not know them. With `retry_shortage` a compilation that runs out of memory is tried once
-        more: other work may have needed the memory. Raises CompilingStopped.
+        XLA does not know them. With `apart` each of several devices has its own program, for `call_on`. With
+        `retry_shortage` a compilation that runs out of memory is tried once more: other work may have needed
+        the memory. Raises CompilingStopped.
         """
         spec = ProgramSpec(
             name=name,
@@ -181,6 +190,7 @@ class Compiler:
             donate=donate,
             facts=facts,
             options=options or {},
+            apart=apart,
         )
         key = spec.key
         while not self._stopped.is_set():
@@ -221,7 +231,8 @@ class Compiler:
 
     def _make(self, spec: ProgramSpec) -> tuple[str, Program]:
         """Return "loaded" or "compiled", and the program."""
-        if not one_program_per_device(spec.mesh):
+        apart = one_program_per_device(spec.mesh) or (spec.apart and device_count(spec.mesh) > 1)
+        if not apart:
             verb, [program] = self._made_on([spec])
             return verb, program
         slices = [spec.alone_on(mesh_over([device])) for device in spec.mesh.devices.flat]

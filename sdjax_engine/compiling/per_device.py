@@ -1,13 +1,14 @@
-"""A program for each device, where a CPU is split into several devices.
+"""A program for each device: a device that has nothing to do is not called, and none waits for another.
 
 XLA's client for the CPU runs one program at a time that is spread over several devices: a device that has
-finished waits for the slowest one. A program of one device waits for its arguments only. A program is
-therefore compiled for one device and loaded on the others. No operation joins rows of different devices.
+finished waits for the slowest one. A program of one device waits for its arguments only. On accelerators the
+programs that few devices need at a time are compiled so. A program is compiled for one device and loaded on
+the others. No operation joins rows of different devices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import jax
@@ -22,11 +23,36 @@ from sdjax_engine.memory.devices import BY_SEAT, REPLICATED, spread_shape
 SpreadArray = jax.Array | npt.NDArray[Any]
 
 
+class Shares(dict[int, Any]):
+    """The shares of a tree that is spread over the devices, by the device's number in the mesh."""
+
+    @classmethod
+    def of(cls, tree: Any, mesh: Mesh) -> Shares:
+        """Divide a tree of spread arrays; the arrays themselves are not to be used afterwards."""
+        devices = list(mesh.devices.flat)
+        if len(devices) == 1:
+            return cls({0: tree})
+        leaves: list[SpreadArray]
+        structure: Any
+        leaves, structure = jax.tree.flatten(tree)
+        parts = [parts_of(leaf, devices) for leaf in leaves]
+        return cls({k: structure.unflatten([part[k] for part in parts]) for k in range(len(devices))})
+
+    def together(self, mesh: Mesh) -> Any:
+        """Return the shares of all devices as one tree of spread arrays."""
+        if mesh.devices.size == 1:
+            return self[0]
+        sharding = NamedSharding(mesh, BY_SEAT)
+        each = [self[k] for k in range(mesh.devices.size)]
+        return jax.tree.map(lambda *parts: joined(parts, sharding), *each)
+
+
 class PerDevice:
     """One program on every device of a mesh, called like a program that is spread over them.
 
-    An argument may be an array of the host, whose rows are divided among the devices in order. `each` is the
-    program of each device, `specs` says how each argument is spread; every result is spread by seat.
+    An argument may be an array of the host, whose rows are divided among the devices in order, or `Shares`.
+    `each` is the program of each device, `specs` says how each argument is spread; every result is spread by
+    seat.
     """
 
     def __init__(
@@ -36,17 +62,19 @@ class PerDevice:
         self._specs = tuple(specs)
         self._mesh = mesh
         self._devices = list(mesh.devices.flat)
-        self._spread = NamedSharding(mesh, BY_SEAT)
         self._copies: dict[int, tuple[list[SpreadArray], list[Any]]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
         """Queue the work of every device; raises the first error of any of them."""
+        return self.on(range(len(self._each)), *arguments).together(self._mesh)
+
+    def on(self, numbers: Collection[int], *arguments: Any) -> Shares:
+        """Queue the work of the devices of these numbers, and return their results."""
         shares = [
-            self._shares(place, tree, spec)
+            tree if isinstance(tree, Shares) else self._shares(place, tree, spec)
             for place, (tree, spec) in enumerate(zip(arguments, self._specs, strict=True))
         ]
-        results = [program(*share) for program, *share in zip(self._each, *shares, strict=True)]
-        return jax.tree.map(self._joined, *results)
+        return Shares({k: self._each[k](*(share[k] for share in shares)) for k in numbers})
 
     @property
     def out_info(self) -> Any:
@@ -62,27 +90,38 @@ class PerDevice:
         """Return what XLA says of the memory that each device needs."""
         return self._each[0].memory_analysis()
 
-    def _shares(self, place: int, tree: Any, spec: PartitionSpec) -> list[Any]:
+    def _shares(self, place: int, tree: Any, spec: PartitionSpec) -> Sequence[Any] | Shares:
         """Return each device's share of the argument at `place`; those of parameters are computed once."""
-        leaves: list[SpreadArray]
-        structure: Any
-        leaves, structure = jax.tree.flatten(tree)
-        if spec == REPLICATED and place in self._copies:
+        if spec != REPLICATED:
+            return Shares.of(tree, self._mesh)
+        leaves: list[SpreadArray] = jax.tree.leaves(tree)
+        if place in self._copies:
             known, shares = self._copies[place]
             if all(leaf is other for leaf, other in zip(leaves, known, strict=True)):
                 return shares
-        parts = [self._parts(leaf) for leaf in leaves]
-        shares = [structure.unflatten([part[k] for part in parts]) for k in range(len(self._devices))]
-        if spec == REPLICATED:
-            self._copies[place] = leaves, shares
+        of_each = Shares.of(tree, self._mesh)
+        shares = [of_each[k] for k in range(len(self._devices))]
+        self._copies[place] = leaves, shares
         return shares
 
-    def _parts(self, array: SpreadArray) -> Sequence[SpreadArray]:
-        if isinstance(array, np.ndarray):
-            return np.split(array, len(self._devices))
-        parts = {shard.device: shard.data for shard in array.addressable_shards}
-        return [parts[device] for device in self._devices]
 
-    def _joined(self, *parts: jax.Array) -> jax.Array:
-        shape = (len(parts) * parts[0].shape[0], *parts[0].shape[1:])
-        return jax.make_array_from_single_device_arrays(shape, self._spread, list(parts))
+def call_on(program: Any, numbers: Collection[int], *arguments: Any) -> Shares:
+    """Queue a program's work on the devices of these numbers; a program of one device is that of number 0."""
+    if isinstance(program, PerDevice):
+        return program.on(numbers, *arguments)
+    given = (argument[0] if isinstance(argument, Shares) else argument for argument in arguments)
+    return Shares({0: program(*given)})
+
+
+def parts_of(array: SpreadArray, devices: Sequence[jax.Device]) -> Sequence[SpreadArray]:
+    """Return the share of each device of an array of the host or the devices."""
+    if isinstance(array, np.ndarray):
+        return np.split(array, len(devices))
+    parts = {shard.device: shard.data for shard in array.addressable_shards}
+    return [parts[device] for device in devices]
+
+
+def joined(parts: Sequence[jax.Array], sharding: NamedSharding) -> jax.Array:
+    """Return the array whose rows are those of the devices in turn."""
+    shape = (len(parts) * parts[0].shape[0], *parts[0].shape[1:])
+    return jax.make_array_from_single_device_arrays(shape, sharding, list(parts))

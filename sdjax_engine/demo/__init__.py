@@ -1,1 +1,1 @@
-"""The bundled demo checkpoint: its scenes, the judge of its pictures, and its training."""
+"""The bundled demo checkpoint: its scenes, the checker of its pictures, and its training."""

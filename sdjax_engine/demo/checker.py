@@ -1,9 +1,9 @@
-"""Looks at a picture and says whether it shows what a scene names: background, colours, places, shapes.
+"""Checks whether a picture shows a scene: background, colours, places, shapes.
 
-Every pixel counts for the palette colour nearest to it. A thing's region is its half of the picture
-(the whole picture when it is alone); its outline is the region's part that is nearer to its colour
-than to the background, and is compared with the drawn silhouette of every shape at nearby places
-and sizes.
+Each pixel is assigned to its nearest palette colour. A thing's region is its half of the picture, or the
+whole picture if the scene has one thing. The thing's outline is the part of the region that is nearer to
+the thing's colour than to the background. The outline is compared with the drawn silhouette of every
+shape at nearby places and sizes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Pixels = npt.NDArray[np.uint8]
 
 SCALES = (0.85, 0.93, 1.0, 1.07, 1.16)
 FURTHEST_SHIFT = 0.09
-"""How far from its place a thing may stand, in parts of the picture's side."""
+"""The largest distance of a thing from its place, as a fraction of the picture's side."""
 LEAST_AREA = 0.3
-"""Part of the drawn silhouette's area that the thing must at least have."""
+"""The least area of a thing, as a fraction of the drawn silhouette's area."""
 
 _NAMES = list(COLOURS)
 _PALETTE = np.array(list(COLOURS.values()), np.float32)
@@ -32,7 +32,7 @@ _PALETTE = np.array(list(COLOURS.values()), np.float32)
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What a picture got right; the tuples have one entry a thing."""
+    """Which parts of a picture are right; the tuples have one entry per thing."""
 
     background: bool
     colours: tuple[bool, ...]
@@ -58,7 +58,7 @@ def check(pixels: Pixels, scene: Scene) -> Finding:
 
 
 def _find(pixels: Pixels, nearest: npt.NDArray[np.intp], scene: Scene, index: int) -> tuple[bool, bool]:
-    """Whether the thing's colour is in its place, and whether its outline is its shape's."""
+    """Return whether the thing's colour is in its place, and whether its outline has its shape."""
     thing, place, radius = scene.things[index], scene.places[index], scene.radii[index]
     region = _region(scene, index)
     foreground = region & (nearest != _NAMES.index(scene.background))
@@ -98,14 +98,14 @@ def _disc(place: tuple[float, float], radius: float) -> Mask:
 
 
 def _region(scene: Scene, index: int) -> Mask:
-    """Pixels nearer to this thing's place than to the other's."""
+    """Return the pixels that are nearer to this thing's place than to the other thing's."""
     x, y = _grid()
     distances = [np.hypot(x - px, y - py) for px, py in scene.places]
     return np.asarray(np.argmin(distances, 0) == index)
 
 
 def _best_shape(outline: Mask, place: tuple[float, float], radius: float) -> str:
-    """The shape whose drawn silhouette overlaps the outline best (intersection over union)."""
+    """Return the shape whose drawn silhouette has the largest intersection over union with the outline."""
     scores = {shape: _best_overlap(outline, _outlines(shape, radius), place) for shape in SHAPES}
     return max(scores, key=lambda shape: scores[shape])
 
@@ -123,7 +123,7 @@ def _best_overlap(outline: Mask, drawn: npt.NDArray[np.bool_], place: tuple[floa
 
 @cache
 def _outlines(shape: str, radius: float) -> npt.NDArray[np.bool_]:
-    """The silhouette in the picture's middle at every scale: `(scales, 128, 128)`."""
+    """Return the silhouette in the picture's middle at every scale: `(scales, 128, 128)`."""
     masks = [
         np.asarray(silhouette(shape, x=0.5, y=0.5, radius=radius * scale, resolution=RESOLUTION)) > 127
         for scale in SCALES

@@ -1,8 +1,7 @@
-"""The little world of the demo checkpoint: scenes of coloured shapes, their captions and their pictures.
+"""The scenes of the demo checkpoint: coloured shapes, their captions and their pictures.
 
-A scene is one shape in the middle, or two side by side or one above the other, on a plain
-background. `Scene.caption` says it in words, `draw` paints it; the training script and the checker
-both start from here.
+A scene is one shape in the middle, or two shapes beside or above each other, on a plain background.
+`Scene.caption` describes it in words, `draw` paints it. The training and the checker use this module.
 """
 
 from __future__ import annotations
@@ -64,10 +63,10 @@ class Thing:
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """What a picture shows: one thing, or two with the first's relation to the second.
+    """The content of a picture: one thing, or two things and the first thing's relation to the second.
 
-    `says_background` is False where the caption leaves the background out; it is then white, or
-    black when a thing is white.
+    `says_background` is False if the caption does not name the background. The background is then white, or
+    black if a thing is white.
     """
 
     things: tuple[Thing, ...]
@@ -80,32 +79,32 @@ class Scene:
         return self.worded(relation_words=self.relation)
 
     def worded(self, *, relation_words: str, articles: bool = True) -> str:
-        """Say the scene with these words between the things, with or without their articles."""
+        """Return a caption with these words between the things, with or without articles."""
         named = [_with_article(thing.words) if articles else thing.words for thing in self.things]
         text = f" {relation_words} ".join(named)
         return f"{text} on {_with_article(self.background)} background" if self.says_background else text
 
     @property
     def held_out(self) -> bool:
-        """Whether this scene is kept from training, for the checker (about one in sixteen)."""
+        """Whether this scene is held out of the training, for the checker (about one in sixteen)."""
         return hashlib.sha256(self.caption.encode()).digest()[0] < 16
 
     @property
     def places(self) -> tuple[tuple[float, float], ...]:
-        """Centre of each thing as (x, y) in parts of the picture's side."""
+        """The centre (x, y) of each thing, as fractions of the picture's side."""
         if len(self.things) == 1:
             return ((0.5, 0.5),)
         return (_FIRST_AT[self.relation], _FIRST_AT[_OTHER_SIDE[self.relation]])
 
     @property
     def radii(self) -> tuple[float, ...]:
-        """Radius of each thing in parts of the picture's side."""
+        """The radius of each thing, as a fraction of the picture's side."""
         table = _RADIUS_ALONE if len(self.things) == 1 else _RADIUS_IN_PAIR
         return tuple(table[thing.size] for thing in self.things)
 
 
 def sample_scene(rng: np.random.Generator, *, held_out: bool = False) -> Scene:
-    """Draw a random scene from the training set, or from the held-out one."""
+    """Return a random scene of the training set or, with `held_out`, of the held-out set."""
     while True:
         scene = _any_scene(rng)
         if scene.held_out == held_out:
@@ -133,7 +132,7 @@ def _any_scene(rng: np.random.Generator) -> Scene:
 
 
 def vary_caption(scene: Scene, rng: np.random.Generator) -> str:
-    """Say the scene in one of the ways people say it; most often as `Scene.caption` does."""
+    """Return a caption in a random wording, most often `Scene.caption`."""
     relation_words: str = scene.relation
     if relation_words in ("left of", "right of") and rng.random() < 0.15:
         relation_words = f"to the {relation_words}"
@@ -147,7 +146,7 @@ def _with_article(words: str) -> str:
 def draw(
     scene: Scene, rng: np.random.Generator | None = None, *, resolution: int = RESOLUTION
 ) -> Image.Image:
-    """Paint the scene; with `rng`, places and sizes vary a little as they do in training."""
+    """Paint the scene; with `rng`, places and sizes vary a little, as in the training."""
     picture = Image.new("RGB", (resolution, resolution), COLOURS[scene.background])
     for thing, (x, y), radius in zip(scene.things, scene.places, scene.radii, strict=True):
         dx, dy, growth = (0.0, 0.0, 1.0) if rng is None else _jitter(rng)

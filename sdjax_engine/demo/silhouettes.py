@@ -1,4 +1,4 @@
-"""The outlines of the ten shapes, drawn four times too large and averaged down for soft edges."""
+"""The outlines of the ten shapes, drawn at four times the size and averaged down for soft edges."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ SHAPES: dict[str, Callable[[_Pen], None]] = {
 
 
 def silhouette(shape: str, *, x: float, y: float, radius: float, resolution: int) -> Image.Image:
-    """Return the shape's coverage as an 8-bit picture; `x`, `y`, `radius` in parts of the side."""
+    """Return the shape's coverage as an 8-bit picture; `x`, `y`, `radius` are fractions of the side."""
     side = resolution * _OVERSAMPLING
     mask = Image.new("L", (side, side), 0)
     SHAPES[shape](_Pen(ImageDraw.Draw(mask), (x * side, y * side), radius * side))

@@ -35,11 +35,13 @@ def decoded_estimate(  # noqa: PLR0917 – the arrays of `estimate` behind the p
     history: jax.Array,
     start: StartPicture,
     weights: jax.Array,
+    *,
+    counted_by_host: bool = False,
 ) -> jax.Array:
     """Return the previews of every seat, (seats, h, w, 3) uint8, from the arguments of `estimate`.
 
-    `decoder` is a tiny autoencoder's. A seat whose weights are 0 is black, and costs nothing. The seats are
-    decoded one after another, so that more seats need no more memory.
+    `decoder` is a tiny autoencoder's. A seat whose weights are 0 has no preview, and costs nothing unless
+    `counted_by_host`. The seats are decoded one after another, so that more seats need no more memory.
     """
     latents = estimate(x, history, start, weights) / scaling_factor
     network = decoder.module(parameters)
@@ -50,6 +52,8 @@ def decoded_estimate(  # noqa: PLR0917 – the arrays of `estimate` behind the p
 
     def decode_seat(seat: tuple[jax.Array, jax.Array]) -> jax.Array:
         latents, wanted = seat
+        if counted_by_host:
+            return decode(latents)
         shape = jax.eval_shape(decode, latents)
         preview: jax.Array = jax.lax.cond(
             wanted, decode, lambda _: jnp.zeros(shape.shape, shape.dtype), latents

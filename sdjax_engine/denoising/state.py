@@ -44,12 +44,20 @@ class StartPicture(NamedTuple):
     channels: jax.Array  # (seats, h, w, further channels) float32
 
 
-class SeatState(NamedTuple):
-    """The state of the seats; `rows` is the sampler's table, `noise` the picture's initial noise."""
+class SamplerState(NamedTuple):
+    """The arrays that an evaluation changes: the latents, the saved tensor and what the method kept."""
 
     x: jax.Array  # (seats, h, w, c) float32
     r: jax.Array  # (seats, h, w, c) float32
     history: jax.Array  # (seats, HISTORY, h, w, c) float32
+
+
+class SeatInputs(NamedTuple):
+    """The arrays that stay as they are from a request's admission to its picture.
+
+    `rows` is the sampler's table, `noise` the picture's initial noise.
+    """
+
     noise: jax.Array  # (seats, h, w, c) float32
     start: StartPicture
     conditioning: Conditioning
@@ -58,11 +66,18 @@ class SeatState(NamedTuple):
     rows: jax.Array  # (seats, evaluations, ROW) float32
 
 
+class SeatState(NamedTuple):
+    """The state of the seats."""
+
+    sampler: SamplerState
+    inputs: SeatInputs
+
+
 class Newcomer(NamedTuple, Generic[Rows]):
     """At most one request for each device; the first axis of every array is the device.
 
-    `seat` is counted from the device's own first seat; -1 means that the device has no newcomer. `Rows` are
-    NumPy's arrays on the host, and JAX's within a program.
+    `seat` is counted from the device's own first seat. `Rows` are NumPy's arrays on the host, and JAX's
+    within a program.
     """
 
     seat: Rows  # (1,) int32

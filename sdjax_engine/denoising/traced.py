@@ -4,15 +4,18 @@ encode   one text for each device → its encoding
 begin    a start picture and its mask → latents, mask and further input channels
 empty    the seats of a lane before any request
 admit    one request for each device → its seat
-denoise  the evaluations of a run, for every seat
+denoise  the evaluations of a run, or one of them, for every seat
 take     the latents of one seat
-decode   latents → pixels, whether they are finite, the safety checker's scores
+decode   latents → pixels, whether they are finite, the safety checker's scores, what a classifier is shown
 
-`denoising/previews.py` has the functions of previews.
+`denoising/previews.py` has the functions of previews, `denoising/judging.py` those that judge pictures.
 
 A function sees the rows of one device only, so the program of a device is the same for any number of devices.
 No operation joins rows of different seats: a picture depends on its request only. Arguments that come before
 the parameters, and keyword arguments, are fixed when a program is traced.
+
+A program has no branch: the host calls it for the devices that need it. With `counted_by_host` it has no loop
+either whose end the device computes: a GPU decides such a loop on the host, which waits for it in every turn.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from typing import NamedTuple, cast
 import jax
 import jax.numpy as jnp
 
+from sdjax_engine.denoising import judging
 from sdjax_engine.denoising.noise import (
     OF_KEPT_PICTURE,
     OF_START_PICTURE,
@@ -31,10 +35,20 @@ from sdjax_engine.denoising.noise import (
     initial_noise,
     varied_noise,
 )
-from sdjax_engine.denoising.state import Conditioning, Encoding, KeysValues, Newcomer, SeatState, StartPicture
-from sdjax_engine.models.clip_pixels import Preprocessing, clip_pixels
+from sdjax_engine.denoising.state import (
+    Conditioning,
+    Encoding,
+    KeysValues,
+    Newcomer,
+    SamplerState,
+    SeatInputs,
+    SeatState,
+    StartPicture,
+)
+from sdjax_engine.models.clip_pixels import Preprocessing
 from sdjax_engine.models.cross_attention_inputs import Projection
 from sdjax_engine.models.lora_bank import Bank
+from sdjax_engine.models.vit_pixels import ViTPreprocessing
 from sdjax_engine.prompts import apply_weights
 from sdjax_engine.samplers import step
 from sdjax_engine.samplers.tables import Column
@@ -51,7 +65,7 @@ class Networks:
     `penultimate`: the text encoders' last layer but one is the encoding. `further_channels` are the UNet's
     input channels beyond the latents'. `takes_sizes` and `takes_guidance`: the UNet is conditioned on the
     picture's sizes and the pooled encoding, on the guidance scale. `takes_lengths`: texts may differ in
-    their number of chunks.
+    their number of chunks. `of_classifier` is how pictures are made ready for a picture classifier, if any.
     """
 
     text_encoders: tuple[Blueprint, ...]
@@ -66,14 +80,16 @@ class Networks:
     scaling_factor: float
     safety_checker: Blueprint | None
     preprocessing: Preprocessing | None
+    of_classifier: ViTPreprocessing | None = None
 
 
 class Decoded(NamedTuple):
-    """A picture, whether all its values are finite, and the scores of the safety checker."""
+    """A picture, whether all its values are finite, the checker's scores, and what a classifier is shown."""
 
     pixels: jax.Array  # (1, height, width, 3) uint8
     finite: jax.Array  # (1,) bool
     scores: jax.Array  # (1, concepts) float32; no concepts without a safety checker
+    seen: jax.Array  # (1, h, w, 3) float32, for the picture classifier; (1, 0) without one
 
 
 def encode(  # noqa: PLR0917 – one text's arrays, in the order of `text_arrays`
@@ -85,10 +101,13 @@ def encode(  # noqa: PLR0917 – one text's arrays, in the order of `text_arrays
     silent: jax.Array,
     lora_rows: jax.Array,
     lora_scales: jax.Array,
+    *,
+    counted_by_host: bool = False,
 ) -> Encoding:
     """Encode one text, chunk by chunk; `ids` is (1, encoders, most chunks, length).
 
-    The encoders' widths are joined. The pooled encoding is the last encoder's, of the first chunk.
+    The encoders' widths are joined. The pooled encoding is the last encoder's, of the first chunk. With
+    `counted_by_host` chunks that the text does not have are encoded too, and replaced by zeros.
     """
     encoders = [
         blueprint.adapted(own, bank, lora_rows, lora_scales)
@@ -111,6 +130,8 @@ def encode(  # noqa: PLR0917 – one text's arrays, in the order of `text_arrays
     def write(chunk: jax.Array, before: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         hidden, first_pooled = before
         states, pooled = encode_chunk(chunk)
+        if counted_by_host:
+            states = jnp.where(chunk < chunks[0], states, 0)
         return jax.lax.dynamic_update_slice_in_dim(hidden, states, chunk, 0), jnp.where(
             chunk == 0, pooled, first_pooled
         )
@@ -118,7 +139,8 @@ def encode(  # noqa: PLR0917 – one text's arrays, in the order of `text_arrays
     hidden_shape, pooled_shape = jax.eval_shape(encode_chunk, chunks[0])
     empty_hidden = jnp.zeros((most, *hidden_shape.shape[1:]), hidden_shape.dtype)
     empty_pooled = jnp.zeros(pooled_shape.shape, pooled_shape.dtype)
-    hidden, pooled = jax.lax.fori_loop(0, chunks[0], write, (empty_hidden, empty_pooled))
+    turns = most if counted_by_host else chunks[0]
+    hidden, pooled = jax.lax.fori_loop(0, turns, write, (empty_hidden, empty_pooled))
     audible = ~silent[0]
     return Encoding(
         hidden=jnp.where(audible, hidden, 0).reshape(1, most * length, -1),
@@ -134,14 +156,12 @@ def begin(  # noqa: PLR0917 – one picture's arrays
     pixels: jax.Array,
     mask: jax.Array,
     seed: jax.Array,
-    present: jax.Array,
 ) -> StartPicture:
     """Encode `pixels` (1, H, W, 3) uint8, of which `mask` (1, H, W) bool is repainted.
 
     The latents are drawn from the encoder's distribution, and the mask of a latent pixel is that of its
     first pixel, as in the reference. A UNet with further input channels sees the mask and the latents of the
-    kept part, and paints the whole picture itself: nothing is blended in. With `present` (1,) bool False
-    nothing is computed.
+    kept part, and paints the whole picture itself: nothing is blended in.
     """
     autoencoder = networks.vae.module(parameters)
 
@@ -151,21 +171,15 @@ def begin(  # noqa: PLR0917 – one picture's arrays
         drawn: jax.Array = (mean + jnp.exp(0.5 * log_variance) * noise) * networks.scaling_factor
         return drawn
 
-    def encode_picture() -> StartPicture:
-        picture = pixels.astype(jnp.float32) / 127.5 - 1.0
-        factor = pixels.shape[1] // latents_shape[1]
-        small = mask[:, ::factor, ::factor, None].astype(jnp.float32)
-        drawn = draw(picture, OF_START_PICTURE)
-        if not networks.further_channels:
-            return StartPicture(latents=drawn, mask=small, channels=jnp.zeros((*small.shape[:3], 0)))
-        kept = draw(jnp.where(mask[..., None], 0.0, picture), OF_KEPT_PICTURE)
-        channels = jnp.concatenate([small, kept], axis=-1)
-        return StartPicture(latents=drawn, mask=jnp.ones_like(small), channels=channels)
-
-    start: StartPicture = jax.lax.cond(
-        present[0], encode_picture, lambda: noise_alone(networks, latents_shape)
-    )
-    return start
+    picture = pixels.astype(jnp.float32) / 127.5 - 1.0
+    factor = pixels.shape[1] // latents_shape[1]
+    small = mask[:, ::factor, ::factor, None].astype(jnp.float32)
+    drawn = draw(picture, OF_START_PICTURE)
+    if not networks.further_channels:
+        return StartPicture(latents=drawn, mask=small, channels=jnp.zeros((*small.shape[:3], 0)))
+    kept = draw(jnp.where(mask[..., None], 0.0, picture), OF_KEPT_PICTURE)
+    channels = jnp.concatenate([small, kept], axis=-1)
+    return StartPicture(latents=drawn, mask=jnp.ones_like(small), channels=channels)
 
 
 def noise_alone(networks: Networks, latents_shape: tuple[int, ...]) -> StartPicture:
@@ -181,8 +195,8 @@ def noise_alone(networks: Networks, latents_shape: tuple[int, ...]) -> StartPict
 def empty(networks: Networks, shapes: SeatState, seats: int) -> SeatState:
     """Return so many seats before any request; `shapes` has their arrays' other axes and dtypes."""
     zeros = jax.tree.map(lambda leaf: jnp.zeros((seats, *leaf.shape[1:]), leaf.dtype), shapes)
-    start = noise_alone(networks, (seats, *shapes.x.shape[1:]))
-    return cast("SeatState", zeros._replace(start=start))
+    start = noise_alone(networks, (seats, *shapes.sampler.x.shape[1:]))
+    return cast("SeatState", zeros._replace(inputs=zeros.inputs._replace(start=start)))
 
 
 def admit(  # noqa: PLR0917 – a request's arrays, in the order in which they are made
@@ -196,17 +210,13 @@ def admit(  # noqa: PLR0917 – a request's arrays, in the order in which they a
 ) -> SeatState:
     """Write the newcomer into its seat; nothing of the seat's last request is left."""
 
-    def write(state: SeatState) -> SeatState:
-        guided = state.conditioning.lengths.shape[1] == 2
-        texts = (negative, positive) if guided else (positive,)
-        row, seat = seat_row(networks, parameters, texts, start, newcomer), newcomer.seat[0]
-        written: SeatState = jax.tree.map(
-            lambda rows, one: jax.lax.dynamic_update_slice_in_dim(rows, one, seat, 0), state, row
-        )
-        return written
-
-    admitted: SeatState = jax.lax.cond(newcomer.seat[0] >= 0, write, lambda state: state, state)
-    return admitted
+    guided = state.inputs.conditioning.lengths.shape[1] == 2
+    texts = (negative, positive) if guided else (positive,)
+    row, seat = seat_row(networks, parameters, texts, start, newcomer), newcomer.seat[0]
+    written: SeatState = jax.tree.map(
+        lambda rows, one: jax.lax.dynamic_update_slice_in_dim(rows, one, seat, 0), state, row
+    )
+    return written
 
 
 def seat_row(
@@ -227,10 +237,7 @@ def seat_row(
     keys_values: KeysValues = dict(
         unet.project(hidden, lengths if networks.takes_lengths else None).keys_values
     )
-    return SeatState(
-        x=x,
-        r=jnp.zeros_like(x),
-        history=step.empty_history(x),
+    inputs = SeatInputs(
         noise=noise,
         start=start,
         conditioning=Conditioning(
@@ -245,58 +252,77 @@ def seat_row(
         seed=newcomer.seed,
         rows=newcomer.rows,
     )
+    sampler = SamplerState(x=x, r=jnp.zeros_like(x), history=step.empty_history(x))
+    return SeatState(sampler=sampler, inputs=inputs)
 
 
-def denoise(
-    networks: Networks, parameters: WithLoras, state: SeatState, start: jax.Array, stop: jax.Array
-) -> tuple[SeatState, jax.Array]:
+def denoise(  # noqa: PLR0917 – the two halves of the state, and the run
+    networks: Networks,
+    parameters: WithLoras,
+    sampler: SamplerState,
+    inputs: SeatInputs,
+    start: jax.Array,
+    stop: jax.Array,
+    *,
+    counted_by_host: bool = False,
+) -> tuple[SamplerState, jax.Array]:
     """Make each seat's evaluations from `start` up to, not including, `stop` (seats,) int32.
 
-    A seat whose `start` equals `stop` stays as it is; a device with no other seat computes nothing.
+    A seat whose `start` is not below `stop` stays as it is; a device with no other seat computes nothing.
+    With `counted_by_host` it is one evaluation, of every device: the host calls it again for the next one.
     Returns the state and the number of evaluations made, (1,), which the host waits for.
     """
+
+    def one_more(sampler: SamplerState, evaluation: jax.Array) -> SamplerState:
+        active = evaluation < stop
+        return evaluate(networks, parameters, sampler, inputs, evaluation, active=active)
+
+    if counted_by_host:
+        return one_more(sampler, start), jnp.ones((1,), jnp.int32)
     length = jnp.max(stop - start)
-
-    def next_evaluation(carry: tuple[jax.Array, SeatState]) -> tuple[jax.Array, SeatState]:
-        index, state = carry
-        following = index + 1
-        evaluation = start + index
-        return following, evaluate(networks, parameters, state, evaluation, active=evaluation < stop)
-
-    done, state = jax.lax.while_loop(
-        lambda carry: carry[0] < length, next_evaluation, (jnp.zeros((), jnp.int32), state)
+    done, sampler = jax.lax.while_loop(
+        lambda carry: carry[0] < length,
+        lambda carry: (carry[0] + 1, one_more(carry[1], start + carry[0])),
+        (jnp.zeros((), jnp.int32), sampler),
     )
-    return state, done[None]
+    return sampler, done[None]
 
 
 def evaluate(
-    networks: Networks, parameters: WithLoras, state: SeatState, evaluation: jax.Array, *, active: jax.Array
-) -> SeatState:
+    networks: Networks,
+    parameters: WithLoras,
+    sampler: SamplerState,
+    inputs: SeatInputs,
+    evaluation: jax.Array,
+    *,
+    active: jax.Array,
+) -> SamplerState:
     """Call the UNet once for every seat, each at its own `evaluation`, and advance the seats `active`."""
     row = jax.vmap(lambda rows, index: jax.lax.dynamic_index_in_dim(rows, index, keepdims=False))(
-        state.rows, evaluation
+        inputs.rows, evaluation
     )
-    m = predict(networks, parameters, state, row)
-    z = jax.vmap(lambda seed, index: fresh_noise(seed, index, state.x.shape[1:]))(state.seed, evaluation)
-    before = state.x, state.r, state.history
-    x, r, history = step.advance(*before, m, z, row)
-    x = jnp.where(state.start.mask > 0, x, kept_part(state, row))
-    after = x, r, history
-    x, r, history = (
-        jnp.where(active.reshape(-1, *[1] * (old.ndim - 1)), new, old)
-        for new, old in zip(after, before, strict=True)
+    m = predict(networks, parameters, sampler.x, inputs, row)
+    z = jax.vmap(lambda seed, index: fresh_noise(seed, index, sampler.x.shape[1:]))(inputs.seed, evaluation)
+    x, r, history = step.advance(*sampler, m, z, row)
+    x = jnp.where(inputs.start.mask > 0, x, kept_part(inputs, row))
+    return SamplerState(
+        *(
+            jnp.where(active.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+            for new, old in zip((x, r, history), sampler, strict=True)
+        )
     )
-    return state._replace(x=x, r=r, history=history)
 
 
-def predict(networks: Networks, parameters: WithLoras, state: SeatState, row: jax.Array) -> jax.Array:
+def predict(
+    networks: Networks, parameters: WithLoras, x: jax.Array, inputs: SeatInputs, row: jax.Array
+) -> jax.Array:
     """Return the UNet's output for every seat, (seats, h, w, c) float32, with guidance applied."""
-    conditioning = state.conditioning
+    conditioning = inputs.conditioning
     seats, halves = conditioning.lengths.shape
-    sample = jnp.concatenate([step.network_input(state.x, row), state.start.channels], axis=-1)
+    sample = jnp.concatenate([step.network_input(x, row), inputs.start.channels], axis=-1)
     sample = jnp.repeat(sample, halves, axis=0)
     timesteps = jnp.repeat(step.timestep(row), halves, axis=0)
-    guidance_scale = jnp.repeat(state.guidance_scale, halves, axis=0)
+    guidance_scale = jnp.repeat(inputs.guidance_scale, halves, axis=0)
     keys_values: KeysValues = jax.tree.map(
         lambda rows: rows.reshape(seats * halves, *rows.shape[2:]), conditioning.keys_values
     )
@@ -315,34 +341,33 @@ def predict(networks: Networks, parameters: WithLoras, state: SeatState, row: ja
         return m
     m = m.reshape(seats, halves, *m.shape[1:])
     unconditional, conditional = m[:, 0], m[:, 1]
-    return unconditional + state.guidance_scale[:, None, None, None] * (conditional - unconditional)
+    return unconditional + inputs.guidance_scale[:, None, None, None] * (conditional - unconditional)
 
 
-def kept_part(state: SeatState, row: jax.Array) -> jax.Array:
+def kept_part(inputs: SeatInputs, row: jax.Array) -> jax.Array:
     """Return the kept pixels after an evaluation: the start picture with as much noise as x has."""
     of_latents, of_noise = (
         row[:, column, None, None, None] for column in (Column.KEEP_LATENTS, Column.KEEP_NOISE)
     )
-    return of_latents * state.start.latents + of_noise * state.noise
+    return of_latents * inputs.start.latents + of_noise * inputs.noise
 
 
 def take(x: jax.Array, seat: jax.Array) -> jax.Array:
-    """Return the latents (1, h, w, c) in `seat` (1,) of `x` (seats, h, w, c); for -1 they are undefined."""
-    return jax.lax.dynamic_slice_in_dim(x, jnp.maximum(seat[0], 0), 1)
+    """Return the latents (1, h, w, c) in `seat` (1,) of `x` (seats, h, w, c)."""
+    return jax.lax.dynamic_slice_in_dim(x, seat[0], 1)
 
 
 def decode(
     networks: Networks,
     parameters: tuple[Parameters, Parameters | None],
     latents: jax.Array,
-    present: jax.Array,
     *,
     in_float32: bool = False,
 ) -> Decoded:
     """Decode `latents` (1, h, w, c) and score the picture.
 
-    `parameters` are the autoencoder's and the safety checker's. With `present` (1,) bool False nothing is
-    computed. With `in_float32` the autoencoder computes in float32, whatever the dtype of its parameters.
+    `parameters` are the autoencoder's and the safety checker's. With `in_float32` the autoencoder computes in
+    float32, whatever the dtype of its parameters.
     """
     of_vae, of_checker = parameters
     if in_float32:
@@ -351,26 +376,12 @@ def decode(
     else:
         autoencoder = networks.vae.module(of_vae)
 
-    def decode_picture() -> Decoded:
-        picture = autoencoder.decode(latents / networks.scaling_factor)
-        pixels = to_uint8(to_unit(picture))
-        scores = safety_scores(networks, of_checker, pixels)
-        return Decoded(pixels=pixels, finite=jnp.isfinite(picture).all(axis=(1, 2, 3)), scores=scores)
-
-    def zeros() -> Decoded:
-        nothing: Decoded = jax.tree.map(jnp.zeros_like, jax.eval_shape(decode_picture))
-        return nothing
-
-    decoded: Decoded = jax.lax.cond(present[0], decode_picture, zeros)
-    return decoded
-
-
-def safety_scores(networks: Networks, parameters: Parameters | None, pixels: jax.Array) -> jax.Array:
-    """Return the safety checker's scores (1, concepts) of uint8 pixels; (1, 0) without a checker."""
-    if networks.safety_checker is None or networks.preprocessing is None or parameters is None:
-        return jnp.zeros((1, 0))
-    seen = clip_pixels(pixels.astype(jnp.float32) / 255, networks.preprocessing)
-    return jnp.concatenate(networks.safety_checker.module(parameters)(seen), axis=-1)
+    picture = autoencoder.decode(latents / networks.scaling_factor)
+    pixels = to_uint8(to_unit(picture))
+    scores = judging.safety_scores(networks.safety_checker, networks.preprocessing, of_checker, pixels)
+    finite = jnp.isfinite(picture).all(axis=(1, 2, 3))
+    seen = judging.shown(networks.of_classifier, pixels)
+    return Decoded(pixels=pixels, finite=finite, scores=scores, seen=seen)
 
 
 def to_unit(picture: jax.Array) -> jax.Array:

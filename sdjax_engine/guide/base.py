@@ -1,4 +1,4 @@
-"""What the pipelines have in common: loading, tokenizing, and the way onto one device or all of them."""
+"""The base class of the pipelines: loading, tokenizing, and running on one device or on all devices."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from jax.typing import DTypeLike
 from sdjax_engine.denoising.noise import as_threefry, usual_bits
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.guide import spread
-from sdjax_engine.guide.calls import Form, Inputs, guidance_of, is_guided
-from sdjax_engine.guide.networks import Network, Params, as_removed, take_apart
+from sdjax_engine.guide.calls import Inputs, ProgramForm, guidance_of, is_guided
+from sdjax_engine.guide.networks import Params, UnboundNetwork, as_removed, take_apart
 from sdjax_engine.guide.painting import Bound, Condition, Shown, Start, checked, decode, latents_of
 from sdjax_engine.guide.pictures import to_pil
 from sdjax_engine.guide.sampling import Sampling, channels_first, channels_last, normal
@@ -30,16 +30,16 @@ from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.weights import Checkpoint, load_checkpoint
 
 AS_LOADED: Any = object()
-"""Stands for what the checkpoint itself has, where None means: without it."""
+"""The default of an optional component: take the checkpoint's own. None means: leave it out."""
 
 UNSAID_SAMPLE_SIZE = 64
 
 
 class FlaxDiffusionPipeline:
-    """Networks, tokenizers and scheduler without the parameters, which every call is given.
+    """A pipeline: networks, tokenizers and scheduler. It holds no parameters; every call is given them.
 
-    The networks are `Network`s, the safety checker may be None. `components` are the arguments that make
-    another pipeline of the same parts.
+    The networks are `UnboundNetwork` objects. The safety checker may be None. `components` are the arguments
+    that make another pipeline of the same parts.
     """
 
     text_encoder_names: ClassVar[tuple[str, ...]] = ("text_encoder",)
@@ -49,12 +49,12 @@ class FlaxDiffusionPipeline:
     def __init__(
         self,
         *,
-        vae: Network,
-        text_encoder: Network,
+        vae: UnboundNetwork,
+        text_encoder: UnboundNetwork,
         tokenizer: Tokenizer,
-        unet: Network,
+        unet: UnboundNetwork,
         scheduler: FlaxScheduler,
-        safety_checker: Network | None = None,
+        safety_checker: UnboundNetwork | None = None,
         feature_extractor: Mapping[str, Any] | None = None,
         dtype: DTypeLike = jnp.float32,
     ) -> None:
@@ -85,7 +85,7 @@ class FlaxDiffusionPipeline:
         revision: str | None = None,
         variant: str | None = None,
         scheduler: FlaxScheduler | None = None,
-        safety_checker: Network | None = AS_LOADED,
+        safety_checker: UnboundNetwork | None = AS_LOADED,
         feature_extractor: Mapping[str, Any] | None = AS_LOADED,
         from_pt: bool = True,  # noqa: ARG003 – always so: the files are those of the torch classes
         split_head_dim: bool = False,  # noqa: ARG003 – how attention is computed is not the caller's matter
@@ -93,9 +93,9 @@ class FlaxDiffusionPipeline:
     ) -> tuple[Self, Params]:
         """Return the pipeline of a checkpoint, "demo", a folder or a hub id, and its parameters.
 
-        `dtype` is bfloat16 or float32, the default. The parameters lie in the host's memory: `replicate` or
-        `jax.device_put` bring them to the devices. `safety_checker=None` leaves it out. Raises
-        UnreadableCheckpoint for whatever is wrong.
+        `dtype` is float32 (the default) or bfloat16. The parameters are in host memory; copy them to the
+        devices with `replicate` or `jax.device_put`. `safety_checker=None` leaves the safety checker out.
+        Raises UnreadableCheckpoint if the checkpoint cannot be read or does not fit this pipeline.
         """
         checkpoint = load_checkpoint(
             str(pretrained_model_name_or_path),
@@ -120,7 +120,7 @@ class FlaxDiffusionPipeline:
 
     @classmethod
     def _networks(cls, checkpoint: Checkpoint) -> tuple[dict[str, Any], Params]:
-        """Return the constructor's arguments that are networks and tokenizers, and their parameters."""
+        """Return the networks and tokenizers as constructor arguments, and their parameters."""
         if len(checkpoint.text_encoders) != len(cls.text_encoder_names):
             raise UnreadableCheckpoint(
                 f"{checkpoint.name} has {len(checkpoint.text_encoders)} text encoders, and {cls.__name__} "
@@ -144,7 +144,7 @@ class FlaxDiffusionPipeline:
 
     @property
     def vae_scale_factor(self) -> int:
-        """Pixels of a picture for each pixel of a latent picture, along one side."""
+        """Pixels of a picture per latent pixel, along one side."""
         return int(2 ** (len(self.vae.config["block_out_channels"]) - 1))
 
     @staticmethod
@@ -168,8 +168,8 @@ class FlaxDiffusionPipeline:
         neg_prompt_ids: Any,
         latents_only: bool = False,
         **arrays: Any,
-    ) -> tuple[Inputs, Form]:
-        """Return a call's arrays and what its program depends on; `arrays` are further fields of `Inputs`."""
+    ) -> tuple[Inputs, ProgramForm]:
+        """Return a call's arrays and its `ProgramForm`; `arrays` are further fields of `Inputs`."""
         height, width = self._size(*size)
         inputs = Inputs(
             prompt_ids=prompt_ids,
@@ -178,7 +178,7 @@ class FlaxDiffusionPipeline:
             guidance_scale=guidance_of(guidance_scale, prompt_ids.shape[: -self.ids_axes]),
             **arrays,
         )
-        form = Form(
+        form = ProgramForm(
             height=height,
             width=width,
             guided=is_guided(guidance_scale),
@@ -188,13 +188,13 @@ class FlaxDiffusionPipeline:
         return inputs, form
 
     def _negative(self, neg_prompt_ids: Any, prompt_ids: Any) -> Any:
-        """Return ids like `prompt_ids`: those given, or the empty prompt's."""
+        """Return `neg_prompt_ids`, or the ids of the empty prompt in the shape of `prompt_ids`."""
         if neg_prompt_ids is not None:
             return neg_prompt_ids
         return jnp.broadcast_to(self.tokenizer.encode(""), prompt_ids.shape)
 
     def _size(self, height: int | None, width: int | None) -> tuple[int, int]:
-        """Return height and width, by default those that the UNet was trained at; raises ValueError."""
+        """Return height and width in pixels, by default the UNet's training size; raises ValueError."""
         size = self.unet.config["sample_size"] or UNSAID_SAMPLE_SIZE
         rows, columns = size if isinstance(size, tuple | list) else (size, size)
         scale = self.vae_scale_factor
@@ -209,18 +209,18 @@ class FlaxDiffusionPipeline:
         max_rows = 2 * int(self.scheduler.config.get("num_train_timesteps") or 1000)
         return Sampling.of(self.scheduler.table(num_inference_steps, strength=strength), max_rows=max_rows)
 
-    # One device's arithmetic, pure JAX from here on.
+    # The arithmetic of one device: pure JAX.
 
     @abstractmethod
-    def _condition(self, bound: Bound, inputs: Inputs, form: Form) -> Condition:
-        """Return what the UNet is told."""
+    def _condition(self, bound: Bound, inputs: Inputs, form: ProgramForm) -> Condition:
+        """Return the UNet's conditioning."""
 
-    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: Form) -> Start:  # noqa: ARG002
+    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: ProgramForm) -> Start:  # noqa: ARG002
         """Return the first latents: noise, unless a pipeline starts from a picture."""
         return Start(self._noise(inputs, form) * sampling.init_noise_sigma)
 
-    def _noise(self, inputs: Inputs, form: Form, dtype: DTypeLike = jnp.float32) -> jax.Array:
-        """Return standard noise (n, h, w, c): that of the call, or drawn from its key."""
+    def _noise(self, inputs: Inputs, form: ProgramForm, dtype: DTypeLike = jnp.float32) -> jax.Array:
+        """Return standard noise (n, h, w, c): the call's own, or drawn from the call's key."""
         scale, channels = self.vae_scale_factor, int(self.vae.config["latent_channels"])
         shape = (inputs.prompt_ids.shape[0], form.height // scale, form.width // scale, channels)
         if inputs.noise is None:
@@ -230,7 +230,7 @@ class FlaxDiffusionPipeline:
             raise ValueError(f"Unexpected latents shape, got {inputs.noise.shape}, expected {expected}")
         return channels_last(inputs.noise)
 
-    def _paint(self, params: Params, inputs: Inputs, sampling: Sampling, form: Form) -> jax.Array:
+    def _paint(self, params: Params, inputs: Inputs, sampling: Sampling, form: ProgramForm) -> jax.Array:
         """Return the pictures (n, height, width, 3) from 0 to 1 float32, or latents (n, c, h, w)."""
         bound = Bound(
             text_encoders=tuple(getattr(self, name).bind(params[name]) for name in self.text_encoder_names),
@@ -246,10 +246,10 @@ class FlaxDiffusionPipeline:
             return channels_first(latents)
         return decode(bound.vae, latents, float(self.vae.config["scaling_factor"]))
 
-    # The way onto the devices.
+    # Running on the devices.
 
-    def _show(self, params: Params, inputs: Inputs, sampling: Sampling, form: Form) -> Shown:
-        """Return what `_paint` returns, black where the safety checker finds it unfit, and what it found."""
+    def _show(self, params: Params, inputs: Inputs, sampling: Sampling, form: ProgramForm) -> Shown:
+        """Return what `_paint` returns, with unfit pictures made black, and the safety checker's verdicts."""
         images = self._paint(params, inputs, sampling, form)
         if self.safety_checker is None or not form.checked:
             return Shown(images)
@@ -265,7 +265,9 @@ class FlaxDiffusionPipeline:
 
     @cached_property
     def _on_each(self) -> Any:
-        def paint(params: Params, inputs: Inputs, sampling: Sampling, *, form: Form, mesh: Mesh) -> Any:
+        def paint(
+            params: Params, inputs: Inputs, sampling: Sampling, *, form: ProgramForm, mesh: Mesh
+        ) -> Any:
             def one(params: Params, inputs: Inputs, sampling: Sampling) -> Any:
                 return self._show(params, inputs, sampling, form)
 
@@ -273,8 +275,10 @@ class FlaxDiffusionPipeline:
 
         return jax.jit(paint, static_argnames=("form", "mesh"))
 
-    def _run(self, params: Params, inputs: Inputs, sampling: Sampling, form: Form, *, jit: bool) -> Shown:
-        """Return what `_show` returns, computed on one device or, with `jit`, on all that have a part."""
+    def _run(
+        self, params: Params, inputs: Inputs, sampling: Sampling, form: ProgramForm, *, jit: bool
+    ) -> Shown:
+        """Return what `_show` returns. With `jit` it is computed on all devices of the leading axis."""
         if not jit:
             return Shown(*self._alone(params, inputs, sampling, form=form))
         mesh = spread.mesh_over(len(inputs.prompt_ids))
@@ -283,10 +287,10 @@ class FlaxDiffusionPipeline:
 
 
 def keep_at_host(parameter: npt.NDArray[Any]) -> jax.Array:
-    """Return the parameter in the host's memory, where the processor is one of JAX's platforms."""
+    """Return the parameter in host memory if JAX has a CPU platform, else on the default device."""
     try:
         device = jax.local_devices(backend="cpu")[0]
-    except RuntimeError:  # JAX was told to use other platforms only
+    except RuntimeError:  # JAX has no CPU platform
         device = jax.local_devices()[0]
     array: jax.Array = jax.device_put(parameter, device)
     return array

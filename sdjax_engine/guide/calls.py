@@ -1,4 +1,4 @@
-"""What a call asks for: arrays, and what its compiled program depends on."""
+"""The inputs of a call: its arrays, and the form of its compiled program."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
-    """What a compiled program depends on besides the shapes of its arrays.
+class ProgramForm:
+    """The static part of a compiled program, besides the shapes of its arrays.
 
-    `guided` is False where the guidance is exactly 1: the unconditional half then has no weight.
+    `guided` is False if the guidance is exactly 1: the unconditional half then has no weight.
     """
 
     height: int
@@ -25,16 +25,16 @@ class Form:
 
 
 class Inputs(NamedTuple):
-    """One device's arrays of a call; what a pipeline has no use for is None.
+    """The arrays of a call on one device; an array that the pipeline does not use is None.
 
-    Pictures and latents are channels first, as the removed classes had them.
+    Pictures and latents are channels first, as in the removed classes.
     """
 
     prompt_ids: Any  # (n, length) int32, or (n, encoders, length)
     neg_prompt_ids: Any  # the same
     key: Any
     guidance_scale: Any  # (n,) float32
-    noise: Any = None  # (n, c, h, w), standard
+    noise: Any = None  # (n, c, h, w), standard normal
     image: Any = None  # (n, 3, height, width) from -1 to 1
     mask: Any = None  # (n, 1, height, width), 1 where to paint
 
@@ -42,7 +42,7 @@ class Inputs(NamedTuple):
 def guidance_of(guidance_scale: Any, lead: tuple[int, ...]) -> jax.Array:
     """Return the guidance of each row, float32 of shape `lead`: (n,), or (devices, n).
 
-    It may be given as one number, or with the axes of `lead` from the first on.
+    It may be one number, or an array whose axes are the first axes of `lead`.
     """
     scale = jnp.asarray(guidance_scale, jnp.float32)
     trailing = (1,) * max(0, len(lead) - scale.ndim) if scale.ndim else ()
@@ -50,5 +50,5 @@ def guidance_of(guidance_scale: Any, lead: tuple[int, ...]) -> jax.Array:
 
 
 def is_guided(guidance_scale: Any) -> bool:
-    """Whether the unconditional half has any weight, as far as is known before the program runs."""
+    """Whether the unconditional half has any weight. A traced guidance counts as guided."""
     return isinstance(guidance_scale, jax.core.Tracer) or bool(np.any(np.asarray(guidance_scale) != 1))

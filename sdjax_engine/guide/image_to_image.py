@@ -1,4 +1,4 @@
-"""`FlaxStableDiffusionImg2ImgPipeline`: pictures from prompts and a picture to start from."""
+"""`FlaxStableDiffusionImg2ImgPipeline`: pictures from prompts and start pictures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.guide.calls import Form, Inputs
+from sdjax_engine.guide.calls import Inputs, ProgramForm
 from sdjax_engine.guide.networks import Params
 from sdjax_engine.guide.painting import Bound, Start
 from sdjax_engine.guide.pictures import Pictures, from_pil
@@ -20,7 +20,7 @@ STRENGTH = 0.8
 
 
 class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
-    """Pictures from prompts, each started from a picture that `strength` tells how far to leave."""
+    """Pictures from prompts and start pictures; `strength` says how far the result may differ."""
 
     def prepare_inputs(
         self, prompt: str | Sequence[str], image: Pictures
@@ -32,7 +32,7 @@ class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
         return self._token_ids(prompt, self.tokenizer), from_pil(image)
 
     def get_timestep_start(self, num_inference_steps: int, strength: float) -> int:
-        """Return how many of the steps are left out."""
+        """Return how many of the first steps are left out."""
         return max(num_inference_steps - min(int(num_inference_steps * strength), num_inference_steps), 0)
 
     def __call__(  # noqa: PLR0917 – the removed class's order
@@ -53,9 +53,9 @@ class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
     ) -> Any:
         """Paint a picture for each prompt; `images` of the output, or its first element.
 
-        `strength` from 0 to 1 is the part of the steps that is made. With `jit` every array has a leading
-        axis, one entry for each device. Size and strength compile nothing new unless the shapes differ; the
-        size is the pictures' own unless it is given. `noise` (n, c, h, w) replaces that of the key.
+        `strength`, from 0 to 1, is the share of the steps that is run. With `jit` every array has a leading
+        axis with one entry per device. Only new shapes compile a new program. Height and width default to
+        the size of the pictures. `noise` (n, c, h, w) replaces the noise that the key gives.
         """
         inputs, form = self._asked(
             prompt_ids,
@@ -84,9 +84,9 @@ class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
         noise: Any = None,
         neg_prompt_ids: Any = None,
     ) -> jax.Array:
-        """Return the pictures (n, height, width, 3) of one device's prompts, its first steps left out.
+        """Return the pictures (n, height, width, 3) of one device's prompts, without the first steps.
 
-        To be mapped by `jax.pmap`; the numbers of steps and the size must be known when it is traced.
+        Map it with `jax.pmap`. The numbers of steps and the size must be static.
         """
         inputs, form = self._asked(
             prompt_ids,
@@ -100,14 +100,14 @@ class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
         sampling = self._sampling(num_inference_steps, strength_of(start_timestep, num_inference_steps))
         return self._paint(params, inputs, sampling, form)
 
-    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: Form) -> Start:
+    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: ProgramForm) -> Start:
         latents = encode(bound.vae, inputs.image, inputs.key) * self.vae.config["scaling_factor"]
         noise = self._noise(inputs, form)
         return Start(sampling.init_latent_scale * latents + sampling.init_noise_sigma * noise)
 
 
 def size_of(image: Any, height: int | None, width: int | None) -> tuple[int, int]:
-    """Return the pictures' (height, width); raises ValueError where another size is asked for."""
+    """Return the pictures' (height, width); raises ValueError if another size is asked for."""
     own = tuple(np.shape(image)[-2:])
     if own != (height or own[0], width or own[1]):
         raise ValueError(f"The pictures are {own}, and `height` and `width` are {height} and {width}.")
@@ -115,5 +115,5 @@ def size_of(image: Any, height: int | None, width: int | None) -> tuple[int, int
 
 
 def strength_of(start_timestep: int, num_inference_steps: int) -> float:
-    """Return a strength that leaves out so many of the steps, half a step from where rounding matters."""
+    """Return a strength that leaves out `start_timestep` steps, half a step away from rounding errors."""
     return min(1.0, (num_inference_steps - start_timestep + 0.5) / num_inference_steps)

@@ -1,4 +1,4 @@
-"""`FlaxStableDiffusionInpaintPipeline`: a part of a picture painted anew by a UNet that sees the rest."""
+"""`FlaxStableDiffusionInpaintPipeline`: repaints a part of a picture, by a UNet that sees the rest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.guide.calls import Form, Inputs
+from sdjax_engine.guide.calls import Inputs, ProgramForm
 from sdjax_engine.guide.image_to_image import size_of
 from sdjax_engine.guide.networks import Params
 from sdjax_engine.guide.painting import Bound, Start
@@ -20,9 +20,9 @@ from sdjax_engine.guide.sampling import Sampling, channels_last, encode
 
 
 class FlaxStableDiffusionInpaintPipeline(PromptedPipeline):
-    """Pictures from prompts that keep what a mask leaves of a picture; for inpainting checkpoints only.
+    """Repaints the masked part of pictures from prompts; for inpainting checkpoints only.
 
-    Their UNet sees the mask and the rest of the picture in channels beside the latents.
+    The UNet of these checkpoints takes the mask and the unmasked part as channels after the latents.
     """
 
     sees_a_picture: ClassVar[bool] = True
@@ -32,7 +32,7 @@ class FlaxStableDiffusionInpaintPipeline(PromptedPipeline):
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Return token ids (n, 77), pictures (n, 3, height, width) without the masked part, and masks.
 
-        Masks are (n, 1, height, width), 1 where to paint (white in `mask`); all sides are cut down to
+        Masks are (n, 1, height, width): 1 is repainted (white in `mask`). All sides are cut down to
         multiples of 32.
         """
         masks = mask_from_pil(mask)
@@ -56,8 +56,8 @@ class FlaxStableDiffusionInpaintPipeline(PromptedPipeline):
     ) -> Any:
         """Paint a picture for each prompt; `images` of the output, or its first element.
 
-        With `jit` every array has a leading axis, one entry for each device. The size is the pictures' own
-        unless it is given. `latents` (n, c, h, w) replace the noise of the key.
+        With `jit` every array has a leading axis with one entry per device. Height and width default to the
+        size of the pictures. `latents` (n, c, h, w) replace the noise that the key gives.
         """
         inputs, form = self._asked(
             prompt_ids,
@@ -86,9 +86,9 @@ class FlaxStableDiffusionInpaintPipeline(PromptedPipeline):
         latents: Any = None,
         neg_prompt_ids: Any = None,
     ) -> jax.Array:
-        """Return the pictures (n, height, width, 3) of one device's prompts; to be mapped by `jax.pmap`.
+        """Return the pictures (n, height, width, 3) of one device's prompts.
 
-        The number of steps and the size must be known when it is traced.
+        Map it with `jax.pmap`. The number of steps and the size must be static.
         """
         inputs, form = self._asked(
             prompt_ids,
@@ -102,8 +102,8 @@ class FlaxStableDiffusionInpaintPipeline(PromptedPipeline):
         )
         return self._paint(params, inputs, self._sampling(num_inference_steps), form)
 
-    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: Form) -> Start:
-        # The removed class drew this noise, and no other, in the networks' dtype.
+    def _start(self, bound: Bound, inputs: Inputs, sampling: Sampling, form: ProgramForm) -> Start:
+        # The removed class drew only this noise in the networks' dtype.
         noise = self._noise(inputs, form, self.dtype)
         _, key = jax.random.split(inputs.key)
         kept = encode(bound.vae, inputs.image, key) * self.vae.config["scaling_factor"]

@@ -1,4 +1,4 @@
-"""Networks without their parameters, and parameters as plain nested dictionaries."""
+"""Networks apart from their parameters; parameters are nested dictionaries."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from sdjax_engine.weights import Component
 from sdjax_engine.weights.blueprint import Blueprint, nested
 
 Params = dict[str, Any]
-"""A tree of arrays: dictionaries whose keys are the parts of the reference's names."""
+"""Nested dictionaries of arrays; the keys are the parts of the reference's parameter names."""
 
 REMOVED_NORM_EPS = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Network:
-    """A network that is given its parameters at each use; `config` is its settled configuration."""
+class UnboundNetwork:
+    """A network without parameters; `bind` gives it parameters. `config` is its checked configuration."""
 
     blueprint: Blueprint = field(repr=False)
     config: Mapping[str, Any]
 
     def bind(self, params: Params) -> Any:
-        """Return the module with these parameters, to be called within one traced function."""
+        """Return the module with these parameters, for use within one traced function."""
         return nnx.merge(self.blueprint.graphdef, nnx.restore_int_paths(params))
 
 
-def take_apart(component: Component) -> tuple[Network, Params]:
-    """Return a component's network and its parameters, as arrays of the host."""
+def take_apart(component: Component) -> tuple[UnboundNetwork, Params]:
+    """Return a component's network and its parameters in host memory."""
     params = nested(jax.device_get(component.parameters))
-    return Network(blueprint=component.blueprint, config=component.config), params
+    return UnboundNetwork(blueprint=component.blueprint, config=component.config), params
 
 
 class TanhGEGLU(nnx.Module):  # type: ignore[misc]
-    """A gated map whose GELU is the approximation by tanh."""
+    """GEGLU with the tanh approximation of GELU."""
 
     def __init__(self, exact: GEGLU) -> None:
         self.proj = exact.proj
@@ -50,10 +50,10 @@ class TanhGEGLU(nnx.Module):  # type: ignore[misc]
 
 
 def as_removed(unet: Component) -> Component:
-    """Return the UNet with the two ways in which the removed one differs from the reference's.
+    """Return the UNet as the removed Flax class had it.
 
-    Its transformers approximated GELU by tanh, and their first norm had an epsilon of 1e-5 where torch's has
-    1e-6. Names and shapes of the parameters stay.
+    It differs from the reference's torch class in two ways: its transformers approximated GELU by tanh, and
+    their first norm had an epsilon of 1e-5 instead of 1e-6. Names and shapes of the parameters are the same.
     """
 
     def make() -> nnx.Module:

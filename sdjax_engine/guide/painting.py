@@ -1,4 +1,4 @@
-"""One device's pictures: what the UNet is told, what it starts from, and the way to the picture; pure JAX."""
+"""The pictures of one device, from conditioning and first latents to pixels; pure JAX."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from sdjax_engine.guide.calls import Form, Inputs
+from sdjax_engine.guide.calls import Inputs, ProgramForm
 from sdjax_engine.guide.sampling import Sampling, denoise
 from sdjax_engine.models.clip_pixels import Preprocessing, clip_pixels
 from sdjax_engine.models.safety_checker import flagged
 
 
 class Condition(NamedTuple):
-    """What the UNet is told at every evaluation, for 2n rows (unconditional ones first) or n."""
+    """The UNet's conditioning at every evaluation, for 2n rows (unconditional rows first) or n rows."""
 
     context: jax.Array  # (rows, length, width)
     text_embeds: jax.Array | None = None
@@ -22,7 +22,7 @@ class Condition(NamedTuple):
 
 
 class Start(NamedTuple):
-    """What the denoising starts from; `beside` are channels that stand beside the latents all the way."""
+    """The first latents; `beside` are constant channels that the UNet takes after the latents."""
 
     x: jax.Array  # (n, h, w, c)
     beside: jax.Array | None = None  # (n, h, w, more)
@@ -37,16 +37,16 @@ class Bound(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """The pictures (n, height, width, 3) of a call, and for each (n,) whether it was found unfit to show."""
+    """The pictures (n, height, width, 3) of a call, and whether each is unfit to show, bool (n,)."""
 
     images: jax.Array
     unfit: jax.Array | None = None
 
 
-def latents_of(  # noqa: PLR0917 – what a call is made of, in the order in which it comes to be
-    unet: Any, condition: Condition, start: Start, inputs: Inputs, sampling: Sampling, form: Form
+def latents_of(  # noqa: PLR0917 – the parts of a call, in the order of their use
+    unet: Any, condition: Condition, start: Start, inputs: Inputs, sampling: Sampling, form: ProgramForm
 ) -> jax.Array:
-    """Return the latents (n, h, w, c) that the denoising ends with."""
+    """Return the denoised latents (n, h, w, c)."""
     halves = 2 if form.guided else 1
     told = {"text_embeds": condition.text_embeds, "time_ids": condition.time_ids}
     told = {name: value for name, value in told.items() if value is not None}
@@ -62,7 +62,7 @@ def latents_of(  # noqa: PLR0917 – what a call is made of, in the order in whi
 
 
 def guide(m: jax.Array, guidance_scale: jax.Array) -> jax.Array:
-    """Return the prediction for n rows from that of 2n, the unconditional ones first."""
+    """Mix the predictions of 2n rows, unconditional rows first, into n rows (classifier-free guidance)."""
     unconditional, conditional = jnp.split(m, 2)
     return unconditional + guidance_scale[:, None, None, None] * (conditional - unconditional)
 
@@ -74,6 +74,6 @@ def decode(vae: Any, latents: jax.Array, scaling_factor: float) -> jax.Array:
 
 
 def checked(checker: Any, pictures: jax.Array, preprocessing: Preprocessing) -> Shown:
-    """Return the pictures, black where the checker finds them unfit; it sees them as they will be saved."""
+    """Return the pictures, with unfit pictures made black. The checker sees them rounded as in a file."""
     unfit = flagged(checker(clip_pixels(pictures, preprocessing)))
     return Shown(jnp.where(unfit[:, None, None, None], 0.0, pictures), unfit)

@@ -1,4 +1,4 @@
-"""Between PIL's pictures and the pipelines' arrays; no JAX here."""
+"""Conversions between PIL pictures and the pipelines' arrays; no JAX here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Pictures = PIL.Image.Image | Sequence[PIL.Image.Image]
 def to_pil(images: Any) -> list[PIL.Image.Image]:
     """Return the pictures of `images`, (n, height, width, channels) or one, floats from 0 to 1.
 
-    Rounded where the array lies, so that a device hands over bytes.
+    Values are rounded on the array's own device, so that only bytes are copied to the host.
     """
     if images.ndim == 3:
         images = images[None]
@@ -30,7 +30,7 @@ def to_pil(images: Any) -> list[PIL.Image.Image]:
 def make_image_grid(
     images: Sequence[PIL.Image.Image], rows: int, cols: int, resize: int | None = None
 ) -> PIL.Image.Image:
-    """Return one picture of `rows` × `cols` pictures, each a square of `resize` where that is given.
+    """Return one picture of `rows` × `cols` pictures; with `resize`, each is a square of that many pixels.
 
     Raises ValueError unless the pictures fill the grid and have one size.
     """

@@ -1,4 +1,4 @@
-"""The way from noise to latents, whatever the sampler: one loop over a table's rows, pure JAX."""
+"""From noise to latents for every sampler: one loop over the rows of a table; pure JAX."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sdjax_engine.samplers import ROW, step
 from sdjax_engine.samplers.tables import Table
 
 Predict = Callable[[jax.Array, jax.Array], jax.Array]
-"""Latents (n, h, w, c) and timesteps (n,) → the network's output, guidance mixed in, (n, h, w, c) float32."""
+"""Latents (n, h, w, c), timesteps (n,) → the network's guided output, (n, h, w, c) float32."""
 
 
 class Sampling(NamedTuple):
-    """A table as arrays, so that no setting of a sampler is part of a program.
+    """A table as arrays, so that the settings of a sampler are data and compile nothing.
 
-    `rows` is float32 (more than enough rows, ROW), of which `evaluations` count.
+    `rows` is float32 (max_rows, ROW). Only the first `evaluations` rows are used.
     """
 
     rows: Any
@@ -29,7 +29,7 @@ class Sampling(NamedTuple):
 
     @classmethod
     def of(cls, table: Table, *, max_rows: int) -> Sampling:
-        """Return the arrays of `table`, filled up to `max_rows`."""
+        """Return the arrays of `table`, padded to `max_rows` rows."""
         return cls(
             rows=table.padded(max_rows),
             evaluations=np.int32(table.evaluations),
@@ -39,9 +39,9 @@ class Sampling(NamedTuple):
 
 
 def denoise(predict: Predict, x: jax.Array, key: jax.Array, sampling: Sampling) -> jax.Array:
-    """Return the latents (n, h, w, c) that the first `x` leads to.
+    """Return the latents (n, h, w, c) after all evaluations, starting from `x`.
 
-    Samplers that add noise draw it from `key` and the number of the evaluation.
+    Samplers that add noise draw it from `key` folded with the index of the evaluation.
     """
     n, height, width, channels = x.shape
 
@@ -58,7 +58,7 @@ def denoise(predict: Predict, x: jax.Array, key: jax.Array, sampling: Sampling) 
 
 
 def normal(key: jax.Array, shape: tuple[int, ...], dtype: Any = jnp.float32) -> jax.Array:
-    """Standard noise (n, h, w, c), float32; drawn in `dtype`, channels first, as it always was."""
+    """Standard noise (n, h, w, c), float32; drawn in `dtype`, channels first, as in the removed classes."""
     n, height, width, channels = shape
     noise = jax.random.normal(key, (n, channels, height, width), dtype)
     return channels_last(noise)
@@ -77,7 +77,7 @@ def channels_first(pictures: jax.Array) -> jax.Array:
 def encode(vae: Any, pictures: jax.Array, key: jax.Array) -> jax.Array:
     """Return latents (n, h, w, c), not yet scaled, of pictures (n, 3, height, width).
 
-    Their noise is drawn channels last, unlike all other.
+    The noise of the encoding is drawn channels last; all other noise is drawn channels first.
     """
     mean, logvar = (moment.astype(jnp.float32) for moment in vae.encode(channels_last(pictures)))
     latents: jax.Array = mean + jnp.exp(0.5 * logvar) * jax.random.normal(key, mean.shape, jnp.float32)

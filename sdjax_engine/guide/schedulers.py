@@ -1,8 +1,8 @@
 """The removed Flax schedulers' names over the engine's tables.
 
-They read fewer keys of a `scheduler_config.json` than the reference's torch classes, and what they read as
-well as what they did not decides the picture: so here too. Their state is empty, because a schedule is a
-table made for each call.
+The removed classes read fewer keys of a `scheduler_config.json` than the reference's torch classes. These
+classes read the same keys as the removed ones, because the keys decide the picture. A scheduler's state is
+empty: a schedule is a table that is computed for each call.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ DPMPP = "dpmsolver++"
 
 
 class FlaxScheduler:
-    """A sampler and its settings; `config` holds those that are read.
+    """A sampler and its settings; `config` holds the settings that are read.
 
-    Unknown settings are ignored, as `from_config` has always done. A setting that the sampler cannot honour
-    is refused by name when a table is asked for.
+    Unknown settings are ignored, as in the reference's `from_config`. `table` raises UnreadableCheckpoint for
+    a setting that the sampler does not support.
     """
 
     sampler: ClassVar[Sampler]
@@ -43,7 +43,7 @@ class FlaxScheduler:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Return the scheduler with the settings of another."""
+        """Return a scheduler with the settings of another scheduler's config."""
         return cls(**config)
 
     @classmethod
@@ -54,7 +54,7 @@ class FlaxScheduler:
         *,
         revision: str | None = None,
     ) -> tuple[Self, dict[str, Any]]:
-        """Return the scheduler as a checkpoint, "demo", a folder or a hub id, has it, and its state.
+        """Return the scheduler of a checkpoint ("demo", a folder or a hub id), and its state.
 
         Raises UnreadableCheckpoint.
         """
@@ -63,30 +63,30 @@ class FlaxScheduler:
         return scheduler, scheduler.create_state()
 
     def create_state(self) -> dict[str, Any]:
-        """Return the state that belongs into `params["scheduler"]`: nothing."""
+        """Return the value of `params["scheduler"]`: an empty state."""
         return {}
 
     def table(self, num_inference_steps: int, *, strength: float | None = None) -> Table:
-        """Return the table for so many steps, from noise or, with a `strength`, from a picture.
+        """Return the table of `num_inference_steps` steps, from noise or, with a `strength`, from a picture.
 
         Raises InvalidRequest for steps or a strength out of range, UnreadableCheckpoint for settings that the
-        sampler cannot honour.
+        sampler does not support.
         """
         return plan(self.sampler, num_inference_steps, self.config, strength=strength)
 
 
 class FlaxDDIMScheduler(FlaxScheduler):
-    """DDIM with evenly spaced timesteps from the first."""
+    """DDIM with timesteps of the spacing "leading"."""
 
     sampler = Sampler.DDIM
     reads = ("clip_sample", "set_alpha_to_one", "steps_offset", "prediction_type")
 
 
 class FlaxPNDMScheduler(FlaxScheduler):
-    """PNDM without its Runge–Kutta start, one evaluation short.
+    """PNDM without its Runge–Kutta start and without its last evaluation.
 
-    Its first step takes two evaluations, and the removed pipelines counted evaluations as steps: the last
-    one, at the first trained timesteps, never happened.
+    The first step takes two evaluations, and the removed pipelines counted evaluations as steps. They never
+    ran the last evaluation, at the smallest timestep.
     """
 
     sampler = Sampler.PNDM
@@ -99,7 +99,7 @@ class FlaxPNDMScheduler(FlaxScheduler):
 
 
 class FlaxDPMSolverMultistepScheduler(FlaxScheduler):
-    """DPM-Solver++, which stops at the first trained timestep and not at no noise at all."""
+    """DPM-Solver++ that ends at the noise of the first trained timestep, not at zero noise."""
 
     sampler = Sampler.DPMPP_2M
     fixed = MappingProxyType({"final_sigmas_type": "sigma_min"})
@@ -109,7 +109,7 @@ class FlaxDPMSolverMultistepScheduler(FlaxScheduler):
     )
 
     def table(self, num_inference_steps: int, *, strength: float | None = None) -> Table:
-        """Return the table; the older DPM-Solver, which predicts noise, is refused."""
+        """Return the table; raises UnreadableCheckpoint for the older DPM-Solver, which predicts noise."""
         algorithm = self.config.get("algorithm_type") or DPMPP
         if algorithm != DPMPP:
             raise UnreadableCheckpoint(
@@ -119,7 +119,7 @@ class FlaxDPMSolverMultistepScheduler(FlaxScheduler):
 
 
 class FlaxEulerDiscreteScheduler(FlaxScheduler):
-    """Euler's method; evenly spaced timesteps begin one above the first, whatever the file says."""
+    """Euler's method; `steps_offset` is always 1 with evenly spaced timesteps."""
 
     sampler = Sampler.EULER
     reads = ("prediction_type", "timestep_spacing")
@@ -127,7 +127,7 @@ class FlaxEulerDiscreteScheduler(FlaxScheduler):
 
 
 class OtherScheduler(FlaxScheduler):
-    """Any other sampler of the engine, which reads all that its own class reads."""
+    """Any other sampler of the engine; it reads every key that the sampler reads."""
 
     def __init__(self, **config: Any) -> None:
         self.config = dict(config)

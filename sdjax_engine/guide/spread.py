@@ -1,4 +1,4 @@
-"""One program over several devices: every array has a leading axis, one entry for each device."""
+"""One program over several devices: every array has a leading axis with one entry per device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sdjax_engine.memory.devices import AXIS, BY_SEAT, REPLICATED
 
 
 def mesh_over(count: int) -> Mesh:
-    """The mesh over the first `count` devices of this process, in the order of `flax.jax_utils.replicate`."""
+    """The mesh of the first `count` devices of this process, in the order of `flax.jax_utils.replicate`."""
     devices = jax.local_devices()
     if count > len(devices):
         raise ValueError(f"The leading axis is {count}, and there are {len(devices)} devices: use `shard`.")
@@ -21,9 +21,9 @@ def mesh_over(count: int) -> Mesh:
 
 
 def place(tree: Any, mesh: Mesh) -> Any:
-    """Return the tree with each entry of a leading axis on its own device; what is there already stays.
+    """Return the tree with each entry of the leading axis on its own device; placed arrays are not copied.
 
-    Raises ValueError, before anything is compiled, for arrays without that axis.
+    Raises ValueError, before anything is compiled, for arrays without the leading axis.
     """
     count = mesh.devices.size
     if any(np.shape(leaf)[:1] != (count,) for leaf in jax.tree.leaves(tree)):
@@ -35,9 +35,9 @@ def place(tree: Any, mesh: Mesh) -> Any:
 
 
 def over(mesh: Mesh, function: Callable[..., Any], each: tuple[Any, ...], *shared: Any) -> Any:
-    """Return `function(*each, *shared)` of every device, stacked; only `each` has the leading axis.
+    """Return the stacked results of `function(*each, *shared)` on every device.
 
-    The function sees its own device's part only. To be called within `jax.jit`.
+    Only `each` has the leading axis; the function sees its device's entry. Call it within `jax.jit`.
     """
 
     def one(each: tuple[Any, ...], shared: tuple[Any, ...]) -> Any:

@@ -36,9 +36,9 @@ class FlaxStableDiffusionPipeline(PromptedPipeline):
     ) -> Any:
         """Paint a picture for each prompt; `images` of the output, or its first element.
 
-        With `jit` every array has a leading axis, one entry for each device: ids (devices, n, 77), replicated
-        parameters, one key for each device. Nothing is compiled but for new shapes, and once for a guidance
-        of exactly 1, which needs half the work. `latents` (n, c, h, w) replace the noise of the key.
+        With `jit` every array has a leading axis with one entry per device: ids (devices, n, 77), replicated
+        parameters, one key per device. Only new shapes compile a new program, and a guidance of exactly 1,
+        which needs half the work. `latents` (n, c, h, w) replace the noise that the key gives.
         """
         inputs, form = self._asked(
             prompt_ids,
@@ -63,9 +63,9 @@ class FlaxStableDiffusionPipeline(PromptedPipeline):
         latents: Any = None,
         neg_prompt_ids: Any = None,
     ) -> jax.Array:
-        """Return the pictures (n, height, width, 3) of one device's prompts; to be mapped by `jax.pmap`.
+        """Return the pictures (n, height, width, 3) of one device's prompts.
 
-        The number of steps and the size must be known when it is traced.
+        Map it with `jax.pmap`. The number of steps and the size must be static.
         """
         inputs, form = self._asked(
             prompt_ids,

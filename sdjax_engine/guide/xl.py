@@ -1,4 +1,4 @@
-"""`FlaxStableDiffusionXLPipeline`: pictures from prompts by SDXL and its kin."""
+"""`FlaxStableDiffusionXLPipeline`: pictures from prompts by SDXL and its descendants."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy.typing as npt
 from jax.typing import DTypeLike
 
 from sdjax_engine.guide.base import FlaxDiffusionPipeline
-from sdjax_engine.guide.calls import Form, Inputs
-from sdjax_engine.guide.networks import Network, Params
+from sdjax_engine.guide.calls import Inputs, ProgramForm
+from sdjax_engine.guide.networks import Params, UnboundNetwork
 from sdjax_engine.guide.painting import Bound, Condition
 from sdjax_engine.guide.prompted import GUIDANCE_SCALE, STEPS
 from sdjax_engine.guide.schedulers import FlaxScheduler
@@ -23,17 +23,17 @@ from sdjax_engine.prompts import Tokenizer
 
 @dataclass(frozen=True)
 class FlaxStableDiffusionXLPipelineOutput:
-    """Pictures (n, height, width, 3) from 0 to 1, or latents; with `jit`, a leading axis of the devices."""
+    """Pictures (n, height, width, 3) from 0 to 1, or latents; with `jit`, a leading axis per device."""
 
     images: npt.NDArray[np.float32]
 
     def __getitem__(self, index: int) -> Any:
-        """Return the pictures for 0."""
+        """Return the pictures for index 0."""
         return (self.images,)[index]
 
 
 class FlaxStableDiffusionXLPipeline(FlaxDiffusionPipeline):
-    """Pictures from prompts by a UNet that is told two encodings of the prompt and the picture's size."""
+    """Pictures from prompts by a UNet that takes two encodings of the prompt, and the picture's size."""
 
     text_encoder_names: ClassVar[tuple[str, ...]] = ("text_encoder", "text_encoder_2")
     ids_axes: ClassVar[int] = 2
@@ -41,12 +41,12 @@ class FlaxStableDiffusionXLPipeline(FlaxDiffusionPipeline):
     def __init__(
         self,
         *,
-        vae: Network,
-        text_encoder: Network,
-        text_encoder_2: Network,
+        vae: UnboundNetwork,
+        text_encoder: UnboundNetwork,
+        text_encoder_2: UnboundNetwork,
         tokenizer: Tokenizer,
         tokenizer_2: Tokenizer,
-        unet: Network,
+        unet: UnboundNetwork,
         scheduler: FlaxScheduler,
         safety_checker: None = None,
         feature_extractor: Any = None,
@@ -87,8 +87,8 @@ class FlaxStableDiffusionXLPipeline(FlaxDiffusionPipeline):
     ) -> Any:
         """Paint a picture for each prompt; `images` of the output, or its first element.
 
-        As in `FlaxStableDiffusionPipeline`; without negative ids the unconditional half is told zeros.
-        `output_type="latent"` gives latents (n, c, h, w).
+        The arguments are those of `FlaxStableDiffusionPipeline`. Without negative ids the unconditional
+        encoding is zeros. `output_type="latent"` gives latents (n, c, h, w).
         """
         inputs, form = self._asked(
             prompt_ids,
@@ -118,7 +118,7 @@ class FlaxStableDiffusionXLPipeline(FlaxDiffusionPipeline):
     ) -> jax.Array:
         """Return the pictures (n, height, width, 3) of one device's prompts, or their latents.
 
-        To be mapped by `jax.pmap`; the number of steps and the size must be known when it is traced.
+        Map it with `jax.pmap`. The number of steps and the size must be static.
         """
         inputs, form = self._asked(
             prompt_ids,
@@ -132,15 +132,15 @@ class FlaxStableDiffusionXLPipeline(FlaxDiffusionPipeline):
         return self._paint(params, inputs, self._sampling(num_inference_steps), form)
 
     def get_embeddings(self, prompt_ids: Any, params: Params) -> tuple[jax.Array, jax.Array]:
-        """Return the encodings (n, 77, width) of both encoders, side by side, and the pooled one."""
+        """Return both encoders' encodings, concatenated, (n, 77, width), and the pooled encoding."""
         encoders = tuple(getattr(self, name).bind(params[name]) for name in self.text_encoder_names)
         return embed(encoders, prompt_ids)
 
     def _negative(self, neg_prompt_ids: Any, prompt_ids: Any) -> Any:  # noqa: ARG002
-        """Return the ids given; without any the unconditional half is told zeros."""
+        """Return `neg_prompt_ids`; None means that the unconditional encoding is zeros."""
         return neg_prompt_ids
 
-    def _condition(self, bound: Bound, inputs: Inputs, form: Form) -> Condition:
+    def _condition(self, bound: Bound, inputs: Inputs, form: ProgramForm) -> Condition:
         encodings = [embed(bound.text_encoders, inputs.prompt_ids)]
         if form.guided:
             negative = (
@@ -155,6 +155,6 @@ class FlaxStableDiffusionXLPipeline(FlaxDiffusionPipeline):
 
 
 def embed(encoders: tuple[Any, ...], prompt_ids: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the last states but one of all encoders side by side, and the last encoder's pooled encoding."""
+    """Return all encoders' penultimate states, concatenated, and the last encoder's pooled encoding."""
     made = [encoder(prompt_ids[:, index], penultimate=True) for index, encoder in enumerate(encoders)]
     return jnp.concatenate([each.hidden for each in made], axis=-1), made[-1].pooled

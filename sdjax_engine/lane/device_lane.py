@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from sdjax_engine.compiling.compiler import Compiler, Program
 from sdjax_engine.compiling.decode_thread import DecodeThread, call_directly
+from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising.state import Newcomer, SeatState, StartPicture
 from sdjax_engine.denoising.traced import Decoded
 from sdjax_engine.errors import DevicesFailed
@@ -29,38 +30,44 @@ from sdjax_engine.lane.programs import (
     compile_lane,
 )
 from sdjax_engine.lane.shapes import LaneShapes
-from sdjax_engine.lane.verdicts import read_safety_scores
+from sdjax_engine.lane.verdicts import Verdicts, read_safety_scores
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.model.picture_classifier import PictureClassifier
 from sdjax_engine.model.prepare import Prepared
-from sdjax_engine.request import Lane, SafetyScores
+from sdjax_engine.request import Lane
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Picture:
-    """A decoded picture, being copied to the host: row `device` of the devices' output."""
+    """A decoded picture, being copied to the host; its latents are row `device` of `latents`.
+
+    `probabilities` are those of the `classifier`; without one both are None.
+    """
 
     device: int
     latents: jax.Array = field(repr=False)
     pixels: jax.Array = field(repr=False)
     finite: jax.Array = field(repr=False)
     scores: jax.Array = field(repr=False)
+    probabilities: jax.Array | None = field(default=None, repr=False)
+    classifier: PictureClassifier | None = field(default=None, repr=False)
 
     def fetch(self) -> npt.NDArray[np.uint8] | None:
         """Wait for the pixels, uint8 (height, width, 3); None where the picture is not finite."""
-        if not np.asarray(self.finite)[self.device]:
-            return None
-        return np.array(np.asarray(self.pixels)[self.device])
+        return np.array(np.asarray(self.pixels)[0]) if np.asarray(self.finite)[0] else None
 
     def fetch_latents(self) -> npt.NDArray[np.float32]:
         """Wait for the latents that it was decoded from, (h, w, c)."""
         return np.array(np.asarray(self.latents)[self.device])
 
-    def fetch_safety(self) -> SafetyScores | None:
-        """Wait for the safety checker's scores; None where the checkpoint has no checker."""
-        scores = np.asarray(self.scores)[self.device]
-        return read_safety_scores(scores) if scores.size else None
+    def fetch_verdicts(self) -> Verdicts:
+        """Wait for what the safety checker and the picture classifier say."""
+        scores, classified = np.asarray(self.scores)[0], None
+        if self.classifier is not None and self.probabilities is not None:
+            classified = self.classifier.read(np.asarray(self.probabilities)[0])
+        return Verdicts(safety=read_safety_scores(scores) if scores.size else None, classified=classified)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,9 +118,7 @@ class DeviceLane:
         shapes = LaneShapes(lane=lane, model=model, seats_per_device=seats_per_device)
         with_begin = start_pictures or bool(model.networks.further_channels)
         self._use(shapes, self._compiled(shapes, self._later if with_begin else None))
-        self._no_newcomers: Newcomer[npt.NDArray[Any]] = zeros(shapes.newcomer)._replace(
-            seat=np.full(shapes.devices, -1, np.int32)
-        )
+        self._no_newcomers: Newcomer[npt.NDArray[Any]] = zeros(shapes.newcomer)
         start = zeros(shapes.start(shapes.devices))
         start.mask[:] = 1  # without a start picture the whole picture is painted
         self._noise_alone: StartPicture = start
@@ -159,10 +164,9 @@ class DeviceLane:
 
     def admit(self, newcomers: Mapping[int, Prepared]) -> None:
         """Write newcomers into their seats: encoded texts, noise, tables, start pictures."""
-        state, waves = self._seated, self._waves(newcomers)
         encodings, arrays = self._model.encodings, self._model.arrays
-        no_texts = (self._model.preparation.no_text,) * 2
-        for wave in waves:
+        state = Shares.of(self._seated, self._model.mesh)
+        for wave in self._waves(newcomers):
             prepared = {device: newcomers[seat] for device, seat in wave.items()}
             rows = jax.tree.map(np.copy, self._no_newcomers)
             for device, seat in wave.items():
@@ -178,27 +182,29 @@ class DeviceLane:
                 rows.time_ids[device] = one.time_ids
                 rows.lora_rows[device], rows.lora_scales[device] = one.loras
                 rows.rows[device] = one.rows
-            texts = [
-                prepared[device].texts if device in prepared else no_texts
-                for device in range(self._model.device_count)
-            ]
             negative, positive = (
-                encodings.gather(arrays.text_encoders, half) for half in zip(*texts, strict=True)
+                encodings.gather(
+                    arrays.text_encoders, {device: one.texts[half] for device, one in prepared.items()}
+                )
+                for half in range(2)
             )
-            start = self._noise_alone
-            if self._model.networks.further_channels or any(
-                one.picture is not None for one in prepared.values()
-            ):
-                start = self._begun(arrays.decoding[0], prepared, rows.seed)
-            state = self._programs.admit(arrays.unet, state, negative, positive, start, rows)
-            self._state = state
+            start = Shares.of(self._noise_alone, self._model.mesh)
+            start |= self._begun(arrays.decoding[0], prepared, rows.seed)
+            state |= call_on(
+                self._programs.admit, wave.keys(), arrays.unet, state, negative, positive, start, rows
+            )
+            self._state = state.together(self._model.mesh)
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
         """Make the evaluations from start up to stop in each of these seats."""
         start, stop = (np.zeros(self.seats, np.int32) for _ in range(2))
         for seat, span in spans.items():
             start[seat], stop[seat] = span
-        self._state, done = self._programs.denoise(self._model.arrays.unet, self._seated, start, stop)
+        unet, (sampler, inputs) = self._model.arrays.unet, self._seated
+        turns = max(1, int((stop - start).max())) if self._model.counted_by_host else 1
+        for turn in range(turns):
+            sampler, done = self._programs.denoise(unet, sampler, inputs, start + np.int32(turn), stop)
+            self._state = SeatState(sampler=sampler, inputs=inputs)
         return Run(done=done)
 
     def estimate(self, weights: Mapping[int, tuple[float, float]]) -> Estimates:
@@ -224,7 +230,7 @@ class DeviceLane:
 
     def latents(self) -> npt.NDArray[np.float32]:
         """Return the latents of all seats, (seats, h, w, c); waits for the devices."""
-        return np.asarray(self._seated.x)
+        return np.asarray(self._seated.sampler.x)
 
     def reset(self) -> None:
         """Empty every seat: free the devices' memory of all seats, then allocate it again."""
@@ -321,24 +327,27 @@ class DeviceLane:
 
     def _begun(
         self, parameters: Any, prepared: Mapping[int, Prepared], seeds: npt.NDArray[np.uint32]
-    ) -> StartPicture:
-        """Return the starts of the newcomers of each device, encoded from their pictures if any."""
-        if (begin := self._later.begin) is None:
+    ) -> Mapping[int, StartPicture]:
+        """Return the starts, by device, of the newcomers with a picture; of an inpainting UNet's, of all."""
+        always = self._model.networks.further_channels > 0
+        begun = [device for device, one in prepared.items() if always or one.picture is not None]
+        if not begun:
+            return {}
+        if self._later.begin is None:
             raise DevicesFailed(f"{self.lane} cannot start from pictures: what encodes them is not ready.")
-        pixels, mask, present = zeros(self._shapes.pictures)
+        pixels, mask = zeros(self._shapes.pictures)
         mask[:] = True  # without a mask the whole picture is repainted
-        present[list(prepared)] = True
         for device, one in prepared.items():
             if one.picture is not None:
                 pixels[device], mask[device] = one.picture.pixels, one.picture.mask
-        return cast("StartPicture", begin(parameters, pixels, mask, seeds, present))
+        return call_on(self._later.begin, begun, parameters, pixels, mask, seeds)
 
     def _taken(self, wave: Mapping[int, int]) -> jax.Array:
         """Return the latents in these seats, by device, (devices, h, w, c)."""
-        chosen = np.full(self._model.device_count, -1, np.int32)
+        chosen = np.zeros(self._model.device_count, np.int32)
         for device, seat in wave.items():
             chosen[device] = seat % self.seats_per_device
-        return cast("jax.Array", self._programs.take(self._seated.x, chosen))
+        return cast("jax.Array", self._programs.take(self._seated.sampler.x, chosen))
 
     def _spread(self, latents: Sequence[npt.NDArray[np.float32]]) -> jax.Array:
         """Return latents (h, w, c), at most one for each device, on the devices."""
@@ -348,15 +357,23 @@ class DeviceLane:
 
     def _decoded(self, program: Program, latents: jax.Array, chosen: Iterable[int]) -> dict[int, Picture]:
         """Queue the decoding of latents (devices, h, w, c) on the devices chosen; pictures by device."""
-        present = np.zeros(self._model.device_count, np.bool_)
-        present[list(chosen)] = True
         parameters = self._model.arrays.decoding
-        decoded = cast("Decoded", self._queue_decoding(program, parameters, latents, present))
-        for rows in decoded:
-            rows.copy_to_host_async()
+        decoded: Mapping[int, Decoded] = self._queue_decoding(
+            call_on, program, list(chosen), parameters, latents
+        )
+        classifier, judged = self._model.classifier, Shares()
+        if classifier is not None:
+            seen = Shares({device: each.seen for device, each in decoded.items()})
+            judged = classifier.queue(self._queue_decoding, seen)
         return {
-            int(device): Picture(device=int(device), latents=latents, **decoded._asdict())
-            for device in np.flatnonzero(present)
+            device: Picture(
+                device=device,
+                latents=latents,
+                classifier=classifier,
+                **copied_to_host(pixels=each.pixels, finite=each.finite, scores=each.scores),
+                **(copied_to_host(probabilities=judged[device]) if device in judged else {}),
+            )
+            for device, each in decoded.items()
         }
 
     def _waves(self, seats: Iterable[int]) -> list[dict[int, int]]:
@@ -369,6 +386,13 @@ class DeviceLane:
                 waves.append(wave := {})
             wave[device] = seat
         return waves
+
+
+def copied_to_host(**arrays: jax.Array) -> dict[str, jax.Array]:
+    """Return the arrays, whose copies to the host have begun."""
+    for array in arrays.values():
+        array.copy_to_host_async()
+    return arrays
 
 
 def zeros(shapes: Any) -> Any:

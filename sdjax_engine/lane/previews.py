@@ -52,10 +52,11 @@ class PreviewProgram:
 
     def queue(self, state: SeatState, weights: Mapping[int, tuple[float, float]]) -> Estimates:
         """Estimate the finished pictures of the seats in `weights`, and start to copy them to the host."""
-        by_seat = np.zeros((state.x.shape[0], 2), np.float32)
+        x, _, history = state.sampler
+        by_seat = np.zeros((x.shape[0], 2), np.float32)
         for seat, each in weights.items():
             by_seat[seat] = each
-        arguments = (state.x, state.history, state.start, by_seat)
+        arguments = (x, history, state.inputs.start, by_seat)
         rows = self.program(*arguments) if self.decoder is None else self.program(self.decoder, *arguments)
         rows.copy_to_host_async()
         return Estimates(rows=rows)
@@ -89,9 +90,15 @@ def compile_estimate(shapes: LaneShapes, compiler: Compiler) -> Program:
 
 def compile_decoded_estimate(shapes: LaneShapes, compiler: Compiler, decoder: Component) -> Program:
     """(decoder's parameters, x, history, start, weights) → previews (seats, h, w, 3)."""
+    decode = partial(
+        previews.decoded_estimate,
+        decoder.blueprint,
+        float(decoder.config["scaling_factor"]),
+        counted_by_host=shapes.model.counted_by_host,
+    )
     return compiler.compile(
         f"{shapes.lane} preview",
-        partial(previews.decoded_estimate, decoder.blueprint, float(decoder.config["scaling_factor"])),
+        decode,
         decoder.parameters,
         *arguments_of(shapes),
         specs=(REPLICATED, *[BY_SEAT] * 4),
@@ -103,4 +110,4 @@ def compile_decoded_estimate(shapes: LaneShapes, compiler: Compiler, decoder: Co
 def arguments_of(shapes: LaneShapes) -> tuple[Any, ...]:
     """Return the shapes of x, history, start and weights."""
     state = shapes.state
-    return state.x, state.history, state.start, shapes.rows(shapes.seats, 2)
+    return state.sampler.x, state.sampler.history, state.inputs.start, shapes.rows(shapes.seats, 2)

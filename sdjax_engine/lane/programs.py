@@ -93,16 +93,17 @@ def compile_lane(
 
 
 def compile_begin(shapes: LaneShapes, compiler: Compiler) -> Program:
-    """(autoencoder's parameters, pixels, mask, seed, present) → `StartPicture`."""
+    """(autoencoder's parameters, pixels, mask, seed) → `StartPicture`."""
     model, lane = shapes.model, shapes.lane
     vae, _ = model.shapes.decoding
-    pixels, mask, present = shapes.pictures
+    pixels, mask = shapes.pictures
     return compiler.compile(
         f"{lane.model}:{lane.width}x{lane.height} begin",
         partial(traced.begin, model.networks, (1, *shapes.latents)),
-        *(vae, pixels, mask, shapes.newcomer.seed, present),
-        specs=(REPLICATED, *[BY_SEAT] * 4),
+        *(vae, pixels, mask, shapes.newcomer.seed),
+        specs=(REPLICATED, *[BY_SEAT] * 3),
         facts=shapes.facts,
+        apart=True,
         retry_shortage=True,
     )
 
@@ -129,20 +130,24 @@ def compile_admit(shapes: LaneShapes, compiler: Compiler) -> Program:
         specs=(REPLICATED, *[BY_SEAT] * 5),
         donate=(1,),
         facts=shapes.facts,
+        apart=True,
     )
 
 
 def compile_denoise(shapes: LaneShapes, compiler: Compiler) -> Program:
-    """(UNet's parameters, state, start, stop) → (state, evaluations made)."""
-    spans = shapes.rows(shapes.seats, dtype=np.int32)
+    """(UNet's parameters, sampler's state, seats' inputs, start, stop) → (sampler's state, evaluations made).
+
+    Where the host counts, one call is one evaluation.
+    """
+    spans, counted = shapes.rows(shapes.seats, dtype=np.int32), shapes.model.counted_by_host
     return compiler.compile(
         f"{shapes.lane} denoise",
-        partial(traced.denoise, shapes.model.networks),
-        *(shapes.model.shapes.unet, shapes.state, spans, spans),
-        specs=(REPLICATED, *[BY_SEAT] * 3),
+        partial(traced.denoise, shapes.model.networks, counted_by_host=counted),
+        *(shapes.model.shapes.unet, *shapes.state, spans, spans),
+        specs=(REPLICATED, *[BY_SEAT] * 4),
         donate=(1,),
         facts=shapes.facts,
-        options=devices.network_options(),
+        options=devices.network_options(shapes.model.mesh),
     )
 
 
@@ -152,21 +157,21 @@ def compile_take(shapes: LaneShapes, compiler: Compiler) -> Program:
     return compiler.compile(
         f"{lane.model}:{lane.width}x{lane.height} take",
         traced.take,
-        *(shapes.state.x, shapes.newcomer.seat),
+        *(shapes.state.sampler.x, shapes.newcomer.seat),
         specs=(BY_SEAT, BY_SEAT),
         facts=shapes.facts,
     )
 
 
 def compile_decode(shapes: LaneShapes, compiler: Compiler, *, in_float32: bool = False) -> Program:
-    """(parameters of autoencoder and safety checker, latents, present) → `Decoded`."""
+    """(parameters of autoencoder and safety checker, latents) → `Decoded`."""
     model, lane = shapes.model, shapes.lane
-    _, _, present = shapes.pictures
     return compiler.compile(
         f"{lane.model}:{lane.width}x{lane.height} decode" + in_float32 * " in float32",
         partial(traced.decode, model.networks, in_float32=in_float32),
-        *(model.shapes.decoding, shapes.rows(shapes.devices, *shapes.latents), present),
-        specs=(REPLICATED, BY_SEAT, BY_SEAT),
+        *(model.shapes.decoding, shapes.rows(shapes.devices, *shapes.latents)),
+        specs=(REPLICATED, BY_SEAT),
         facts=shapes.facts,
+        apart=True,
         retry_shortage=True,
     )

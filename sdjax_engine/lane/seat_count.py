@@ -133,10 +133,11 @@ def ran_out(lane: Lane) -> str:
 
 def no_room(lane: Lane, need: Need, residency: Residency) -> str:
     """Return the sentence about a lane of which one seat does not fit."""
-    there = "" if residency.budget is None else f", which has {in_bytes(residency.budget)} for everything"
+    there = "" if residency.budget is None else f", which has {in_bytes(residency.budget)} for everything, "
+    lacking = there and f"{in_bytes(residency.lacking(lane, need))} too little"
     return (
         f"One seat of {lane} needs {in_bytes(need.held + need.working)} of each device's memory beside the "
-        f"models{there}: offer smaller sizes or fewer lanes, or raise device_memory."
+        f"models{there}{lacking}: offer smaller sizes or fewer lanes, or raise device_memory."
     )
 
 

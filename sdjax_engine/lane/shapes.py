@@ -10,7 +10,15 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.denoising.state import Conditioning, KeysValues, Newcomer, SeatState, StartPicture
+from sdjax_engine.denoising.state import (
+    Conditioning,
+    KeysValues,
+    Newcomer,
+    SamplerState,
+    SeatInputs,
+    SeatState,
+    StartPicture,
+)
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import MAX_VARIATIONS, Lane
@@ -63,10 +71,12 @@ class LaneShapes:
         """The state of all seats."""
         count, model = self.seats, self.model
         halves, encoding = model.halves(self.lane), model.encoding
-        return SeatState(
+        sampler = SamplerState(
             x=self.rows(count, *self.latents),
             r=self.rows(count, *self.latents),
             history=self.rows(count, HISTORY, *self.latents),
+        )
+        inputs = SeatInputs(
             noise=self.rows(count, *self.latents),
             start=self.start(count),
             conditioning=Conditioning(
@@ -81,6 +91,7 @@ class LaneShapes:
             seed=self.rows(count, dtype=np.uint32),
             rows=self.rows(count, MAX_ROWS, ROW),
         )
+        return SeatState(sampler=sampler, inputs=inputs)
 
     def keys_values(self, count: int) -> KeysValues:
         """Return the keys and values of so many seats."""
@@ -122,13 +133,12 @@ class LaneShapes:
         )
 
     @property
-    def pictures(self) -> tuple[Any, Any, Any]:
-        """Pixels, mask and presence of one start picture for each device."""
+    def pictures(self) -> tuple[Any, Any]:
+        """Pixels and mask of one start picture for each device."""
         count, height, width = self.devices, self.lane.height, self.lane.width
         return (
             self.rows(count, height, width, 3, dtype=np.uint8),
             self.rows(count, height, width, dtype=np.bool_),
-            self.rows(count, dtype=np.bool_),
         )
 
     @property

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.models.safety_checker_config import CONCEPTS, is_found
 from sdjax_engine.request import SafetyScores
+from sdjax_engine.scores import PictureScores
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdicts:
+    """What the safety checker and the picture classifier say; None where the model has none."""
+
+    safety: SafetyScores | None = None
+    classified: PictureScores | None = None
 
 
 def read_safety_scores(scores: npt.NDArray[np.float32]) -> SafetyScores:

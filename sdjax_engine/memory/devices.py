@@ -15,6 +15,7 @@ from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.wording import first_line
 
 YNNPACK = "xla_cpu_experimental_ynn_fusion_type"
+DOT_MERGER = "xla_gpu_dot_merger_threshold_mb"
 AXIS = "data"
 REPLICATED = PartitionSpec()  # type: ignore[no-untyped-call]
 BY_SEAT = PartitionSpec(AXIS)  # type: ignore[no-untyped-call]
@@ -71,6 +72,14 @@ def one_program_per_device(mesh: Mesh) -> bool:
     return is_cpu(mesh) and device_count(mesh) > 1
 
 
+def counts_on_host(mesh: Mesh) -> bool:
+    """Whether the host counts the turns of loops: a CPU's devices do it themselves, without a wait.
+
+    A GPU's loop whose end the device computes makes the host wait in every turn, so that runs do not overlap.
+    """
+    return not is_cpu(mesh)
+
+
 def replicate(array: npt.NDArray[Any], mesh: Mesh) -> jax.Array:
     """Copy `array` to every device."""
     copies: jax.Array = jax.device_put(array, NamedSharding(mesh, REPLICATED))
@@ -96,17 +105,21 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, jax.errors.JaxRuntimeError) and any(word in str(error) for word in NO_MEMORY)
 
 
-def network_options() -> dict[str, str]:
+def network_options(mesh: Mesh) -> dict[str, str]:
     """Return XLA's options for a program that calls the UNet repeatedly.
 
-    On the CPU, YNNPACK is used for reductions (attention's softmax) only. The options are empty elsewhere,
-    and where XLA_FLAGS sets the same flag.
+    On the CPU, YNNPACK is used for reductions (attention's softmax) only. On a GPU, products of the same
+    input stay apart. The options are empty elsewhere, and where XLA_FLAGS sets the same flag.
     """
     # YNNPACK's products and convolutions convert the weights' layout in every call: a step of an SD 1.x of
-    # 77 million parameters takes 576 ms with them, 486 ms without.
-    if jax.default_backend() != "cpu" or YNNPACK in os.environ.get("XLA_FLAGS", ""):
-        return {}
-    return {YNNPACK: "LIBRARY_FUSION_TYPE_REDUCE"}
+    # 77 million parameters takes 576 ms with them, 486 ms without. XLA makes one product of queries, keys and
+    # values, and then copies each out of the result: 15 of the 73 GB that SDXL's evaluation moves outside
+    # products at 1024² with four seats.
+    options = {
+        "cpu": {YNNPACK: "LIBRARY_FUSION_TYPE_REDUCE"},
+        "gpu": {DOT_MERGER: "0"},
+    }.get(mesh.devices.flat[0].platform, {})
+    return {name: value for name, value in options.items() if name not in os.environ.get("XLA_FLAGS", "")}
 
 
 def report(mesh: Mesh | None = None) -> list[str]:

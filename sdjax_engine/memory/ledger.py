@@ -70,11 +70,15 @@ class Ledger:
 
         Models that have no room any more are evicted by the next `bring`.
         """
-        needs = self._needs | {owner: need}
-        if self.budget is not None and self._largest + reserved(needs) > self.budget:
+        if self.lacking(owner, need):
             return False
-        self._needs = needs
+        self._needs = self._needs | {owner: need}
         return True
+
+    def lacking(self, owner: Hashable, need: Need) -> int:
+        """Return how many bytes are too few for what `owner` needs, in place of its earlier claim."""
+        wanted = self._largest + reserved(self._needs | {owner: need})
+        return 0 if self.budget is None else max(wanted - self.budget, 0)
 
     def release(self, owner: Hashable) -> None:
         """Give back the claim of `owner`, if any."""

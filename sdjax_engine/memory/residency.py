@@ -205,6 +205,11 @@ class Residency:
             self._latest = None
             return self._ledger.claim(owner, need)
 
+    def lacking(self, owner: Hashable, need: Need) -> int:
+        """Return how many bytes of each device are too few for a claim, beside the largest model."""
+        with self._lock:
+            return self._ledger.lacking(owner, need)
+
     def release(self, owner: Hashable) -> None:
         """Give back the claim of `owner`, if any."""
         with self._lock:
@@ -307,7 +312,9 @@ def usable_memory(mesh: Mesh, configured: int) -> int | None:
 def too_large(name: str, size: int, ledger: Ledger) -> str:
     """Return the sentence about a model that never fits."""
     beside = f" beside {in_bytes(ledger.reserved)} for the work on it" if ledger.reserved else ""
+    budget = ledger.budget or 0
+    lacking = in_bytes(size + ledger.reserved - budget)
     return (
-        f"The parameters of {name} take {in_bytes(size)}{beside}, and a device has "
-        f"{in_bytes(ledger.budget or 0)}: offer a smaller model, or raise device_memory."
+        f"The parameters of {name} take {in_bytes(size)}{beside}, and a device has {in_bytes(budget)}, "
+        f"{lacking} too little: offer a smaller model, or raise device_memory."
     )

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import numpy as np
 import numpy.typing as npt
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh
 
+from sdjax_engine.compiling.per_device import Shares
 from sdjax_engine.denoising.state import Encoding
-from sdjax_engine.memory import devices
 from sdjax_engine.model.prepare import TokenizedText
 
 MOST_TEXTS = 256
@@ -23,22 +23,22 @@ MOST_TEXTS = 256
 class EncodingCache:
     """The encodings of the texts used last, for one model.
 
-    `encode` is the compiled program: it takes the text encoders' parameters, and one text for each device as
-    arrays whose first axis is the device. No call waits for the devices. A thread that hangs in `gather` may
-    be abandoned, and another continues with the same cache: the lock is never held while the devices work.
+    `encode` calls the compiled program on the devices of some numbers: it takes these, the text encoders'
+    parameters, and one text for each device as arrays whose first axis is the device. No call waits for the
+    devices. A thread that hangs in `gather` may be abandoned, and another continues with the same cache: the
+    lock is never held while the devices work.
     """
 
     def __init__(
         self,
         mesh: Mesh,
-        encode: Callable[..., Encoding],
+        encode: Callable[..., Mapping[int, Encoding]],
         *,
         ids_shape: tuple[int, ...],
         lora_rank: int = 0,
         most_texts: int = MOST_TEXTS,
     ) -> None:
         self._devices = list(mesh.devices.flat)
-        self._sharding = NamedSharding(mesh, devices.BY_SEAT)
         self._encode = encode
         self._ids_shape = ids_shape
         self._lora_rank = lora_rank
@@ -46,30 +46,26 @@ class EncodingCache:
         self._encodings: OrderedDict[TokenizedText, dict[Any, Encoding]] = OrderedDict()  # device → copy
         self._lock = threading.Lock()
 
-    def gather(self, parameters: Any, texts: Sequence[TokenizedText]) -> Encoding:
-        """Return the encoding of one text for each device, (devices, ...) on the mesh."""
+    def gather(self, parameters: Any, texts: Mapping[int, TokenizedText]) -> Shares:
+        """Return the encoding of one text on each of some devices, by the number of the device."""
         with self._lock:
-            entries = {text: self._encodings[text] for text in texts if text in self._encodings}
+            entries = {text: self._encodings[text] for text in texts.values() if text in self._encodings}
         missing: dict[TokenizedText, int] = {}
-        for index, text in enumerate(texts):
+        for index, text in texts.items():
             if text not in entries:
                 missing.setdefault(text, index)
         if missing:
             entries |= self._encoded(parameters, missing)
-        copies = [on_device(device, entries[text]) for device, text in zip(self._devices, texts, strict=True)]
+        copies = Shares(
+            {index: on_device(self._devices[index], entries[text]) for index, text in texts.items()}
+        )
         with self._lock:
-            for text in texts:
+            for text in texts.values():
                 self._encodings[text] = entries[text]
                 self._encodings.move_to_end(text)
             while len(self._encodings) > self._most_texts:
                 self._encodings.popitem(last=False)
-        shapes = [(len(copies), *leaf.shape[1:]) for leaf in copies[0]]
-        return Encoding(
-            *(
-                jax.make_array_from_single_device_arrays(shape, self._sharding, list(leaves))
-                for shape, leaves in zip(shapes, zip(*copies, strict=True), strict=True)
-            )
-        )
+        return copies
 
     def _encoded(
         self, parameters: Any, texts: Mapping[TokenizedText, int]
@@ -77,12 +73,8 @@ class EncodingCache:
         """Encode texts, each on the device of its number: the first one that needs it."""
         by_device = {index: text for text, index in texts.items()}
         arrays = text_arrays(by_device, len(self._devices), self._ids_shape, self._lora_rank)
-        encoded = self._encode(parameters, *arrays)
-        parts = [{shard.device: shard.data for shard in leaf.addressable_shards} for leaf in encoded]
-        return {
-            text: {self._devices[index]: Encoding(*(part[self._devices[index]] for part in parts))}
-            for text, index in texts.items()
-        }
+        encoded = self._encode(by_device.keys(), parameters, *arrays)
+        return {text: {self._devices[index]: encoded[index]} for text, index in texts.items()}
 
 
 def on_device(device: Any, copies: dict[Any, Encoding]) -> Encoding:
@@ -98,7 +90,7 @@ def text_arrays(
 ) -> tuple[npt.NDArray[Any], ...]:
     """Return the texts of `count` devices as arrays: ids, weights, chunks, silent, LoRA rows and scales.
 
-    `texts` are by the device's number. A device without a text has no chunks and computes nothing.
+    `texts` are by the device's number; the rows of a device without a text are not to be used.
     """
     ids = np.zeros((count, *ids_shape), np.int32)
     weights = np.ones((count, *ids_shape[1:]), np.float32)

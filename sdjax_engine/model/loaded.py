@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 
 from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
+from sdjax_engine.compiling.per_device import call_on
 from sdjax_engine.denoising import traced
 from sdjax_engine.denoising.state import Encoding
 from sdjax_engine.denoising.traced import Networks, WithLoras
@@ -18,6 +20,7 @@ from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.encoding_cache import MOST_TEXTS, EncodingCache, text_arrays
 from sdjax_engine.model.loras import TEXT_ENCODERS, UNET, LoraBank
+from sdjax_engine.model.picture_classifier import PictureClassifier
 from sdjax_engine.model.prepare import Preparation
 from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.clip_pixels import settle_preprocessing
@@ -45,9 +48,8 @@ class LoadedModel:
 
     `preparation` prepares its requests; `networks` are what its programs are traced with. With a
     `preview_decoder`, whose parameters stay on the devices, lanes that are compiled afterwards decode their
-    previews. Raises
-    UnreadableCheckpoint where the offer does not suit the checkpoint, DevicesFailed where the devices
-    can never hold it.
+    previews. Raises UnreadableCheckpoint where the offer does not suit the checkpoint, DevicesFailed where
+    the devices can never hold it.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class LoadedModel:
         self.offer = offer
         self.mesh = compiler.mesh
         self.device_count = devices.device_count(compiler.mesh)
+        self.counted_by_host = devices.counts_on_host(compiler.mesh)
         self.loras = loras or LoraBank()
         self.networks = networks_of(checkpoint, offer)
         self.preparation = Preparation(offer, checkpoint, self.networks, self.loras)
@@ -71,10 +74,16 @@ class LoadedModel:
         self.checkpoint = checkpoint
         self.residency = residency or Residency(compiler.mesh)
         self.preview_decoder: Component | None = None
+        self.classifier: PictureClassifier | None = None
         self._parameters = self.residency.adopt(offer.model, arrays_of(checkpoint, self.loras))
         self._compiler = compiler
         self._encode_lock = threading.Lock()
         self._encode: tuple[EncodingCache, Encoding] | None = None
+
+    def use_classifier(self, classifier: PictureClassifier) -> None:
+        """Have the pictures of lanes that are compiled afterwards judged by this classifier."""
+        self.classifier = classifier
+        self.networks = replace(self.networks, of_classifier=classifier.preprocessing)
 
     @property
     def encodings(self) -> EncodingCache:
@@ -116,7 +125,8 @@ class LoadedModel:
         networks |= {str(index): each.component for index, each in enumerate(checkpoint.text_encoders)}
         configs = {name: each.config for name, each in networks.items() if each is not None}
         rest = checkpoint.preprocessor_config, self.offer.prompt_chunks, found_backend().facts
-        return [checkpoint.pipeline, configs, *rest]
+        judged = [] if self.classifier is None else [self.classifier.facts]
+        return [checkpoint.pipeline, configs, *rest, *judged]
 
     def halves(self, lane: Lane) -> int:
         """How many texts a picture of this lane has: two with guidance, the negative prompt and the prompt.
@@ -144,15 +154,17 @@ class LoadedModel:
         no_texts = text_arrays({}, self.device_count, ids_shape, lora_rank)
         program = self._compiler.compile(
             f"{self.offer.model} encode",
-            partial(traced.encode, self.networks),
+            partial(traced.encode, self.networks, counted_by_host=self.counted_by_host),
             self.shapes.text_encoders,
             *(devices.spread_shape(rows.shape, rows.dtype, self.mesh) for rows in no_texts),
             specs=(devices.REPLICATED, *[devices.BY_SEAT] * 6),
             facts=self.facts,
+            apart=True,
             retry_shortage=True,
         )
         self._claim_encodings(program)
-        encodings = EncodingCache(self.mesh, program, ids_shape=ids_shape, lora_rank=lora_rank)
+        encode = partial(call_on, program)
+        encodings = EncodingCache(self.mesh, encode, ids_shape=ids_shape, lora_rank=lora_rank)
         encoding: Encoding = jax.tree.map(
             lambda leaf: devices.spread_shape(leaf.shape, leaf.dtype, self.mesh), program.out_info
         )

@@ -72,9 +72,8 @@ class Prepared:
 class Preparation:
     """Prepares the requests of one offer for one checkpoint; may be used from any thread.
 
-    `ids_shape` is the shape of a text's ids, (encoders, chunks, length); `no_text` is the text of a device
-    without a newcomer. Raises UnreadableCheckpoint where the offer's sampler or steps do not suit the
-    checkpoint.
+    `ids_shape` is the shape of a text's ids, (encoders, chunks, length). Raises UnreadableCheckpoint where
+    the offer's sampler or steps do not suit the checkpoint.
     """
 
     def __init__(self, offer: Offer, checkpoint: Checkpoint, networks: Networks, loras: LoraBank) -> None:
@@ -86,7 +85,6 @@ class Preparation:
         self._loras = loras
         self._adapts_texts = loras.rank_of_texts > 0
         self.ids_shape = (len(self._tokenizers), offer.prompt_chunks, self._tokenizers[0].length)
-        self.no_text = self._padded((), loras.seat_rows(()), silent=False)
 
     def prepare(self, request: Request, start: Fitted | None = None) -> Prepared:
         """Plan and tokenize a request that `Offer.check` has passed; raises InvalidRequest.

@@ -24,7 +24,7 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 def activation(name: str, *, model: str) -> Activation:
-    """Return the activation function of this name, or raise UnreadableCheckpoint."""
+    """Return the activation function of this name; raises UnreadableCheckpoint for unknown names."""
     if name.lower() not in ACTIVATIONS:
         raise UnreadableCheckpoint(f"{model} with the activation function {name!r} is not supported.")
     return ACTIVATIONS[name.lower()]

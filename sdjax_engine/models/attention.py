@@ -1,7 +1,7 @@
-"""Attention and the transformer that the UNet's blocks hold.
+"""Attention and the transformers of the UNet's blocks.
 
-The keys and values of cross-attention depend on the prompt only, so that a network may be told a `Context`,
-of which each layer makes its own at every step, or the `Projection` that was made of it once for all steps.
+The keys and values of cross-attention depend on the prompt only. A network takes either a `Context`, which
+each layer projects at every step, or a `Projection`, which holds every layer's keys and values for all steps.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Told = Context | Projection
 def attend(queries: Array, keys_values: KeyValues, *, causal: bool = False) -> Array:
     """Scaled dot-product attention with a float32 softmax: `(n, length, heads, width)`.
 
-    By the kernel that suits the shape and the platform that the program is compiled for: parameters may lie
-    in the host's memory although there is an accelerator.
+    The kernel is chosen for the shape and for the platform that the program is compiled for. That platform
+    may be the CPU although the host has an accelerator.
     """
     n, length, heads, width = queries.shape
     shape = AttentionShape(
@@ -53,9 +53,9 @@ def attend(queries: Array, keys_values: KeyValues, *, causal: bool = False) -> A
 
 
 class Attention(nnx.Module):
-    """The reference's `Attention`: its biases are on the output, and on the inputs where `bias` says so.
+    """The reference's `Attention`. The output map has a bias; the input maps have one if `bias` is set.
 
-    `place` is the layer's path in a network that may be told a `Projection`; the network sets it.
+    `place` is the layer's path in the network, the key into a `Projection`. The network sets it.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Attention(nnx.Module):
         self.to_out = nnx.List([linear(width, width, shared)])
 
     def project(self, states: Array) -> tuple[Array, Array]:
-        """Return keys and values, `(n, length, width)`, of `states` (n, length, context width)."""
+        """Return the keys and values, `(n, length, width)`, of `states` (n, length, context width)."""
         return self.to_k(states), self.to_v(states)
 
     def __call__(self, x: Array, told: Told) -> Array:
@@ -85,7 +85,7 @@ class Attention(nnx.Module):
 
 
 class GEGLU(nnx.Module):
-    """A linear map gated by the GELU of another (Shazeer 2020)."""
+    """A linear map times the GELU of a second linear map (Shazeer 2020)."""
 
     def __init__(self, width: int, width_out: int, shared: Shared) -> None:
         self.proj = linear(width, 2 * width_out, shared)
@@ -96,7 +96,7 @@ class GEGLU(nnx.Module):
 
 
 class FeedForward(nnx.Module):
-    """GEGLU and a linear map back; the reference's dropout between them is None here."""
+    """GEGLU and a linear map. The reference's dropout between them is None here, to keep its numbering."""
 
     def __init__(self, width: int, shared: Shared) -> None:
         self.net = nnx.List([GEGLU(width, 4 * width, shared), None, linear(4 * width, width, shared)])
@@ -107,7 +107,7 @@ class FeedForward(nnx.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionStyle:
-    """What the transformers of one block have in common; `only_cross` has them attend to the prompt twice."""
+    """The settings of one block's transformers; with `only_cross` both attentions are to the prompt."""
 
     heads: int
     context_width: int
@@ -115,7 +115,7 @@ class AttentionStyle:
 
 
 class BasicTransformerBlock(nnx.Module):
-    """Self-attention, cross-attention to the prompt and a feed-forward part, each around a residual."""
+    """Self-attention, cross-attention to the prompt and a feed-forward part, each with a residual."""
 
     def __init__(self, width: int, shared: Shared, *, style: AttentionStyle) -> None:
         first_context_width = style.context_width if style.only_cross else None
@@ -141,9 +141,9 @@ class BasicTransformerBlock(nnx.Module):
 
 
 class Transformer2DModel(nnx.Module):
-    """Transformer blocks over the pixels of a picture, around a residual.
+    """Transformer blocks over the pixels of a picture, with a residual.
 
-    The reference's two forms of `proj_in` and `proj_out`, 1×1 convolution and linear, are the same map here.
+    The reference's `proj_in` and `proj_out` are 1×1 convolutions or linear maps; both are linear maps here.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Transformer2DModel(nnx.Module):
         self.proj_out = linear(width, width, shared)
 
     def __call__(self, x: Array, told: Told) -> Array:
-        """`x` is `(n, h, w, width)`, a context's states `(n, length, context width)`."""
+        """`x` is `(n, h, w, width)`, the states of a context are `(n, length, context width)`."""
         tokens = self.proj_in(self.norm(x).reshape(x.shape[0], -1, x.shape[-1]))
         for block in self.transformer_blocks:
             tokens = block(tokens, told)
@@ -165,7 +165,7 @@ class Transformer2DModel(nnx.Module):
 
 
 class PictureAttention(nnx.Module):
-    """The autoencoder's self-attention over pixels: one head, a norm before it and a residual around it."""
+    """The autoencoder's self-attention over pixels: a norm, one head, and a residual."""
 
     def __init__(self, width: int, groups: int, shared: Shared, *, eps: float) -> None:
         self.group_norm = GroupNorm(width, groups, shared, eps=eps)

@@ -1,4 +1,4 @@
-"""What this process's devices can do for attention: found out once, by trying."""
+"""Which attention kernels work on this process's devices: found once, by trying them."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from sdjax_engine.models.cross_attention_inputs import KeyValues
 from sdjax_engine.wording import first_line
 
 Problem = Callable[[Use, int], str | None]
-"""Says what goes wrong with a use and a width of heads; None: nothing."""
+"""Takes a use and the width of a head. Returns why the kernel fails for them, or None if it works."""
 
 CPU = Backend(platform="cpu")
-CUDNN_WIDTHS = (256, 128)  # from Hopper on; before
+CUDNN_WIDTHS = (256, 128)  # since Hopper; before Hopper
 FLASH_WIDTH = 512
 TOKENS, PROMPT = 256, 77
 LONGEST, LENGTHS = 231, (231, 77)
-"""A tried picture's tokens, a prompt's; several prompts' keys, and how many of them count."""
+"""Shapes of the trial: tokens of a picture, of a prompt; keys of several prompts, and their lengths."""
 TOLERANCE = 2e-2
 
 
 @cache
 def found_backend() -> Backend:
-    """Return what JAX computes on by default, and the widest head its fused kernel was seen to work with.
+    """Return JAX's default platform, and the widest head that its fused kernel computes correctly.
 
-    The first call compiles and runs tiny programs where there is an accelerator.
+    The first call compiles and runs tiny programs if the platform is an accelerator.
     """
     platform = jax.default_backend()
     if platform == "cpu":
         return CPU
-    with ThreadPoolExecutor(1) as apart:  # the first call may be within a traced function, which this is not
+    with ThreadPoolExecutor(1) as apart:  # a traced function may be the caller; another thread is not traced
         return apart.submit(try_kernels, platform).result()
 
 
 def try_kernels(platform: str) -> Backend:
-    """Return the platform with the widest head that its fused kernel takes for each use."""
+    """Return the platform with the widest head that its fused kernel takes, for each use."""
     match platform:
         case "gpu":
             return tried(platform, "cuDNN", CUDNN_WIDTHS, dict.fromkeys(Use, problem_of_cudnn))
@@ -53,7 +53,7 @@ def try_kernels(platform: str) -> Backend:
 
 
 def tried(platform: str, name: str, widths: Sequence[int], problems: Mapping[Use, Problem]) -> Backend:
-    """Return what a kernel does for each use; one that it refuses leaves it the others."""
+    """Return the widest head that a kernel takes, for each use; each use is tried on its own."""
     widest: dict[Use, int] = {}
     refused: dict[Use, str] = {}
     for use, problem_with in problems.items():
@@ -72,7 +72,7 @@ def tried(platform: str, name: str, widths: Sequence[int], problems: Mapping[Use
 
 
 def problem_of_cudnn(use: Use, width: int) -> str | None:
-    """Return what goes wrong with heads of this width in this use; None: nothing."""
+    """Return why cuDNN's kernel fails for this use and width of a head, or None if it works."""
     picture, prompt, long = (noise(2, tokens, 2, width) for tokens in (TOKENS, PROMPT, LONGEST))
     match use:
         case Use.PICTURES:
@@ -86,13 +86,13 @@ def problem_of_cudnn(use: Use, width: int) -> str | None:
 
 
 def problem_of_flash(use: Use, width: int) -> str | None:  # noqa: ARG001 - pictures are its only use
-    """Return what goes wrong with heads of this width; None: nothing."""
+    """Return why flash attention fails for this width of a head, or None if it works."""
     picture = noise(1, FLASH_LEAST_TOKENS, 1, width)
     return problem_of(Kernel.FLASH, picture, KeyValues(picture, picture))
 
 
 def problem_of(kernel: Kernel, queries: Array, keys_values: KeyValues, *, causal: bool = False) -> str | None:
-    """Return why this kernel cannot be used, in one line, or None where it computes what XLA computes."""
+    """Return one line that says why this kernel fails, or None if its result equals XLA's."""
 
     def compute(kernel: Kernel) -> np.ndarray:
         attend = jax.jit(KERNELS[kernel], static_argnames="causal")
@@ -106,5 +106,5 @@ def problem_of(kernel: Kernel, queries: Array, keys_values: KeyValues, *, causal
 
 
 def noise(*shape: int) -> Array:
-    """Standard noise in bfloat16, always the same."""
+    """Standard noise in bfloat16 from a fixed seed."""
     return jnp.asarray(np.random.default_rng(0).standard_normal(shape), jnp.bfloat16)

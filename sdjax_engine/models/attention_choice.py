@@ -1,4 +1,4 @@
-"""Which kernel computes an attention: a pure function of its shape and of what the backend can do."""
+"""Which kernel computes an attention: a pure function of the shape and the backend."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ CUDNN_LEAST_QUERIES = 64
 FLASH_LEAST_TOKENS = 1024
 FLASH_TOKENS_STEP = 128
 CPU_SCORES = 2**19
-"""How many float32 scores the CPU holds at once: 2 MiB, which stay in the cache of a core."""
+"""Float32 scores that the CPU holds at once: 2 MiB, which fit in the cache of a core."""
 ACCELERATOR_SCORES = 2**26
-"""How many an accelerator holds at once where no kernel spares it them: 256 MiB."""
+"""Float32 scores that an accelerator holds at once, without a fused kernel: 256 MiB."""
 
 
 class Kernel(StrEnum):
@@ -29,18 +29,18 @@ class Kernel(StrEnum):
 
 
 class Use(StrEnum):
-    """What attends to what; a fused kernel may take one and refuse another."""
+    """Which tokens attend to which tokens; a fused kernel may support only some uses."""
 
-    PICTURES = "pictures"  # to themselves
-    PROMPTS = "prompts"  # pictures to them
-    TEXTS = "texts"  # to themselves, causally
+    PICTURES = "pictures"  # pixels to pixels
+    PROMPTS = "prompts"  # pixels to a prompt's tokens
+    TEXTS = "texts"  # a prompt's tokens to earlier tokens (causal)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionShape:
-    """What is attended: `rows` of `queries` to `keys`, in `heads` of this `width` and dtype each.
+    """The shape of an attention: `rows` of `queries` to `keys`, in `heads` of this `width` and dtype.
 
-    With `lengths`, each row has its own number of keys; `causal`, a query sees none that come later.
+    With `lengths`, each row has its own number of keys. With `causal`, a query sees no later key.
     """
 
     rows: int
@@ -54,23 +54,23 @@ class AttentionShape:
 
     @property
     def use(self) -> Use:
-        """What attends to what."""
+        """Which tokens attend to which tokens."""
         if self.causal:
             return Use.TEXTS
         return Use.PROMPTS if self.lengths or self.keys != self.queries else Use.PICTURES
 
     @property
     def scores(self) -> int:
-        """How many products of a query and a key there are."""
+        """The number of attention scores: one per row, head, query and key."""
         return self.rows * self.heads * self.queries * self.keys
 
 
 @dataclass(frozen=True, kw_only=True)
 class Backend:
-    """What computes: JAX's name of the platform ("cpu", "gpu", "tpu") and what was found to work there.
+    """A platform by JAX's name ("cpu", "gpu", "tpu"), and what its fused kernel supports.
 
-    `widest` is the widest head that the platform's own fused kernel takes for each use, without those for
-    which there is none; `problem` says why.
+    `widest` is the widest head that the fused kernel takes, for each supported use. `problem` says why a use
+    is not supported.
     """
 
     platform: str
@@ -79,12 +79,12 @@ class Backend:
 
     @property
     def facts(self) -> dict[str, int]:
-        """What kernels depend on, as plain data."""
+        """The numbers that the choice of a kernel depends on, for the key of compiled programs."""
         return {use.value: width for use, width in sorted(self.widest.items())}
 
 
 def choose(shape: AttentionShape, backend: Backend) -> Kernel:
-    """Return the fastest kernel that takes this shape and whose memory is bounded."""
+    """Return the fastest kernel that supports this shape with bounded memory."""
     if backend.platform == "cpu":
         in_parts = shape.scores > CPU_SCORES and not shape.causal
         return Kernel.BY_HEAD_IN_PARTS if in_parts else Kernel.BY_HEAD
@@ -97,20 +97,20 @@ def choose(shape: AttentionShape, backend: Backend) -> Kernel:
 
 
 def takes_cudnn(shape: AttentionShape, widest_head: int) -> bool:
-    """Whether cuDNN's fused attention takes it; for a few queries it is not worth its while."""
+    """Whether to use cuDNN's fused attention; for few queries it is slower than XLA."""
     fits = shape.width <= widest_head and shape.width % CUDNN_WIDTH_STEP == 0
     return fits and shape.dtype in CUDNN_DTYPES and shape.queries >= CUDNN_LEAST_QUERIES
 
 
 def takes_flash(shape: AttentionShape, widest_head: int) -> bool:
-    """Whether the TPU's kernel takes it: long self-attention, in whole blocks."""
+    """Whether the TPU's kernel supports the shape: long self-attention, in whole blocks."""
     long = min(shape.queries, shape.keys) >= FLASH_LEAST_TOKENS
     whole = shape.queries % FLASH_TOKENS_STEP == 0 and shape.keys % FLASH_TOKENS_STEP == 0
     return long and whole and shape.width <= widest_head and not (shape.causal or shape.lengths)
 
 
 def describe(backend: Backend, dtype: str) -> str:
-    """Return the line that a start-up says of the attention of networks in this dtype."""
+    """Return the start-up's log line about attention in networks of this dtype."""
     if backend.platform == "cpu":
         return "attention: XLA, head by head, long ones in parts that fit into the cache"
     if backend.problem is not None and not backend.widest:

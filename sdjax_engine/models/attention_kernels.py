@@ -1,6 +1,6 @@
-"""The kernels of attention; all take queries, keys and values `(n, length, heads, width of a head)`.
+"""The attention kernels; all take queries, keys and values `(n, length, heads, width of a head)`.
 
-Scores and softmax are float32 in each. Rows never meet.
+Scores and softmax are float32 in each kernel. The result of a row depends on that row only.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ LANES = 128
 
 
 def by_xla(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
-    """The library's own form, all scores in memory at once."""
+    """JAX's own attention, with all scores in memory at once."""
     return by_library(queries, keys_values, causal=causal, implementation="xla")
 
 
 def by_cudnn(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
-    """CuDNN's fused attention: no scores in memory; bfloat16 and float16 on Nvidia's GPUs."""
+    """CuDNN's fused attention, without scores in memory; bfloat16 and float16 on Nvidia GPUs."""
     return by_library(queries, keys_values, causal=causal, implementation="cudnn")
 
 
@@ -35,9 +35,7 @@ def by_library(
     queries: Array, keys_values: KeyValues, *, causal: bool, implementation: Literal["xla", "cudnn"]
 ) -> Array:
     keys, values, lengths = keys_values
-    with jax.numpy_dtype_promotion(
-        "standard"
-    ):  # the library's own float32 scores do not trace under "strict"
+    with jax.numpy_dtype_promotion("standard"):  # JAX's float32 scores do not trace under "strict"
         attended: Array = jax.nn.dot_product_attention(
             queries,
             keys,
@@ -50,7 +48,7 @@ def by_library(
 
 
 def by_xla_in_parts(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
-    """The same for some queries after the others, so that the scores in memory are bounded."""
+    """JAX's own attention, for some queries at a time, so that the scores in memory are bounded."""
     check_not_causal(causal)
     n, _, heads, _ = queries.shape
     scores_of_a_query = n * heads * keys_values.keys.shape[1]
@@ -63,7 +61,7 @@ def by_xla_in_parts(queries: Array, keys_values: KeyValues, *, causal: bool) -> 
 
 
 def by_flash(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
-    """Pallas' flash attention for TPUs (Dao et al. 2022); heads are padded to whole lanes."""
+    """Pallas' flash attention for TPUs (Dao et al. 2022); heads are padded to whole TPU lanes."""
     from jax.experimental.pallas.ops.tpu import flash_attention as pallas  # noqa: PLC0415 - slow to import
 
     check_not_causal(causal)
@@ -81,12 +79,12 @@ def by_flash(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
 
 
 def block_of(tokens: int) -> int:
-    """Return the largest block of whole lanes, at most `FLASH_BLOCK`, that divides the tokens."""
+    """Return the largest multiple of the TPU's lanes up to `FLASH_BLOCK` that divides `tokens`."""
     return next(size for size in range(FLASH_BLOCK, 0, -LANES) if tokens % size == 0)
 
 
 def by_head(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
-    """Each head's matrices contiguous: XLA's products on the CPU take 0.5 to 0.8 of the time."""
+    """Attention with each head's matrices contiguous: XLA's CPU products then take 0.5 to 0.8 of the time."""
     each_by_head = (each.swapaxes(1, 2) for each in (queries, keys_values.keys, keys_values.values))
     q, k, v = each_by_head  # (n, heads, length, width)
     scores = jnp.einsum("nhtd,nhsd->nhts", q, k, preferred_element_type=jnp.float32)
@@ -99,10 +97,10 @@ def by_head(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
 
 
 def by_head_in_parts(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
-    """One head after the other, of each some queries at a time, whose scores stay in the cache.
+    """Attention for one head at a time and some queries at a time, so that the scores fit in the cache.
 
-    Scores in memory cost a CPU two to four times the time. Each query meets all its keys at once, so that
-    there is no running maximum, as flash attention has it.
+    With scores in main memory a CPU takes two to four times as long. Each query is multiplied with all its
+    keys at once, so that no running maximum is needed, unlike in flash attention.
     """
     check_not_causal(causal)
     n, length, heads, width = queries.shape
@@ -129,9 +127,9 @@ def by_head_in_parts(queries: Array, keys_values: KeyValues, *, causal: bool) ->
 
 
 def in_parts(function: Callable[[Array], Array], tokens: Array, *, size: int) -> Array:
-    """Return `function` of `tokens`, given at most `size` of them at once, one part after the other.
+    """Return `function` of `tokens`, applied to at most `size` tokens at a time.
 
-    Tokens are the first axis and must not depend on one another. Parts are equal: zeros fill up the last.
+    Tokens are the first axis and must be independent. All parts have one size: the last is padded with zeros.
     """
     count = tokens.shape[0]
     parts = -(-count // size)
@@ -144,7 +142,7 @@ def in_parts(function: Callable[[Array], Array], tokens: Array, *, size: int) ->
 
 
 def allowed_pairs(shape: tuple[int, ...], lengths: Array | None, *, causal: bool) -> Array | None:
-    """Which keys a query may attend to, (n or 1, 1, queries or 1, keys); None: all."""
+    """Return which keys a query may attend to, bool (n or 1, 1, queries or 1, keys), or None for all."""
     places = jnp.arange(shape[-1], dtype=jnp.int32)
     allowed = None if lengths is None else places < lengths[:, None, None, None]
     if not causal:

@@ -15,13 +15,13 @@ from sdjax_engine.models.autoencoder_tiny_config import BLOCKS, NAME, WIDTHS, se
 from sdjax_engine.models.config import Config
 from sdjax_engine.models.layers import Shared, conv, doubled
 
-LIMIT = 3.0  # of the latents: larger values are pressed below it
+LIMIT = 3.0  # tanh keeps the latents below this
 
 
 class AutoencoderTiny(nnx.Module):
-    """Latents to pictures in [-1, 1]; the latents are the UNet's divided by `scaling_factor`.
+    """Decodes latents to pictures in [-1, 1]; the latents are the UNet's divided by `scaling_factor`.
 
-    The encoder is left out: previews need none.
+    The encoder is left out: previews only decode.
     """
 
     def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
@@ -30,21 +30,21 @@ class AutoencoderTiny(nnx.Module):
         self.dtype = dtype
 
     def decode(self, latents: Array) -> Array:
-        """Return pictures `(n, f·h, f·w, 3)` of `latents` (n, h, w, latent_channels); f doubles per block."""
+        """Return pictures `(n, f·h, f·w, 3)` of `latents` (n, h, w, latent_channels); f is by `factor_of`."""
         limited = jnp.tanh(latents.astype(jnp.float32) / LIMIT) * LIMIT
         return self.decoder(limited.astype(self.dtype)) * 2 - 1
 
 
 class DecoderTiny(nnx.Module):
-    """Convolutions, residual blocks and doublings in one list, as the reference numbers them."""
+    """Convolutions, residual blocks and upsamplings in one list, with the reference's numbering."""
 
     def __init__(self, values: Config, shared: Shared) -> None:
         width, counts = values[WIDTHS][0], values[BLOCKS]
         act = activation(values["act_fn"], model=NAME)
-        layers = [conv(values["latent_channels"], width, shared), Step(act)]
+        layers = [conv(values["latent_channels"], width, shared), FunctionLayer(act)]
         for count in counts[:-1]:
             layers += [BlockTiny(width, act, shared) for _ in range(count)]
-            layers += [Step(doubled), conv(width, width, shared, bias=False)]
+            layers += [FunctionLayer(doubled), conv(width, width, shared, bias=False)]
         layers += [BlockTiny(width, act, shared) for _ in range(counts[-1])]
         self.layers = nnx.List([*layers, conv(width, values["out_channels"], shared)])
 
@@ -55,11 +55,11 @@ class DecoderTiny(nnx.Module):
 
 
 class BlockTiny(nnx.Module):
-    """Three convolutions beside the identity, the reference's `AutoencoderTinyBlock`."""
+    """Three convolutions with a residual, the reference's `AutoencoderTinyBlock`."""
 
     def __init__(self, width: int, act: Activation, shared: Shared) -> None:
         first, second, third = (conv(width, width, shared) for _ in range(3))
-        self.conv = nnx.List([first, Step(act), second, Step(act), third])
+        self.conv = nnx.List([first, FunctionLayer(act), second, FunctionLayer(act), third])
 
     def __call__(self, x: Array) -> Array:
         y = x
@@ -68,8 +68,8 @@ class BlockTiny(nnx.Module):
         return jax.nn.relu(x + y)
 
 
-class Step(nnx.Module):
-    """A function without parameters, which has a number among the layers."""
+class FunctionLayer(nnx.Module):
+    """A layer without parameters, which takes a place in the numbering of the layers."""
 
     def __init__(self, function: Callable[[Array], Array]) -> None:
         self.function = function

@@ -1,4 +1,4 @@
-"""What a tiny autoencoder's config.json says of its decoder, settled."""
+"""The decoder's values of a tiny autoencoder's config.json, checked and completed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UNUSED = frozenset(
 
 
 def settle_autoencoder_tiny_config(config: Config) -> dict[str, Any]:
-    """Return the values the decoder is built from, or raise UnreadableCheckpoint."""
+    """Return the values that the decoder is built from; raises UnreadableCheckpoint."""
     values = settle(config, model=NAME, defaults=DEFAULTS, supported=SUPPORTED, unused=UNUSED)
     lists = (WIDTHS, BLOCKS)
     refuse(NAME, [f"{key}={quoted(values[key])}" for key in lists if not isinstance(values[key], tuple)])
@@ -53,5 +53,5 @@ def settle_autoencoder_tiny_config(config: Config) -> dict[str, Any]:
 
 
 def factor_of(values: Config) -> int:
-    """Return the pixels of a picture for each pixel of a latent picture, along one side."""
+    """Return the pixels of a picture per latent pixel, along one side."""
     return int(2 ** (len(values[WIDTHS]) - 1))

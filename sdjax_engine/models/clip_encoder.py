@@ -21,7 +21,7 @@ class CLIPEncoder(nnx.Module):
         )
 
     def __call__(self, x: Array) -> tuple[Array, Array]:
-        """Return what the last layer is given and what it returns."""
+        """Return the input and the output of the last layer, each in the shape of `x`."""
         before = x
         for layer in self.layers:
             before, x = x, layer(x)
@@ -29,7 +29,7 @@ class CLIPEncoder(nnx.Module):
 
 
 class CLIPEncoderLayer(nnx.Module):
-    """Self-attention and a two-layer perceptron, each around a residual."""
+    """Self-attention and a two-layer perceptron, each with a residual."""
 
     def __init__(self, values: Config, shared: Shared, *, causal: bool) -> None:
         width, eps = values["hidden_size"], values["layer_norm_eps"]
@@ -45,7 +45,7 @@ class CLIPEncoderLayer(nnx.Module):
 
 
 class CLIPAttention(nnx.Module):
-    """Self-attention; where it is causal, a token sees itself and those before it."""
+    """Self-attention; if causal, a token attends to itself and to earlier tokens."""
 
     def __init__(self, width: int, shared: Shared, *, heads: int, causal: bool) -> None:
         self.heads = heads

@@ -88,9 +88,12 @@ def per_channel(values: tuple[float, float, float]) -> Array:
     return jnp.asarray(values, jnp.float32).reshape(1, 1, 1, -1)
 
 
-def resized(x: Array, shape: tuple[int, ...]) -> Array:
-    """Return `x` in `shape` by Keys' cubic (1981), a = -0.5, widened where the picture becomes smaller."""
-    return jax.image.resize(x, shape, "cubic", antialias=True, precision=jax.lax.Precision.HIGHEST)
+def resized(x: Array, shape: tuple[int, ...], method: str = "cubic") -> Array:
+    """Return `x` in `shape` by the filter `method`, widened where the picture becomes smaller.
+
+    "cubic" is Keys' (1981) with a = -0.5.
+    """
+    return jax.image.resize(x, shape, method, antialias=True, precision=jax.lax.Precision.HIGHEST)
 
 
 def whole(x: Array) -> Array:

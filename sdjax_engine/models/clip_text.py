@@ -20,10 +20,10 @@ from sdjax_engine.models.layers import LayerNorm, Shared, linear
 
 
 class TextEncoding(NamedTuple):
-    """What the UNet is told of a prompt.
+    """The encoding of a prompt, the UNet's conditioning.
 
-    `hidden` is (n, length, width), what it attends to; `pooled` is one vector for each prompt, (n, width) or,
-    after a projection, (n, projection_dim).
+    `hidden`, (n, length, width), is what the UNet attends to. `pooled` is one vector per prompt, (n, width)
+    or, after a projection, (n, projection_dim).
     """
 
     hidden: Array
@@ -31,7 +31,7 @@ class TextEncoding(NamedTuple):
 
 
 class CLIPTextTransformer(nnx.Module):
-    """Token ids to encodings, the body of both text encoders."""
+    """Encodes token ids; the body of both text encoders."""
 
     def __init__(self, values: Config, shared: Shared) -> None:
         width = values["hidden_size"]
@@ -45,8 +45,8 @@ class CLIPTextTransformer(nnx.Module):
     def __call__(self, input_ids: Array, *, penultimate: bool = False) -> TextEncoding:
         """Encode `input_ids` (n, length) int32.
 
-        `hidden` is the normed last state or, with `penultimate`, what the last layer is given, without the
-        norm; `pooled` is the normed last state at the prompt's end.
+        `hidden` is the normed last state or, with `penultimate`, the input of the last layer, not normed.
+        `pooled` is the normed last state at the end token of the prompt.
         """
         before, last = self.encoder(self.embeddings(input_ids))
         normed = self.final_layer_norm(last)
@@ -62,7 +62,7 @@ class CLIPTextModel(CLIPTextTransformer):
 
 
 class CLIPTextModelWithProjection(nnx.Module):
-    """The second text encoder of SDXL: its pooled encoding goes through a linear map."""
+    """The second text encoder of SDXL, with a linear map of its pooled encoding."""
 
     def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
         values = settle_projected_text_config(config)
@@ -77,16 +77,16 @@ class CLIPTextModelWithProjection(nnx.Module):
 
 
 def end_positions(input_ids: Array, end: int) -> Array:
-    """Return where each prompt ends, (n,): at the first `end`.
+    """Return the position of each prompt's end token, (n,): the first `end`.
 
-    Configurations written before the reference knew the end's id give 2, which no prompt ends with: there it
-    is the largest id.
+    Old configurations give the wrong end id 2. For them the end token is the largest id of the prompt, as in
+    the reference.
     """
     return jnp.argmax(input_ids if end == UNKNOWN_END else (input_ids == end).astype(jnp.int32), axis=-1)
 
 
 class CLIPTextEmbeddings(nnx.Module):
-    """The sum of a token's and its position's embedding."""
+    """The sum of the token embedding and the position embedding."""
 
     def __init__(self, width: int, shared: Shared, *, words: int, positions: int) -> None:
         self.token_embedding = nnx.Embed(words, width, **shared.library)

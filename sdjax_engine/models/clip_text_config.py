@@ -1,4 +1,4 @@
-"""What a text encoder's config.json says, settled."""
+"""The values of a text encoder's config.json, checked and completed."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {
 
 
 def settle_text_config(config: Config) -> dict[str, Any]:
-    """Return the values a `CLIPTextModel` is built from, or raise UnreadableCheckpoint.
+    """Return the values that a `CLIPTextModel` is built from; raises UnreadableCheckpoint.
 
-    Other keys are the tokenizer's or the library's concern.
+    Other keys belong to the tokenizer or to the reference's library; they are ignored.
     """
     return settle_as(NAME, config)
 
 
 def settle_projected_text_config(config: Config) -> dict[str, Any]:
-    """Return the values a `CLIPTextModelWithProjection` is built from, or raise UnreadableCheckpoint."""
+    """Return the values that a `CLIPTextModelWithProjection` is built from; raises UnreadableCheckpoint."""
     return settle_as(PROJECTED_NAME, config)
 
 

@@ -1,4 +1,4 @@
-"""Reading a component's config.json: defaults for missing keys, a refusal for what we lack."""
+"""Reading a component's config.json: defaults for missing keys, an error for unsupported values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sdjax_engine.wording import quoted
 
 Config = Mapping[str, Any]
 MOST = 2**31 - 1
-MOST_BLOCKS = 16  # of a UNet or an autoencoder; known ones have four
+MOST_BLOCKS = 16  # of a UNet or an autoencoder; known networks have four
 MOST_LAYERS = 256
-"""Of one network, all together: SDXL's UNet has 70 transformer blocks behind its 17 residual ones."""
+"""Layers of one network in all: SDXL's UNet has 70 transformer blocks and 17 residual blocks."""
 
 
 def settle(
@@ -24,11 +24,11 @@ def settle(
     unused: frozenset[str] = frozenset(),
     strict: bool = True,
 ) -> dict[str, Any]:
-    """Return the values of `defaults`' keys as `config` has them, missing ones as `defaults` has them.
+    """Return the values of the keys of `defaults`: from `config`, or else from `defaults`.
 
-    `supported` lists the only values a key may have; keys in `unused` change nothing at inference. With
-    `strict` any other key must be switched off (null or false), so that no feature is left out silently.
-    Raises UnreadableCheckpoint naming every value there is no support for.
+    `supported` lists the only values that a key may have. Keys in `unused` change nothing at inference. With
+    `strict` any other key must be off (null or false), so that no feature is left out silently.
+    Raises UnreadableCheckpoint that names every unsupported value.
     """
     values = {key: as_tuple(value) for key, value in config.items() if not key.startswith("_")}
     wrong = [
@@ -41,7 +41,7 @@ def settle(
 
 
 def refuse(model: str, wrong: Sequence[str]) -> None:
-    """Raise UnreadableCheckpoint naming the configuration values in `wrong`, if there are any."""
+    """Raise UnreadableCheckpoint that names the configuration values in `wrong`, if there are any."""
     if wrong:
         raise UnreadableCheckpoint(f"{model} with {', '.join(wrong)} is not supported.")
 
@@ -55,7 +55,7 @@ def is_supported(
     unused: frozenset[str],
     strict: bool,
 ) -> bool:
-    """Whether a network can be built to this value of this key."""
+    """Whether a network can be built with this value of this key."""
     if key in defaults and not is_of_size(value):
         return False
     if key in supported:
@@ -65,21 +65,21 @@ def is_supported(
 
 
 def is_of_size(value: object) -> bool:
-    """Whether the numbers in a value, however nested, are no larger than a network's can be."""
+    """Whether all numbers in a value, nested lists included, are within the limits of a network."""
     if isinstance(value, tuple):
         return all(map(is_of_size, value))
     return not isinstance(value, int | float) or abs(value) <= MOST
 
 
 def per_block(value: Any, count: int) -> tuple[Any, ...]:
-    """Return one value for each of `count` blocks: `value` itself where it is a list, else repeated."""
+    """Return one value for each of `count` blocks: `value` itself if it is a list, else `value` repeated."""
     return value if isinstance(value, tuple) else (value,) * count
 
 
 def check_layers(model: str, *, key: str, value: Any) -> None:
-    """Raise UnreadableCheckpoint where one of the numbers of layers in `value`, however nested, is too large.
+    """Raise UnreadableCheckpoint if a number of layers in `value`, nested lists included, is too large.
 
-    It is looked at before anything is built: a network of a million layers takes hours to describe.
+    Call it before anything is built: to describe a network of a million layers takes hours.
     """
     for each in value if isinstance(value, tuple) else (value,):
         if isinstance(each, tuple):
@@ -91,7 +91,7 @@ def check_layers(model: str, *, key: str, value: Any) -> None:
 
 
 def check_lengths(model: str, *, count: int, lists: Config) -> None:
-    """Raise UnreadableCheckpoint naming the lists that have not one value for each of the `count` blocks."""
+    """Raise UnreadableCheckpoint that names the lists whose length is not the number of blocks, `count`."""
     if count > MOST_BLOCKS:
         raise UnreadableCheckpoint(f"{model} with {count} blocks is not supported: {MOST_BLOCKS} at most.")
     wrong = [
@@ -102,7 +102,7 @@ def check_lengths(model: str, *, count: int, lists: Config) -> None:
 
 
 def check_divisible(model: str, *, widths: tuple[int, ...], parts: tuple[int, ...], what: str) -> None:
-    """Raise UnreadableCheckpoint for a width that its number of groups or heads does not divide."""
+    """Raise UnreadableCheckpoint for a width that is no multiple of its number of groups or heads."""
     for width, count in zip(widths, parts, strict=True):
         if count < 1 or width % count:
             raise UnreadableCheckpoint(f"{model} cannot split {width} channels into {count} {what}.")

@@ -1,6 +1,6 @@
-"""What queries attend to: a prompt's encoding, what layers make of it, one layer's keys and values.
+"""The inputs of cross-attention: a prompt's encoding, its projection, one layer's keys and values.
 
-Plain trees of arrays, which know nothing of the layers.
+All are plain trees of arrays.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from jax import Array
 
 
 class Context(NamedTuple):
-    """States that layers make keys and values of, such as a prompt's encoding: `(n, length, width)`.
+    """States that layers project to keys and values, such as a prompt's encoding: `(n, length, width)`.
 
-    With `lengths` (n,), at least 1, only so many of each row.
+    With `lengths` (n,), at least 1, only the first states of each row count.
     """
 
     states: Array
     lengths: Array | None = None
 
     def without_rest(self) -> Context:
-        """Return it with zeros beyond the lengths, so that what stood there reaches nobody, NaN included."""
+        """Return the context with zeros beyond the lengths, so that values there have no effect."""
         if self.lengths is None:
             return self
         positions = jnp.arange(self.states.shape[1], dtype=self.lengths.dtype)
@@ -31,9 +31,9 @@ class Context(NamedTuple):
 
 
 class Projection(NamedTuple):
-    """What every layer makes of a prompt, once for many steps: its keys and values, by the layer's `place`.
+    """Every layer's keys and values of a prompt, by the layer's `place`; computed once for all steps.
 
-    Each is `(n, length, width)`; `lengths` are those of the context that they were made of.
+    Each is `(n, length, width)`. `lengths` are the lengths of the projected context.
     """
 
     keys_values: Mapping[str, tuple[Array, Array]]
@@ -43,8 +43,8 @@ class Projection(NamedTuple):
 class KeyValues(NamedTuple):
     """Keys and values of one layer, each `(n, length, heads, width of a head)`.
 
-    With `lengths` (n,) int32, at least 1, those beyond a row's have a weight of exactly zero; what stands
-    there must be finite.
+    With `lengths` (n,) int32, at least 1, keys beyond a row's length have a weight of exactly zero. Their
+    values must be finite.
     """
 
     keys: Array

@@ -25,21 +25,21 @@ Padding = int | tuple[tuple[int, int], tuple[int, int]]
 
 @dataclass(frozen=True, kw_only=True)
 class Shared:
-    """What the layers of one network have in common."""
+    """The settings that all layers of one network share."""
 
     dtype: DTypeLike
     rngs: nnx.Rngs
 
     @property
     def library(self) -> dict[str, Any]:
-        """The same as keyword arguments of the `nnx` layers."""
+        """The settings as keyword arguments of the `nnx` layers."""
         return {"dtype": self.dtype, "param_dtype": self.dtype, "rngs": self.rngs}
 
 
 class Linear(nnx.Linear):
-    """A linear map of the last axis; where there is an `adapter`, what it makes of the input is added.
+    """A linear map of the last axis. If an `adapter` is set, its result for the input is added.
 
-    The adapter is no part of the parameters: it is set on a module that is already put together.
+    The adapter is not a parameter: it is set on a finished module.
     """
 
     adapter: Adapter | None = None
@@ -50,7 +50,7 @@ class Linear(nnx.Linear):
 
 
 class Conv(nnx.Conv):
-    """A convolution of `(n, h, w, width_in)`, with an `adapter` as a linear map has one."""
+    """A convolution of `(n, h, w, width_in)`, with an `adapter` as in `Linear`."""
 
     adapter: Adapter | None = None
 
@@ -60,7 +60,7 @@ class Conv(nnx.Conv):
 
 
 def linear(width_in: int, width_out: int, shared: Shared, *, bias: bool = True) -> Linear:
-    """A linear map of the last axis; also what a 1×1 convolution is on channels-last arrays."""
+    """A linear map of the last axis; on channels-last arrays it is also a 1×1 convolution."""
     return Linear(width_in, width_out, use_bias=bias, **shared.library)
 
 
@@ -74,7 +74,7 @@ def conv(
     padding: Padding | None = None,
     bias: bool = True,
 ) -> Conv:
-    """A convolution; unless `stride` or `padding` say otherwise, one that keeps height and width."""
+    """A convolution; it keeps height and width unless `stride` or `padding` is given."""
     return Conv(
         width_in,
         width_out,
@@ -104,10 +104,10 @@ class LayerNorm(nnx.Module):
 
 
 class GroupNorm(nnx.Module):
-    """Normalises groups of channels over each picture of its own; statistics in float32.
+    """Normalises groups of channels over the pixels of each picture; statistics in float32.
 
-    Sums run over the pixels of each channel first and join the channels of a group afterwards: the long
-    reduction is then over contiguous channels, which CPUs do several times faster.
+    The pixels of each channel are summed first, the channels of a group afterwards. The long reduction is
+    then over contiguous channels, which is several times faster on CPUs.
     """
 
     def __init__(self, width: int, groups: int, shared: Shared, *, eps: float) -> None:
@@ -140,7 +140,7 @@ def along_last(parameter: nnx.Param[Array], like: Array) -> Array:
 
 
 class Downsample2D(nnx.Module):
-    """Halves height and width by a strided convolution; without `padding`, one pixel right and below."""
+    """Halves height and width by a strided convolution. If `padding` is 0, pads one pixel right and below."""
 
     def __init__(self, width: int, shared: Shared, *, padding: int) -> None:
         self.conv = conv(width, width, shared, stride=2, padding=padding or ((0, 1), (0, 1)))
@@ -150,13 +150,13 @@ class Downsample2D(nnx.Module):
 
 
 class Upsample2D(nnx.Module):
-    """Doubles height and width by repeating pixels, then a convolution."""
+    """Doubles height and width by repeating pixels, then convolves."""
 
     def __init__(self, width: int, shared: Shared) -> None:
         self.conv = conv(width, width, shared)
 
     def __call__(self, x: Array, size: tuple[int, int] | None = None) -> Array:
-        """`size` (height, width) is that of the skip connection where it is odd: one row or column less."""
+        """`size` (height, width) is the size of an odd skip connection: the result is cut to it."""
         x = doubled(x)
         return self.conv(x if size is None else x[:, : size[0], : size[1]])
 
@@ -169,7 +169,7 @@ def doubled(x: Array) -> Array:
 
 
 class TimestepEmbedding(nnx.Module):
-    """Two linear maps with an activation between them; a third takes in the guidance where there is any."""
+    """Two linear maps with an activation between them; a third adds the guidance if the network takes it."""
 
     def __init__(
         self,

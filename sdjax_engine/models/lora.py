@@ -1,8 +1,8 @@
-"""LoRA on the devices (Hu et al. 2021): a bank of rows for each layer, of which every seat gathers its own.
+"""LoRA on the devices (Hu et al. 2021): a bank of rows for each layer; every seat gathers its own rows.
 
-A LoRA of rank r adds up · down · x to a layer, down being r rows of what comes in and up r rows of what goes
-out. A bank holds the rows of many LoRAs one below the other, row 0 being all zeros. Which of them work on a
-picture is data, two short arrays for each seat, so pictures with different LoRAs share a batch and a program.
+A LoRA of rank r adds up · down · x to a layer: down has r rows of the input's width, up has r rows of the
+output's width. A bank concatenates the rows of many LoRAs; row 0 is all zeros. Which rows apply to a picture
+is data, two short arrays per seat, so that pictures with different LoRAs share a batch and a program.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jax import Array
 from sdjax_engine.models.layers import Conv, Linear
 from sdjax_engine.models.lora_bank import Bank, Factors
 
-Network = TypeVar("Network", bound=nnx.Module)
+Module = TypeVar("Module", bound=nnx.Module)
 
 
 def layers_of(network: nnx.Module) -> dict[str, Linear | Conv]:
@@ -29,11 +29,11 @@ def layers_of(network: nnx.Module) -> dict[str, Linear | Conv]:
     }
 
 
-def attach(network: Network, bank: Bank, rows: Array, scales: Array) -> Network:
-    """Let the LoRAs in `rows` (seats, rank) int32, each `scales` (seats, rank) strong, work on `network`.
+def attach(network: Module, bank: Bank, rows: Array, scales: Array) -> Module:
+    """Set the LoRAs in `rows` (seats, rank) int32, with strengths `scales` (seats, rank), on `network`.
 
-    The network's batch may have several rows for each seat; those of one seat follow one another. To be
-    called on a module that has just been put together inside the traced function. Returns `network`.
+    The network's batch may have several consecutive rows for each seat. Call it on a module that was made
+    inside the traced function. Returns `network`.
     """
     layers = layers_of(network)
     for path, factors in bank.items():
@@ -44,7 +44,7 @@ def attach(network: Network, bank: Bank, rows: Array, scales: Array) -> Network:
 
 
 def adapt_linear(factors: Factors, rows: Array, scales: Array, x: Array) -> Array:
-    """Return what the LoRAs add to a linear map of `x` (n, ..., width_in), `(n, ..., width_out)`."""
+    """Return the LoRAs' addition to a linear map of `x` (n, ..., width_in): `(n, ..., width_out)`."""
     down, up = gather(factors, rows)
     tokens = x.astype(down.dtype).reshape(rows.shape[0], -1, x.shape[-1])
     inner = jnp.einsum("sti,sri->str", tokens, down, preferred_element_type=jnp.float32)
@@ -52,10 +52,11 @@ def adapt_linear(factors: Factors, rows: Array, scales: Array, x: Array) -> Arra
 
 
 def adapt_conv(layer: Conv, factors: Factors, rows: Array, scales: Array, x: Array) -> Array:
-    """Return what the LoRAs add to the convolution `layer` of `x` (n, h, w, width_in).
+    """Return the LoRAs' addition to the convolution `layer` of `x` (n, h, w, width_in).
 
-    One matrix product gives what each pixel contributes through each place of the window; these are then
-    moved into place and summed. Convolutions with a kernel for each row of a batch are slow everywhere.
+    One matrix product gives each pixel's contribution through each place of the window. The contributions are
+    then shifted and summed. A convolution with its own kernel for each row of a batch is slow on all
+    platforms.
     """
     down, up = gather(factors, rows)
     seats, rank = rows.shape
@@ -78,7 +79,7 @@ def widen(inner: Array, up: Array, scales: Array) -> Array:
 
 
 def sum_window(places: Array, layer: Conv) -> Array:
-    """Sum `places` (n, h, w, *window, rank) as the strides and the padding of `layer` have it."""
+    """Sum `places` (n, h, w, *window, rank) over the window, with the strides and padding of `layer`."""
     (above, below), (left, right) = sides_of(layer)
     places = jnp.pad(places, ((0, 0), (above, below), (left, right), (0, 0), (0, 0), (0, 0)))
     high, wide = places.shape[3:5]
@@ -102,5 +103,5 @@ def sides_of(layer: Conv) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def pair(value: int | tuple[int, int]) -> tuple[int, int]:
-    """Return `value` for both axes."""
+    """Return `value` as a pair, one number for each axis."""
     return (value, value) if isinstance(value, int) else value

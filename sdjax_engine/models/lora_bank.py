@@ -1,4 +1,4 @@
-"""What a bank of LoRAs is made of, and the shapes that its rows must fit."""
+"""The arrays of a LoRA bank, and the shapes that its rows must have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jax import Array
 
 @dataclass(frozen=True, kw_only=True)
 class LayerShape:
-    """What factors must fit; `window` is (height, width) of a convolution, empty for a linear map."""
+    """The widths of a layer; `window` is (height, width) of a convolution, empty for a linear map."""
 
     width_in: int
     width_out: int
@@ -29,6 +29,6 @@ Bank = Mapping[str, Factors]
 
 
 def shape_of(kernel: Sequence[int]) -> LayerShape:
-    """Return what factors must fit for a layer whose kernel is (*window, width_in, width_out)."""
+    """Return the shape of a layer whose kernel is (*window, width_in, width_out)."""
     *window, width_in, width_out = kernel
     return LayerShape(width_in=width_in, width_out=width_out, window=tuple(window))

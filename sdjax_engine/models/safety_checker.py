@@ -1,4 +1,4 @@
-"""The checkpoint's own judge of pictures, the reference's `StableDiffusionSafetyChecker`."""
+"""A checkpoint's safety checker, the reference's `StableDiffusionSafetyChecker`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ SMALLEST_LENGTH = 1e-12
 
 
 class Scores(NamedTuple):
-    """Float32 cosine similarities less their thresholds: `concepts` (n, 17), `special_care` (n, 3)."""
+    """Float32 cosine similarities minus their thresholds: `concepts` (n, 17), `special_care` (n, 3)."""
 
     concepts: Array
     special_care: Array
 
 
 class StableDiffusionSafetyChecker(nnx.Module):
-    """Pictures to how near they are to each of the concepts that the checkpoint was given."""
+    """Scores the similarity of pictures to the concepts of the checkpoint."""
 
     def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
         values = settle_safety_checker_config(config)
@@ -45,7 +45,7 @@ class StableDiffusionSafetyChecker(nnx.Module):
         self.special_care_embeds_weights = nnx.Param(jnp.ones(SPECIAL_CARE, dtype))
 
     def __call__(self, pixel_values: Array) -> Scores:
-        """Judge `pixel_values` (n, image_size, image_size, 3), normalised as `clip_pixels` returns them."""
+        """Score `pixel_values` (n, image_size, image_size, 3), normalised as `clip_pixels` returns them."""
         embeds = self.visual_projection(self.vision_model(pixel_values))
         special = cosines(embeds, self.special_care_embeds) - in_float32(self.special_care_embeds_weights)
         concepts = cosines(embeds, self.concept_embeds) - in_float32(self.concept_embeds_weights)
@@ -53,10 +53,10 @@ class StableDiffusionSafetyChecker(nnx.Module):
 
 
 def adjusted(scores: Scores) -> Scores:
-    """Return the scores a little stricter from the first concept on that calls for special care.
+    """Return the scores, raised for all concepts after the first special concept that was found.
 
-    The reference goes through the special concepts in their order, and then through all others. It rounds
-    every score to three digits; the scores here are not rounded, only what is decided by them.
+    The reference scores the special concepts in their order, and then all others. The reference rounds every
+    score to three digits. The scores here are not rounded; the decisions round them.
     """
     special, adjustment = [], jnp.zeros(scores.special_care.shape[:1], jnp.float32)
     for index in range(scores.special_care.shape[1]):
@@ -67,7 +67,7 @@ def adjusted(scores: Scores) -> Scores:
 
 
 def flagged(scores: Scores) -> Array:
-    """Return bool (n,): whether the reference would black out the picture."""
+    """Return bool (n,): whether the reference makes the picture black."""
     return is_found(scores.concepts).any(axis=-1)
 
 
@@ -85,7 +85,7 @@ def unit_length(x: Array) -> Array:
 
 
 class CLIPVisionModel(nnx.Module):
-    """CLIP's picture encoder: the state of its class token at the end, normed."""
+    """CLIP's picture encoder: the normed last state of the class token."""
 
     def __init__(self, values: Config, shared: Shared) -> None:
         width, eps = values["hidden_size"], values["layer_norm_eps"]
@@ -103,7 +103,7 @@ class CLIPVisionModel(nnx.Module):
 
 
 class CLIPVisionEmbeddings(nnx.Module):
-    """A picture's patches behind a class token, and where each of them stands."""
+    """The embeddings of a class token and of the picture's patches, plus their position embeddings."""
 
     def __init__(self, values: Config, shared: Shared) -> None:
         width, patch = values["hidden_size"], values["patch_size"]

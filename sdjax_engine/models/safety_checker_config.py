@@ -1,4 +1,4 @@
-"""What a safety checker's config.json says, settled, and how its scores are read."""
+"""The values of a safety checker's config.json, checked and completed; the decision by its scores."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ VISION_DEFAULTS: Config = {
 
 
 def settle_safety_checker_config(config: Config) -> dict[str, Any]:
-    """Return the values the network is built from: `projection_dim` and, settled as well, `vision_config`.
+    """Return the values that the network is built from: `projection_dim` and the checked `vision_config`.
 
-    Old files repeat the latter as `vision_config_dict`, which wins. Raises UnreadableCheckpoint for
-    values there is no support for.
+    Old files repeat `vision_config` as `vision_config_dict`; `vision_config_dict` takes precedence. Raises
+    UnreadableCheckpoint for unsupported values.
     """
     supported = {"architectures": (NAME,), "model_type": ("clip",)}
     values = settle(config, model=NAME, defaults=DEFAULTS, supported=supported, strict=False)
@@ -55,5 +55,5 @@ def settle_vision_config(config: Config) -> dict[str, Any]:
 
 
 def is_found(scores: Array) -> Any:
-    """Whether each score says that its concept is in the picture, decided as the reference decides."""
+    """Whether each score means that its concept is in the picture: positive after rounding to `DIGITS`."""
     return scores.round(DIGITS) > 0

@@ -33,7 +33,7 @@ __all__ = ["NAME", "UNet2DConditionModel", "settle_unet_config"]
 
 
 class UNet2DConditionModel(nnx.Module):
-    """A noisy latent picture, its timestep and the prompt's encoding to the prediction of the noise."""
+    """Predicts the noise of latents from their timestep and the prompt's encoding."""
 
     def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
         values = settle_unet_config(config)
@@ -84,12 +84,12 @@ class UNet2DConditionModel(nnx.Module):
 
         `sample` is `(n, h, w, in_channels)`, `timesteps` `(n,)` and may be fractional, and `context`
         `(n, length, cross_attention_dim)`, the prompt's encoding. With `context_lengths` (n,) int32, at
-        least 1, what stands beyond them has no influence, whatever it is. In place of both, what `project`
-        made of them may be given. Networks with an
-        `addition_embed_type` also need the pooled encoding `text_embeds` (n, pooled width) and the sizes
-        `time_ids` (n, count); those with a `time_cond_proj_dim` take the scale of the `guidance` (n,) they
-        were distilled with. Rows never meet: each result depends on its own row only. Raises ValueError
-        where something is given that the network does not take, or not given that it needs.
+        least 1, states beyond a row's length have no influence. `context` may also be the result of
+        `project`, without `context_lengths`. Networks with an `addition_embed_type` need the pooled
+        encoding `text_embeds` (n, pooled width) and the sizes `time_ids` (n, count). Networks with a
+        `time_cond_proj_dim` take the scale of the `guidance` (n,) that they were distilled with. Each
+        result depends on its own row only. Raises ValueError for an argument that the network does not
+        take, and for a missing argument that it needs.
         """
         told = context if isinstance(context, Projection) else self.read(context, context_lengths)
         time = self.act(self.add_to_time(self.embed_time(timesteps, guidance), text_embeds, time_ids))
@@ -107,20 +107,20 @@ class UNet2DConditionModel(nnx.Module):
         return self.conv_out(self.act(self.conv_norm_out(x)))
 
     def project(self, context: Array, context_lengths: Array | None = None) -> Projection:
-        """Return what the layers that attend to the prompt make of it: their keys and values, by place.
+        """Return the keys and values of every cross-attention layer, by its place.
 
-        What stands beyond the lengths is zeros in them.
+        Keys and values beyond the lengths are made of zeros.
         """
         states = self.read(context, context_lengths).states
         made = {place: layer.project(states) for place, layer in cross_attentions(self).items()}
         return Projection(made, context_lengths)
 
     def read(self, context: Array, context_lengths: Array | None) -> Context:
-        """Return the prompt's encoding in the network's dtype, without what stands beyond the lengths."""
+        """Return the prompt's encoding in the network's dtype, with zeros beyond the lengths."""
         return Context(context.astype(self.dtype), context_lengths).without_rest()
 
     def embed_time(self, timesteps: Array, guidance: Array | None) -> Array:
-        """Return the embedding `(n, time_width)` of the timesteps and of the guidance, where there is any."""
+        """Return the embedding `(n, time_width)` of the timesteps and, if given, of the guidance."""
         sinusoids = self.sinusoids(timesteps, self.time_sinusoids)
         if guidance is None:
             return self.time_embedding(sinusoids)
@@ -130,7 +130,7 @@ class UNet2DConditionModel(nnx.Module):
         return self.time_embedding(sinusoids, embedded.astype(self.dtype))
 
     def add_to_time(self, time: Array, text_embeds: Array | None, time_ids: Array | None) -> Array:
-        """Return `time` and, where there is an `addition_embed_type`, the embedding of what else it needs."""
+        """Return `time`, plus the embedding of `text_embeds` and `time_ids` if the network takes them."""
         given = [each is not None for each in (text_embeds, time_ids, self.add_embedding)]
         if any(given) and not all(given):
             raise ValueError("text_embeds and time_ids are what a network with an addition_embed_type needs.")
@@ -148,7 +148,7 @@ class UNet2DConditionModel(nnx.Module):
 
 
 def cross_attentions(network: nnx.Module) -> dict[str, Attention]:
-    """Return the layers that attend to the prompt, by their path with dots."""
+    """Return the cross-attention layers by their dotted path."""
     return {
         ".".join(map(str, (*path, name))): attention
         for path, block in nnx.iter_modules(network)
@@ -158,7 +158,7 @@ def cross_attentions(network: nnx.Module) -> dict[str, Attention]:
 
 
 def addition_embedding(values: Config, time_width: int, shared: Shared) -> TimestepEmbedding | None:
-    """The embedding of what SDXL is told besides the prompt; its activation is always the same."""
+    """The embedding of SDXL's pooled encoding and sizes; its activation is SiLU in every checkpoint."""
     if values["addition_embed_type"] is None:
         return None
     width_in = values["projection_class_embeddings_input_dim"]
@@ -168,7 +168,7 @@ def addition_embedding(values: Config, time_width: int, shared: Shared) -> Times
 def attention_of(
     values: Config, block: int, layers: tuple[int, ...], *, only_cross: bool = False
 ) -> BlockAttention | None:
-    """What the transformers of this block have in common; None where there are none."""
+    """The settings of this block's transformers, or None if it has none."""
     if not layers:
         return None
     return BlockAttention(
@@ -180,7 +180,7 @@ def attention_of(
 
 
 def down_blocks(values: Config, style: ResnetStyle) -> list[DownBlock2D]:
-    """The blocks from the full picture down to the smallest."""
+    """The down blocks, from the full size to the smallest."""
     widths = values["block_out_channels"]
     return [
         DownBlock2D(
@@ -199,7 +199,7 @@ def down_blocks(values: Config, style: ResnetStyle) -> list[DownBlock2D]:
 
 
 def mid_block(values: Config, style: ResnetStyle) -> UNetMidBlock2DCrossAttn | UNetMidBlock2D | None:
-    """The block of the smallest picture; the reference never has it attend to the prompt only."""
+    """The block of the smallest size; in the reference it always has self-attention."""
     if values["mid_block_type"] is None:
         return None
     width = values["block_out_channels"][-1]
@@ -210,7 +210,7 @@ def mid_block(values: Config, style: ResnetStyle) -> UNetMidBlock2DCrossAttn | U
 
 
 def up_blocks(values: Config, style: ResnetStyle) -> list[UpBlock2D]:
-    """The blocks from the smallest picture up, each the mirror of a block down."""
+    """The up blocks, from the smallest size to the full one; each mirrors a down block."""
     widths = values["block_out_channels"]
     built = []
     for block in reversed(range(len(widths))):

@@ -1,4 +1,4 @@
-"""The blocks that the UNet and the autoencoder are built of."""
+"""The blocks of the UNet and of the autoencoder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sdjax_engine.models.layers import (
 
 @dataclass(frozen=True, kw_only=True)
 class ResnetStyle(Shared):
-    """What the residual blocks of one network have in common; `time_width` is None where there is no time."""
+    """The settings of one network's residual blocks; `time_width` is None for a network without timesteps."""
 
     groups: int
     eps: float
@@ -31,7 +31,7 @@ class ResnetStyle(Shared):
 
 
 class ResnetBlock2D(nnx.Module):
-    """Two convolutions around a residual, the time added between them."""
+    """Two convolutions with a residual; the time embedding is added between them."""
 
     def __init__(self, width_in: int, width: int, style: ResnetStyle) -> None:
         self.norm1 = GroupNorm(width_in, style.groups, style, eps=style.eps)
@@ -53,7 +53,7 @@ class ResnetBlock2D(nnx.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class BlockAttention(AttentionStyle):
-    """The transformers of one block; `layers` are the transformer blocks of each."""
+    """The settings of one block's transformers; `layers` is the number of transformer blocks of each."""
 
     layers: tuple[int, ...]
 
@@ -67,7 +67,7 @@ def transformers(width: int, style: ResnetStyle, attention: BlockAttention) -> n
 
 
 class DownBlock2D(nnx.Module):
-    """Residual blocks, each followed by a transformer where there is attention, then the smaller picture."""
+    """Residual blocks, each followed by a transformer if the block has attention, then a downsampling."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class DownBlock2D(nnx.Module):
     def __call__(
         self, x: Array, time: Array | None = None, told: Told | None = None
     ) -> tuple[Array, list[Array]]:
-        """Return the result and every picture on the way, for the skip connections."""
+        """Return the result, and every intermediate result for the skip connections."""
         skips = []
         for index, resnet in enumerate(self.resnets):
             x = resnet(x, time)
@@ -114,7 +114,7 @@ class UNetMidBlock2DCrossAttn(nnx.Module):
 
 
 class UNetMidBlock2D(nnx.Module):
-    """A residual block alone, as distilled networks have it."""
+    """One residual block, as in distilled networks."""
 
     def __init__(self, width: int, style: ResnetStyle) -> None:
         self.resnets = nnx.List([ResnetBlock2D(width, width, style)])
@@ -124,7 +124,7 @@ class UNetMidBlock2D(nnx.Module):
 
 
 class UpBlock2D(nnx.Module):
-    """Residual blocks that take in the skip connections, with transformers, then the larger picture."""
+    """Residual blocks that take the skip connections, with transformers, then an upsampling."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class UpBlock2D(nnx.Module):
     def __call__(
         self, x: Array, skips: list[Array], time: Array, told: Told, size: tuple[int, int] | None
     ) -> Array:
-        """`skips` in the order they are used; `size` (height, width) of the result where it is enlarged."""
+        """`skips` are in the order of their use; `size` is (height, width) of an upsampled result."""
         for index, (resnet, skip) in enumerate(zip(self.resnets, skips, strict=True)):
             x = resnet(jnp.concatenate([x, skip], axis=-1), time)
             if self.attentions is not None:

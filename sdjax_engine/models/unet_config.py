@@ -1,4 +1,4 @@
-"""Reading the UNet's config.json: one value for each block, and a refusal of what there is no code for."""
+"""Reading the UNet's config.json: one value for each block, and an error for unsupported values."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {
 }
 UNUSED = frozenset(
     {
-        "addition_embed_type_num_heads",  # only read with an addition_embed_type that is refused
-        "dropout",  # a matter of training
-        "mid_block_only_cross_attention",  # only read by a mid_block_type that is refused
-        "upcast_attention",  # scores and softmax are float32 anyway
-        "use_linear_projection",  # the same map on channels-last arrays
+        "addition_embed_type_num_heads",  # only read with an unsupported addition_embed_type
+        "dropout",  # only used in training
+        "mid_block_only_cross_attention",  # only read by an unsupported mid_block_type
+        "upcast_attention",  # scores and softmax are always float32
+        "use_linear_projection",  # both are the same map on channels-last arrays
     }
 )
 INTEGERS = ("num_attention_heads", "cross_attention_dim", "layers_per_block")
@@ -77,10 +77,10 @@ PER_BLOCK = (*INTEGERS, "transformer_layers_per_block", "only_cross_attention")
 
 
 def settle_unet_config(config: Config) -> dict[str, Any]:
-    """Return the values the network is built from, with one value for each block where blocks may differ.
+    """Return the values that the network is built from, with one value per block where blocks may differ.
 
-    Where `num_attention_heads` is not given, `attention_head_dim` is the number of heads, by an old
-    mistake of naming in the reference. Raises UnreadableCheckpoint for what is not supported.
+    If `num_attention_heads` is not given, `attention_head_dim` is the number of heads: an old misnomer in the
+    reference. Raises UnreadableCheckpoint for unsupported values.
     """
     values = settle(config, model=NAME, defaults=DEFAULTS, supported=SUPPORTED, unused=UNUSED)
     count = len(values["block_out_channels"])
@@ -99,7 +99,7 @@ def settle_unet_config(config: Config) -> dict[str, Any]:
 
 
 def wrong_values(values: Config) -> list[str]:
-    """Return the keys whose values, each supported by itself, make no network."""
+    """Return the keys whose values are each supported, but not together."""
     wrong = [key for key in INTEGERS if {type(each) for each in values[key]} != {int}]
     if {type(each) for each in values["only_cross_attention"]} != {bool}:
         wrong.append("only_cross_attention")
@@ -125,21 +125,21 @@ def all_layers(values: Config) -> list[tuple[Any, ...]]:
 
 
 def down_layers(values: Config, block: int) -> tuple[Any, ...]:
-    """Return how many transformer blocks follow each residual block of this down block; () for none."""
+    """Return how many transformer blocks follow each residual block of this down block, () for none."""
     if not has_attention(values["down_block_types"][block]):
         return ()
     return spread(values["transformer_layers_per_block"][block], values["layers_per_block"][block])
 
 
 def mid_layers(values: Config) -> tuple[Any, ...]:
-    """Return how many transformer blocks the mid block has, as a tuple of one; () for none."""
+    """Return how many transformer blocks the mid block has, as a tuple of one, () for none."""
     if values["mid_block_type"] is None or not values["mid_block_type"].endswith("CrossAttn"):
         return ()
     return spread(values["transformer_layers_per_block"][-1], 1)
 
 
 def up_layers(values: Config, block: int) -> tuple[Any, ...]:
-    """Return the same as `down_layers` for the up block that mirrors the down block `block`."""
+    """Return the value of `down_layers` for the up block that mirrors the down block `block`."""
     if not has_attention(values["up_block_types"][-1 - block]):
         return ()
     mirrored = values["reverse_transformer_layers_per_block"]
@@ -148,19 +148,19 @@ def up_layers(values: Config, block: int) -> tuple[Any, ...]:
 
 
 def spread(value: Any, count: int) -> tuple[Any, ...]:
-    """Return the value of each of `count` residual blocks; one None too few where a list is too short."""
+    """Return one value for each of `count` residual blocks; too short a list is continued with one None."""
     if not isinstance(value, tuple):
         return (value,) * count
     return value[:count] if len(value) >= count else (*value, None)
 
 
 def has_attention(block_type: str) -> bool:
-    """Whether blocks of this type attend to the prompt."""
+    """Whether blocks of this type have cross-attention to the prompt."""
     return block_type.startswith("CrossAttn")
 
 
 def cross_attentions(parameters: Iterable[str], values: Config) -> list[str]:
-    """Return the places of the layers that attend to the prompt; `parameters` are the network's paths."""
+    """Return the places of the cross-attention layers; `parameters` are the paths of the network."""
     places = (path.removesuffix(KEYS) for path in parameters if path.endswith(KEYS))
     return [
         place for place in places if place.endswith(".attn2") or attends_only_to_the_prompt(place, values)
@@ -168,7 +168,7 @@ def cross_attentions(parameters: Iterable[str], values: Config) -> list[str]:
 
 
 def attends_only_to_the_prompt(place: str, values: Config) -> bool:
-    """Whether the block that a layer stands in has no self-attention; the middle one always has."""
+    """Whether a layer's block has no self-attention; the mid block always has it."""
     kind, block, *_ = place.split(".")
     if kind == "mid_block":
         return False
@@ -177,7 +177,7 @@ def attends_only_to_the_prompt(place: str, values: Config) -> bool:
 
 
 def check_heads(values: Config) -> None:
-    """Raise UnreadableCheckpoint where the heads do not divide the width of a block that has attention."""
+    """Raise UnreadableCheckpoint if the heads do not divide the width of a block with attention."""
     blocks = range(len(values["block_out_channels"]))
     attending = [block for block in blocks if down_layers(values, block) or up_layers(values, block)]
     if mid_layers(values):

@@ -19,10 +19,10 @@ LOGVAR_RANGE = (-30.0, 20.0)
 
 
 class AutoencoderKL(nnx.Module):
-    """Latents to pictures and back; pictures are in [-1, 1], latents not yet scaled by `scaling_factor`.
+    """Decodes latents and encodes pictures; pictures are in [-1, 1], latents are before `scaling_factor`.
 
-    Where the configuration has `latents_mean` and `latents_std`, latents are less the one and divided by the
-    other, as the reference's SDXL pipelines have them around the network.
+    If the configuration has `latents_mean` and `latents_std`, latents are normalised with them, as in the
+    reference's SDXL pipelines.
     """
 
     def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
@@ -36,8 +36,8 @@ class AutoencoderKL(nnx.Module):
             time_width=None,
         )
         latent = values["latent_channels"]
-        self.encoder = Encoder(values, style)
-        self.decoder = Decoder(values, style)
+        self.encoder = VaeEncoder(values, style)
+        self.decoder = VaeDecoder(values, style)
         self.quant_conv = linear(2 * latent, 2 * latent, style) if values["use_quant_conv"] else None
         self.post_quant_conv = linear(latent, latent, style) if values["use_post_quant_conv"] else None
         self.dtype = dtype
@@ -45,7 +45,7 @@ class AutoencoderKL(nnx.Module):
         self.latents_std = values["latents_std"]
 
     def decode(self, latents: Array) -> Array:
-        """Return pictures `(n, f·h, f·w, 3)` of `latents` (n, h, w, latent_channels); f doubles per block."""
+        """Return pictures `(n, f·h, f·w, 3)` of `latents` (n, h, w, latent_channels); f = 2^(blocks - 1)."""
         if self.latents_mean is not None:
             latents = latents.astype(jnp.float32) * per_channel(self.latents_std) + per_channel(
                 self.latents_mean
@@ -54,7 +54,7 @@ class AutoencoderKL(nnx.Module):
         return self.decoder(x if self.post_quant_conv is None else self.post_quant_conv(x))
 
     def encode(self, pixels: Array) -> tuple[Array, Array]:
-        """Return mean and (limited) log variance of the latents of `pixels` (n, h, w, 3)."""
+        """Return the mean and the clipped log variance of the latents of `pixels` (n, h, w, 3)."""
         moments = self.encoder(pixels.astype(self.dtype))
         moments = moments if self.quant_conv is None else self.quant_conv(moments)
         mean, logvar = jnp.split(moments, 2, axis=-1)
@@ -69,8 +69,8 @@ def per_channel(values: tuple[float, ...]) -> Array:
     return jnp.asarray(values, jnp.float32).reshape(1, 1, 1, -1)
 
 
-class Encoder(nnx.Module):
-    """Pictures to the moments of their latents."""
+class VaeEncoder(nnx.Module):
+    """Encodes pictures to the moments of their latents."""
 
     def __init__(self, values: Config, style: ResnetStyle) -> None:
         widths = values["block_out_channels"]
@@ -98,8 +98,8 @@ class Encoder(nnx.Module):
         return self.conv_out(self.act(self.conv_norm_out(self.mid_block(x))))
 
 
-class Decoder(nnx.Module):
-    """Latents to pictures."""
+class VaeDecoder(nnx.Module):
+    """Decodes latents to pictures."""
 
     def __init__(self, values: Config, style: ResnetStyle) -> None:
         widths = tuple(reversed(values["block_out_channels"]))
@@ -127,7 +127,7 @@ class Decoder(nnx.Module):
 
 
 class MidBlock2D(nnx.Module):
-    """Two residual blocks, with self-attention between them or without."""
+    """Two residual blocks, with optional self-attention between them."""
 
     def __init__(self, width: int, style: ResnetStyle, *, attention: bool) -> None:
         self.resnets = nnx.List(ResnetBlock2D(width, width, style) for _ in range(2))
@@ -143,7 +143,7 @@ class MidBlock2D(nnx.Module):
 
 
 class UpDecoderBlock2D(nnx.Module):
-    """Residual blocks, then the larger picture."""
+    """Residual blocks, then an upsampling."""
 
     def __init__(self, width_in: int, width: int, style: ResnetStyle, *, layers: int, upsample: bool) -> None:
         widths = (width_in, *(width,) * (layers - 1))

@@ -1,4 +1,4 @@
-"""What an autoencoder's config.json says, settled."""
+"""The values of an autoencoder's config.json, checked and completed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {
 
 
 def settle_vae_config(config: Config) -> dict[str, Any]:
-    """Return the values the network is built from, or raise UnreadableCheckpoint."""
+    """Return the values that the network is built from; raises UnreadableCheckpoint."""
     values = settle(config, model=NAME, defaults=DEFAULTS, supported=SUPPORTED)
     lists = {key: values[key] for key in ("down_block_types", "up_block_types")}
     check_lengths(NAME, count=len(values["block_out_channels"]), lists=lists)

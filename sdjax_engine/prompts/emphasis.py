@@ -1,11 +1,11 @@
-"""What in a prompt is to count for more or less: the grammar of AUTOMATIC1111's web UI.
+"""Emphasis in prompts: the weights of their parts, in the grammar of AUTOMATIC1111's web UI.
 
     (word)       × 1.1                        [word]        ÷ 1.1
     ((word))     × 1.21, and so on            (word:1.3)    × 1.3
-    \\( \\) \\[ \\]  the bracket itself, as text  BREAK         the rest begins a new chunk
+    \\( \\) \\[ \\]  the bracket itself, as text  BREAK         the rest starts a new chunk
 
-As there, an opening bracket that is never closed reaches to the end, and a closing one that was never opened
-is text.
+As in that web UI, an opening bracket that is never closed reaches to the end, and a closing bracket that was
+never opened is text.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ SYMBOL = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A part of a prompt in which everything has the same weight.
+    """A part of a prompt with one weight.
 
-    `places` says of each character of `text` where it stands in the prompt; for one behind opening brackets
-    or backslashes, that is where these stand. `breaks` says that a BREAK stands before the piece.
+    `places` is the place of each character of `text` in the prompt. For a character after opening brackets or
+    backslashes it is the place of the first of them. `breaks`: a BREAK is before the piece.
     """
 
     text: str
@@ -49,9 +49,9 @@ class Piece:
 
 
 def parse_emphasis(text: str) -> tuple[Piece, ...]:
-    """Return the pieces of a prompt in order; every string has a meaning.
+    """Return the pieces of a prompt in order; every string is valid.
 
-    Weights stay within ±`MAX_WEIGHT`. A text without brackets and BREAK is one piece: itself.
+    Weights are within ±`MAX_WEIGHT`. A text without brackets and BREAK is one piece.
     """
     symbols = tuple(SYMBOL.finditer(text))
     factors, openings = pair(symbols)
@@ -72,10 +72,10 @@ def parse_emphasis(text: str) -> tuple[Piece, ...]:
 
 
 def pair(symbols: Sequence[Symbol]) -> tuple[Mapping[int, float], Mapping[int, int]]:
-    """Return the factor of each opening bracket, and the opening of each closing one that has any.
+    """Return the factor of each opening bracket, and the opening bracket of each closing bracket.
 
-    Both are named by their index among the symbols. A closing bracket belongs to the last open one of its
-    kind: round and square ones do not see each other.
+    Brackets are named by their index among the symbols. A closing bracket closes the last open bracket of
+    its kind; round and square brackets are independent.
     """
     waiting: dict[str, list[int]] = {"(": [], "[": []}
     factors: dict[int, float] = {}
@@ -92,15 +92,15 @@ def pair(symbols: Sequence[Symbol]) -> tuple[Mapping[int, float], Mapping[int, i
 
 
 def spell(symbol: Symbol, place: int, *, weight: float) -> Piece:
-    """Return a symbol that is text as its piece, whose first character is said to stand at `place`."""
+    """Return a text symbol as a piece; `place` is given as the place of its first character."""
     slashes = symbol["escape"] or symbol["slashes"] or ""
-    text = slashes[1::2] or symbol[0]  # of two backslashes, or of one and a bracket, the second is meant
+    text = slashes[1::2] or symbol[0]  # an escape: the second character is the text
     start = symbol.end() - len(text)
     return Piece(text=text, weight=weight, places=(place, *range(start + 1, symbol.end())))
 
 
 def join(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
-    """Put neighbours of one weight together, and a BREAK with what comes after it."""
+    """Join neighbours of one weight, and mark the piece after a BREAK."""
     groups: list[list[Piece]] = []
     for piece in pieces:
         last = groups[-1][-1] if groups else None
@@ -119,5 +119,5 @@ def join(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
 
 
 def bounded(weight: float) -> float:
-    """Return the weight within ±`MAX_WEIGHT`: beyond it no network makes sense of anything."""
+    """Return the weight limited to ±`MAX_WEIGHT`: larger weights give no usable picture in any network."""
     return max(-MAX_WEIGHT, min(MAX_WEIGHT, weight))

@@ -25,7 +25,7 @@ BACKTRACK = 20  # AUTOMATIC1111's setting comma_padding_backtrack
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """One token of a prompt: its id, how much it counts, and where in the prompt its text begins."""
+    """One token of a prompt: its id, its weight, and where its text begins in the prompt."""
 
     id: int
     weight: float
@@ -36,9 +36,9 @@ class Token:
 class Tokens:
     """A prompt as the text encoder takes it.
 
-    `ids` and `weights` are (chunks, length), the start, end and padding included, which weigh 1. `count` is
-    the number of tokens that the prompt has, `limit` how many of it there is room for: all places, less those
-    that a BREAK or a comma leaves empty. `cut` is the prompt's end that had no room, as it is written.
+    `ids` and `weights` are (chunks, length), including start, end and padding, whose weight is 1. `count` is
+    the number of the prompt's tokens. `limit` is the number of places for them: all places, minus the places
+    that a BREAK or a comma leaves empty. `cut` is the end of the prompt that was cut off, as written.
     """
 
     ids: npt.NDArray[np.int32] = field(repr=False)
@@ -49,10 +49,10 @@ class Tokens:
 
 
 def clean(text: str) -> str:
-    """Return `text` with broken Unicode, HTML entities and outer blanks put right, as CLIP's code does.
+    """Return `text` with Unicode and HTML entities repaired and outer blanks removed, as in CLIP's code.
 
-    ftfy also makes full-width letters, digits and brackets plain ones, as CLIP's code does with it: emphasis
-    is read from the cleaned text, so that （빨강：1.3） is emphasis too.
+    ftfy, which CLIP's code uses, also replaces full-width letters, digits and brackets by plain ones.
+    Emphasis is read from the cleaned text, so that （빨강：1.3） is emphasis too.
     """
     return html.unescape(html.unescape(ftfy.fix_text(text))).strip()
 
@@ -61,8 +61,8 @@ def clean(text: str) -> str:
 class Tokenizer:
     """CLIP's byte-level tokenizer: any text of any language has ids.
 
-    `length` is the fixed number of ids of a prompt, the start and end ids included; `size` is one more than
-    the largest id there is.
+    `length` is the fixed number of ids of a prompt, including the start and end ids. `size` is the largest id
+    plus one.
     """
 
     length: int
@@ -76,7 +76,7 @@ class Tokenizer:
     def load(cls, folder: Path) -> Tokenizer:
         """Read a tokenizer folder: tokenizer.json, or vocab.json with merges.txt.
 
-        Raises UnreadableCheckpoint when neither is there, a file is broken or a special token is unknown.
+        Raises UnreadableCheckpoint if neither is there, a file is invalid or a special token is unknown.
         """
         settings = read_settings(folder)
         start, end = special_token(settings, "bos_token", START), special_token(settings, "eos_token", END)
@@ -94,26 +94,26 @@ class Tokenizer:
 
     @property
     def room(self) -> int:
-        """How many tokens a chunk has room for between its start and its end."""
+        """The number of tokens of a chunk between its start and its end."""
         return self.length - 2
 
     def encode(self, text: str) -> npt.NDArray[np.int32]:
-        """Return the ids of a text that is plain to its last bracket, `(length,)`, as the reference does.
+        """Return the ids of a text, `(length,)`, with brackets as plain text, as in the reference.
 
-        What does not fit is left out (see `cut`).
+        Tokens beyond the length are left out (see `cut`).
         """
         return self._fill(self._encoding(clean(text)).ids[: self.room])
 
     def cut(self, text: str) -> str:
-        """Return the end of `text` that `encode` leaves out, '' if nothing."""
+        """Return the end of `text` that `encode` leaves out, or ''."""
         cleaned = clean(text)
         offsets = self._encoding(cleaned).offsets
         return cleaned[offsets[self.room][0] :] if len(offsets) > self.room else ""
 
     def tokens(self, text: str, *, max_chunks: int) -> Tokens:
-        """Return a prompt in as many chunks as it needs, `max_chunks` at most, with its emphasis as weights.
+        """Return a prompt in as many chunks as it needs, up to `max_chunks`, with its emphasis as weights.
 
-        A prompt of one chunk without brackets and BREAK has the ids that `encode` gives it.
+        A prompt of one chunk without brackets and BREAK has the same ids as from `encode`.
         """
         cleaned = clean(text)
         parts: list[list[Token]] = [[]]
@@ -155,11 +155,11 @@ class Tokenizer:
 def divide(
     parts: Sequence[Sequence[Token]], *, room: int, max_chunks: int, comma_id: int | None
 ) -> tuple[list[Sequence[Token]], Sequence[Token]]:
-    """Divide a prompt into 1 to `max_chunks` chunks of at most `room` tokens, and what is left over.
+    """Divide a prompt into 1 to `max_chunks` chunks of at most `room` tokens, and the tokens left over.
 
-    `parts` are what BREAKs separate: each begins a chunk. What is longer is divided as AUTOMATIC1111 divides
-    it, behind a comma where one of the last tokens is one. The last chunk takes all that it has room for,
-    whatever BREAKs are left: nothing is cut for the sake of an empty place.
+    `parts` are the prompt's parts between BREAKs; each starts a chunk. A longer part is divided as in
+    AUTOMATIC1111: after a comma, if one of the last tokens is a comma. The last chunk ignores BREAKs and
+    takes as many tokens as it has places, so that no token is cut off while a place is empty.
     """
     chunks: list[Sequence[Token]] = []
     waiting = list(parts[:-1] if len(parts) > 1 and not parts[-1] else parts)
@@ -176,9 +176,9 @@ def divide(
 
 
 def size_of_first(part: Sequence[Token], *, room: int, comma_id: int | None) -> int:
-    """Return how many tokens of a part its first chunk takes.
+    """Return how many tokens of a part go into its first chunk.
 
-    It ends behind its last comma where that leaves less than `BACKTRACK` places empty, except when the next
+    The chunk ends after its last comma if that leaves fewer than `BACKTRACK` places empty, unless the next
     token is a comma too.
     """
     if len(part) <= room or part[room].id == comma_id:
@@ -188,5 +188,5 @@ def size_of_first(part: Sequence[Token], *, room: int, comma_id: int | None) -> 
 
 
 def places_left(chunks: Sequence[Sequence[Token]], *, room: int, max_chunks: int) -> int:
-    """Return how many tokens there is room for, given where the chunks but the last one end."""
+    """Return the number of places for tokens, given the ends of all chunks but the last one."""
     return max_chunks * room - sum(room - len(chunk) for chunk in chunks[:-1])

@@ -21,8 +21,8 @@ WORDS = (
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the tokenizer's settings from its one or two files.
 
-    special_tokens_map.json wins in folders from before tokenizer_config.json listed the added tokens, and is
-    not read in later ones: the reference's rule, and what makes SD 2.x pad with "!".
+    In old folders, whose tokenizer_config.json does not list the added tokens, special_tokens_map.json takes
+    precedence. In later folders it is not read. This is the reference's rule; SD 2.x pads with "!" by it.
     """
     settings = read_settings_in(folder / "tokenizer_config.json")
     if "added_tokens_decoder" not in settings:
@@ -31,18 +31,18 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def read_settings_in(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file, an empty one where there is no file."""
+    """Return the object in a JSON file, or an empty object if there is no file."""
     return read_json(path) if path.exists() else {}
 
 
 def special_token(settings: dict[str, Any], role: str, default: str) -> str:
-    """Return the token of this role; older files describe a token by an object instead of its text."""
+    """Return the token of this role; older files have an object in place of the token's text."""
     token = settings.get(role) or default
     return str(token.get("content", default) if isinstance(token, dict) else token)
 
 
 def length_of(settings: dict[str, Any]) -> int:
-    """Return the number of ids of a prompt; files without a limit hold a huge number."""
+    """Return the number of ids of a prompt; files without a limit contain a huge number."""
     length = settings.get("model_max_length", DEFAULT_LENGTH)
     return int(length) if isinstance(length, int) and 2 < length <= 1024 else DEFAULT_LENGTH
 

@@ -1,4 +1,4 @@
-"""Weights of tokens, applied to what the text encoder makes of them; pure JAX."""
+"""The weights of tokens, applied to the text encoder's output; pure JAX."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import jax.numpy as jnp
 def apply_weights(hidden: jax.Array, weights: jax.Array) -> jax.Array:
     """Return encodings (..., length, width) float32 multiplied by their tokens' weights (..., length).
 
-    The arithmetic is AUTOMATIC1111's: z ← z·w, then z ← z · mean(z before) / mean(z), each chunk by itself
-    over all its tokens. A chunk whose weights are all 1 is left as it is, to the bit; the mean is left alone
-    where the weighted one is 0.
+    The arithmetic is AUTOMATIC1111's: z ← z·w, then z ← z · mean(z before) / mean(z), over all tokens of each
+    chunk. A chunk whose weights are all 1 is unchanged to the bit. If the weighted mean is 0, the second step
+    is left out.
     """
     weighted = hidden * weights[..., None]
     mean = jnp.mean(hidden, axis=(-2, -1), keepdims=True)

@@ -1,6 +1,6 @@
-"""Sampling methods as tables of numbers: the registry, and the way from a request to its table.
+"""Samplers as tables of numbers: the registry, and the table of a request.
 
-Importing this loads no JAX; only `step.py`, which runs on the device, does.
+Only `step.py`, which runs on the device, imports JAX.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ CORRECTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "StableDiffusionInpaintPipeline": {"steps_offset": 1, "skip_prk_steps": True},
     }
 )
-"""What a pipeline of the reference, by its class name, puts into every scheduler config; others nothing."""
+"""The scheduler settings that a reference pipeline overrides, by the pipeline's class name."""
 
 
 def plan(
@@ -66,13 +66,13 @@ def plan(
     *,
     strength: float | None = None,
 ) -> Table:
-    """Return the table of `sampler` for so many steps on the schedule of a checkpoint.
+    """Return the table of `sampler` for `num_inference_steps` steps on the schedule of a checkpoint.
 
-    `scheduler_config` is the checkpoint's own `scheduler_config.json`, whatever scheduler it was
-    written for. With a `strength` the table starts from a picture and leaves out the first steps, as the
-    reference's image-to-image pipelines do: so much of the steps is left, but never less than one, where
-    the reference gives up. `InvalidRequest` when there are more steps than trained timesteps,
-    `UnreadableCheckpoint` when the config holds a value that the sampler cannot honour.
+    `scheduler_config` is the checkpoint's `scheduler_config.json`; it may name another scheduler. With a
+    `strength` from 0 to 1 the table starts from a picture: this share of the steps is left, as in the
+    reference's image-to-image pipelines, and at least one step, where the reference raises an error.
+    Raises `InvalidRequest` for more steps than trained timesteps, and `UnreadableCheckpoint` for a value of
+    the config that the sampler does not support.
     """
     config = SAMPLERS[sampler].read(scheduler_config)
     if not 1 <= num_inference_steps <= config.num_train_timesteps:
@@ -87,14 +87,13 @@ def plan(
 
 @lru_cache(maxsize=256)
 def _table(config: SchedulerConfig, num_inference_steps: int, begin: int) -> Table:
-    with np.errstate(
-        divide="ignore", invalid="ignore", over="ignore"
-    ):  # the table refuses what is not finite
+    # The table raises for values that are not finite.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return config.table(num_inference_steps, begin=begin)
 
 
 def default_sampler(scheduler_config: Mapping[str, Any]) -> Sampler:
-    """Return the sampler that the checkpoint itself names, or raise `UnreadableCheckpoint`."""
+    """Return the sampler that the checkpoint names; raises `UnreadableCheckpoint` for unknown names."""
     name = str(scheduler_config.get("_class_name")).removeprefix("Flax").replace("Parallel", "")
     if name == DPMpp2M.reference:
         return _multistep(scheduler_config)
@@ -106,13 +105,13 @@ def default_sampler(scheduler_config: Mapping[str, Any]) -> Sampler:
 
 
 def _multistep(scheduler_config: Mapping[str, Any]) -> Sampler:
-    """Return which of the samplers that one class of the reference has its settings mean."""
+    """Return the sampler that the settings of `DPMSolverMultistepScheduler` select."""
     algorithm = scheduler_config.get("algorithm_type") or "dpmsolver++"
     karras = bool(scheduler_config.get("use_karras_sigmas"))
     samplers = {
         ("dpmsolver++", False): Sampler.DPMPP_2M,
         ("dpmsolver++", True): Sampler.DPMPP_2M_KARRAS,
-        ("deis", False): Sampler.DPMPP_2M,  # which the reference reads as its own nearest one
+        ("deis", False): Sampler.DPMPP_2M,  # the reference replaces DEIS by DPM-Solver++
         ("deis", True): Sampler.DPMPP_2M_KARRAS,
         ("sde-dpmsolver++", False): Sampler.DPMPP_2M_SDE,
         ("sde-dpmsolver++", True): Sampler.DPMPP_2M_SDE_KARRAS,
@@ -126,10 +125,10 @@ def _multistep(scheduler_config: Mapping[str, Any]) -> Sampler:
 def pipeline_config(
     scheduler_config: Mapping[str, Any], *, pipeline: str = "StableDiffusionPipeline"
 ) -> dict[str, Any]:
-    """Return a checkpoint's scheduler config as the reference's class `pipeline` uses it.
+    """Return a checkpoint's scheduler config with the overrides of the reference's class `pipeline`.
 
-    The oldest pipelines sample with `steps_offset` 1 and the like whatever the file says: configs
-    written before those keys mattered would paint something else than they were made for.
+    The oldest pipelines always sample with `steps_offset` 1 and similar settings, because old configs lack
+    these keys.
     """
     corrected = CORRECTIONS.get(pipeline.removeprefix("Flax"), {})
     unchosen = [key for key in unchosen_keys(scheduler_config) if key not in corrected]

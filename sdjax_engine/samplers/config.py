@@ -1,8 +1,8 @@
-"""What a checkpoint's `scheduler_config.json` tells a sampler, read as `from_config` reads it.
+"""A sampler's settings from a checkpoint's `scheduler_config.json`, read as the reference's `from_config`.
 
-A checkpoint names one scheduler, and people choose another: the reference then takes the keys that
-the other class knows, lets that class's defaults fill the rest and ignores what is left. So does
-`SchedulerConfig.read`. Values that a sampler here cannot honour are refused, all at once.
+A request may choose another sampler than the checkpoint names. The reference then takes the keys that the
+chosen class knows, uses that class's defaults for missing keys and ignores all other keys.
+`SchedulerConfig.read` does the same. Unsupported values are reported in one error.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Off = Literal[False]
 
 
 class SchedulerConfig(BaseModel):
-    """The keys every sampler reads, under the reference's names and with its defaults.
+    """The keys that every sampler reads, with the reference's names and defaults.
 
-    A subclass is one sampler: it adds its keys, narrows the values it can honour and computes the
+    A subclass is one sampler: it adds keys, narrows the supported values and computes the
     table. Instances are frozen and hashable.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     reference: ClassVar[str]
-    """Name of the class in `diffusers` that this sampler equals."""
+    """The class in `diffusers` that this sampler reproduces."""
     named: ClassVar[frozenset[str]] = frozenset()
-    """Keys that the sampler's own name decides, whatever the checkpoint says."""
+    """Keys that the sampler itself decides; the checkpoint's values are ignored."""
     predicts_flow: ClassVar[bool] = False
     """Whether the sampler is for networks that predict a rectified flow, eps - x_0."""
 
@@ -46,10 +46,9 @@ class SchedulerConfig(BaseModel):
 
     @classmethod
     def read(cls, scheduler_config: Mapping[str, Any]) -> Self:
-        """Return this sampler's keys of `scheduler_config`; `UnreadableCheckpoint` names the bad ones.
+        """Return this sampler's settings; `UnreadableCheckpoint` names the bad keys of `scheduler_config`.
 
-        Keys listed under `_use_default_values` were never chosen by anyone, and a key that is null
-        counts as missing.
+        Keys listed under `_use_default_values` and keys that are null count as missing.
         """
         if predicts_flow(scheduler_config) is not cls.predicts_flow:
             predicts = "a flow, eps - x_0" if predicts_flow(scheduler_config) else "no flow"
@@ -69,21 +68,20 @@ class SchedulerConfig(BaseModel):
 
     @abstractmethod
     def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
-        """Return the table of this sampler for so many steps, without the first `begin` of them.
+        """Return the table of this sampler for `num_inference_steps` steps, without the first `begin`.
 
-        The steps that are left are those of the whole, but a method that looks back has nothing to
-        look back to before the first of them.
+        The timesteps are those of the whole table, but a multistep method starts with an empty history.
         """
 
 
 def unchosen_keys(scheduler_config: Mapping[str, Any]) -> list[str]:
-    """Return the keys listed under `_use_default_values`; whatever else stands there is ignored."""
+    """Return the keys listed under `_use_default_values`; values that are no text are ignored."""
     listed = scheduler_config.get("_use_default_values")
     return [key for key in listed if isinstance(key, str)] if isinstance(listed, list | tuple) else []
 
 
 def predicts_flow(scheduler_config: Mapping[str, Any]) -> bool:
-    """Whether a checkpoint's network predicts a rectified flow, as the scheduler it names says."""
+    """Whether a checkpoint's network predicts a rectified flow, according to its scheduler."""
     return (
         str(scheduler_config.get("_class_name")).startswith("FlowMatch")
         or scheduler_config.get("prediction_type") == "flow_prediction"

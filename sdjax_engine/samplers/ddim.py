@@ -14,8 +14,8 @@ from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Table
 class DDIM(SchedulerConfig):
     """`DDIMScheduler`: equation 12, for eta from 0 (deterministic) to 1 (as noisy as DDPM).
 
-    `clip_sample` defaults to false and not to the reference class's true: the reference's pipeline
-    switches it off for latents, and clipping is not linear.
+    `clip_sample` defaults to false, unlike in the reference's class: the reference's pipeline turns it off
+    for latents, and clipping is not linear.
     """
 
     reference: ClassVar[str] = "DDIMScheduler"
@@ -28,7 +28,7 @@ class DDIM(SchedulerConfig):
     thresholding: Off = False
 
     def table(self, num_inference_steps: int, *, begin: int = 0, eta: float = 0.0) -> Table:
-        """Return the table; `eta` scales the fresh noise."""
+        """Return the table; `eta` scales the noise of each step."""
         alpha_bar = alphas_cumprod(self, zero_terminal_snr=self.rescale_betas_zero_snr)
         final = 1.0 if self.set_alpha_to_one else alpha_bar[0]
         stride = self.num_train_timesteps // num_inference_steps

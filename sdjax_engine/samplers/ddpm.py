@@ -12,9 +12,9 @@ LEAST_VARIANCE = 1e-20
 
 
 class DDPM(SchedulerConfig):
-    """`DDPMScheduler` with a fixed variance; between timesteps further apart than one, as if nothing were.
+    """`DDPMScheduler` with a fixed variance; timesteps may be further apart than one.
 
-    `clip_sample` defaults to false and not to the reference class's true, for the reason given at DDIM.
+    `clip_sample` defaults to false, unlike in the reference's class, for the reason given in `DDIM`.
     """
 
     reference: ClassVar[str] = "DDPMScheduler"
@@ -35,7 +35,7 @@ class DDPM(SchedulerConfig):
         return Table.of([self._evaluation(t, a=alpha_bar[t], a_next=a_next) for t, a_next in pairs])
 
     def _evaluation(self, t: int, *, a: float, a_next: float) -> Evaluation:
-        """Equation 7 of the paper, β being what is lost between the two timesteps."""
+        """Equation 7 of the paper, with β = 1 - a/a_next between the two timesteps."""
         beta = 1 - a / a_next
         variance = beta if self.variance_type == "fixed_large" else (1 - a_next) / (1 - a) * beta
         std = max(variance, LEAST_VARIANCE) ** 0.5 if t > 0 else 0.0

@@ -19,10 +19,10 @@ from sdjax_engine.samplers.schedules import (
 from sdjax_engine.samplers.sigmas import SigmaConfig, multistep_timesteps
 from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Table
 
-# Variances that this solver does not use; learned ones would be further channels of the network's output.
+# Variance types that do not matter here. Learned variances are further output channels: not supported.
 Unlearned = Literal["fixed_small", "fixed_small_log", "fixed_large", "fixed_large_log"]
 Algorithm = Literal["dpmsolver++", "sde-dpmsolver++"]
-# Names of kindred solvers that the reference reads as its own nearest one.
+# The reference replaces solver types of other schedulers by its own nearest type.
 Solver = Annotated[
     Literal["midpoint", "heun"],
     BeforeValidator(lambda name: "midpoint" if name in ("logrho", "bh1", "bh2") else name),
@@ -32,7 +32,7 @@ Solver = Annotated[
 class DPMpp2M(SigmaConfig):
     """`DPMSolverMultistepScheduler` with `dpmsolver++`, on a variance-preserving x.
 
-    Its name says that σ are not Karras'; the other spacings are the checkpoint's choice.
+    The sampler's name excludes the σ of Karras; the checkpoint chooses among the other spacings.
     """
 
     reference: ClassVar[str] = "DPMSolverMultistepScheduler"
@@ -65,7 +65,7 @@ class DPMpp2M(SigmaConfig):
         return Table.of(evaluations)
 
     def _ladder(self, num_inference_steps: int) -> tuple[Array, Array]:
-        """Return the timesteps `(n,)` and the σ before, between and after them `(n + 1,)`."""
+        """Return the timesteps `(n,)` and the σ at the start and end of each step `(n + 1,)`."""
         trained = training_sigmas(self, zero_terminal_snr=self.rescale_betas_zero_snr)
         last = trained[0] if self.final_sigmas_type == "sigma_min" else 0.0
         if self.use_lu_lambdas and not self.use_karras_sigmas:
@@ -81,12 +81,12 @@ class DPMpp2M(SigmaConfig):
         return timesteps.round() if rounds else np.floor(timesteps), np.append(sigmas, last)
 
     def _timesteps(self, num_inference_steps: int, trained: Array) -> Array:
-        """Return whole timesteps, none of them noisier than `lambda_min_clipped` allows."""
+        """Return whole timesteps, limited to λ of at least `lambda_min_clipped`."""
         last = int(np.count_nonzero(-np.log(trained) >= self.lambda_min_clipped))
         return multistep_timesteps(self, num_inference_steps, last)
 
     def _order(self, index: int, steps: int) -> int:
-        """Return the order of the step at `index` where enough was kept: fewer where the end is near."""
+        """Return the order of the step at `index`, given a full history; it is lower near the end."""
         few = self.lower_order_final and steps < 15
         if index == steps - 1 and (few or self.euler_at_final or self.final_sigmas_type == "zero"):
             return 1
@@ -95,10 +95,10 @@ class DPMpp2M(SigmaConfig):
         return self.solver_order
 
     def _mix(self, order: int, sigmas: Array) -> Mix:
-        """Return x' for a step from `sigmas[-2]` to `sigmas[-1]`, the earlier ones lying before them."""
+        """Return x' for a step from `sigmas[-2]` to `sigmas[-1]`; earlier σ come first in `sigmas`."""
         alpha_t, sigma_t = alpha_sigma(sigmas[-1])
         _, sigma_s = alpha_sigma(sigmas[-2])
-        decay = sigmas[-1] / sigmas[-2]  # e^-h with h = λ_t - λ_s; stays finite where the last σ is 0
+        decay = sigmas[-1] / sigmas[-2]  # e^-h with h = λ_t - λ_s; finite even if the last σ is 0
         stochastic = self.algorithm_type == "sde-dpmsolver++"
         rate = 2 if stochastic else 1
         gain = 1 - decay**rate
@@ -109,14 +109,14 @@ class DPMpp2M(SigmaConfig):
         return Mix(x=keep, h=tuple(h), z=sigma_t * gain**0.5 if stochastic else 0.0)
 
     def _corrections(self, order: int, gain: float, rate: int, lambdas: Array) -> Array:
-        """Return the weights of h_0, h_1, h_2 by which a higher order differs, for alpha_t = 1.
+        """Return the weights of h_0, h_1, h_2 that a higher order adds, for alpha_t = 1.
 
-        `lambdas` are those of the kept x_0, oldest first, and of the goal.
+        `lambdas` are the λ of the kept x_0, oldest first, and of the goal.
         """
         m_0, m_1, m_2 = np.eye(3)
         steps = np.diff(lambdas)[::-1]
         h = steps[0]
-        if h == 0:  # final_sigmas_type = sigma_min after σ that end there already: nothing left to do
+        if h == 0:  # final_sigmas_type = sigma_min, and σ are at sigma_min already
             return np.zeros(3)
         slope = 1 - gain / (rate * h)
         first_difference: Array = (m_0 - m_1) * h / steps[1]
@@ -125,14 +125,14 @@ class DPMpp2M(SigmaConfig):
         r_0, r_1 = steps[1] / h, steps[2] / h
         change = first_difference - (m_1 - m_2) / r_1
         first, second = first_difference + change * r_0 / (r_0 + r_1), change / (r_0 + r_1)
-        # The SDE's sign of 0.5 is the reference's, though the derivation of the ODE suggests the other.
+        # The reference's sign of 0.5 for the SDE; the derivation of the ODE suggests the opposite sign.
         half = 0.5 if rate == 1 else -0.5
         weights: Array = first * slope + second * (half - (rate * h - gain) / (rate * h) ** 2)
         return weights
 
 
 class DPMpp2MKarras(DPMpp2M):
-    """The same with the σ of Karras et al. 2022 (`use_karras_sigmas`)."""
+    """`DPMpp2M` with the σ of Karras et al. 2022 (`use_karras_sigmas`)."""
 
     named: ClassVar[frozenset[str]] = DPMpp2M.named | {
         "use_exponential_sigmas",
@@ -144,12 +144,12 @@ class DPMpp2MKarras(DPMpp2M):
 
 
 class DPMpp2MSDE(DPMpp2M):
-    """The same with fresh noise at every step (`sde-dpmsolver++`)."""
+    """`DPMpp2M` with fresh noise at every step (`sde-dpmsolver++`)."""
 
     algorithm_type: Algorithm = "sde-dpmsolver++"
 
 
 class DPMpp2MSDEKarras(DPMpp2MKarras):
-    """The same with both."""
+    """`DPMpp2M` with the σ of Karras et al. and fresh noise at every step."""
 
     algorithm_type: Algorithm = "sde-dpmsolver++"

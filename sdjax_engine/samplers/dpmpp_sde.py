@@ -14,9 +14,9 @@ from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Table
 
 
 class DPMppSDE(SigmaConfig):
-    """`DPMSolverSDEScheduler`, on x = x_0 + σ·eps; n steps are 2n - 1 evaluations, the last being Euler's.
+    """`DPMSolverSDEScheduler`, on x = x_0 + σ·eps; n steps take 2n - 1 evaluations, the last is Euler's.
 
-    The noise is a Brownian motion over σ: the whole step's has the midpoint's in it.
+    The noise is a Brownian motion over σ: the noise of the whole step contains the noise of its first half.
     """
 
     reference: ClassVar[str] = "DPMSolverSDEScheduler"
@@ -41,7 +41,7 @@ class DPMppSDE(SigmaConfig):
         return Table.of(evaluations, init_noise_sigma=initial_sigma(self, sigmas))
 
     def _first(self, t: float, sigma: float, middle: float, goal: float) -> Evaluation:
-        """To the midpoint; what the whole step takes from x and from this noise is saved."""
+        """Go to the midpoint, and save in r the whole step's terms of x and of this noise."""
         down, up = ancestral(sigma, goal)
         share = ((sigma - middle) / (sigma - goal)) ** 0.5
         down_to_middle, up_to_middle = ancestral(sigma, middle)
@@ -50,7 +50,7 @@ class DPMppSDE(SigmaConfig):
         return exploding_evaluation(self.prediction_type, t, sigma, x=x, r=r)
 
     def _second(self, t: float, sigma: float, middle: float, goal: float) -> Evaluation:
-        """The whole step with the picture that the midpoint shows; kept pixels are at its end by now."""
+        """Go the whole step with the midpoint's x_0; kept pixels get the noise level of the step's end."""
         down, up = ancestral(sigma, goal)
         share = ((middle - goal) / (sigma - goal)) ** 0.5
         x = Mix(r=1.0, h=[1 - down / sigma], z=up * share)
@@ -58,6 +58,6 @@ class DPMppSDE(SigmaConfig):
 
 
 def ancestral(sigma: float, goal: float) -> tuple[float, float]:
-    """Return how far to go down from `sigma` and how much noise to add on top, to arrive at `goal`."""
+    """Return (σ_down, σ_up) of an ancestral step from `sigma` to `goal`: σ_down² + σ_up² = goal²."""
     up = goal * (1 - (goal / sigma) ** 2) ** 0.5
     return goal**2 / sigma, up

@@ -43,7 +43,7 @@ class Euler(SigmaConfig):
         return Table.of(evaluations, init_noise_sigma=initial_sigma(self, sigmas))
 
     def _ladder(self, num_inference_steps: int) -> tuple[Array, Array]:
-        """Return the timesteps `(n,)` and the σ before, between and after them `(n + 1,)`."""
+        """Return the timesteps `(n,)` and the σ at the start and end of each step `(n + 1,)`."""
         trained = training_sigmas(self, zero_terminal_snr=self.rescale_betas_zero_snr)
         top, bottom = self.sigma_max, self.sigma_min
         if self.interpolation_type == "log_linear":
@@ -52,15 +52,15 @@ class Euler(SigmaConfig):
             self, trained, num_inference_steps, sigma_max=top, sigma_min=bottom
         )
         if self.interpolation_type == "log_linear" and not self.respaces:
-            # σ that do not follow the timesteps, and one more of them: the last goal is the smallest
+            # n + 1 exponential σ that do not belong to the timesteps: the last goal is the smallest σ
             return timesteps, exponential_sigmas(trained[-1], trained[0], len(timesteps) + 1)
         return timesteps, np.append(sigmas, trained[0] if self.final_sigmas_type == "sigma_min" else 0.0)
 
 
 def to_goal(sigma: float, goal: float, *, up: float = 0.0) -> Mix:
-    """Return x' for the way from `sigma` straight to `goal`, with noise of the deviation `up` on top.
+    """Return x' for a straight step from `sigma` to `goal`, plus noise of standard deviation `up`.
 
-    Written by x_0, so that no two numbers as large as a first σ are subtracted on the device.
+    It is written in terms of x_0, so that the device subtracts no numbers as large as the first σ.
     """
     return Mix(x=goal / sigma, h=[1 - goal / sigma], z=up)
 
@@ -68,7 +68,7 @@ def to_goal(sigma: float, goal: float, *, up: float = 0.0) -> Mix:
 def exploding_evaluation(
     prediction_type: str, t: float, sigma: float, *, x: Mix, r: Mix = REST, level: Level | None = None
 ) -> Evaluation:
-    """Return the row of an evaluation at x = x_0 + `sigma`·eps, which keeps x_0."""
+    """Return the row of an evaluation at x = x_0 + `sigma`·eps that keeps x_0 as h_0."""
     alpha, sigma_vp = alpha_sigma(sigma)
     p, q = x_0_weights(prediction_type, alpha=alpha, sigma=sigma_vp)
     level = Level(1.0, sigma) if level is None else level

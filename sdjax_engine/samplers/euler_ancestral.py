@@ -1,4 +1,4 @@
-"""Euler with ancestral noise, as k-diffusion has it: each step goes below its σ and adds noise back up."""
+"""Euler with ancestral noise, as in k-diffusion: each step goes to σ_down and adds noise up to its goal."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from sdjax_engine.samplers.tables import Evaluation, Kept, Level, Mix, Table
 class FlowEuler(SigmaConfig):
     """`FlowMatchEulerDiscreteScheduler`, on x = (1 - σ)·x_0 + σ·eps with m = eps - x_0.
 
-    It has neither betas nor spacings. A shift that depends on the picture's size is refused.
+    It has neither betas nor spacings. A shift that depends on the picture's size is not supported.
     """
 
     reference: ClassVar[str] = "FlowMatchEulerDiscreteScheduler"
@@ -37,7 +37,7 @@ class FlowEuler(SigmaConfig):
         return Table.of([self._evaluation(sigma, goal) for sigma, goal in pairs])
 
     def _sigmas(self, num_inference_steps: int) -> Array:
-        """Return σ falling from 1, `(n,)`; the reference shifts its ends, then all of them again."""
+        """Return σ falling from 1, `(n,)`; the reference shifts the ends first, then all σ."""
         smallest = self._shifted(np.array(1 / self.num_train_timesteps))
         sigmas = self._shifted(np.linspace(1.0, smallest, num_inference_steps))
         if self.shift_terminal is not None:

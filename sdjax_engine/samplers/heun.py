@@ -14,10 +14,10 @@ from sdjax_engine.samplers.tables import REST, Evaluation, Mix, Table
 
 
 class Heun(SigmaConfig):
-    """`HeunDiscreteScheduler`, on x = x_0 + σ·eps; n steps are 2n - 1 evaluations, the last being Euler's.
+    """`HeunDiscreteScheduler`, on x = x_0 + σ·eps; n steps take 2n - 1 evaluations, the last is Euler's.
 
-    A kept pixel has the noise of each evaluation's own σ, in the middle of a step too. The step goes on
-    from its saved first x, into which nothing is blended.
+    A kept pixel has the noise level of each evaluation's σ, also within a step. The second evaluation steps
+    from the saved first x, into which nothing is blended.
     """
 
     reference: ClassVar[str] = "HeunDiscreteScheduler"
@@ -40,11 +40,11 @@ class Heun(SigmaConfig):
         return Table.of(evaluations, init_noise_sigma=initial_sigma(self, sigmas))
 
     def _evaluation(self, t: float, sigma: float, x: Mix, *, save: bool = False) -> Evaluation:
-        """Return a row; with `save`, the x that it starts from is kept for the next one."""
+        """Return a row; with `save`, r becomes the x before this evaluation, for the next row."""
         return exploding_evaluation(self.prediction_type, t, sigma, x=x, r=Mix(x=1.0) if save else REST)
 
 
 def second_try(sigma: float, goal: float) -> Mix:
-    """Return x' for the step again from the saved x, by the mean of the slopes (x - x_0)/σ at its ends."""
+    """Return x' from the saved x by the mean of the slopes (x - x_0)/σ at the two ends of the step."""
     half = (goal - sigma) / 2
     return Mix(x=half / goal, r=1 + half / sigma, h=[-half / goal, -half / sigma])

@@ -16,7 +16,7 @@ SIGMA_DATA = 0.5
 
 
 class DistilledConfig(SchedulerConfig):
-    """The keys of samplers for networks distilled on `original_inference_steps` of the schedule."""
+    """The keys of samplers for networks that were distilled on `original_inference_steps` timesteps."""
 
     beta_start: Beta = 0.00085
     beta_end: Beta = 0.012
@@ -28,7 +28,7 @@ class DistilledConfig(SchedulerConfig):
     thresholding: Off = False
 
     def distilled_timesteps(self, num_inference_steps: int) -> list[int]:
-        """Return timesteps of the distillation from noise to picture; `InvalidRequest` for too many."""
+        """Return the distillation's timesteps, falling; raises `InvalidRequest` for too many steps."""
         original = self.original_inference_steps
         if original > self.num_train_timesteps:
             raise UnreadableCheckpoint(
@@ -44,9 +44,9 @@ class DistilledConfig(SchedulerConfig):
 
 
 class LCM(DistilledConfig):
-    """`LCMScheduler`: each step goes to the picture and, but for the last, noise is added anew.
+    """`LCMScheduler`: each step goes to x_0; all steps but the last then add noise.
 
-    Its timesteps are those of the distillation, whatever `timestep_spacing` says.
+    The timesteps are the distillation's; `timestep_spacing` is ignored.
     """
 
     reference: ClassVar[str] = "LCMScheduler"

@@ -1,7 +1,7 @@
 """PNDM without its Runge–Kutta start, also called PLMS: Liu et al. 2022 (arXiv 2202.09778).
 
-The form in which Stable Diffusion has always used it: the first step is taken twice and averaged, then
-Adams–Bashforth of rising order follows.
+Stable Diffusion uses this form: the first step is taken twice and averaged, then Adams–Bashforth of rising
+order follows.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ FIRST_WEIGHTS = (
     (23 / 12, -16 / 12, 0.0, 5 / 12),
     (55 / 24, -59 / 24, 37 / 24, 0.0, -9 / 24),
 )
-"""Weights of h_0, h_1, … at the first evaluations. The second is only there to average the first step,
-so from the third on its output is stepped over."""
+"""Weights of h_0, h_1, … at the first evaluations. The second evaluation only averages the first step, so
+that later evaluations give its output no weight."""
 
 LATER_WEIGHTS = (55 / 24, -59 / 24, 37 / 24, -9 / 24)
 
 
 class PNDM(SchedulerConfig):
-    """`PNDMScheduler` with `skip_prk_steps`; n steps are n + 1 evaluations (one step is one).
+    """`PNDMScheduler` with `skip_prk_steps`; n steps take n + 1 evaluations (a single step takes one).
 
-    `skip_prk_steps` defaults to true and not to the reference class's false: every Stable Diffusion
+    `skip_prk_steps` defaults to true, unlike in the reference's class: every Stable Diffusion
     config sets it, and the Runge–Kutta start does not fit a table.
     """
 
@@ -44,8 +44,9 @@ class PNDM(SchedulerConfig):
     def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
         """Return the table.
 
-        The reference begins in the doubled list of timesteps: without its first step the second one is
-        begun twice, without more of them one evaluation fewer is left out than steps.
+        The reference cuts the first `begin` entries of its list of timesteps, in which the second timestep
+        occurs twice. So with `begin` = 1 the second step starts twice, and a larger `begin` leaves out one
+        timestep fewer than `begin`.
         """
         alpha_bar = alphas_cumprod(self)
         final = 1.0 if self.set_alpha_to_one else alpha_bar[0]
@@ -61,7 +62,7 @@ class PNDM(SchedulerConfig):
         return Table.of(evaluations)
 
     def _evaluation(self, index: int, t: int, level: Level, *, a: float, a_next: float) -> Evaluation:
-        """Formula 9 of the paper. The history keeps raw outputs; v becomes eps after they are mixed."""
+        """Formula 9 of the paper. The history keeps raw outputs; v is converted to eps after mixing."""
         scale = (a_next / a) ** 0.5
         of_eps = -(a_next - a) / (a * (1 - a_next) ** 0.5 + (a * (1 - a) * a_next) ** 0.5)
         if self.prediction_type == "v_prediction":

@@ -1,8 +1,8 @@
-"""Noise schedules, spacings and what a network predicts, in float64.
+"""Noise schedules, spacings and prediction types, in float64.
 
-Only β, 1 - β, ᾱ and σ are rounded to float32 on the way, because the reference and the training of its
-networks keep them so: 1 - β forgets all but four digits of the first β, which moves the smallest σ by
-1e-5 and now and then a rounded timestep by one.
+Only β, 1 - β, ᾱ and σ are rounded to float32, as in the reference and in the training of its networks.
+The rounding of 1 - β keeps four digits of the first β. This moves the smallest σ by 1e-5, and sometimes a
+rounded timestep by one.
 
 Sources: Ho et al. 2020 (DDPM, arXiv 2006.11239); Nichol and Dhariwal 2021 (cosine, 2102.09672); Karras
 et al. 2022 (2206.00364); Lin et al. 2023 (spacings and zero terminal SNR, 2305.08891); Salimans and Ho
@@ -21,11 +21,11 @@ from sdjax_engine.samplers.config import SchedulerConfig
 Array = npt.NDArray[np.float64]
 
 TINY_ALPHA = 2.0**-24
-"""What the reference puts in place of a last ᾱ of zero where it must divide by it."""
+"""The reference's substitute for a last ᾱ of zero in divisions."""
 
 
 def betas(config: SchedulerConfig) -> Array:
-    """Return β_t of the forward process, `(num_train_timesteps,)`, not yet rounded."""
+    """Return β_t of the forward process, `(num_train_timesteps,)`, before rounding."""
     if config.trained_betas is not None:
         if len(config.trained_betas) != config.num_train_timesteps:
             raise UnreadableCheckpoint(
@@ -59,12 +59,12 @@ def alphas_cumprod(config: SchedulerConfig, *, zero_terminal_snr: bool = False) 
 
 
 def _stored(values: Array) -> Array:
-    """Return `values` with the precision that the reference keeps of them."""
+    """Return `values` rounded to the precision of the reference, float32."""
     return values.astype(np.float32).astype(np.float64)
 
 
 def training_sigmas(config: SchedulerConfig, *, zero_terminal_snr: bool = False) -> Array:
-    """Return σ_t = √((1 - ᾱ_t)/ᾱ_t), `(num_train_timesteps,)`, rising; finite in any case."""
+    """Return σ_t = √((1 - ᾱ_t)/ᾱ_t), `(num_train_timesteps,)`, rising and finite."""
     alpha_bar = alphas_cumprod(config, zero_terminal_snr=zero_terminal_snr)
     if zero_terminal_snr:
         alpha_bar[-1] = TINY_ALPHA
@@ -74,8 +74,8 @@ def training_sigmas(config: SchedulerConfig, *, zero_terminal_snr: bool = False)
 def spaced_timesteps(config: SchedulerConfig, num_inference_steps: int, *, whole: bool) -> Array:
     """Return the timesteps from noise to picture, `(num_inference_steps,)`.
 
-    `whole` rounds "linspace", whose timesteps are fractions otherwise; the other spacings are whole
-    in any case. Table 2 of Lin et al.
+    `whole` rounds the spacing "linspace", whose timesteps are fractions; the timesteps of the other spacings
+    are whole numbers. See table 2 of Lin et al.
     """
     last = config.num_train_timesteps
     if config.timestep_spacing == "linspace":
@@ -88,11 +88,11 @@ def spaced_timesteps(config: SchedulerConfig, num_inference_steps: int, *, whole
 
 
 def trailing_timesteps(config: SchedulerConfig, num_inference_steps: int, last: int) -> Array:
-    """Return timesteps that start just below `last`, where the noise is complete.
+    """Return timesteps from just below `last`, the end with the most noise, to the picture.
 
-    An arange as in the reference: where a value falls on a half, its rounding error decides. For some
-    counts of steps (61, 103, 121, 122 of a thousand) the same error adds one timestep, -1, after the
-    picture is done; that one is left out here.
+    It is an arange as in the reference: where a value falls on a half, its rounding error decides. For some
+    numbers of steps (61, 103, 121, 122 of a thousand) this error adds a timestep of -1 at the end; it is
+    left out here.
     """
     stride = config.num_train_timesteps / num_inference_steps
     timesteps: Array = np.arange(last, 0, -stride).round() - 1
@@ -100,7 +100,7 @@ def trailing_timesteps(config: SchedulerConfig, num_inference_steps: int, last: 
 
 
 def within_training(config: SchedulerConfig, timesteps: npt.NDArray[np.number]) -> Array:
-    """Return `timesteps` as float64 if the model was trained on all of them, else refuse the config."""
+    """Return `timesteps` as float64; raises UnreadableCheckpoint if one is outside the training."""
     if not len(timesteps) or timesteps.min() < 0 or timesteps.max() > config.num_train_timesteps - 1:
         raise UnreadableCheckpoint(
             f"scheduler_config.json: timestep_spacing = {config.timestep_spacing} with steps_offset = "
@@ -113,7 +113,7 @@ def karras_sigmas(sigma_max: float, sigma_min: float, num_inference_steps: int) 
     """Return falling σ spaced evenly in σ^(1/7), `(num_inference_steps,)`; equation 5 of Karras et al."""
     rho = 7.0
     sigmas = _evenly(sigma_max ** (1 / rho), sigma_min ** (1 / rho), num_inference_steps) ** rho
-    sigmas[-1], sigmas[0] = sigma_min, sigma_max  # exactly; a single step starts from the noise
+    sigmas[-1], sigmas[0] = sigma_min, sigma_max  # exact ends; a single step has sigma_max
     return sigmas
 
 
@@ -132,9 +132,10 @@ def beta_sigmas(sigma_max: float, sigma_min: float, num_inference_steps: int) ->
 
 
 def sigma_to_timestep(sigmas: Array, trained: Array) -> Array:
-    """Return the fractional timesteps whose log σ these are, between those of `trained`.
+    """Return fractional timesteps of `sigmas`, interpolated in log σ between those of `trained`.
 
-    Logarithms of `trained` as the reference has them: whether a σ at the end is inside hangs on a digit.
+    The logarithms of `trained` are rounded as in the reference: the last digit decides whether a σ at the
+    end is inside.
     """
     logs = np.log(trained.astype(np.float32)).astype(np.float64)
     return np.interp(np.log(sigmas), logs, np.arange(len(trained), dtype=np.float64))

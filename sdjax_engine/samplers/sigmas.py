@@ -1,4 +1,4 @@
-"""How samplers that are made of σ choose them: evenly in time, or respaced between the same ends."""
+"""How samplers that step in σ choose σ: evenly in time, or respaced between the same ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sdjax_engine.samplers.schedules import (
 
 
 class SigmaConfig(SchedulerConfig):
-    """The keys of a scheduler that can space its σ otherwise than its timesteps."""
+    """The keys of a scheduler whose σ can have another spacing than its timesteps."""
 
     use_karras_sigmas: bool = False
     use_exponential_sigmas: bool = False
@@ -27,7 +27,7 @@ class SigmaConfig(SchedulerConfig):
 
     @property
     def respaces(self) -> bool:
-        """Whether σ are spaced otherwise than the timesteps."""
+        """Whether σ have another spacing than the timesteps."""
         return self.use_karras_sigmas or self.use_exponential_sigmas or self.use_beta_sigmas
 
     def respaced(self, sigma_max: float, sigma_min: float, num_inference_steps: int) -> Array | None:
@@ -53,7 +53,7 @@ def exploding_ladder(
 ) -> tuple[Array, Array]:
     """Return timesteps, fractions included, and their σ, each `(n,)`, for x = x_0 + σ·eps.
 
-    `sigma_max` and `sigma_min` are the ends of respaced σ, those of the timesteps where they are None.
+    `sigma_max` and `sigma_min` are the ends of respaced σ; None means the σ of the timesteps.
     """
     timesteps, sigmas = spaced_sigmas(config, trained, num_inference_steps)
     top = sigmas[0] if sigma_max is None else sigma_max
@@ -71,13 +71,13 @@ def spaced_sigmas(config: SchedulerConfig, trained: Array, num_inference_steps: 
 
 
 def initial_sigma(config: SchedulerConfig, sigmas: Array) -> float:
-    """Return the deviation of the first x; "leading" starts late enough to count the picture's own in."""
+    """Return the standard deviation of the first x; for "leading" it includes the picture's own deviation."""
     largest = float(sigmas.max())
     return float((largest**2 + 1) ** 0.5) if config.timestep_spacing == "leading" else largest
 
 
 def multistep_timesteps(config: SchedulerConfig, num_inference_steps: int, last: int) -> Array:
-    """Return whole timesteps below `last`, `(n,)`; multistep solvers leave out the last of n + 1."""
+    """Return whole timesteps below `last`, `(n,)`: n + 1 spaced timesteps without the last one."""
     if config.timestep_spacing == "linspace":
         timesteps = np.linspace(0, last - 1, num_inference_steps + 1).round()[:0:-1]
     elif config.timestep_spacing == "leading":

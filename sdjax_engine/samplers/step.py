@@ -1,6 +1,6 @@
-"""The one update that the device knows; see `tables.py` for what it computes.
+"""The update that the device computes for every sampler; `tables.py` has its formula.
 
-Everything is float32 and elementwise, with one row per seat: no shape depends on a sampler, a seat's
+All arithmetic is float32 and elementwise, with one row per seat: no shape depends on a sampler, a seat's
 result depends on its own values only, and no matrix unit rounds the sums.
 """
 
@@ -15,7 +15,7 @@ from sdjax_engine.samplers.tables import HISTORY, Column
 
 
 def empty_history(x: jax.Array) -> jax.Array:
-    """Return the history `(seats, HISTORY, …)` that latents `x` of `(seats, …)` start with."""
+    """Return the empty history `(seats, HISTORY, …)` for latents `x` of `(seats, …)`."""
     return jnp.zeros((x.shape[0], HISTORY, *x.shape[1:]), jnp.float32)
 
 
@@ -25,7 +25,7 @@ def network_input(x: jax.Array, row: jax.Array) -> jax.Array:
 
 
 def timestep(row: jax.Array) -> jax.Array:
-    """Return what the network is told of the time, float32 `(seats,)`, for `row` of `(seats, ROW)`."""
+    """Return the network's timestep, float32 `(seats,)`, for `row` of `(seats, ROW)`."""
     return row[:, Column.TIMESTEP]
 
 
@@ -35,8 +35,8 @@ def advance(  # noqa: PLR0917 – the tensors of one formula, in its order
     """Return (x', r', history') after one evaluation of the network.
 
     `x`, `r`, the network's output `m` and the noise `z` are `(seats, …)`, `history` is
-    `(seats, HISTORY, …)` with h_1 first, `row` is `(seats, ROW)`. A term of weight zero is not read,
-    so nothing that an earlier image left in a seat, a NaN included, reaches the next one.
+    `(seats, HISTORY, …)` with h_1 first, `row` is `(seats, ROW)`. A term of weight zero is not read, so that
+    values of an earlier image in the seat, NaN included, do not reach the next image.
     """
     x, r, m, z = (array.astype(jnp.float32) for array in (x, r, m, z))
     h_0 = _mix(row, Column.P, (x, m))
@@ -46,7 +46,7 @@ def advance(  # noqa: PLR0917 – the tensors of one formula, in its order
 
 
 def _mix(row: jax.Array, first: Column, terms: Iterable[jax.Array]) -> jax.Array:
-    """Sum `terms` with the weights that stand in `row` from column `first` on."""
+    """Sum `terms` with the weights in `row`, starting at column `first`."""
     total: jax.Array | None = None
     for offset, term in enumerate(terms):
         weight = _weight(row, first + offset, term)

@@ -7,10 +7,10 @@ evaluations (h_1 the latest) and z fresh standard noise, every row means
     h_0      = p·x + q·m                            what the method keeps: x_0, eps or the raw output
     (x', r') = M · (x, r, h_0, h_1, h_2, h_3, h_4, z)
 
-M is two rows of eight numbers. The device knows this one update (`step.py`), so steps, sampler and
-schedule are data and never compile. Tables are computed on the host in float64 and rounded once, to
-float32. The conversion of a network's `prediction_type` folds into p and q, because each of epsilon,
-v and sample gives x_0 and eps as a weighted sum of x and m.
+M is two rows of eight numbers. The device computes only this update (`step.py`), so that steps, sampler
+and schedule are data and never compile. Tables are computed on the host in float64 and rounded once, to
+float32. p and q include the conversion of a network's `prediction_type`: for each of epsilon, v and
+sample, x_0 and eps are weighted sums of x and m.
 
 One line for each method, in the papers' names (a = ᾱ_t, b = 1 - a, σ and α of a variance-preserving
 process, λ = log α/σ):
@@ -18,7 +18,7 @@ process, λ = log α/σ):
     DDIM, any eta          h_0 = x_0;  x' = dir/√b·x + (√a' - dir·√a/√b)·h_0 + std·z
     PNDM without PRK       h_0 = m;  the first step again, averaged: x' of r (the first x), h_0 and h_1;
                            then Adams–Bashforth over h_0 … h_3. The second evaluation is not part of
-                           the multistep, so the fifth reaches back to h_4: hence four kept tensors
+                           the multistep; the fifth evaluation uses h_4, so four tensors are kept
     Euler                  h_0 = x_0;  x' = σ'/σ·x + (1 - σ'/σ)·h_0
     Euler ancestral        as Euler to σ_down, + σ_up·z
     Heun                   h_0 = x_0;  two rows a step: as Euler with r' = x, then
@@ -34,13 +34,13 @@ process, λ = log α/σ):
     DDPM, fixed variance   h_0 = x_0;  x' = c_0·h_0 + c_t·x + std·z
     flow matching, Euler   h_0 = m;  x' = x + (σ' - σ)·h_0, with s = 1 and t = 1000·σ
 
-Two more columns are for pictures of which a part is kept: a kept pixel has `KEEP_LATENTS` of the
-picture's latents and `KEEP_NOISE` of the first noise after the evaluation, as the reference's inpainting
-blends it in. That goes into x only, never into r or what is kept of earlier evaluations.
+Two more columns are for inpainting: after the evaluation a kept pixel is `KEEP_LATENTS` times the
+picture's latents plus `KEEP_NOISE` times the first noise, as in the reference's inpainting. This is
+blended into x only, never into r or the history.
 
-Not linear, so refused by name where a checkpoint asks for it: clipping or dynamic thresholding of x_0,
-and learned variances. PNDM's Runge–Kutta start (`skip_prk_steps` false) is linear, but it needs outputs
-of twelve evaluations ago.
+Clipping or dynamic thresholding of x_0 and learned variances are not linear: a checkpoint that asks for
+them is refused with an error that names the key. PNDM's Runge–Kutta start (`skip_prk_steps` false) is
+refused too: it is linear, but it needs outputs of twelve evaluations ago.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.request import MAX_STEPS
 
 HISTORY = 4
-"""How many earlier h the device keeps: h_1 … h_4."""
+"""The number of earlier h that the device keeps: h_1 … h_4."""
 
 MAX_ROWS = 2 * MAX_STEPS
-"""Rows enough for every table: no method evaluates more than twice a step."""
+"""The most rows of a table: no method evaluates more than twice per step."""
 
 
 class Column(IntEnum):
-    """What the columns of a row mean; `X` and `R` are the first of eight, in the order of `Term`.
+    """The columns of a row; `X` and `R` are each the first of eight columns, in the order of `Term`.
 
-    The last two tell what a pixel that is to be kept has after the evaluation: so much of the picture's
-    latents and so much of the first noise.
+    The last two columns are a kept pixel's weights of the picture's latents and of the first noise after the
+    evaluation.
     """
 
     TIMESTEP = 0
@@ -81,7 +81,7 @@ class Column(IntEnum):
 
 
 class Term(IntEnum):
-    """What a row of M acts on, as offsets from `Column.X` and `Column.R`."""
+    """The tensors that a row of M weighs, as offsets from `Column.X` and `Column.R`."""
 
     X = 0
     R = 1
@@ -94,12 +94,12 @@ class Term(IntEnum):
 
 
 ROW = len(Term) + Column.R + 2
-"""Columns of a row."""
+"""The number of columns of a row."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mix:
-    """One row of M by name; `h` are the weights of h_0, h_1, … and may stop early."""
+    """One row of M; `h` are the weights of h_0, h_1, …; missing weights are zero."""
 
     x: float = 0.0
     r: float = 0.0
@@ -116,7 +116,7 @@ REST = Mix(r=1.0)
 
 
 class Level(NamedTuple):
-    """How noisy an x is: the weights of the picture's latents and of standard noise in it."""
+    """The noise level of an x: its weights of the picture's latents and of standard noise."""
 
     latents: float
     noise: float
@@ -127,7 +127,7 @@ CLEAN = Level(latents=1.0, noise=0.0)
 
 
 class Kept(Enum):
-    """What a method keeps of the network's output as h_0."""
+    """The meaning of h_0, which a method keeps of the network's output."""
 
     X_0 = "the estimate of the finished picture"
     EPS = "the estimate of the noise"
@@ -135,7 +135,7 @@ class Kept(Enum):
     FLOW = "the velocity of a flow: noise less picture"
 
     def estimate(self, before: Level, after: Level) -> tuple[float, float]:
-        """Return the weights of x' and h_0 in the estimate of x_0; h_0 is of `before`, x' of `after`."""
+        """Return the weights of x' and h_0 in the estimate of x_0; h_0 has the level `before`, x' `after`."""
         latents, noise = after
         if self is Kept.EPS:
             return 1 / latents, -noise / latents
@@ -147,11 +147,11 @@ class Kept(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """One row by name: the network's input, what is kept of its output, and the two rows of M.
+    """One row of a table: the network's input, the kept output, and the two rows of M.
 
-    `level` is that of the x which the evaluation starts from, as the reference's `add_noise` makes it.
-    `kept` says what h_0 is. `t` is the timestep the network is told, `s` the factor on its input. `r` leaves
-    the saved tensor as it is unless told otherwise.
+    `level` is the noise level of x before the evaluation, as the reference's `add_noise` makes it. `kept`
+    says what h_0 is. `t` is the network's timestep, `s` the factor on its input. By default `r` leaves the
+    saved tensor unchanged.
     """
 
     level: Level
@@ -164,22 +164,22 @@ class Evaluation:
     kept: Kept = Kept.X_0
 
     def row(self, kept: Level) -> list[float]:
-        """Return the numbers in the order of `Column`, `kept` being the level after the evaluation."""
+        """Return the numbers in the order of `Column`; `kept` is the noise level after the evaluation."""
         return [self.t, self.s, self.p, self.q, *self.x.weights(), *self.r.weights(), *kept]
 
 
 IDLE = Evaluation(level=CLEAN, t=0.0, p=0.0, q=0.0, x=Mix(x=1.0))
-"""The row after the last: leaves x and r exactly as they are, whatever the network says."""
+"""The padding row: it leaves x and r exactly unchanged and ignores the network's output."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Table:
-    """All that the device must know of a request's sampler, steps and schedule.
+    """A request's sampler, steps and schedule as the device needs them.
 
     `rows` is float32 `(evaluations, ROW)` and read-only. The first x is standard noise times
-    `init_noise_sigma`, and the latents of the picture to start from, if any, times
-    `init_latent_scale`. Progress is told in evaluations: PNDM makes one more than its steps. `estimates`,
-    float32 `(evaluations, 2)`, are the weights of x' and h_0 in the estimate of x_0 after each evaluation.
+    `init_noise_sigma` plus the latents of the start picture, if any, times `init_latent_scale`. Progress is
+    counted in evaluations: PNDM has one more evaluation than steps. `estimates`, float32 `(evaluations, 2)`,
+    are the weights of x' and h_0 in the estimate of x_0 after each evaluation.
     """
 
     rows: npt.NDArray[np.float32] = field(repr=False)
@@ -190,7 +190,7 @@ class Table:
 
     @classmethod
     def of(cls, evaluations: Sequence[Evaluation], *, init_noise_sigma: float = 1.0) -> Table:
-        """Round `evaluations` to rows; `UnreadableCheckpoint` where the schedule has no finite ones."""
+        """Round `evaluations` to rows; raises `UnreadableCheckpoint` for rows that are not finite."""
         kept = [*(evaluation.level for evaluation in evaluations[1:]), CLEAN]
         pairs = list(zip(evaluations, kept, strict=True))
         rows = np.array([evaluation.row(level) for evaluation, level in pairs]).astype(np.float32)
@@ -209,20 +209,20 @@ class Table:
         )
 
     def on_picture(self) -> Table:
-        """Return the same table for a first x made of a picture's latents, noisy to its first level."""
+        """Return this table for a start picture: the first x is its latents with noise of the first level."""
         latents, noise = self.first_level
         return replace(self, init_latent_scale=float(latents), init_noise_sigma=float(noise))
 
     @property
     def evaluations(self) -> int:
-        """How often the network is asked."""
+        """The number of evaluations of the network."""
         return len(self.rows)
 
     def padded(self, max_rows: int) -> npt.NDArray[np.float32]:
-        """Return rows `(max_rows, ROW)`: the table's own, then rows that change nothing.
+        """Return rows `(max_rows, ROW)`: the table's own, then idle rows.
 
-        Tables of different lengths share one `(seats, max_rows, ROW)` array this way, and a seat
-        that has finished rests while others go on. `ValueError` if the table is longer.
+        Tables of different lengths can so share one `(seats, max_rows, ROW)` array, in which a finished seat
+        is idle while others go on. Raises `ValueError` if the table is longer.
         """
         if self.evaluations > max_rows:
             raise ValueError(f"a table of {self.evaluations} rows does not fit in {max_rows}")

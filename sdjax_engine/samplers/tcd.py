@@ -12,23 +12,23 @@ from sdjax_engine.samplers.tables import Evaluation, Level, Mix, Table
 
 
 class TCD(DistilledConfig):
-    """`TCDScheduler`: each step goes to a time s before the next and, but for the last, noise is added.
+    """`TCDScheduler`: each step goes past the next timestep to a time s; all but the last then add noise.
 
-    Its timesteps are those of the distillation, whatever `timestep_spacing` says; the last step ends at
-    timestep 0, a little noise being left there.
+    The timesteps are the distillation's; `timestep_spacing` is ignored. The last step ends at timestep 0,
+    which has a little noise left.
     """
 
     reference: ClassVar[str] = "TCDScheduler"
 
     def table(self, num_inference_steps: int, *, begin: int = 0, eta: float = 0.3) -> Table:
-        """Return the table; `eta`, the paper's γ, is how random the way is, from 0 to 1."""
+        """Return the table; `eta`, the paper's γ from 0 to 1, is the share of randomness."""
         alpha_bar = alphas_cumprod(self, zero_terminal_snr=self.rescale_betas_zero_snr)
         timesteps = self.distilled_timesteps(num_inference_steps)[begin:]
         evaluations = []
         for t, t_next in zip(timesteps, [*timesteps[1:], 0], strict=True):
             s = int(
                 np.float32(1 - eta) * np.float32(t_next)
-            )  # float32 as in the reference: its digits decide
+            )  # float32 as in the reference, because the floor depends on the last digit
             a, a_s, a_next = alpha_bar[[t, s, t_next]]
             evaluations.append(self._evaluation(t, a=a, a_s=a_s, a_next=a_next))
         return Table.of(evaluations)

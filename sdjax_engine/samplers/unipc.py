@@ -19,7 +19,7 @@ from sdjax_engine.samplers.schedules import (
 from sdjax_engine.samplers.sigmas import SigmaConfig, multistep_timesteps
 from sdjax_engine.samplers.tables import Evaluation, Kept, Level, Mix, Table
 
-# Names of kindred solvers that the reference reads as its own nearest one.
+# The reference replaces solver types of other schedulers by its own nearest type.
 Solver = Annotated[
     Literal["bh1", "bh2"],
     BeforeValidator(lambda name: "bh2" if name in ("midpoint", "heun", "logrho") else name),
@@ -29,8 +29,8 @@ Solver = Annotated[
 class UniPC(SigmaConfig):
     """`UniPCMultistepScheduler`, on a variance-preserving x.
 
-    The saved tensor is the last corrected x. What is blended into x for kept pixels reaches the
-    corrector through the network only, as in the reference.
+    The saved tensor is the last corrected x. Values that are blended into x for kept pixels reach the
+    corrector only through the network, as in the reference.
     """
 
     reference: ClassVar[str] = "UniPCMultistepScheduler"
@@ -78,7 +78,7 @@ class UniPC(SigmaConfig):
         return Table.of(evaluations)
 
     def _ladder(self, num_inference_steps: int) -> tuple[Array, Array]:
-        """Return the timesteps `(n,)` and the σ before, between and after them `(n + 1,)`."""
+        """Return the timesteps `(n,)` and the σ at the start and end of each step `(n + 1,)`."""
         trained = training_sigmas(self, zero_terminal_snr=self.rescale_betas_zero_snr)
         top = trained[-1] if self.sigma_max is None else self.sigma_max
         bottom = trained[0] if self.sigma_min is None else self.sigma_min
@@ -92,12 +92,12 @@ class UniPC(SigmaConfig):
         return timesteps, np.append(sigmas, least if self.final_sigmas_type == "sigma_min" else 0.0)
 
     def _order(self, index: int, begin: int, steps: int) -> int:
-        """Return the order of the step at `index`: fewer where the past or the end is near."""
+        """Return the order of the step at `index`; it is lower near the first and the last step."""
         ends = steps - index if self.lower_order_final else self.solver_order
         return min(self.solver_order, ends, index - begin + 1)
 
     def _predicted(self, x: Array, order: int, sigmas: Array) -> Array:
-        """Return x' for a step from `sigmas[-2]`, where x is, to `sigmas[-1]`; weights by `Term`."""
+        """Return x' for a step from `sigmas[-2]`, the σ of x, to `sigmas[-1]`, as weights by `Term`."""
         step = _Step(self, sigmas[-1], sigmas[-2])
         start = step.keep * x - step.gain * H[0]
         if order == 1:
@@ -109,18 +109,18 @@ class UniPC(SigmaConfig):
         return predicted
 
     def _corrected(self, order: int, sigmas: Array) -> Array:
-        """Return the x that was predicted for `sigmas[-1]` anew, from the saved one at `sigmas[-2]`."""
+        """Return the corrected x at `sigmas[-1]`, computed from the saved x at `sigmas[-2]`."""
         step = _Step(self, sigmas[-1], sigmas[-2])
         ratios = np.append(step.ratios(sigmas[-3 : -2 - order : -1]), 1.0)
         rho = np.array([0.5]) if order == 1 else step.solve(ratios, order)
-        others = [*H[2 : order + 1], H[0]]  # the ones before the last, and the one that was predicted for
+        others = [*H[2 : order + 1], H[0]]  # the earlier h, and h_0 at the predicted x
         slopes = [(other - H[1]) / ratio for other, ratio in zip(others, ratios, strict=True)]
         corrected: Array = step.keep * R - step.gain * H[1] - step.scale * step.b_h * (rho @ slopes)
         return corrected
 
 
 class _Step:
-    """The numbers of the step from σ `s` to σ `t` in the paper's names, written by x_0 or by eps."""
+    """The numbers of the step from σ `s` to σ `t` in the paper's names, in terms of x_0 or of eps."""
 
     def __init__(self, config: UniPC, t: float, s: float) -> None:
         (alpha_t, sigma_t), (alpha_s, sigma_s) = alpha_sigma(t), alpha_sigma(s)
@@ -133,16 +133,16 @@ class _Step:
         else:
             self.hh, self.keep, self.scale = self.h, alpha_t / alpha_s, sigma_t
             self.phi_1 = s / t - 1
-            self.gain = alpha_t * s - sigma_t  # sigma_t·phi_1, finite where t is 0
+            self.gain = alpha_t * s - sigma_t  # sigma_t·phi_1, finite if t is 0
         self.b_h = self.hh if config.solver_type == "bh1" else self.phi_1
 
     def ratios(self, sigmas: Array) -> Array:
-        """Return r_k = (λ_k - λ_s)/h of earlier `sigmas`."""
+        """Return r_k = (λ_k - λ_s)/h of the earlier `sigmas`."""
         ratios: Array = (-np.log(sigmas) - self.lambda_s) / self.h
         return ratios
 
     def solve(self, ratios: Array, order: int) -> Array:
-        """Return ρ that fulfil the first `order` conditions R·ρ = b; no numbers where σ repeat."""
+        """Return ρ that solve the first `order` conditions R·ρ = b; NaN if a σ repeats."""
         b, phi, factorial = [], self.phi_1 / self.hh - 1, 1
         for power in range(1, order + 1):
             b.append(phi * factorial / self.b_h)
@@ -156,7 +156,7 @@ class _Step:
 
 
 X, R, *H = np.eye(7)
-"""Weights by `Term`, without the noise: of x, of the saved x, of h_0 to h_4."""
+"""Unit weights by `Term`, without the noise: x, the saved x, h_0 to h_4."""
 
 
 def _mix(weights: Array) -> Mix:

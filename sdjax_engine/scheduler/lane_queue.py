@@ -10,8 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sdjax_engine.lane.verdicts import Verdicts
 from sdjax_engine.model.prepare import Prepared
-from sdjax_engine.request import Lane, SafetyScores
+from sdjax_engine.request import Lane
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.seats import RunLimits, Seats
@@ -60,8 +61,8 @@ class Picture(Protocol):
         """Wait for the pixels, uint8 (height, width, 3); None where the picture is not finite."""
         ...
 
-    def fetch_safety(self) -> SafetyScores | None:
-        """Wait for the scores of the safety checker; None where the checkpoint has none."""
+    def fetch_verdicts(self) -> Verdicts:
+        """Wait for what the safety checker and the picture classifier say."""
         ...
 
     def fetch_latents(self) -> npt.NDArray[np.float32]:

@@ -34,6 +34,7 @@ from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.request_table import InFlightBatch, RequestTable
 from sdjax_engine.scheduler.run_ahead import AT_ONCE, RUNS_AHEAD, next_run_at, runs_ahead
+from sdjax_engine.scheduler.run_times import RunTimes
 from sdjax_engine.scheduler.seats import Readiness
 from sdjax_engine.scheduler.watchdog import Watchdog
 from sdjax_engine.wording import first_line
@@ -60,6 +61,7 @@ class Scheduler:
         self.watchdog = watchdog
         self.landed = 0
         self.onward: list[PendingRequest] = []
+        self.run_times = RunTimes()
         self._table = RequestTable(queues)
         self.queues: Mapping[Lane, LaneQueue] = self._table.queues
         self._clock = clock
@@ -134,6 +136,7 @@ class Scheduler:
         other._table = self._table.restarted()
         other.queues = other._table.queues
         other.onward = list(self.onward)
+        other.run_times = self.run_times
         return other
 
     def _ready_queues(self) -> dict[LaneQueue, Readiness]:
@@ -187,7 +190,9 @@ class Scheduler:
             self._call(queue, limits.long, device.admit, admitted)
         table.plan_run(batch, limits)
         spans = {span.seat: (span.start, span.stop) for span in batch.spans}
+        began = self._clock()
         batch.run = self._call(queue, limits.long, device.denoise, spans)
+        batch.dispatching = self._clock() - began
         if queue.previews is not None:
             self._queue_estimates(batch, queue.previews)
         last = {span.seat: span.request for span in batch.spans if span.last}
@@ -213,6 +218,7 @@ class Scheduler:
         if batch.evaluations:
             self._shares.charge(queue.lane, seconds - batch.charged, batch.wanted)
             queue.learn_run(seconds, batch.evaluations)
+            self.run_times.add(queue.lane, batch.dispatching, seconds)
             if queue.previews is not None:
                 queue.previews.worked(seconds)
         if batch.queueing is not None:
@@ -246,7 +252,7 @@ class Scheduler:
         if pixels is None:
             self._decode_again(queue, pending, picture)
             return
-        safety = self._call(queue, 1, picture.fetch_safety)
+        verdicts = self._call(queue, 1, picture.fetch_verdicts)
         seconds = self._clock() - pending.seated_at
         if batch.run is not None:
             queue.seconds_per_image = moving_mean(queue.seconds_per_image, seconds)
@@ -257,7 +263,8 @@ class Scheduler:
             seconds=seconds + (pending.seconds_of_first_pass or 0.0),
             prompt=prompt,
             negative_prompt=negative,
-            safety=safety,
+            safety=verdicts.safety,
+            classified=verdicts.classified,
         )
         self._table.remove(pending)
         if pending.prepared.second is None:

@@ -28,8 +28,8 @@ class InFlightBatch:
     decoding of latents alone. `pictures` are None until their decoding is queued; a request leaves them when
     it is answered or starts again. `landed` says that the devices have done the work. `wanted` seats were
     charged to the lane for `charged` seconds when the batch was queued, at `queued_at`. `queueing` is how
-    many seconds the host took to queue it. It is `uneven` where some devices start it later than others,
-    because they decode first.
+    many seconds the host took to queue it, `dispatching` those for its evaluations alone. It is `uneven`
+    where some devices start it later than others, because they decode first.
     """
 
     queue: LaneQueue
@@ -41,6 +41,7 @@ class InFlightBatch:
     previewed: list[int] = field(default_factory=list)
     pictures: dict[PendingRequest, Picture | None] = field(default_factory=dict)
     queueing: float | None = None
+    dispatching: float = 0.0
     landed: bool = False
     wanted: int = 1
     charged: float = 0.0

@@ -17,6 +17,7 @@ from sdjax_engine.request import Lane
 from sdjax_engine.scheduler.intake import Intake
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.loop import Scheduler
+from sdjax_engine.scheduler.run_times import RunTimes
 from sdjax_engine.scheduler.watchdog import Abandoned, Watchdog
 
 logger = logging.getLogger(__name__)
@@ -54,6 +55,11 @@ class EngineThread:
     def queues(self) -> Mapping[Lane, LaneQueue]:
         """The queues of the open lanes."""
         return self.intake.queues(self._scheduler)
+
+    @property
+    def run_times(self) -> RunTimes:
+        """How long runs took to dispatch and to finish."""
+        return self._scheduler.run_times
 
     @property
     def restarts(self) -> int:

@@ -31,6 +31,7 @@ from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.seats import Seats, suitable_seats
 from sdjax_engine.scheduler.thread import EngineThread
+from sdjax_engine.startup.picture_classifiers import add_picture_classifiers
 from sdjax_engine.startup.preview_decoders import add_preview_decoders
 from sdjax_engine.startup.usage import Usage
 from sdjax_engine.startup.warm_up import Step
@@ -89,6 +90,7 @@ class Registry:
         """Load every model; raises UnreadableCheckpoint and DevicesFailed."""
         with refused_by_devices():
             models = load_models(config, compiler, residency)
+            add_picture_classifiers(config, models, compiler, residency)
             add_preview_decoders(config, models, compiler, residency)
         wanted = config.lanes
         if wanted is None:
@@ -194,6 +196,7 @@ class Registry:
             *(sorted(map(str, self.lanes)), self.config.dtype, self.config.start_pictures),
             *(self.residency.budget, [model.fingerprint for model in self.models.values()]),
             *(devices.report(self.compiler.mesh)[0], [spec.preview_decoder for spec in self.config.models]),
+            [spec.picture_classifier for spec in self.config.models],
         ]
 
     def steps(self, thread: EngineThread) -> list[Step]:

@@ -1,8 +1,8 @@
 """The construction of a network's module, delayed until a program is traced.
 
-A start that finds every program and parameter on disk needs the names and shapes of the parameters only,
-which are in the cache file. Building a module takes seconds and imports flax. Both happen here, when a module
-is first needed.
+A start with every program and parameter in the cache needs only the names and shapes of the parameters, which
+are in the cache file. Building a module takes seconds and imports flax, so it is delayed until a module is
+needed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Blueprint:
     """Makes one network's module; `make` returns it without memory for its parameters.
 
     The graph definition is made once, by the first thread that needs it. `make` may raise
-    UnreadableCheckpoint for a configuration that makes no network.
+    UnreadableCheckpoint for an impossible configuration.
     """
 
     def __init__(self, make: Callable[[], nnx.Module]) -> None:
@@ -49,7 +49,7 @@ class Blueprint:
         return reference_names((tuple(path), each.shape) for path, each in nnx.to_flat_state(state))
 
     def module(self, parameters: Mapping[str, Any]) -> Any:
-        """Return the module over these parameters, to be called within one traced function."""
+        """Return the module over these parameters, for use within one traced function."""
         from flax import nnx  # noqa: PLC0415
 
         return nnx.merge(self.graphdef, nnx.restore_int_paths(nested(parameters)))
@@ -71,7 +71,7 @@ class Blueprint:
 
 
 def nested(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters as nested dictionaries, a level for each part of their paths."""
+    """Return the parameters as nested dictionaries, with one level for each part of their paths."""
     tree: dict[str, Any] = {}
     for key, array in parameters.items():
         *modules, leaf = key.split(".")

@@ -29,7 +29,7 @@ from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.headers import Header, read_header
 from sdjax_engine.weights.networks import Plan
 
-LAYOUT = 1  # raise it with every change of a file's content under the same names and shapes
+LAYOUT = 1  # increase it when the content of files changes under the same names and shapes
 FOLDER = "weights"
 SECONDS_UNTIL_GIVEN_UP = 3600.0  # a file that is being written is touched regularly
 
@@ -38,7 +38,7 @@ SECONDS_UNTIL_GIVEN_UP = 3600.0  # a file that is being written is touched regul
 class Cache:
     """The cached parameters of one source; files of other sources in the folder are not touched.
 
-    `digests` are those of the source's files.
+    `digests` are the digests of the source's files.
     """
 
     folder: Path
@@ -46,9 +46,9 @@ class Cache:
     digests: Digests
 
     def read(self, name: str, plan: Plan) -> Iterator[Placed] | None:
-        """Yield the parameters of the network `name`; return None where no valid file is cached.
+        """Yield the parameters of the network `name`; return None if no valid file is cached.
 
-        Raises UnreadableCheckpoint, while giving, for a file that cannot be read any more.
+        Iteration raises UnreadableCheckpoint for a file that can no longer be read.
         """
         file = self.place(name, plan)
         header = header_of(file)
@@ -114,7 +114,7 @@ class Cache:
 
 
 def header_of(file: Path) -> Header | None:
-    """Return the header of a cache file; None where there is no complete file."""
+    """Return the header of a cache file, or None if the file is missing or incomplete."""
     try:
         return read_header(file)
     except UnreadableCheckpoint:

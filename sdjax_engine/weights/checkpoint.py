@@ -20,7 +20,7 @@ class Component:
     config: dict[str, Any]
 
     def module(self, parameters: Parameters | None = None) -> Any:
-        """Return the module over these parameters or its own, to be called within one traced function."""
+        """Return the module over these parameters or its own, for use within one traced function."""
         return self.blueprint.module(self.parameters if parameters is None else parameters)
 
 
@@ -34,7 +34,7 @@ class TextEncoder:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Checkpoint:
-    """Everything that was loaded.
+    """A loaded checkpoint.
 
     `pipeline` is the reference's class of the checkpoint. `text_encoders` are one or two, in
     the order in which the UNet's conditioning joins them. `preprocessor_config` holds the safety checker's
@@ -59,8 +59,8 @@ class Checkpoint:
     def fingerprint(self) -> str:
         """A sha256 of all configurations and weights.
 
-        Without a cache folder the files are read for it when it is first asked for; raises
-        UnreadableCheckpoint where they are gone by then.
+        Without a cache folder, the first access reads all files; raises
+        UnreadableCheckpoint if they are gone by then.
         """
         return self.identify()
 
@@ -76,7 +76,7 @@ class Checkpoint:
 
     @property
     def penultimate(self) -> bool:
-        """Whether the UNet attends to the text encoders' last layer but one: with two encoders it does."""
+        """Whether the UNet attends to the text encoders' penultimate layer: true with two encoders."""
         return len(self.text_encoders) == 2
 
     @property
@@ -86,15 +86,15 @@ class Checkpoint:
 
     @property
     def vae_scale_factor(self) -> int:
-        """Pixels of a picture for each pixel of a latent picture, along one side."""
+        """Pixels of a picture per latent pixel, along one side."""
         return scale_of(self.vae.config)
 
     @property
     def scaling_factor(self) -> float:
-        """What the autoencoder's latents are multiplied with for the UNet."""
+        """The factor from the autoencoder's latents to the UNet's."""
         return float(self.vae.config["scaling_factor"])
 
 
 def scale_of(vae_config: Mapping[str, Any]) -> int:
-    """Return the pixels of a picture for each pixel of a latent picture, along one side."""
+    """Return the pixels of a picture per latent pixel, along one side."""
     return int(2 ** (len(vae_config["block_out_channels"]) - 1))

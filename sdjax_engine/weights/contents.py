@@ -19,7 +19,7 @@ from sdjax_engine.wording import quoted
 TEXT_ENCODERS = ("text_encoder", "text_encoder_2")
 TIME_IDS = 6  # original size, crop's corner, target size: two numbers each
 MOST_PIXELS = 16384  # along one side
-DEFAULT_SIDE = 64  # of the latents where the UNet's configuration has none: the reference's default
+DEFAULT_SIDE = 64  # of the latents, if the UNet's configuration has none: the reference's default
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Contents:
 
     @property
     def is_xl(self) -> bool:
-        """Whether the pipeline is of SDXL: two text encoders, conditioning on sizes."""
+        """Whether the pipeline is SDXL's: two text encoders, conditioning on sizes."""
         return "XL" in self.pipeline
 
     @property
@@ -68,7 +68,7 @@ def native_size_of(unet: Mapping[str, Any], vae: Mapping[str, Any]) -> tuple[int
 def check_together(contents: Contents) -> None:
     """Raise UnreadableCheckpoint for components that do not match."""
     unet, vae = contents.parts["unet"].config, contents.parts["vae"].config
-    native_size_of(unet, vae)  # refuses a size that is none
+    native_size_of(unet, vae)  # raises for an impossible size
     texts = [contents.parts[name].config for name in TEXT_ENCODERS if name in contents.parts]
     latent = vae["latent_channels"]
     clashes = {

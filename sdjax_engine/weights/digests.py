@@ -25,7 +25,7 @@ THREADS = 4
 SUFFIX = ".digest"
 KEEPS_CHANGE_TIME = os.name == "posix"
 SECONDS_UNTIL_SETTLED = 2.0
-"""A file changed so shortly before it was read may change again without a new change time."""
+"""A file that changed within this time before it was read may change again without a new change time."""
 
 Facts = list[int]
 
@@ -50,7 +50,7 @@ class Digests:
         return self._known[file][0] == facts_of(file)
 
     def _recalled(self, file: Path) -> tuple[Facts, str] | None:
-        """Return the stored digest; None where the file may have changed."""
+        """Return the facts and the stored digest of `file`, or None if it may have changed."""
         place = self._place(file)
         if place is None:
             return None
@@ -76,7 +76,7 @@ class Digests:
         return facts, digest
 
     def _place(self, file: Path) -> Path | None:
-        """Return the path of the stored digest of `file`; None where it cannot be stored."""
+        """Return the path of the stored digest of `file`, or None if it cannot be stored."""
         if self.folder is None or not KEEPS_CHANGE_TIME:
             return None
         return self.folder / f"{hashlib.sha256(os.fsencode(file.absolute())).hexdigest()[:20]}{SUFFIX}"
@@ -97,7 +97,7 @@ def facts_of(file: Path) -> Facts:
 
 
 def change_time(facts: Facts) -> float:
-    """Return the seconds at which a file of these facts was last changed."""
+    """Return the change time in `facts`, in seconds since the epoch."""
     return facts[3] / 1e9
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 Report = Callable[[str], None]
-"""Is told how a download goes, line by line."""
+"""A callable that gets the progress of a download, line by line."""
 
 INDEX = "model_index.json"
 PICKLES = ("*.bin", "*.ckpt", "*.pt", "*.pth", "*.pkl")

@@ -24,9 +24,9 @@ def find_source(
     safety_checker: bool = False,
     report: Report | None = None,
 ) -> Path:
-    """Return the local folder or file of a checkpoint, downloading what is missing where it is a hub id.
+    """Return the local folder or file of a checkpoint, downloading missing files of a hub id.
 
-    A path that exists wins over a hub id of the same name; `~` is understood. Without `weights` only
+    An existing path takes precedence over a hub id of the same name; `~` is expanded. Without `weights` only
     configurations and tokenizers are downloaded. Raises UnreadableCheckpoint.
     """
     path = DEMO_FOLDER if source == DEMO else Path(source).expanduser()
@@ -47,10 +47,10 @@ def find_source(
 
 
 def weight_files(folder: Path, *, variant: str | None, stem: str | None = None) -> tuple[Path, ...]:
-    """Return the safetensors files of the component in `folder`: of the variant, else without one.
+    """Return the safetensors files of the component in `folder`: of the variant, else without a variant.
 
-    Their names begin with `stem` (None: as the folder's name has it). Raises UnreadableCheckpoint where there
-    are none, with a sentence of its own for pickles.
+    Their names begin with `stem` (None: derived from the folder's name). Raises UnreadableCheckpoint if there
+    are none; the message differs for pickles.
     """
     stem = stem or stem_of(folder.name)
     for mark in (f".{variant}", "") if variant else ("",):

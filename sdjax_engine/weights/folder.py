@@ -123,7 +123,7 @@ def is_wanted(name: str, pipeline: str) -> bool:
 
 
 def class_in(index: Mapping[str, Any], name: str) -> str | None:
-    """Return the class that model_index.json names for a component, None where it names none."""
+    """Return the class that model_index.json names for a component, or None."""
     value = index.get(name)
     if not isinstance(value, list) or not value or value[-1] is None:
         return None
@@ -131,6 +131,6 @@ def class_in(index: Mapping[str, Any], name: str) -> str | None:
 
 
 def read_config(folder: Path, model: str) -> dict[str, Any]:
-    """Return the settled configuration of the network in `folder`; raises UnreadableCheckpoint."""
+    """Return the checked configuration of the network in `folder`; raises UnreadableCheckpoint."""
     file = folder / "config.json"
     return settle_config(model, read_json(file), origin=str(file))

@@ -28,8 +28,8 @@ from sdjax_engine.wording import first_line
 
 SECONDS_BETWEEN_REPORTS = 2.0
 FORBIDDEN = (401, 403)
-# Connections that fail in the middle: the errors of the client's HTTP library, of which the hub's are a kind,
-# and those of its other way to transfer files.
+# Errors of connections that fail during a transfer: those of the client's HTTP library, from which the hub's
+# errors derive, and those of its second transfer method.
 CUT_OFF: tuple[type[Exception], ...] = (
     OSError,
     HfHubHTTPError.__bases__[0],
@@ -48,8 +48,8 @@ def download(
 ) -> Path:
     """Download the missing files into the hub's cache and return the snapshot's folder.
 
-    Only configurations, tokenizer files and the safetensors wanted are fetched; a component without files of
-    `variant` is fetched plain. An interrupted download is resumed. Raises UnreadableCheckpoint.
+    Only configurations, tokenizer files and the wanted safetensors are fetched; a component without files of
+    `variant` is fetched without a variant. An interrupted download is resumed. Raises UnreadableCheckpoint.
     """
     folder = fetch(repo_id, TEXT_FILES, revision=revision, report=report)
     if not weights:
@@ -128,7 +128,7 @@ def not_reached(repo_id: str, error: Exception) -> str:
 
 
 def progress_bar(repo_id: str, report: Report | None) -> type[Any]:
-    """Return the class of the hub's progress bars that tells `report` instead, every few seconds at most."""
+    """Return a class of hub progress bars that calls `report`, at most every few seconds."""
 
     class Bar(hub_tqdm):  # type: ignore[misc, unused-ignore]
         """Counts like the hub's bars, without output on a terminal."""
@@ -155,6 +155,6 @@ def progress_bar(repo_id: str, report: Report | None) -> type[Any]:
 
 
 def megabytes(count: float) -> str:
-    """Return a number of bytes in millions, with one decimal below ten."""
+    """Return a number of bytes in megabytes, with one decimal below ten."""
     millions = count / 1e6
     return f"{millions:.1f}" if millions < 10 else f"{millions:.0f}"

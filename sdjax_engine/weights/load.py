@@ -1,4 +1,4 @@
-"""Reading a checkpoint: networks built from their configurations, parameters from the files."""
+"""Reading a checkpoint: networks from their configurations, parameters from the files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sdjax_engine.weights.reading import arrays
 
 Put = Callable[[npt.NDArray[Any]], jax.Array]
 DTYPES: dict[str, DTypeLike] = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
-MOST_UNDER_WAY = 256 * 2**20  # bytes that may be on their way to the devices before the next is read
+MOST_UNDER_WAY = 256 * 2**20  # bytes in transfer to the devices before the next parameter is read
 
 
 def load_checkpoint(
@@ -44,12 +44,12 @@ def load_checkpoint(
 ) -> Checkpoint:
     """Read the checkpoint called `source`.
 
-    That is "demo", a folder in diffusers layout, a hub id, or a .safetensors file in the original layout. The
-    safety checker is read if asked for and there. `dtype` ("float32" or "bfloat16") is that of parameters and
-    arithmetic, except where the checkpoint asks for float32 (see `dtype_of`). `put` places one parameter,
-    given as a host array of its own, on the devices. Converted parameters are kept in `cache_dir` and read
-    from there the next time. `report` is told how a download goes. Raises UnreadableCheckpoint, in one
-    sentence, for whatever is wrong.
+    `source` is "demo", a folder in the diffusers layout, a hub id, or a .safetensors file in the original
+    layout. The safety checker is read if requested and present. `dtype` ("float32" or "bfloat16") is the
+    dtype of parameters and arithmetic, except where the checkpoint demands float32 (see `dtype_of`). `put`
+    copies one parameter, a host array of its own, to the devices. Converted parameters are cached in
+    `cache_dir`. `report` gets the progress of downloads. Raises UnreadableCheckpoint, in one sentence, for
+    every fault.
     """
     if dtype not in DTYPES:
         raise UnreadableCheckpoint(f"There is no dtype {dtype!r}: choose one of {', '.join(DTYPES)}.")
@@ -77,9 +77,9 @@ def load_checkpoint(
 def dtype_of(name: str, contents: Contents, dtype: str) -> DTypeLike:
     """Return the dtype of a network: float32 for an autoencoder of SDXL that says `force_upcast`.
 
-    The reference does so in its SDXL pipelines where the autoencoder is in float16, whose range such an
-    autoencoder leaves; with bfloat16 it only loses precision, which the reference accepts and this does not.
-    Other pipelines ignore the key, there and here.
+    The reference's SDXL pipelines use float32 for this autoencoder instead of float16, in which it overflows.
+    In bfloat16 it only loses precision: the reference accepts that, this package does not. Other pipelines
+    ignore the key, in the reference and here.
     """
     upcast = name == "vae" and contents.is_xl and contents.parts[name].config["force_upcast"]
     return jnp.float32 if upcast else DTYPES[dtype]
@@ -118,7 +118,7 @@ def fill(name: str, each: Plan, *, put: Put, cache: Cache | None) -> Component:
 
 
 def parameters(name: str, each: Plan, cache: Cache | None) -> Iterable[Placed]:
-    """Give every parameter of a network: as it is kept, or converted, and kept if there is a place for it."""
+    """Yield every parameter of a network, from the cache, or converted and then cached."""
     kept = cache.read(name, each) if cache is not None else None
     if kept is not None:
         return kept
@@ -128,7 +128,7 @@ def parameters(name: str, each: Plan, cache: Cache | None) -> Iterable[Placed]:
 
 @dataclass(kw_only=True)
 class Courier:
-    """Sends parameters to the devices, and waits where too many bytes are under way."""
+    """Copies parameters to the devices, and waits while too many bytes are in transfer."""
 
     put: Put
     placed: Parameters = field(default_factory=dict)

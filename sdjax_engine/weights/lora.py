@@ -1,4 +1,4 @@
-"""Reading LoRA files: which tensors belong to which layer, strictly, and the factors in a bank's layout."""
+"""Reading LoRA files: the layer of every tensor, and the factors in the layout of a bank."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Keys = dict[Place, dict[Role, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """What a file holds: its tensors' shapes, the alphas among them, and peft's settings."""
+    """The contents of a file without its factors: shapes of tensors, alphas, and peft's settings."""
 
     shapes: Mapping[str, tuple[int, ...]]
     alphas: Mapping[str, float] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Contents:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerFactors:
-    """One layer's factors in a file: the keys of both, their rank, and the scale of their product."""
+    """One layer's two factors in a file: their keys, their rank, and the scale of their product."""
 
     down: str
     up: str
@@ -48,21 +48,21 @@ class LayerFactors:
 
 @dataclass(frozen=True, kw_only=True)
 class LoraFile:
-    """A LoRA that fits; its tensors are still in the file."""
+    """A LoRA file that was checked against a model; its tensors are not read yet."""
 
     file: Path
     layers: Mapping[Place, LayerFactors] = field(repr=False)
 
     @property
     def rank(self) -> int:
-        """The rows it takes in a bank: the rank of the layer with the largest."""
+        """The number of rows it takes in a bank: the largest rank of a layer."""
         return max(layer.rank for layer in self.layers.values())
 
 
 def read_lora(path: Path, shapes: Shapes) -> LoraFile:
     """Read the header of the LoRA at `path`, a file or a folder as diffusers saves it.
 
-    Raises UnreadableCheckpoint, in one sentence, unless every tensor in it has its place in `shapes`.
+    Raises UnreadableCheckpoint, in one sentence, unless every tensor belongs to a layer in `shapes`.
     """
     file = find_file(path)
     contents = read_contents(file)
@@ -80,7 +80,7 @@ def read_lora(path: Path, shapes: Shapes) -> LoraFile:
 
 
 def find_file(path: Path) -> Path:
-    """Return the safetensors file meant by `path`, or raise UnreadableCheckpoint."""
+    """Return the safetensors file of `path`, a file or a folder; raises UnreadableCheckpoint."""
     path = path.expanduser()
     file = path / IN_FOLDER if path.is_dir() else path
     if not file.is_file():
@@ -89,7 +89,7 @@ def find_file(path: Path) -> Path:
 
 
 def read_contents(file: Path) -> Contents:
-    """Return what is in a safetensors file, the factors left there; raises UnreadableCheckpoint."""
+    """Return the contents of a safetensors file without its factors; raises UnreadableCheckpoint."""
     header = read_header(file)
     strange = [
         f"{name} ({each.dtype})" for name, each in header.entries.items() if each.dtype not in STORED_DTYPES
@@ -113,12 +113,12 @@ def is_alpha(key: str) -> bool:
 
 
 def read_alpha(tensor: npt.NDArray[Any]) -> float:
-    """Return the one number in `tensor`, NaN where it holds another count of them."""
+    """Return the only number in `tensor`, or NaN if it has another count of numbers."""
     return float(tensor.reshape(-1)[0]) if tensor.size == 1 else math.nan
 
 
 def read_settings(text: str | None) -> dict[str, Any]:
-    """Return peft's settings (`lora_alpha`, `r`, …, each behind its component's name) from the metadata."""
+    """Return peft's settings (`lora_alpha`, `r`, …, each after its component's name) from the metadata."""
     try:
         settings = json.loads(text) if text else {}
     except (ValueError, RecursionError):  # metadata of the same name from another program
@@ -127,7 +127,7 @@ def read_settings(text: str | None) -> dict[str, Any]:
 
 
 def sort_keys(keys: Iterable[str], shapes: Shapes) -> tuple[Keys, list[str]]:
-    """Return each layer's keys by role, and a clause for each way in which some have no place."""
+    """Return each layer's keys by role, and one clause for each kind of keys without a layer."""
     known = spellings(shapes)
     found: Keys = {}
     others: dict[str, list[str]] = {}
@@ -149,7 +149,7 @@ def sort_keys(keys: Iterable[str], shapes: Shapes) -> tuple[Keys, list[str]]:
 
 
 def find_misfits(contents: Contents, keys: Keys, shapes: Shapes) -> list[str]:
-    """Return a clause for each way in which the tensors do not fit their layers or one another."""
+    """Return one clause for each kind of misfit between the tensors and their layers or one another."""
     halves = {place for place, roles in keys.items() if not {Role.DOWN, Role.UP} <= roles.keys()}
     whole = {place: roles for place, roles in keys.items() if place not in halves}
     misshapen = [
@@ -175,7 +175,7 @@ def fit(down: tuple[int, ...], up: tuple[int, ...], shape: LayerShape) -> bool:
 
 
 def settle(place: Place, roles: Mapping[Role, str], contents: Contents) -> LayerFactors:
-    """Return one layer's factors: scaled by alpha / rank, by 1 where the file names no alpha."""
+    """Return one layer's factors; the scale is alpha / rank, or 1 if the file has no alpha."""
     rank = contents.shapes[roles[Role.DOWN]][0]
     if Role.ALPHA in roles:
         scale = contents.alphas[roles[Role.ALPHA]] / rank
@@ -185,9 +185,9 @@ def settle(place: Place, roles: Mapping[Role, str], contents: Contents) -> Layer
 
 
 def scale_by_settings(place: Place, rank: int, settings: Mapping[str, Any]) -> float:
-    """Return what peft's settings make of a layer: alpha / rank, or alpha / √rank with rank-stabilised LoRA.
+    """Return a layer's scale by peft's settings: alpha / rank, or alpha / √rank with rank-stabilised LoRA.
 
-    The settings of a file that holds one network only are not behind its component's name.
+    In a file of a single network, the settings have no component's name before them.
     """
     component = f"{place.component}."
     own = {key.removeprefix(component): value for key, value in settings.items() if key.startswith(component)}
@@ -205,7 +205,7 @@ def read_factors(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return `down` (rank, *window, width_in) and `up` (rank, width_out) with its scale, both float32.
 
-    `opened` is the file as `safe_open` has it. Raises UnreadableCheckpoint for values that are not numbers.
+    `opened` is the file opened by `safe_open`. Raises UnreadableCheckpoint for NaN and infinite values.
     """
     down = opened.get_tensor(layer.down).astype(np.float32)
     up = opened.get_tensor(layer.up).astype(np.float32)

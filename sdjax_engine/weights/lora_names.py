@@ -1,9 +1,9 @@
 """The layer and the factor of a key in a LoRA file, in all common spellings.
 
-A layer of ours, say `unet` `down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_q`, is written
+For example the layer `down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_q` of `unet` is written
     unet.down_blocks.0.….attn1.to_q              diffusers and peft; in old files `attn1.processor.to_q_lora`
     lora_unet_down_blocks_0_…_attn1_to_q         kohya's scripts, LyCORIS
-    lora_unet_input_blocks_1_1_…_attn1_to_q      the same for SDXL, after the blocks of the original code
+    lora_unet_input_blocks_1_1_…_attn1_to_q      as before, for SDXL, with the original code's blocks
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class Place:
 
 
 def other_kind(key: str) -> str | None:
-    """Return the name of the method that a key of this kind belongs to, if it is another than LoRA."""
+    """Return the name of the method of a key, if it is not LoRA, else None."""
     return next((kind for mark, kind in OTHER_KINDS.items() if mark in key), None)
 
 
 def split_key(key: str) -> tuple[str, Role] | None:
-    """Return the spelling of the layer of `key`, and the tensor's role; None for a key of no LoRA."""
+    """Return the spelling of the layer of `key` and the tensor's role, or None for other keys."""
     match = ROLES.fullmatch(key)
     if match is None:
         return None
@@ -94,7 +94,7 @@ def spellings(places: Iterable[Place]) -> dict[str, Place]:
 
 
 def spellings_in_unet(place: Place, original: str | None) -> list[str]:
-    """Return the ways to write a layer of the UNet; files of the UNet's alone leave its name out."""
+    """Return the spellings of a UNet layer; files for the UNet only may leave out its name."""
     dotted = [place.path, place.path.removesuffix(".0")] if place.path.endswith("to_out.0") else [place.path]
     return [
         *dotted,
@@ -104,7 +104,7 @@ def spellings_in_unet(place: Place, original: str | None) -> list[str]:
 
 
 def spellings_in_text_encoder(place: Place) -> list[str]:
-    """Return the ways to write a layer of a text encoder: with and without the `text_model` around it."""
+    """Return the spellings of a text encoder's layer: with and without `text_model`."""
     path = place.path.removeprefix("text_model.")
     old = re.sub(r"self_attn\.(q|k|v|out)_proj$", r"self_attn.to_\1", path)
     written = [f"{around}{each}" for around in ("", "text_model.") for each in dict.fromkeys((path, old))]
@@ -121,8 +121,8 @@ def kohya_spellings(component: str, paths: Iterable[str]) -> list[str]:
 def original_names(paths: Iterable[str]) -> dict[str, str]:
     """Return the original code's names of the layers of a UNet with these paths.
 
-    It counts its blocks along the way in and out: each residual block is one, with the transformer behind
-    it, and so is each downsampling; an upsampling belongs to the last residual block before it.
+    The original code numbers the input and output blocks: each residual block with its transformer is one
+    block, and each downsampling is one. An upsampling belongs to the residual block before it.
     """
     paths = tuple(paths)
     numbers = block_numbers(paths)

@@ -1,8 +1,8 @@
-"""The key of `alpha_pattern`, one of peft's settings, that matches a layer: the first that ends its path.
+"""The key of `alpha_pattern`, one of peft's settings, that matches a layer: the first one that ends its path.
 
-peft reads every key as a regular expression, and almost every file has names of layers there. Files are
-untrusted, and an expression can take for ever. So names are looked up, and only expressions with a bounded
-time are matched.
+peft reads every key as a regular expression, but almost every file has plain names of layers as keys. Files
+are untrusted, and matching an expression can take exponential time. So names are looked up, and only
+expressions with a bounded time are matched.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ MOST_PATTERNS = 10_000
 
 
 def find_pattern(patterns: Collection[str], paths: Iterable[str]) -> str | None:
-    """Return the first of `patterns` that means a layer, which has several `paths`; None where none does.
+    """Return the first of `patterns` that matches one of a layer's `paths`, or None.
 
-    Raises ValueError for expressions that could take long to match, and for invalid ones.
+    Raises ValueError for expressions that could take long to match, and for invalid expressions.
     """
     if len(patterns) > MOST_PATTERNS:
         raise ValueError(f"alpha_pattern has more than {MOST_PATTERNS} entries")

@@ -16,6 +16,7 @@ from sdjax_engine.models.clip_text_config import settle_projected_text_config, s
 from sdjax_engine.models.safety_checker_config import settle_safety_checker_config
 from sdjax_engine.models.unet_config import settle_unet_config
 from sdjax_engine.models.vae_config import settle_vae_config
+from sdjax_engine.models.vit_config import settle_vit_config
 from sdjax_engine.weights.blueprint import Blueprint
 from sdjax_engine.weights.tensors import Parameter, Stored, find_problems
 from sdjax_engine.wording import first_line
@@ -36,6 +37,7 @@ KINDS = {
     "AutoencoderKL": Kind(home="vae", settle=settle_vae_config),
     "AutoencoderTiny": Kind(home="autoencoder_tiny", settle=settle_autoencoder_tiny_config),
     "StableDiffusionSafetyChecker": Kind(home="safety_checker", settle=settle_safety_checker_config),
+    "ViTForImageClassification": Kind(home="vit", settle=settle_vit_config),
 }
 
 

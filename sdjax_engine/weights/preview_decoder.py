@@ -10,9 +10,10 @@ from sdjax_engine.models.autoencoder_tiny_config import NAME, factor_of
 from sdjax_engine.weights.cache import FOLDER, Cache
 from sdjax_engine.weights.checkpoint import Component
 from sdjax_engine.weights.digests import Digests
-from sdjax_engine.weights.file_names import DIFFUSERS_STEM, Report, is_hub_id
+from sdjax_engine.weights.file_names import DIFFUSERS_STEM, Report
 from sdjax_engine.weights.files import weight_files
 from sdjax_engine.weights.load import DTYPES, Put, fill
+from sdjax_engine.weights.named_folder import find_named_folder
 from sdjax_engine.weights.networks import Part, check_tensors, plan, settle_config
 from sdjax_engine.weights.tensors import stored_tensors
 from sdjax_engine.wording import cut
@@ -65,14 +66,4 @@ def load_preview_decoder(
 
 def find_decoder(source: str, report: Report | None) -> Path:
     """Return the local folder of a decoder, downloading what is missing where it is a hub id."""
-    path = Path(source).expanduser()
-    if path.is_dir():
-        return path
-    if path.exists() or not is_hub_id(source):
-        raise UnreadableCheckpoint(
-            f"There is no folder {path}: name a folder with {CONFIG} and {DIFFUSERS_STEM}.safetensors, or a "
-            "hub id."
-        )
-    from sdjax_engine.weights.hub import fetch  # noqa: PLC0415 - the hub's client is slow to import
-
-    return fetch(source, (CONFIG, f"{DIFFUSERS_STEM}.safetensors"), revision=None, report=report)
+    return find_named_folder(source, (CONFIG, f"{DIFFUSERS_STEM}.safetensors"), report)

@@ -1,7 +1,7 @@
 """Tensors from files to arrays in this package's layout, one at a time.
 
-Bytes are read, not mapped, into one buffer that each tensor reuses. So a load needs the memory of its result
-and of the largest tensor, and pages of files do not count as the process's memory.
+Bytes are read, not memory-mapped, into one buffer that all tensors reuse. So a load needs the memory of its
+result and of the largest tensor, and no pages of files count as memory of the process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NUMPY_DTYPES: Mapping[str, npt.DTypeLike] = {
 ROWS = 16
 LARGE = 2**20  # bytes
 PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
-ALIGNMENT = 64  # of arrays that JAX takes over on a CPU instead of copying them
+ALIGNMENT = 64  # bytes; JAX uses such arrays on a CPU without a copy
 
 
 def arrays(
@@ -40,7 +40,7 @@ def arrays(
 ) -> Iterator[tuple[str, Array]]:
     """Yield the path of each wanted parameter and its tensor in this package's layout and `dtype`.
 
-    Each array is the receiver's own. Raises UnreadableCheckpoint for a file that cannot be read any more.
+    The receiver owns each array. Raises UnreadableCheckpoint for a file that can no longer be read.
     """
     scratch = aligned((max((stored[name].size for name in wanted), default=0),), np.uint8)
     for file in sorted({stored[name].file for name in wanted}):
@@ -77,7 +77,7 @@ def read_into(buffer: Array, opened: BinaryIO, offset: int) -> Array:
 def convert(raw: Array, tensor: Stored, parameter: Parameter, *, dtype: DTypeLike) -> Array:
     """Return the bytes of a tensor as a new array in this package's layout and `dtype`.
 
-    It converts a few rows at a time, which stay in the processor's cache.
+    A few rows are converted at a time, so that they stay in the processor's cache.
     """
     shape = tensor.shape[::-1] if tensor.transposed else tensor.shape
     values = raw.view(NUMPY_DTYPES[tensor.dtype]).reshape(shape)
@@ -97,17 +97,17 @@ def convert(raw: Array, tensor: Stored, parameter: Parameter, *, dtype: DTypeLik
 
 
 def cast(values: Array, dtype: DTypeLike) -> Array:
-    """Return the values in `dtype`; half precision is converted through single, three times as fast."""
+    """Return the values in `dtype`; half precision is converted by way of float32: three times as fast."""
     if values.dtype == np.float16:
         values = values.astype(np.float32)
     return values.astype(dtype, copy=False)
 
 
 def aligned(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Return an uninitialised array whose first byte is where JAX wants it.
+    """Return an uninitialised array with the alignment that JAX needs.
 
-    A large array is allocated in plain pages: numpy asks for huge pages, and the system then compacts memory
-    for each array, which takes longer than everything else here.
+    A large array is allocated in normal pages. numpy asks for huge pages, for which the system compacts
+    memory at each allocation; that takes longer than the rest of the load.
     """
     kind = np.dtype(dtype)
     size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize

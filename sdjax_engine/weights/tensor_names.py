@@ -28,12 +28,15 @@ def reference_name(path: Sequence[str | int]) -> str:
 def current_name(model: str, name: str) -> str | None:
     """Return the present name of a tensor in a file of a network of class `model`.
 
-    None for a table that holds no weight, and for the encoder of a tiny autoencoder, which is not used.
+    None for a table that holds no weight, and for the encoder of a tiny autoencoder and the pooler of a
+    classifier, which are not used.
     """
     if name.endswith("embeddings.position_ids"):
         return None
     if model == "AutoencoderTiny":
         return None if name.startswith("encoder.") else name
+    if model == "ViTForImageClassification":
+        return None if name.startswith("vit.pooler.") else name
     if model == "CLIPTextModel":
         return name.removeprefix("text_model.")
     if model == "CLIPTextModelWithProjection":

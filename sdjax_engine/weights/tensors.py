@@ -28,7 +28,7 @@ class Stored:
     transposed: bool = False
 
     def turned(self) -> Stored:
-        """The same numbers as the transposed matrix."""
+        """The tensor with `transposed` inverted and its shape reversed."""
         return replace(self, shape=self.shape[::-1], transposed=not self.transposed)
 
     def share(self, index: int, count: int) -> Stored:
@@ -83,7 +83,7 @@ def stored_tensors(model: str, files: Sequence[Path]) -> dict[str, Stored]:
 
 
 def find_problems(stored: Mapping[str, Stored], wanted: Mapping[str, Parameter]) -> list[str]:
-    """Return a clause for each way in which the files and the configuration do not match."""
+    """Return one clause for each kind of mismatch between the files and the configuration."""
     missing = sorted(wanted.keys() - stored.keys())
     left_over = sorted(stored.keys() - wanted.keys())
     shared = sorted(wanted.keys() & stored.keys())

@@ -17,7 +17,7 @@ MODULES = "single modules"
 
 
 def layers(container: str) -> list[list[str]]:
-    """The modules and packages of each floor of `bot` or `sdjax_engine`, the lowest floor first."""
+    """Return the modules and packages of each layer of `bot` or `sdjax_engine`, the lowest layer first."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     [contract] = [each for each in contracts if each.get("containers") == [container]]
     return [re.split(r"\s*[|:]\s*", layer) for layer in reversed(contract["layers"])]
@@ -36,7 +36,7 @@ def described(package: Path) -> str:
 
 
 def rows(container: str) -> list[str]:
-    """A row for each package, and one for all single modules of a floor; the highest floor first."""
+    """Return a row for each package and one for all single modules of a layer, the highest layer first."""
     made = []
     for floor, names in reversed(list(enumerate(layers(container), start=1))):
         folder = ROOT / container
@@ -56,7 +56,7 @@ def table() -> str:
 
 
 def written(page: str) -> str:
-    """The table that a page holds between its two marks."""
+    """Return the table between the two marks of a page."""
     return page.partition(BEGIN)[2].partition(END)[0]
 
 

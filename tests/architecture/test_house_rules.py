@@ -1,4 +1,4 @@
-"""Rules about the source itself that no other tool checks: lengths, leftovers, what an import loads."""
+"""Rules about the source that no other tool checks: lengths, leftovers, imports."""
 
 import ast
 import subprocess
@@ -86,7 +86,7 @@ def test_the_installed_package_carries_every_file_of_its_source() -> None:
         ("sdjax_engine", ("discord", "sqlalchemy", "aiohttp", "torch")),
     ],
 )
-def test_importing_a_part_does_not_load_what_it_has_no_business_with(
+def test_importing_a_package_does_not_load_unrelated_libraries(
     module: str, must_not_load: tuple[str, ...]
 ) -> None:
     program = f"import sys, {module}; print([name for name in {must_not_load!r} if name in sys.modules])"
@@ -96,7 +96,7 @@ def test_importing_a_part_does_not_load_what_it_has_no_business_with(
     assert done.stdout.strip() == "[]"
 
 
-def test_nothing_but_name_resolution_uses_the_event_loops_own_threads() -> None:
+def test_only_name_resolution_uses_the_event_loops_own_threads() -> None:
     users = [
         path.name
         for path in tracked("bot")

@@ -46,7 +46,7 @@ def sources(*places: str) -> dict[str, str]:
     return {str(path.relative_to(ROOT)): path.read_text() for path in sorted(paths)}
 
 
-def test_every_word_that_people_see_is_in_the_catalogues() -> None:
+def test_every_text_that_people_see_is_in_the_catalogues() -> None:
     everything = sources("bot")
     tables = frozenset[str]().union(*map(tables_translated_in, everything.values()))
     assert {"FAILURES", "MISTAKES", "TROUBLES"} <= tables
@@ -116,12 +116,12 @@ TRANSLATED = [
 
 
 @pytest.mark.parametrize("source", UNTRANSLATED)
-def test_a_word_beside_the_catalogues_is_found(source: str) -> None:
+def test_a_text_outside_the_catalogues_is_found(source: str) -> None:
     assert visible_texts(source)
 
 
 @pytest.mark.parametrize("source", TRANSLATED)
-def test_translated_words_and_words_that_nobody_sees_are_not_found(source: str) -> None:
+def test_translated_and_invisible_texts_are_not_found(source: str) -> None:
     assert visible_texts(source) == []
 
 

@@ -1,8 +1,8 @@
-"""Finds text that people see and that is not in the catalogues: words that no gettext call takes.
+"""Finds visible texts outside the catalogues: literals that no gettext call takes.
 
-Three kinds of literals are found: words with a blank beside them, anywhere but where no person reads them;
-single words that are an argument of something that shows text; and single words in what a function returns
-that has the texts of a language.
+It finds three kinds of literals: words with a blank, except in places that no person reads; single words that
+are an argument of a call that shows text; and single words in the results of functions that have a language's
+texts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHOWN_ARGUMENTS = frozenset(
         *("heading", "status", "footer", "folded", "alt"),
     }
 )
-"""Keywords whose values people read, whatever is called."""
+"""Keywords whose values people read, in any call."""
 
 SHOWS = frozenset(
     {

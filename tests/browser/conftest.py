@@ -11,7 +11,7 @@ import pytest_asyncio
 from chromium import launched
 from page_tools import DESKTOP, Clock, OpenPage
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, ViewportSize
-from small_bot import SmallBot
+from small_bot import PageBot
 
 from bot.front.address import use_address
 from bot.sandbox.server import Sandbox
@@ -35,10 +35,10 @@ async def sandbox(clock: Clock) -> AsyncIterator[Sandbox]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def bot(sandbox: Sandbox) -> AsyncIterator[SmallBot]:
+async def bot(sandbox: Sandbox) -> AsyncIterator[PageBot]:
     """A real discord.py client, logged in and ready."""
     use_address(sandbox.api_url, sandbox.gateway_url)
-    client = SmallBot()
+    client = PageBot()
     async with client:
         running = asyncio.create_task(client.start("a-token"))
         await asyncio.wait_for(client.wait_until_ready(), 10)
@@ -54,8 +54,8 @@ async def open_page(chromium: Browser, sandbox: Sandbox) -> AsyncIterator[OpenPa
     contexts = []
 
     def on_console(message: ConsoleMessage) -> None:
-        # Chromium notes by itself what the page copes with: a refused command (400), a line that is lost,
-        # or lost again while it is made (in as many words as there are moments to lose it).
+        # Chromium itself logs errors that the page handles: a refused command (400), and a WebSocket that is
+        # lost or cannot be opened (with various messages).
         expected = ("Failed to load resource", "WebSocket connection to")
         if message.type in {"error", "warning"} and not any(words in message.text for words in expected):
             faults.append(message.text)

@@ -1,4 +1,4 @@
-"""What the tests of the page have in common: sizes, a clock to move, the box and what stands above it."""
+"""Tools of the page's tests: sizes, a clock, the command input and its list."""
 
 from __future__ import annotations
 

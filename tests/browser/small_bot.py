@@ -1,4 +1,4 @@
-"""A small discord.py bot that shows the page everything a message can hold, without an engine behind it."""
+"""A small discord.py bot without an engine, whose messages have every kind of content for the page."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def picture(colour: str, name: str) -> discord.File:
     return discord.File(file, name)
 
 
-class Painted(discord.ui.LayoutView):
+class PaintedView(discord.ui.LayoutView):
     """What `/imagine` answers: text, pictures and two buttons."""
 
-    def __init__(self, bot: SmallBot, prompt: str, variants: int) -> None:
+    def __init__(self, bot: PageBot, prompt: str, variants: int) -> None:
         super().__init__(timeout=None)
         self.bot = bot
-        text = discord.ui.TextDisplay[Painted](f"**{discord.utils.escape_markdown(prompt)}**\n-# seed 7")
-        gallery = discord.ui.MediaGallery[Painted](
+        text = discord.ui.TextDisplay[PaintedView](f"**{discord.utils.escape_markdown(prompt)}**\n-# seed 7")
+        gallery = discord.ui.MediaGallery[PaintedView](
             *(
                 discord.MediaGalleryItem(f"attachment://{index}.png", description=prompt)
                 for index in range(variants)
             )
         )
-        row = discord.ui.ActionRow[Painted](
+        row = discord.ui.ActionRow[PaintedView](
             Pressed(bot, "Again", discord.ButtonStyle.primary),
             Pressed(bot, "Delete", discord.ButtonStyle.danger),
             Pressed(bot, "Dead", discord.ButtonStyle.secondary),
@@ -42,10 +42,10 @@ class Painted(discord.ui.LayoutView):
         self.add_item(discord.ui.Container(text, gallery, row, accent_color=discord.Color(0x2F7D5B)))
 
 
-class Pressed(discord.ui.Button[Painted]):
+class Pressed(discord.ui.Button[PaintedView]):
     """A button that does what its label says; "Dead" never answers."""
 
-    def __init__(self, bot: SmallBot, label: str, style: discord.ButtonStyle) -> None:
+    def __init__(self, bot: PageBot, label: str, style: discord.ButtonStyle) -> None:
         super().__init__(label=label, style=style, custom_id=label.lower())
         self.bot = bot
 
@@ -58,10 +58,10 @@ class Pressed(discord.ui.Button[Painted]):
             await interaction.delete_original_response()
 
 
-class Variants(discord.ui.Select[discord.ui.View]):
+class VariantMenu(discord.ui.Select[discord.ui.View]):
     """A menu that says which variant was chosen."""
 
-    def __init__(self, bot: SmallBot) -> None:
+    def __init__(self, bot: PageBot) -> None:
         options = [
             discord.SelectOption(label=f"Variant {number}", description=f"Seed {number + 6}", emoji="🎲")
             for number in range(1, 4)
@@ -74,17 +74,17 @@ class Variants(discord.ui.Select[discord.ui.View]):
         await interaction.response.send_message(f"You chose {self.values[0]}", ephemeral=True)
 
 
-class Form(discord.ui.Modal, title="Settings"):
+class SettingsForm(discord.ui.Modal, title="Settings"):
     """A form with one labelled input."""
 
-    motto: discord.ui.TextInput[Form] = discord.ui.TextInput(label="Motto", max_length=40)
+    motto: discord.ui.TextInput[SettingsForm] = discord.ui.TextInput(label="Motto", max_length=40)
 
     async def on_submit(self, interaction: discord.Interaction) -> None:
         await interaction.response.send_message(f"Your motto: {self.motto.value}", ephemeral=True)
 
 
 class Korean(app_commands.Translator):
-    """Descriptions in Korean, so that the page has something to choose from."""
+    """Descriptions in Korean, for the page's choice of languages."""
 
     async def translate(
         self,
@@ -96,17 +96,17 @@ class Korean(app_commands.Translator):
 
 
 async def paint(
-    bot: SmallBot, interaction: discord.Interaction, prompt: str, variants: int, *, private: bool
+    bot: PageBot, interaction: discord.Interaction, prompt: str, variants: int, *, private: bool
 ) -> None:
     """Defer, then edit the answer into pictures, as the real bot does."""
     await interaction.response.defer(ephemeral=private, thinking=True)
     colours = ("red", "green", "blue", "yellow")
     files = [picture(colours[index % 4], f"{index}.png") for index in range(variants)]
-    await interaction.edit_original_response(view=Painted(bot, prompt, variants), attachments=files)
+    await interaction.edit_original_response(view=PaintedView(bot, prompt, variants), attachments=files)
 
 
-class SmallBot(discord.Client):
-    """`heard` notes who asked for what."""
+class PageBot(discord.Client):
+    """The bot; `heard` records the requests of members."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -125,7 +125,7 @@ class SmallBot(discord.Client):
         await self.tree.sync()
 
 
-def add_imagine(bot: SmallBot) -> None:
+def add_imagine(bot: PageBot) -> None:
     """`/imagine`, with an option of every kind."""
 
     @bot.tree.command(description="Paint a picture")
@@ -156,7 +156,7 @@ def add_imagine(bot: SmallBot) -> None:
         return [app_commands.Choice(name=f"{size} pixels", value=size) for size in SIZES if current in size]
 
 
-def add_retouch(bot: SmallBot) -> None:
+def add_retouch(bot: PageBot) -> None:
     """`/retouch`, which takes files and answers with a menu."""
 
     @bot.tree.command(description="Change a picture")
@@ -172,12 +172,12 @@ def add_retouch(bot: SmallBot) -> None:
     ) -> None:
         files = {file.filename: await file.read() for file in (image, mask) if file is not None}
         bot.heard.append((interaction.user.name, {"prompt": prompt, "files": files}))
-        view = discord.ui.View(timeout=None).add_item(Variants(bot))
+        view = discord.ui.View(timeout=None).add_item(VariantMenu(bot))
         await interaction.response.send_message("Retouched", file=picture("blue", "0.png"), view=view)
 
 
-def add_others(bot: SmallBot) -> None:
-    """Commands for single traits of the page."""
+def add_others(bot: PageBot) -> None:
+    """Add commands for single features of the page."""
 
     @bot.tree.command(description="Say something, as it is")
     async def say(interaction: discord.Interaction, text: str) -> None:
@@ -189,4 +189,4 @@ def add_others(bot: SmallBot) -> None:
 
     @bot.tree.command(description="Fill in a form")
     async def form(interaction: discord.Interaction) -> None:
-        await interaction.response.send_modal(Form())
+        await interaction.response.send_modal(SettingsForm())

@@ -7,7 +7,7 @@ import re
 import pytest
 from page_tools import PHONE, Clock, OpenPage, box, messages, send
 from playwright.async_api import expect
-from small_bot import SmallBot
+from small_bot import PageBot
 
 from bot.sandbox.server import Sandbox
 
@@ -22,8 +22,8 @@ HOSTILE = (
 )
 
 
-async def test_a_newcomer_types_imagine_and_words_and_sees_the_picture(
-    open_page: OpenPage, bot: SmallBot, sandbox: Sandbox
+async def test_a_newcomer_types_imagine_and_a_prompt_and_sees_the_picture(
+    open_page: OpenPage, bot: PageBot, sandbox: Sandbox
 ) -> None:
     page = await open_page()
     await expect(box(page)).to_be_focused()
@@ -45,7 +45,7 @@ async def test_a_newcomer_types_imagine_and_words_and_sees_the_picture(
     assert sandbox.violations == []
 
 
-async def test_named_options_reach_the_bot_with_their_types(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_named_options_reach_the_bot_with_their_types(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page("ravi")
     await send(page, "/imagine prompt: a red heart variants: 4 guidance: 7.5 private: false sampler: pndm")
 
@@ -54,7 +54,7 @@ async def test_named_options_reach_the_bot_with_their_types(open_page: OpenPage,
     assert bot.heard == [("ravi", asked | {"guidance": 7.5, "private": False})]
 
 
-async def test_a_slash_lists_the_commands_in_the_members_language(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_slash_lists_the_commands_in_the_members_language(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page("yuna")
     await box(page).press_sequentially("/")
     offered = page.get_by_role("listbox", name="Commands").get_by_role("option")
@@ -69,7 +69,7 @@ async def test_a_slash_lists_the_commands_in_the_members_language(open_page: Ope
     await expect(page.locator("#assist")).to_contain_text("그림에 담을 내용 · 0 of 200 characters")
 
 
-async def test_an_option_is_filled_in_with_keys_alone(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_an_option_is_filled_in_with_keys_alone(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page()
     await box(page).press_sequentially("/imagine a moon sampler: p")
     await page.keyboard.press("Enter")
@@ -83,7 +83,7 @@ async def test_an_option_is_filled_in_with_keys_alone(open_page: OpenPage, bot: 
     await expect(messages(page).last.get_by_role("img")).to_have_count(2)
 
 
-async def test_an_option_is_added_with_the_pointer(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_an_option_is_added_with_the_pointer(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page()
     await box(page).press_sequentially("/imagine a moon")
     await page.get_by_role("button", name="variants").click()
@@ -92,8 +92,8 @@ async def test_an_option_is_added_with_the_pointer(open_page: OpenPage, bot: Sma
     await expect(box(page)).to_be_focused()
 
 
-async def test_an_option_that_is_still_empty_is_explained_and_not_complained_about(
-    open_page: OpenPage, bot: SmallBot
+async def test_an_option_that_is_still_empty_is_explained_without_an_error(
+    open_page: OpenPage, bot: PageBot
 ) -> None:
     page = await open_page()
     await box(page).press_sequentially("/imagine a moon guidance: ")
@@ -105,7 +105,7 @@ async def test_an_option_that_is_still_empty_is_explained_and_not_complained_abo
 
 
 async def test_autocomplete_asks_the_bot_and_sends_the_value_behind_the_name(
-    open_page: OpenPage, bot: SmallBot
+    open_page: OpenPage, bot: PageBot
 ) -> None:
     page = await open_page()
     await box(page).press_sequentially("/imagine a moon size: 192")
@@ -116,7 +116,7 @@ async def test_autocomplete_asks_the_bot_and_sends_the_value_behind_the_name(
     assert bot.heard[0][1]["size"] == "192x128"
 
 
-async def test_a_mistake_is_said_at_the_box_and_nothing_is_sent(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_mistake_is_shown_at_the_input_and_nothing_is_sent(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page()
     await send(page, "/imagine a moon variants: 12 guidance: 4")
     await expect(page.get_by_role("alert")).to_have_text("variants must be a whole number from 1 to 9.")
@@ -127,9 +127,7 @@ async def test_a_mistake_is_said_at_the_box_and_nothing_is_sent(open_page: OpenP
     await expect(messages(page)).to_have_count(0)
 
 
-async def test_plain_words_get_a_hint_that_turns_them_into_a_command(
-    open_page: OpenPage, bot: SmallBot
-) -> None:
+async def test_plain_text_gets_a_hint_that_turns_it_into_a_command(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page()
     await send(page, "a green ring")
     await expect(page.get_by_role("alert")).to_contain_text("people talk to the bot by commands")
@@ -137,7 +135,9 @@ async def test_plain_words_get_a_hint_that_turns_them_into_a_command(
     await expect(messages(page).last.get_by_role("img", name="a green ring")).to_be_visible()
 
 
-async def test_escape_leaves_the_list_then_the_text_then_the_box(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_escape_closes_the_list_then_clears_the_text_then_leaves_the_input(
+    open_page: OpenPage, bot: PageBot
+) -> None:
     page = await open_page()
     await box(page).press_sequentially("/im")
     await page.keyboard.press("Escape")
@@ -151,7 +151,7 @@ async def test_escape_leaves_the_list_then_the_text_then_the_box(open_page: Open
     await expect(box(page)).to_have_value("/")
 
 
-async def test_a_button_is_pressed_and_its_answer_appears(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_button_is_pressed_and_its_answer_appears(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page("ravi")
     await send(page, "/imagine a moon")
     await page.get_by_role("button", name="Again").click()
@@ -162,8 +162,8 @@ async def test_a_button_is_pressed_and_its_answer_appears(open_page: OpenPage, b
     assert [what for _, what in bot.heard][1:] == ["pressed Again", "pressed Delete"]
 
 
-async def test_a_press_that_nobody_answers_is_said_under_the_message(
-    open_page: OpenPage, bot: SmallBot, clock: Clock
+async def test_a_press_without_an_answer_is_shown_under_the_message(
+    open_page: OpenPage, bot: PageBot, clock: Clock
 ) -> None:
     page = await open_page()
     await send(page, "/imagine a moon")
@@ -175,8 +175,8 @@ async def test_a_press_that_nobody_answers_is_said_under_the_message(
     await expect(page.get_by_role("alert")).to_have_text("This interaction failed")
 
 
-async def test_a_command_that_nobody_answers_fails_visibly_and_can_be_dismissed(
-    open_page: OpenPage, bot: SmallBot, clock: Clock
+async def test_a_command_without_an_answer_fails_visibly_and_can_be_dismissed(
+    open_page: OpenPage, bot: PageBot, clock: Clock
 ) -> None:
     page = await open_page()
     await send(page, "/ignore")
@@ -187,7 +187,7 @@ async def test_a_command_that_nobody_answers_fails_visibly_and_can_be_dismissed(
     await expect(messages(page)).to_have_count(0)
 
 
-async def test_a_private_answer_is_seen_by_its_owner_alone(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_private_answer_is_seen_by_its_owner_alone(open_page: OpenPage, bot: PageBot) -> None:
     other = await open_page("omar")
     page = await open_page("ravi")
     await send(page, "/imagine a secret moon private: true")
@@ -203,7 +203,7 @@ async def test_a_private_answer_is_seen_by_its_owner_alone(open_page: OpenPage, 
 
 
 async def test_the_person_can_act_as_another_member_in_the_same_tab(
-    open_page: OpenPage, bot: SmallBot
+    open_page: OpenPage, bot: PageBot
 ) -> None:
     page = await open_page("mina")
     await send(page, "/imagine a secret moon private: true")
@@ -217,7 +217,7 @@ async def test_the_person_can_act_as_another_member_in_the_same_tab(
     await expect(messages(page)).to_have_count(2)
 
 
-async def test_messages_elsewhere_mark_their_channel_unread(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_messages_elsewhere_mark_their_channel_unread(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page("mina", "general")
     other = await open_page("ravi", "art")
     await send(other, "/say over here")
@@ -227,8 +227,8 @@ async def test_messages_elsewhere_mark_their_channel_unread(open_page: OpenPage,
     await expect(page).to_have_url(re.compile(r"#mina/art$"))
 
 
-async def test_without_an_address_the_page_opens_where_something_happened_last(
-    open_page: OpenPage, bot: SmallBot, sandbox: Sandbox
+async def test_without_an_address_the_page_opens_the_channel_of_the_last_message(
+    open_page: OpenPage, bot: PageBot, sandbox: Sandbox
 ) -> None:
     page = await open_page("ravi", "art")
     await send(page, "/say over here")
@@ -239,7 +239,7 @@ async def test_without_an_address_the_page_opens_where_something_happened_last(
     await expect(messages(page)).to_contain_text("over here")
 
 
-async def test_a_form_is_filled_in_and_answered(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_form_is_filled_in_and_answered(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page()
     await send(page, "/form")
     form = page.get_by_role("dialog", name="Settings")
@@ -250,7 +250,7 @@ async def test_a_form_is_filled_in_and_answered(open_page: OpenPage, bot: SmallB
     await expect(form).to_have_count(0)
 
 
-async def test_markup_in_a_message_is_shown_as_text(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_markup_in_a_message_is_shown_as_text(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page()
     for hostile in HOSTILE:
         await send(page, f"/say {hostile}")
@@ -260,7 +260,7 @@ async def test_markup_in_a_message_is_shown_as_text(open_page: OpenPage, bot: Sm
     assert await page.evaluate("window.caught") is None
 
 
-async def test_a_picture_is_enlarged_and_escape_closes_it(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_picture_is_enlarged_and_escape_closes_it(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page()
     await send(page, "/imagine a moon variants: 2")
     await page.get_by_role("button", name="Enlarge: a moon").first.click()
@@ -275,7 +275,7 @@ async def test_a_picture_is_enlarged_and_escape_closes_it(open_page: OpenPage, b
 
 
 async def test_the_view_stays_at_the_bottom_unless_the_person_reads_above(
-    open_page: OpenPage, bot: SmallBot
+    open_page: OpenPage, bot: PageBot
 ) -> None:
     page = await open_page()
     other = await open_page("ravi")
@@ -294,7 +294,9 @@ async def test_the_view_stays_at_the_bottom_unless_the_person_reads_above(
     await expect(page.get_by_text("below", exact=True)).to_be_in_viewport()
 
 
-async def test_a_phone_shows_all_without_sideways_scrolling(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_phone_shows_everything_without_horizontal_scrolling(
+    open_page: OpenPage, bot: PageBot
+) -> None:
     page = await open_page("ravi", size=PHONE, has_touch=True, is_mobile=True)
     await send(page, "/imagine " + "a very long word " * 8 + "x" * 60)
     await messages(page).last.get_by_role("img").wait_for()
@@ -311,7 +313,7 @@ async def test_a_phone_shows_all_without_sideways_scrolling(open_page: OpenPage,
     await expect(page.get_by_role("navigation", name="Channels")).to_be_hidden()
 
 
-async def test_the_page_comes_back_by_itself_after_the_sandbox_was_gone(
+async def test_the_page_reconnects_after_the_sandbox_was_stopped(
     open_page: OpenPage, sandbox: Sandbox
 ) -> None:
     page = await open_page()
@@ -324,8 +326,8 @@ async def test_the_page_comes_back_by_itself_after_the_sandbox_was_gone(
         await expect(page.get_by_role("heading", name="Welcome to #general")).to_be_visible()
 
 
-async def test_the_operator_makes_the_sandbox_misbehave_and_reads_what_was_broken(
-    open_page: OpenPage, bot: SmallBot, clock: Clock
+async def test_the_operator_injects_a_fault_and_reads_the_violations(
+    open_page: OpenPage, bot: PageBot, clock: Clock
 ) -> None:
     page = await open_page()
     await page.get_by_role("button", name="Operator panel").click()
@@ -343,7 +345,7 @@ async def test_the_operator_makes_the_sandbox_misbehave_and_reads_what_was_broke
     await expect(panel).to_contain_text("command ignore: no acknowledgement within 3 s")
 
 
-async def test_everything_that_can_be_operated_has_a_name(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_every_control_has_an_accessible_name(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page()
     await send(page, "/imagine a moon")
     await messages(page).last.get_by_role("img").wait_for()

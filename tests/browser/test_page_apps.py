@@ -7,7 +7,7 @@ import pytest
 from discord import app_commands
 from page_tools import PHONE, OpenPage, messages, send
 from playwright.async_api import Locator, Page, expect
-from small_bot import SmallBot
+from small_bot import PageBot
 
 from bot.sandbox.server import Sandbox
 
@@ -29,7 +29,7 @@ class Questions(discord.ui.Modal, title="About this"):
         await interaction.response.send_message(f"You chose {self.which.component.values[0]}", ephemeral=True)
 
 
-async def offer_menus(bot: SmallBot) -> None:
+async def offer_menus(bot: PageBot) -> None:
     """Register three commands for messages while the page is open."""
 
     @bot.tree.context_menu(name="Repeat This")
@@ -74,7 +74,7 @@ def item(page: Page, name: str) -> Locator:
 
 
 async def test_the_mouse_opens_the_menu_by_its_button_and_by_a_right_click(
-    open_page: OpenPage, bot: SmallBot
+    open_page: OpenPage, bot: PageBot
 ) -> None:
     page = await open_page("ravi")
     await send(page, "/say hello")
@@ -98,7 +98,7 @@ async def test_the_mouse_opens_the_menu_by_its_button_and_by_a_right_click(
     await expect(menu(page)).to_have_count(0)
 
 
-async def test_the_keyboard_walks_through_the_menu_and_comes_back(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_the_keyboard_walks_through_the_menu_and_comes_back(open_page: OpenPage, bot: PageBot) -> None:
     await offer_menus(bot)
     page = await open_page("ravi")
     await send(page, "/say hello")
@@ -125,7 +125,7 @@ async def test_the_keyboard_walks_through_the_menu_and_comes_back(open_page: Ope
 
 
 async def test_touch_opens_the_menu_within_the_window_and_its_entries_are_large_enough(
-    open_page: OpenPage, bot: SmallBot
+    open_page: OpenPage, bot: PageBot
 ) -> None:
     await offer_menus(bot)
     page = await open_page("yuna", size=PHONE, has_touch=True, is_mobile=True)
@@ -142,8 +142,8 @@ async def test_touch_opens_the_menu_within_the_window_and_its_entries_are_large_
     await expect(messages(page).last).to_contain_text("again: hello")
 
 
-async def test_a_menu_without_an_answer_is_complained_of_under_its_message(
-    open_page: OpenPage, bot: SmallBot, sandbox: Sandbox
+async def test_a_menu_without_an_answer_shows_an_error_under_its_message(
+    open_page: OpenPage, bot: PageBot, sandbox: Sandbox
 ) -> None:
     await offer_menus(bot)
     page = await open_page("ravi")
@@ -154,9 +154,7 @@ async def test_a_menu_without_an_answer_is_complained_of_under_its_message(
     assert ("ravi", "hello") in bot.heard
 
 
-async def test_plain_words_can_be_written_for_all_and_the_menu_reads_them(
-    open_page: OpenPage, bot: SmallBot
-) -> None:
+async def test_plain_text_can_be_posted_and_the_menu_reads_it(open_page: OpenPage, bot: PageBot) -> None:
     await offer_menus(bot)
     page, other = await open_page("ravi"), await open_page("omar")
     await send(page, "what a day")

@@ -1,4 +1,4 @@
-"""What the page lets people do with a message, and how a message says its language."""
+"""The actions on a message in the page, and the language of a message."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import asyncio
 import pytest
 from page_tools import OpenPage, messages, send
 from playwright.async_api import expect
-from small_bot import SmallBot
+from small_bot import PageBot
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
-async def test_a_moderator_deletes_a_message_and_others_cannot(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_moderator_deletes_a_message_and_others_cannot(open_page: OpenPage, bot: PageBot) -> None:
     ravi = await open_page("ravi")
     await send(ravi, "/say a rude word")
     await expect(messages(ravi)).to_contain_text("a rude word")
@@ -28,7 +28,7 @@ async def test_a_moderator_deletes_a_message_and_others_cannot(open_page: OpenPa
     await expect(messages(ravi)).to_have_count(0)
 
 
-async def test_deleting_is_the_last_stop_of_tab_in_a_message(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_the_delete_button_is_the_last_tab_stop_of_a_message(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page("mina")
     await send(page, "/imagine a moon")
     await messages(page).last.get_by_role("img").wait_for()
@@ -39,7 +39,7 @@ async def test_deleting_is_the_last_stop_of_tab_in_a_message(open_page: OpenPage
     assert len(stops) > 1
 
 
-async def test_a_star_is_given_and_taken_back_and_counted_for_all(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_star_is_added_removed_and_counted_for_everyone(open_page: OpenPage, bot: PageBot) -> None:
     ravi, mina = await open_page("ravi"), await open_page("mina")
     await send(ravi, "/say a boat")
     await messages(ravi).first.hover()
@@ -54,7 +54,7 @@ async def test_a_star_is_given_and_taken_back_and_counted_for_all(open_page: Ope
     await expect(chip).to_be_focused()
 
 
-async def test_another_address_is_another_member_and_channel(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_another_address_is_another_member_and_channel(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page("mina")
     await page.evaluate("location.hash = '#ravi/general'")
     await expect(page.get_by_role("radio", name="Act as Ravi")).to_be_checked()
@@ -66,7 +66,7 @@ async def test_another_address_is_another_member_and_channel(open_page: OpenPage
     [("빨간 원", "ko", "ltr"), ("دائرة حمراء", "ar", "rtl"), ("一个红色的圆", "zh", "ltr")],
 )
 async def test_a_message_has_the_language_and_direction_of_its_letters(
-    open_page: OpenPage, bot: SmallBot, words: str, language: str, direction: str
+    open_page: OpenPage, bot: PageBot, words: str, language: str, direction: str
 ) -> None:
     page = await open_page("ravi")
     await send(page, f"/say {words}")

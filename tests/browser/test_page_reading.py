@@ -1,4 +1,4 @@
-"""The page's pure modules, run in Chromium: what a command line says, and what Markdown means."""
+"""The page's pure modules, run in Chromium: the parsers of command lines and of Markdown."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_a_command_line_gives_its_options(page: Page, text: str, values: d
     assert await read(page, text) == {"command": "imagine", "values": values, "problems": []}
 
 
-async def test_names_in_the_members_language_are_understood_beside_the_english(page: Page) -> None:
+async def test_names_in_the_members_language_and_in_english_are_understood(page: Page) -> None:
     korean = await read(page, "/그리기 내용: 달 variants: 2", "ko")
     english = await read(page, "/imagine prompt: 달 variants: 2", "ko")
     assert korean == english == {
@@ -115,7 +115,7 @@ async def test_a_subcommand_is_named_with_its_whole_path(page: Page) -> None:
     ("text", "kind"),
     [("", "empty"), ("  ", "empty"), ("hello /imagine", "plain"), ("/im", "naming"), ("/imagine", "naming")],
 )
-async def test_a_text_that_is_no_whole_command_is_known_as_such(page: Page, text: str, kind: str) -> None:
+async def test_a_text_that_is_no_complete_command_is_recognised(page: Page, text: str, kind: str) -> None:
     assert await read(page, text) == {"kind": kind}
 
 
@@ -189,7 +189,7 @@ async def test_blocks_are_headings_subtext_quotes_lists_and_code(page: Page) -> 
 
 
 @pytest.mark.parametrize("mark", ["*", "_", "**", "||", "[", "`", "<", "\\", "*_"])
-async def test_long_runs_of_marks_are_read_in_a_moment(page: Page, mark: str) -> None:
+async def test_long_runs_of_marks_are_parsed_quickly(page: Page, mark: str) -> None:
     milliseconds = await page.evaluate(
         """async (text) => {
             const { parse } = await import("./markdown.js");

@@ -1,4 +1,4 @@
-"""Files that go with a command: chosen, dropped, pasted, taken out again; and menus in messages."""
+"""Files of a command in the page: chosen, dropped, pasted, removed; and menus in messages."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from page_tools import DESKTOP, PHONE, OpenPage, box, messages
 from PIL import Image
 from playwright.async_api import FilePayload, Locator, Page, expect
-from small_bot import SmallBot
+from small_bot import PageBot
 
 from bot.sandbox.server import Sandbox
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-# Browsers let no script put a file into the clipboard or the hand: the event that a person makes is made.
+# Scripts cannot put files into the clipboard or a drag, so the event of the paste or drop is created.
 DELIVER = """([kind, name, type, data]) => {
     const transfer = new DataTransfer();
     const bytes = typeof data === "number"
@@ -46,7 +46,7 @@ def files(page: Page) -> Locator:
 
 
 async def choose(page: Page, by: Locator, *chosen: FilePayload) -> None:
-    """Choose files; returns once the page has them and keys go to the box, no more to what was clicked."""
+    """Choose files; return when the page has them and the input has the focus again."""
     async with page.expect_file_chooser() as opened:
         await by.click()
     await (await opened.value).set_files(list(chosen))
@@ -65,7 +65,7 @@ def attach(page: Page) -> Locator:
 
 @pytest.mark.parametrize(("size", "touch"), [(DESKTOP, False), (PHONE, True)])
 async def test_a_picture_is_chosen_shown_and_sent(
-    open_page: OpenPage, bot: SmallBot, sandbox: Sandbox, size: tuple[int, int], touch: bool
+    open_page: OpenPage, bot: PageBot, sandbox: Sandbox, size: tuple[int, int], touch: bool
 ) -> None:
     page = await open_page(size=size, has_touch=touch, is_mobile=touch)
     await box(page).fill("/retouch a red sun ")
@@ -85,10 +85,10 @@ async def test_a_picture_is_chosen_shown_and_sent(
 
 
 async def test_a_file_is_chosen_with_keys_alone_and_its_name_leaves_the_text(
-    open_page: OpenPage, bot: SmallBot
+    open_page: OpenPage, bot: PageBot
 ) -> None:
     page = await open_page()
-    page.on("filechooser", lambda _: None)  # from here on choosers wait for the test, and in time
+    page.on("filechooser", lambda _: None)  # from here on file choosers wait for the test
     await box(page).press_sequentially("/retouch a sun mask: ")
     await expect(page.get_by_role("option", name="Choose a file …")).to_have_attribute(
         "aria-selected", "true"
@@ -106,8 +106,8 @@ async def test_a_file_is_chosen_with_keys_alone_and_its_name_leaves_the_text(
     await expect(box(page)).to_be_focused()
 
 
-async def test_what_is_taken_out_is_not_sent_and_what_is_needed_is_asked_for(
-    open_page: OpenPage, bot: SmallBot
+async def test_a_removed_file_is_not_sent_and_a_required_file_is_asked_for(
+    open_page: OpenPage, bot: PageBot
 ) -> None:
     page = await open_page()
     await box(page).fill("/retouch a sun")
@@ -127,7 +127,9 @@ async def test_what_is_taken_out_is_not_sent_and_what_is_needed_is_asked_for(
     assert bot.heard[0][1]["files"].keys() == {"third.png", "second.png"}
 
 
-async def test_a_pasted_and_a_dropped_picture_find_their_places(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_pasted_and_a_dropped_picture_fill_the_right_options(
+    open_page: OpenPage, bot: PageBot
+) -> None:
     page = await open_page()
     await box(page).fill("a red sun")
     assert await deliver(page, "paste", "pasted.png")
@@ -146,7 +148,7 @@ async def test_a_pasted_and_a_dropped_picture_find_their_places(open_page: OpenP
     assert bot.heard[0][1]["files"].keys() == {"pasted.png", "dropped.png"}
 
 
-async def test_files_stay_with_the_command_they_were_given_to(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_files_stay_with_the_command_they_were_given_to(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page()
     await box(page).fill("/say a word")
     await deliver(page, "drop", "a.png")
@@ -160,7 +162,7 @@ async def test_files_stay_with_the_command_they_were_given_to(open_page: OpenPag
     await expect(files(page)).to_have_count(0)
 
 
-async def test_a_file_over_the_limit_is_refused_at_the_box(open_page: OpenPage, bot: SmallBot) -> None:
+async def test_a_file_over_the_limit_is_refused_at_the_input(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page()
     await box(page).fill("/retouch a sun")
     await deliver(page, "drop", "huge.png", size=10 * 1024**2 + 1024**2 // 2)
@@ -173,7 +175,7 @@ async def test_a_file_over_the_limit_is_refused_at_the_box(open_page: OpenPage, 
 
 
 async def test_a_menu_in_a_message_is_answered_once_for_each_choice(
-    open_page: OpenPage, bot: SmallBot
+    open_page: OpenPage, bot: PageBot
 ) -> None:
     page = await open_page("ravi")
     await box(page).fill("/retouch a sun")

@@ -1,4 +1,4 @@
-"""Asks, claims and completes without end, and prints what it was promised; made to be killed.
+"""Enqueues, claims and completes without end, and prints the results of its verbs, until it is killed.
 
 Arguments: the database's URL and the first interaction id to use.
 """

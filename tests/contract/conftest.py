@@ -1,4 +1,4 @@
-"""The databases that the contract of the store must hold on."""
+"""The databases that the contract of the store is tested on."""
 
 import asyncio
 import shutil
@@ -19,7 +19,7 @@ def clock() -> Clock:
 
 @pytest.fixture(scope="session")
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database file in which nothing is kept yet, with its tables."""
+    """A database file with empty tables."""
 
     async def migrate(file: Path) -> None:
         await (await Store.open(f"sqlite+aiosqlite:///{file}")).close()
@@ -41,7 +41,7 @@ def bare_sqlite_url(tmp_path: Path) -> str:
 
 @pytest.fixture(params=["sqlite_url", pytest.param("postgres_url", marks=pytest.mark.postgres)])
 def database_url(request: pytest.FixtureRequest) -> str:
-    """The address of a database in which nothing is kept yet, once for each kind."""
+    """The address of a database with empty tables, once for each kind."""
     url: str = request.getfixturevalue(request.param)
     return url
 

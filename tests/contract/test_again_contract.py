@@ -1,4 +1,4 @@
-"""What asking for the same again promises, on every database: seeds that follow, and never twice the same."""
+"""The contract of Again on every database: consecutive seeds that never repeat."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def seeds(job: Job) -> list[int]:
     return [image.seed for image in job.images]
 
 
-async def test_the_seeds_of_a_family_follow_each_other_whichever_of_it_is_repeated(store: Store) -> None:
+async def test_the_seeds_of_a_sequence_are_consecutive_whichever_job_is_repeated(store: Store) -> None:
     first = await store.jobs.enqueue(THREE, ORIGIN)
     second = await store.jobs.enqueue_again(first.id, origin(2, user_id=2))
     third = await store.jobs.enqueue_again(first.id, origin(3))
@@ -35,7 +35,7 @@ async def test_the_seeds_of_a_family_follow_each_other_whichever_of_it_is_repeat
     assert second.origin.user_id == 2
 
 
-async def test_pictures_near_another_keep_its_seed_and_are_never_repeated(store: Store) -> None:
+async def test_pictures_near_another_keep_its_seed_and_never_repeat(store: Store) -> None:
     near = recipe(seed=7, variants=2, variations=(Variation(seed=40, strength=0.15),))
     first = await store.jobs.enqueue(near, ORIGIN)
     second = await store.jobs.enqueue_again(first.id, origin(2))
@@ -44,21 +44,21 @@ async def test_pictures_near_another_keep_its_seed_and_are_never_repeated(store:
     assert varied == [(Variation(seed=seed, strength=0.15),) for seed in (42, 43)]
 
 
-async def test_seeds_begin_anew_after_the_largest(store: Store) -> None:
+async def test_seeds_start_again_from_zero_after_the_largest(store: Store) -> None:
     first = await store.jobs.enqueue(recipe(seed=2**32 - 3, variants=2), ORIGIN)
     again = [await store.jobs.enqueue_again(first.id, origin(number)) for number in (2, 3)]
     assert [seeds(job) for job in again] == [[2**32 - 1, 0], [1, 2]]
     assert seeds(await store.jobs.enqueue_again(again[0].id, origin(4))) == [3, 4]
 
 
-async def test_two_families_of_one_recipe_do_not_meet(store: Store) -> None:
+async def test_two_seed_sequences_of_one_recipe_are_independent(store: Store) -> None:
     first = await store.jobs.enqueue(THREE, ORIGIN)
     other = await store.jobs.enqueue(THREE, origin(2))
     await store.jobs.enqueue_again(first.id, origin(3))
     assert seeds(await store.jobs.enqueue_again(other.id, origin(4))) == [10, 11, 12]
 
 
-async def test_the_same_interaction_asks_once(store: Store, open_store: OpenStore) -> None:
+async def test_a_repeated_interaction_makes_one_repeat(store: Store, open_store: OpenStore) -> None:
     first = await store.jobs.enqueue(THREE, ORIGIN)
     other = await open_store()
     asked = await asyncio.gather(
@@ -69,7 +69,7 @@ async def test_the_same_interaction_asks_once(store: Store, open_store: OpenStor
 
 
 @pytest.mark.parametrize("caps", [Caps(), Caps(waiting=1000)])
-async def test_of_many_at_once_nobody_gets_the_seeds_of_another(
+async def test_simultaneous_repeats_get_different_seeds(
     store: Store, open_store: OpenStore, caps: Caps
 ) -> None:
     first = await store.jobs.enqueue(THREE, ORIGIN)
@@ -86,14 +86,14 @@ async def test_of_many_at_once_nobody_gets_the_seeds_of_another(
     assert given == list(range(10, 10 + 60))
 
 
-async def test_a_refused_repeat_uses_no_seeds_up(store: Store) -> None:
+async def test_a_refused_repeat_uses_no_seeds(store: Store) -> None:
     first = await store.jobs.enqueue(THREE, ORIGIN)
     with pytest.raises(UserMistake, match="queue_full"):
         await store.jobs.enqueue_again(first.id, origin(2), caps=Caps(waiting=1))
     assert seeds(await store.jobs.enqueue_again(first.id, origin(3))) == [10, 11, 12]
 
 
-async def test_what_is_deleted_or_unknown_is_not_repeated(store: Store) -> None:
+async def test_a_deleted_or_unknown_job_is_not_repeated(store: Store) -> None:
     first = await store.jobs.enqueue(recipe(), ORIGIN)
     await store.deliveries.delete_result(first.id, user_id=None)
     for job_id in (first.id, "nothing"):

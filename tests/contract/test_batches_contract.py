@@ -12,7 +12,7 @@ from bot.store.batches import Seated
 LANE = "demo:128x128:guided"
 
 
-async def test_images_that_the_devices_work_on_are_in_the_batch_and_no_others(store: Store) -> None:
+async def test_only_images_that_the_devices_work_on_are_in_the_batch(store: Store) -> None:
     assert await store.batches.now() == []
     await store.jobs.enqueue(recipe(variants=2, num_inference_steps=20), origin(1, user_id=11, guild_id=21))
     await store.jobs.enqueue(recipe(num_inference_steps=20), origin(2, user_id=12, guild_id=None))

@@ -1,4 +1,4 @@
-"""What many workers at once are given of several lanes, on every database."""
+"""Simultaneous claims of many workers over several lanes, on every database."""
 
 import asyncio
 from collections import Counter
@@ -15,7 +15,7 @@ WORKERS = 6
 
 
 async def ask(store: Store, people: int) -> int:
-    """Each of these people wants nine pictures of each lane; how many pictures that is."""
+    """Enqueue nine pictures of each lane for each person; return the number of pictures."""
     for user_id in range(people):
         for number, lane in enumerate(LANES):
             wanted = recipe(width=lane.width, variants=9)
@@ -24,10 +24,10 @@ async def ask(store: Store, people: int) -> int:
 
 
 async def work(store: Store, name: str, room: dict[Lane, int]) -> list[Claim]:
-    """Claim and end until there is nothing left."""
+    """Claim and complete images until none is left."""
     mine: list[Claim] = []
     idle = 0
-    while idle < 3:  # what another has locked for a moment is not nothing
+    while idle < 3:  # rows locked by another claim still exist
         claims = await store.leases.claim(name, limit=room, ttl=TTL)
         idle = 0 if claims else idle + 1
         mine += claims
@@ -37,7 +37,7 @@ async def work(store: Store, name: str, room: dict[Lane, int]) -> list[Claim]:
     return mine
 
 
-async def test_many_workers_share_many_lanes_and_nothing_is_given_twice_or_left(
+async def test_many_workers_share_many_lanes_and_every_image_is_claimed_once(
     store: Store, open_store: OpenStore
 ) -> None:
     wanted = await ask(store, people=3)
@@ -53,7 +53,9 @@ async def test_many_workers_share_many_lanes_and_nothing_is_given_twice_or_left(
     assert await store.jobs.count_active() == 0
 
 
-async def test_no_lane_and_no_person_starves_beside_a_flood(store: Store, open_store: OpenStore) -> None:
+async def test_no_lane_and_no_person_starves_in_a_flood_of_requests(
+    store: Store, open_store: OpenStore
+) -> None:
     for number in range(40):
         await store.jobs.enqueue(recipe(variants=9), origin(100 + number, user_id=1))
     stores = [store, await open_store()]

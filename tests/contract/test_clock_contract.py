@@ -1,4 +1,4 @@
-"""What the store promises when the clock is set while jobs are under way, on every database."""
+"""The contract of the store when the clock is set while jobs are active, on every database."""
 
 from collections.abc import AsyncIterator
 
@@ -38,7 +38,7 @@ async def store(database_url: str, hands: Hands) -> AsyncIterator[Store]:
 
 
 @pytest.mark.parametrize("jump", [86_400.0, -86_400.0])
-async def test_after_a_jump_the_living_keep_their_images_and_those_of_the_dead_come_back(
+async def test_after_a_clock_jump_living_workers_keep_their_images_and_dead_workers_lose_them(
     store: Store, hands: Hands, jump: float
 ) -> None:
     for number in range(2):
@@ -54,7 +54,7 @@ async def test_after_a_jump_the_living_keep_their_images_and_those_of_the_dead_c
     assert (await store.jobs.get(living.job_id)).state is State.RUNNING
 
 
-async def test_a_delivery_put_off_before_the_clock_was_set_back_is_due(store: Store, hands: Hands) -> None:
+async def test_a_retry_time_from_before_the_clock_was_set_back_is_due(store: Store, hands: Hands) -> None:
     await store.jobs.enqueue(RECIPE, ORIGIN)
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
@@ -66,7 +66,7 @@ async def test_a_delivery_put_off_before_the_clock_was_set_back_is_due(store: St
 
 
 @pytest.mark.parametrize("jump", [-300.0, -86_400.0])
-async def test_a_result_made_before_the_clock_was_set_back_is_due_at_once(
+async def test_a_result_from_before_the_clock_was_set_back_is_due_at_once(
     store: Store, hands: Hands, jump: float
 ) -> None:
     await store.jobs.enqueue(RECIPE, ORIGIN)
@@ -76,7 +76,7 @@ async def test_a_result_made_before_the_clock_was_set_back_is_due_at_once(
     assert len(await store.deliveries.undelivered(limit=1)) == 1
 
 
-async def test_nothing_fails_as_unoffered_because_the_clock_was_set(store: Store, hands: Hands) -> None:
+async def test_no_image_fails_as_unoffered_because_the_clock_was_set(store: Store, hands: Hands) -> None:
     await store.offers.announce("worker", lanes=[RECIPE.lane], seats=2, ttl=TTL)
     await store.jobs.enqueue(RECIPE, ORIGIN)
     hands.wall += 86_400.0

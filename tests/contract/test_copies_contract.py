@@ -60,7 +60,7 @@ async def test_a_repeated_interaction_makes_one_single(store: Store) -> None:
     assert len(await store.jobs.copies(job.id)) == 1
 
 
-async def test_a_picture_that_is_not_there_and_a_deleted_job_have_no_single(store: Store) -> None:
+async def test_a_missing_picture_and_a_deleted_job_have_no_single(store: Store) -> None:
     job = await grid(store)
     with pytest.raises(UserMistake, match="no_picture"):
         await store.jobs.copy(job.id, pressed(2, job, 5), index=5)
@@ -70,7 +70,7 @@ async def test_a_picture_that_is_not_there_and_a_deleted_job_have_no_single(stor
             await store.jobs.copy(job_id, pressed(3, job, 0), index=0)
 
 
-async def test_the_file_stays_while_one_of_both_shows_it(store: Store) -> None:
+async def test_the_file_is_kept_while_either_job_shows_it(store: Store) -> None:
     job = await grid(store)
     name = job.images[0].artifact
     single = await store.jobs.copy(job.id, pressed(2, job, 0), index=0)

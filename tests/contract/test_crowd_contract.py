@@ -1,4 +1,4 @@
-"""What holds when everything happens at once, on every database."""
+"""Invariants under concurrent verbs, on every database."""
 
 import asyncio
 import itertools
@@ -27,7 +27,7 @@ async def all_at_once(*calls: Awaitable[object]) -> list[object]:
     return list(results)
 
 
-async def test_caps_are_hard_however_many_ask_at_once(store: Store, open_store: OpenStore) -> None:
+async def test_caps_hold_for_simultaneous_requests(store: Store, open_store: OpenStore) -> None:
     caps, stores = Caps(waiting_per_user=2, waiting=3), [store, await open_store()]
     for number, (user_id, accepted) in enumerate([(1, 2), (2, 1), (3, 0)]):
         results = await all_at_once(
@@ -39,9 +39,7 @@ async def test_caps_are_hard_however_many_ask_at_once(store: Store, open_store: 
         assert sum(isinstance(result, Job) for result in results) == accepted
 
 
-async def test_the_last_place_goes_to_one_interaction_asked_again_and_again(
-    store: Store, open_store: OpenStore
-) -> None:
+async def test_the_last_place_goes_to_one_repeated_interaction(store: Store, open_store: OpenStore) -> None:
     caps, stores = Caps(waiting=1), [store, await open_store()]
     results = await all_at_once(
         *(stores[call % 2].jobs.enqueue(RECIPE, origin(1), caps=caps) for call in range(6))
@@ -62,7 +60,7 @@ async def test_results_may_be_delivered_and_deleted_at_once(store: Store, open_s
     assert await store.deliveries.undelivered(limit=12) == []
 
 
-async def test_nothing_gets_stuck_in_a_crowd_and_every_job_ends_once(
+async def test_no_job_gets_stuck_under_load_and_every_job_ends_once(
     store: Store, open_store: OpenStore
 ) -> None:
     stores = [store, await open_store(), await open_store()]
@@ -79,7 +77,7 @@ async def test_nothing_gets_stuck_in_a_crowd_and_every_job_ends_once(
 
 
 async def person(store: Store, number: int) -> None:
-    """Asks, looks, and now and then cancels or deletes."""
+    """Enqueue and read, and sometimes cancel or delete."""
     chance = random.Random(number)
     for turn in range(ROUNDS):
         asked = origin(100 * number + turn, user_id=number % 3)
@@ -91,7 +89,7 @@ async def person(store: Store, number: int) -> None:
 
 
 async def worker(store: Store, name: str) -> None:
-    """Claims and keeps leases, ends most of them, and loses the others."""
+    """Claim and renew leases, complete most of them, and lose the others."""
     verbs = itertools.cycle(
         [
             lambda claim: store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0),
@@ -111,14 +109,14 @@ async def worker(store: Store, name: str) -> None:
 
 
 async def outbox(store: Store) -> None:
-    """Delivers what is due, as long as there are people."""
+    """Deliver due results until all persons have finished."""
     for _ in range(2 * ROUNDS):
         for delivery in await store.deliveries.undelivered(limit=3):
             await store.deliveries.mark_delivered(delivery, outcome="delivered", message_id=5)
 
 
 async def finish(store: Store) -> None:
-    """Paint what is left."""
+    """Paint the remaining images."""
     while claims := await store.leases.claim("last", limit=50, ttl=TTL):
         for claim in claims:
             await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)

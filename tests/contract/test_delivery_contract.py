@@ -5,7 +5,8 @@ from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock
 
 from bot.errors import NotYours, StaleLease
-from bot.jobs import Delivery, Job, Notes, Position, State
+from bot.jobs import Delivery, Job, Notes, State
+from bot.positions import Position
 from bot.store import Store
 
 

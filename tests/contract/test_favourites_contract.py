@@ -14,7 +14,7 @@ ME, OTHER = 11, 12
 DAY = 86_400.0
 
 
-async def test_anybodys_job_can_be_a_favourite_once_until_it_is_taken_out(store: Store) -> None:
+async def test_any_job_can_be_a_favourite_once_until_it_is_removed(store: Store) -> None:
     job = await store.jobs.enqueue(RECIPE, origin(1, user_id=OTHER))
     for _ in range(2):
         await store.favourites.add(ME, job.id)
@@ -41,7 +41,7 @@ async def test_the_history_of_favourites_has_pages_and_search(store: Store) -> N
     assert [job.id for job in found] == [jobs[1].id]
 
 
-async def test_nobody_has_more_favourites_than_the_limit(
+async def test_no_person_has_more_favourites_than_the_limit(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(favourites, "MOST", 2)
@@ -55,7 +55,7 @@ async def test_nobody_has_more_favourites_than_the_limit(
     await store.favourites.add(OTHER, jobs[2].id)
 
 
-async def test_a_favourite_outlives_the_age_of_jobs_and_goes_with_its_erasure(
+async def test_a_favourite_is_not_deleted_by_age_but_with_the_erasure_of_its_job(
     store: Store, clock: Clock
 ) -> None:
     job = await delivered(store, 1, PICTURE)

@@ -1,4 +1,4 @@
-"""What is known of files: announced, deleted, wanted again, on every database."""
+"""The rows of files: announced, deleted, wanted again, on every database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from bot.store import Store
 LANE = RECIPE.lane
 
 
-async def test_nobody_writes_a_file_while_one_of_its_name_is_deleted(store: Store, clock: Clock) -> None:
+async def test_a_file_is_not_written_while_a_file_of_its_name_is_being_deleted(
+    store: Store, clock: Clock
+) -> None:
     job = await delivered(store, 1, PICTURE)
     assert await store.deliveries.delete_result(job.id, user_id=None) == [PICTURE]
     assert not await store.files.expect(PICTURE, size=100)
@@ -22,7 +24,7 @@ async def test_nobody_writes_a_file_while_one_of_its_name_is_deleted(store: Stor
     assert await store.retention.kept_bytes() == 100
 
 
-async def test_a_deletion_whose_process_died_is_finished_by_another_and_blocks_nobody_for_long(
+async def test_a_deletion_whose_process_died_is_finished_by_another_process(
     store: Store, clock: Clock
 ) -> None:
     for number, name in enumerate((PICTURE, OTHER)):
@@ -34,9 +36,7 @@ async def test_a_deletion_whose_process_died_is_finished_by_another_and_blocks_n
     assert await store.retention.unfinished_deletions(limit=9) == [OTHER]
 
 
-async def test_a_file_that_was_deleted_after_all_is_not_taken_for_deleted_once_it_is_written_again(
-    store: Store, clock: Clock
-) -> None:
+async def test_a_late_deletion_does_not_mark_a_rewritten_file_as_deleted(store: Store, clock: Clock) -> None:
     job = await delivered(store, 1, PICTURE)
     await store.deliveries.delete_result(job.id, user_id=None)
     clock.now += DELETION_SECONDS
@@ -51,7 +51,7 @@ async def test_a_file_names_the_image_that_painted_it(store: Store) -> None:
     assert await store.files.painter(OTHER) is None
 
 
-async def test_a_file_that_somebody_waits_for_is_leased_to_one_worker_that_paints_its_lane(
+async def test_a_wanted_file_is_leased_to_one_worker_of_its_lane(
     store: Store, open_store: OpenStore, clock: Clock
 ) -> None:
     job = await painted(store, 1, PICTURE)
@@ -78,7 +78,7 @@ async def test_a_result_is_due_as_soon_as_its_file_is_back(store: Store, clock: 
     assert await store.files.claim_lost([LANE], limit=9, ttl=TTL) == []
 
 
-async def test_a_file_that_cannot_be_painted_again_is_not_asked_for_twice(store: Store) -> None:
+async def test_a_file_that_cannot_be_repainted_is_not_wanted_twice(store: Store) -> None:
     await painted(store, 1, PICTURE)
     await store.files.want([PICTURE])
     await store.files.end_wait(PICTURE, failure="start_changed")
@@ -89,7 +89,7 @@ async def test_a_file_that_cannot_be_painted_again_is_not_asked_for_twice(store:
 
 
 @pytest.mark.parametrize("elapsed", [0.0, TTL / 2])
-async def test_a_duty_is_one_holders_until_it_ends(store: Store, clock: Clock, elapsed: float) -> None:
+async def test_a_duty_has_one_holder_until_it_expires(store: Store, clock: Clock, elapsed: float) -> None:
     assert await store.retention.take_duty("sweep", holder="a", ttl=TTL)
     clock.now += elapsed
     assert not await store.retention.take_duty("sweep", holder="b", ttl=TTL)
@@ -99,7 +99,7 @@ async def test_a_duty_is_one_holders_until_it_ends(store: Store, clock: Clock, e
     assert not await store.retention.take_duty("sweep", holder="a", ttl=TTL)
 
 
-async def test_a_refused_requests_file_goes_unless_somebody_uses_it_by_now(
+async def test_a_refused_requests_file_is_deleted_unless_another_job_uses_it(
     store: Store, clock: Clock
 ) -> None:
     names = [PICTURE, OTHER, "cc/cc.png", "dd/dd.png"]

@@ -1,4 +1,4 @@
-"""What is forgotten when a person, or an operator, wants nothing kept, on every database."""
+"""Erasure of a person's or a server's data, on every database."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ async def asked(
     return job.id
 
 
-async def test_an_upload_goes_with_its_job_though_others_repeated_it(store: Store) -> None:
+async def test_an_upload_is_deleted_with_its_job_although_others_repeated_it(store: Store) -> None:
     first = await asked(store, 1, PICTURE)
     repeat = await asked(store, 2, OTHER, of=first, user_id=OMAR)
     assert set(await store.deliveries.delete_result(first, user_id=MINA)) == {UPLOAD, PICTURE}
     assert (await store.jobs.get(repeat)).images[0].artifact == OTHER
 
 
-async def test_an_upload_stays_while_a_repeat_is_to_be_painted_from_it(store: Store) -> None:
+async def test_an_upload_is_kept_while_a_repeat_waits_for_it(store: Store) -> None:
     first = await asked(store, 1, PICTURE)
     await store.jobs.enqueue_again(first, origin(2))
     assert await store.deliveries.delete_result(first, user_id=MINA) == [PICTURE]
 
 
-async def test_an_upload_stays_for_somebody_else_who_sent_it_too(store: Store) -> None:
+async def test_an_upload_is_kept_for_another_person_who_sent_it_too(store: Store) -> None:
     first = await asked(store, 1, PICTURE)
     await asked(store, 2, OTHER, user_id=OMAR)
     assert await store.deliveries.delete_result(first, user_id=MINA) == [PICTURE]
 
 
-async def test_erased_jobs_leave_no_row_and_no_file_whatever_state_they_are_in(store: Store) -> None:
+async def test_erased_jobs_of_any_state_leave_no_row_and_no_file(store: Store) -> None:
     painted = await asked(store, 1, PICTURE)
     running = await store.jobs.enqueue(RECIPE, origin(2))
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
@@ -71,7 +71,7 @@ async def test_erased_jobs_leave_no_row_and_no_file_whatever_state_they_are_in(s
         await store.leases.complete(claim, artifact=OTHER, seconds=1.0)
 
 
-async def test_an_erased_lease_is_no_lease_of_the_next_image_that_gets_its_number(store: Store) -> None:
+async def test_an_erased_lease_does_not_apply_to_a_new_image_with_the_same_id(store: Store) -> None:
     erased = await store.jobs.enqueue(RECIPE, origin(1))
     (old,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     await store.erasure.erase([erased.id])
@@ -83,7 +83,7 @@ async def test_an_erased_lease_is_no_lease_of_the_next_image_that_gets_its_numbe
     assert (await store.jobs.get(following.id)).images[0].artifact is None
 
 
-async def test_an_erased_delivery_settles_no_other_that_gets_its_number(store: Store) -> None:
+async def test_an_erased_delivery_does_not_settle_a_new_one_with_the_same_id(store: Store) -> None:
     erased = await asked(store, 1, PICTURE)
     (old,) = await store.deliveries.claim("front", limit=1)
     await store.erasure.erase([erased])
@@ -93,14 +93,14 @@ async def test_an_erased_delivery_settles_no_other_that_gets_its_number(store: S
     assert [delivery.job.id for delivery in await store.deliveries.undelivered(limit=9)] == [following]
 
 
-async def test_only_what_a_person_sent_themselves_counts_as_sent_by_them(store: Store) -> None:
+async def test_only_files_that_a_person_uploaded_count_as_sent_by_the_person(store: Store) -> None:
     first = await asked(store, 1, PICTURE)
     await asked(store, 2, OTHER, of=first, user_id=OMAR)
     assert await store.erasure.files_sent(MINA) == {UPLOAD}
     assert await store.erasure.files_sent(OMAR) == set()
 
 
-async def test_what_others_show_is_not_erased_with_a_server(store: Store) -> None:
+async def test_a_file_that_another_job_shows_is_not_erased_with_a_server(store: Store) -> None:
     await delivered(store, 1, PICTURE)
     elsewhere = await store.jobs.enqueue(recipe(init_image=PICTURE), replace(origin(2), guild_id=None))
     jobs = await store.erasure.jobs_of(guild_id=HERE, limit=9)
@@ -108,7 +108,7 @@ async def test_what_others_show_is_not_erased_with_a_server(store: Store) -> Non
     assert [job.id for job in await store.erasure.jobs_of(user_id=MINA, limit=9)] == [elsewhere.id]
 
 
-async def test_a_server_counts_as_gone_from_the_first_moment_until_it_has_the_bot_again(
+async def test_a_server_counts_as_departed_from_the_first_note_until_the_bot_returns(
     store: Store, clock: Clock
 ) -> None:
     await delivered(store, 1, PICTURE)
@@ -130,7 +130,7 @@ async def test_a_bot_may_be_in_more_servers_than_a_statement_takes_values(store:
     assert await store.erasure.departed(before=clock.now) == []
 
 
-async def test_a_persons_share_is_forgotten_once_they_have_no_jobs(store: Store) -> None:
+async def test_a_persons_share_is_deleted_when_the_person_has_no_jobs(store: Store) -> None:
     job = await store.jobs.enqueue(RECIPE, origin(1))
     await store.erasure.erase_share(MINA)
     assert await _last_tag(store) is not None
@@ -145,9 +145,7 @@ async def _last_tag(store: Store) -> float | None:
         return tag
 
 
-async def test_a_server_of_which_only_kept_words_are_stored_is_forgotten_too(
-    store: Store, clock: Clock
-) -> None:
+async def test_a_server_with_only_styles_wildcards_or_rules_is_erased_too(store: Store, clock: Clock) -> None:
     await store.styles.put(1, Style(name="Ink"))
     await store.wildcards.put(2, Wildcard(name="colour", entries=("red",)))
     await store.preferences.put(Owner(scope=Scope.CHANNEL, id=5, guild_id=3), {"steps": 9})

@@ -1,4 +1,4 @@
-"""A process killed at any moment loses nothing and does nothing twice."""
+"""A process that is killed at any moment loses no job and completes none twice."""
 
 import os
 import random
@@ -19,7 +19,7 @@ PER_LIFE = 1_000_000
 
 
 def live_and_die(url: str, life: int, lines: int) -> list[list[str]]:
-    """Run the busy process, kill it once it has said `lines` things; return all that it said."""
+    """Run the busy process, kill it after it has printed `lines` lines, and return its output."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
     program = [sys.executable, str(Path(__file__).with_name("busy_process.py")), url, str(life * PER_LIFE)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment) as process:
@@ -45,7 +45,7 @@ async def check_file(store: Store) -> None:
         assert (await connection.execute(sa.text("PRAGMA foreign_key_check"))).all() == []
 
 
-async def test_nothing_is_lost_or_doubled_by_kills(database_url: str) -> None:
+async def test_kills_lose_no_job_and_double_none(database_url: str) -> None:
     moments = random.Random(5)
     said = [
         words for life in range(LIVES) for words in live_and_die(database_url, life, moments.randint(5, 60))
@@ -71,7 +71,7 @@ async def test_nothing_is_lost_or_doubled_by_kills(database_url: str) -> None:
     assert set(accepted) <= set(jobs)
     assert (
         len(accepted) == len(set(accepted)) >= len(jobs) - LIVES
-    )  # the last of a life may not have been told
+    )  # the last line of a life may not have been printed
     assert len(tokens) == len(set(tokens))
     assert deliveries == len(jobs) == sum(counts.values())
     assert counts[State.WAITING] == counts[State.RUNNING] == 0

@@ -1,4 +1,4 @@
-"""What claims and leases promise, on every database."""
+"""The contract of claims and leases, on every database."""
 
 import asyncio
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ async def claim_one(store: Store, worker: str = "worker") -> Claim:
     return claim
 
 
-async def test_a_claim_says_what_to_paint(store: Store, clock: Clock) -> None:
+async def test_a_claim_has_the_recipe_of_its_image(store: Store, clock: Clock) -> None:
     job = await store.jobs.enqueue(recipe(variants=2), ORIGIN)
     claims = await store.leases.claim("worker", limit=5, ttl=TTL)
     assert [claim.request for claim in claims] == [job.recipe.request(0), job.recipe.request(1)]
@@ -35,7 +35,7 @@ async def test_nothing_waiting_gives_no_claim(store: Store) -> None:
     assert await store.leases.claim("worker", limit={}, ttl=TTL) == []
 
 
-async def test_claims_come_in_fair_order_whichever_their_lanes(store: Store) -> None:
+async def test_claims_are_in_fair_order_over_all_lanes(store: Store) -> None:
     for number, asked in enumerate([RECIPE, WIDE, RECIPE, WIDE], start=1):
         await store.jobs.enqueue(asked, origin(number, user_id=number))
     first = await store.leases.claim("worker", limit=3, ttl=TTL)
@@ -44,7 +44,7 @@ async def test_claims_come_in_fair_order_whichever_their_lanes(store: Store) -> 
     assert last.request.lane == WIDE.lane
 
 
-async def test_each_lane_is_given_what_it_has_room_for(store: Store) -> None:
+async def test_each_lane_gets_images_up_to_its_limit(store: Store) -> None:
     await store.jobs.enqueue(recipe(variants=9), origin(1, user_id=1))
     await store.jobs.enqueue(replace(WIDE, variants=2), origin(2, user_id=1))
     await store.jobs.enqueue(recipe(width=512), origin(3, user_id=1))
@@ -54,7 +54,7 @@ async def test_each_lane_is_given_what_it_has_room_for(store: Store) -> None:
     assert len(await store.leases.claim("worker", limit={RECIPE.lane: 1, WIDE.lane: 3}, ttl=TTL)) == 1
 
 
-async def test_who_waits_for_a_full_lane_stays_behind_nobody_who_comes_later(store: Store) -> None:
+async def test_an_image_of_a_full_lane_keeps_its_place(store: Store) -> None:
     await store.jobs.enqueue(recipe(variants=9), origin(1, user_id=1))
     await store.jobs.enqueue(WIDE, origin(2, user_id=1))
     await store.leases.claim("worker", limit={RECIPE.lane: 2, WIDE.lane: 9}, ttl=TTL)
@@ -91,7 +91,7 @@ async def test_a_user_of_twice_the_weight_gets_twice_as_much(store: Store) -> No
     assert len(heavy) == 20
 
 
-async def test_an_idle_user_saves_up_nothing(store: Store) -> None:
+async def test_idle_time_earns_no_credit(store: Store) -> None:
     await store.jobs.enqueue(RECIPE, origin(1, user_id=2))
     for number in range(4):
         await store.jobs.enqueue(recipe(variants=9), origin(10 + number, user_id=1))
@@ -102,7 +102,7 @@ async def test_an_idle_user_saves_up_nothing(store: Store) -> None:
     assert [claim.job_id for claim in claims].count(late) == 3
 
 
-async def test_what_was_cancelled_before_it_ran_costs_its_user_nothing(store: Store) -> None:
+async def test_an_image_cancelled_before_it_ran_is_refunded(store: Store) -> None:
     regretted = await store.jobs.enqueue(recipe(variants=9), origin(1, user_id=1))
     await store.jobs.cancel(regretted.id, user_id=1)
     await store.jobs.enqueue(recipe(variants=2), origin(2, user_id=2))
@@ -111,7 +111,7 @@ async def test_what_was_cancelled_before_it_ran_costs_its_user_nothing(store: St
     assert wanted.id in [claim.job_id for claim in claims]
 
 
-async def test_no_image_is_claimed_twice_by_many_at_once(store: Store, open_store: OpenStore) -> None:
+async def test_simultaneous_claims_never_get_the_same_image(store: Store, open_store: OpenStore) -> None:
     for number in range(12):
         await store.jobs.enqueue(recipe(variants=5), origin(number, user_id=number % 3))
     stores = [store, await open_store(), await open_store(), await open_store()]
@@ -128,7 +128,7 @@ async def test_no_image_is_claimed_twice_by_many_at_once(store: Store, open_stor
     assert len(set(image_ids)) == 60
 
 
-async def test_the_last_images_of_a_job_ending_at_once_end_it_once(
+async def test_the_last_images_of_a_job_that_end_together_end_the_job_once(
     store: Store, open_store: OpenStore
 ) -> None:
     job = await store.jobs.enqueue(recipe(variants=9), ORIGIN)
@@ -155,7 +155,7 @@ async def test_a_heartbeat_keeps_the_lease_and_stores_the_step(store: Store, clo
     assert (image.step, image.state) == (6, State.RUNNING)
 
 
-async def test_a_heartbeat_stores_why_an_image_began_anew_until_it_says_nothing_of_it(store: Store) -> None:
+async def test_a_heartbeat_stores_and_clears_the_reason_of_a_restart(store: Store) -> None:
     await store.jobs.enqueue(recipe(variants=2), ORIGIN)
     claims = await store.leases.claim("worker", limit=2, ttl=TTL)
 
@@ -171,7 +171,7 @@ async def test_a_heartbeat_stores_why_an_image_began_anew_until_it_says_nothing_
     assert (await store.jobs.get(claims[0].job_id)).images[0].trouble is None
 
 
-async def test_a_heartbeat_tells_what_is_lost_and_what_was_cancelled(store: Store, clock: Clock) -> None:
+async def test_a_heartbeat_returns_lost_and_cancelled_images(store: Store, clock: Clock) -> None:
     for number in range(3):
         await store.jobs.enqueue(RECIPE, origin(number, user_id=number))
     kept, cancelled, lost = await store.leases.claim("worker", limit=3, ttl=TTL)
@@ -200,7 +200,7 @@ async def test_a_completed_job_is_done_and_its_result_due(store: Store, clock: C
     assert await store.jobs.active() == []
 
 
-async def test_what_painting_showed_is_kept_with_each_image(store: Store) -> None:
+async def test_the_prompt_notes_of_painting_are_kept_with_each_image(store: Store) -> None:
     await store.jobs.enqueue(recipe(variants=3), ORIGIN)
     long, plain, untold = await store.leases.claim("worker", limit=3, ttl=TTL)
     facts = PromptFacts(tokens=230, limit=225, cut="and a 별 “star”")
@@ -212,13 +212,13 @@ async def test_what_painting_showed_is_kept_with_each_image(store: Store) -> Non
     assert (await store.jobs.get(job.id)).images == job.images
 
 
-async def test_an_image_that_breaks_its_painter_twice_fails(store: Store) -> None:
+async def test_an_image_that_breaks_the_engine_twice_fails(store: Store) -> None:
     await store.jobs.enqueue(recipe(variants=2), ORIGIN)
     claim, other = await store.leases.claim("worker", limit=2, ttl=TTL)
     await store.leases.abandon(claim)
     assert (await store.jobs.get(claim.job_id)).images[0].state is State.WAITING
     again = await claim_one(store)
-    await store.leases.abandon(claim)  # the lease is another's by now
+    await store.leases.abandon(claim)  # another claim has the lease now
     await store.leases.abandon(again)
     await store.leases.give_back(other)
     failed, waiting = (await store.jobs.get(claim.job_id)).images
@@ -235,7 +235,7 @@ async def test_nothing_is_delivered_before_the_last_image(store: Store) -> None:
     assert len(await store.deliveries.undelivered(limit=10)) == 1
 
 
-async def test_a_job_of_which_an_image_failed_delivers_the_others(store: Store) -> None:
+async def test_a_job_with_a_failed_image_delivers_the_others(store: Store) -> None:
     await store.jobs.enqueue(recipe(variants=2), ORIGIN)
     bad, good = await store.leases.claim("worker", limit=2, ttl=TTL)
     await store.leases.fail(bad, failure="nan")
@@ -247,7 +247,7 @@ async def test_a_job_of_which_an_image_failed_delivers_the_others(store: Store) 
     ]
 
 
-async def test_a_job_of_which_every_image_failed_is_failed_and_said_so(store: Store) -> None:
+async def test_a_job_whose_images_all_failed_is_failed_and_delivered(store: Store) -> None:
     await store.jobs.enqueue(RECIPE, ORIGIN)
     job = await store.leases.fail(await claim_one(store), failure="nan")
     assert job.state is State.FAILED
@@ -276,7 +276,7 @@ async def test_a_stale_token_changes_nothing(store: Store, clock: Clock) -> None
     assert (await store.leases.complete(fresh, artifact="bb/bb.png", seconds=1.0)).state is State.DONE
 
 
-async def test_what_is_final_never_changes(store: Store, clock: Clock) -> None:
+async def test_a_final_state_never_changes(store: Store, clock: Clock) -> None:
     for number in range(3):
         await store.jobs.enqueue(RECIPE, origin(number, user_id=number))
     done, failed, cancelled = await store.leases.claim("worker", limit=3, ttl=TTL)
@@ -320,7 +320,7 @@ async def test_an_expired_lease_goes_back_to_its_place(store: Store, clock: Cloc
 
 
 async def failures_after_deaths(store: Store, deaths: int, *, begun: bool) -> list[str | None]:
-    """Why the one image of a new job failed, after so many deaths of the worker that held it."""
+    """Return the failure of a new job's only image after `deaths` deaths of its worker."""
     job = await store.jobs.enqueue(RECIPE, ORIGIN)
     for _ in range(deaths):
         claim = await claim_one(store)
@@ -329,23 +329,23 @@ async def failures_after_deaths(store: Store, deaths: int, *, begun: bool) -> li
     return [image.failure for image in (await store.jobs.get(job.id)).images]
 
 
-async def test_a_picture_that_took_two_workers_down_is_failed(store: Store) -> None:
+async def test_an_image_that_killed_two_workers_fails(store: Store) -> None:
     assert await failures_after_deaths(store, 2, begun=True) == ["worker_died"]
     assert await store.leases.claim("worker", limit=1, ttl=TTL) == []
     (delivery,) = await store.deliveries.undelivered(limit=10)
     assert delivery.job.state is State.FAILED
 
 
-async def test_a_death_counts_only_against_what_the_devices_had_begun(store: Store) -> None:
+async def test_a_workers_death_counts_only_for_images_that_the_devices_had_begun(store: Store) -> None:
     assert await failures_after_deaths(store, 3, begun=False) == [None]
     assert (await store.leases.give_back(await claim_one(store))) is None
 
 
-async def test_what_kills_workers_before_it_is_heard_to_be_begun_is_not_tried_for_ever(store: Store) -> None:
+async def test_an_image_that_kills_workers_unheard_is_not_retried_for_ever(store: Store) -> None:
     assert await failures_after_deaths(store, 4, begun=False) == ["worker_died"]
 
 
-async def test_each_lease_begins_anew_whatever_the_devices_did_under_the_last(store: Store) -> None:
+async def test_each_lease_starts_as_not_begun(store: Store) -> None:
     await failures_after_deaths(store, 1, begun=True)
     assert (await store.leases.recover("worker")) == 0
     claim = await claim_one(store)
@@ -360,14 +360,14 @@ async def test_giving_back_does_not_count_as_a_death(store: Store) -> None:
     assert (await store.jobs.by_interaction(ORIGIN.interaction_id)).state is State.WAITING
 
 
-async def test_a_late_picture_counts_while_nobody_else_has_the_image(store: Store, clock: Clock) -> None:
+async def test_a_late_picture_is_accepted_before_another_claim(store: Store, clock: Clock) -> None:
     await store.jobs.enqueue(RECIPE, ORIGIN)
     claim = await claim_one(store)
     clock.now += 10 * TTL
     assert (await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)).state is State.DONE
 
 
-async def test_a_worker_that_starts_again_takes_back_only_its_own(store: Store) -> None:
+async def test_a_restarted_worker_takes_back_only_its_own_images(store: Store) -> None:
     for number in range(2):
         await store.jobs.enqueue(RECIPE, origin(number, user_id=number))
     mine, other = await claim_one(store, "mine"), await claim_one(store, "other")

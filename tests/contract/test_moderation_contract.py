@@ -49,7 +49,7 @@ async def test_a_block_holds_for_its_person_in_its_server_and_is_in_the_log(
     assert entry.after == {"until": clock.now + HOUR, "reason": "spam"}
 
 
-async def test_the_operator_blocks_a_person_everywhere_and_a_server_for_everybody(store: Store) -> None:
+async def test_the_operator_blocks_a_person_everywhere_and_a_whole_server(store: Store) -> None:
     person = await store.moderation.block(Scope(user_id=RAVI), By(actor_id=0, guild_id=0))
     server = await store.moderation.block(Scope(guild_id=ELSEWHERE), By(actor_id=0, guild_id=ELSEWHERE))
     assert await standing(store, RAVI) == await standing(store, RAVI, None) == [person]
@@ -59,7 +59,7 @@ async def test_the_operator_blocks_a_person_everywhere_and_a_server_for_everybod
     assert [entry.act for entry in await log(store, ELSEWHERE)] == [Act.BLOCK]
 
 
-async def test_an_expired_block_counts_no_more_and_is_deleted_in_time(store: Store, clock: Clock) -> None:
+async def test_an_expired_block_does_not_apply_and_is_deleted(store: Store, clock: Clock) -> None:
     await store.moderation.block(RAVI_HERE, mina(), until=clock.now + HOUR)
     await store.moderation.block(Scope(guild_id=HERE, user_id=OMAR), mina())
     clock.now += HOUR - 1
@@ -75,7 +75,7 @@ async def test_an_expired_block_counts_no_more_and_is_deleted_in_time(store: Sto
     assert [entry.act for entry in await log(store)] == [Act.BLOCK] * 3
 
 
-async def test_a_block_is_replaced_and_lifted_once_and_the_log_has_what_was_before(
+async def test_a_block_is_replaced_and_lifted_once_and_the_log_has_the_old_block(
     store: Store, clock: Clock
 ) -> None:
     await store.moderation.block(RAVI_HERE, mina("spam"), until=clock.now + HOUR)
@@ -107,7 +107,7 @@ async def test_a_channel_or_a_server_is_paused_and_resumed(store: Store) -> None
     assert paused.after == resumed.before == {"until": None, "reason": "back soon", "channel_id": CHANNEL}
 
 
-async def test_two_moderators_at_once_leave_one_block_and_two_rows_of_which_one_replaces_the_other(
+async def test_two_simultaneous_blocks_leave_one_block_and_two_log_rows(
     store: Store, open_store: OpenStore
 ) -> None:
     other = await open_store()
@@ -173,7 +173,7 @@ async def test_the_database_refuses_to_change_the_log(store: Store, change: str)
 
 
 @pytest.mark.parametrize("change", ["actor_id = 11", "subject_id = 12", "actor_id = -7", "subject_id = -7"])
-async def test_a_number_in_the_log_stays_the_number(store: Store, change: str) -> None:
+async def test_an_erased_persons_number_in_the_log_never_changes(store: Store, change: str) -> None:
     await store.moderation.block(RAVI_HERE, mina())
     async with store.shared.database.write() as connection:
         await connection.execute(sa.update(audit).values(actor_id=-5, subject_id=-6))
@@ -191,7 +191,7 @@ async def test_postgresql_refuses_to_empty_the_log(postgres_url: str) -> None:
     await store.close()
 
 
-async def test_what_moderators_cancel_and_delete_is_in_the_log_and_what_people_do_is_not(
+async def test_acts_of_moderators_are_in_the_log_and_acts_of_owners_are_not(
     store: Store,
 ) -> None:
     jobs = [await store.jobs.enqueue(RECIPE, origin(number, user_id=RAVI)) for number in range(1, 5)]
@@ -205,7 +205,7 @@ async def test_what_moderators_cancel_and_delete_is_in_the_log_and_what_people_d
     assert (deleted.act, deleted.subject_id, deleted.after) == (Act.DELETE, RAVI, {"job": jobs[2].id})
 
 
-async def test_all_that_a_person_asked_for_lately_goes_with_one_entry(store: Store, clock: Clock) -> None:
+async def test_a_persons_recent_requests_are_cleared_with_one_log_entry(store: Store, clock: Clock) -> None:
     old = await store.jobs.enqueue(RECIPE, origin(1, user_id=RAVI))
     clock.now += HOUR
     since = clock.now
@@ -221,7 +221,7 @@ async def test_all_that_a_person_asked_for_lately_goes_with_one_entry(store: Sto
     assert await store.deliveries.clear(chosen, by=mina(), subject_id=RAVI) == (0, [])
     assert await store.jobs.count_recent(RAVI, guild_id=HERE, since=since) == 0
     assert {job.id for job in await store.jobs.active()} == {old.id, elsewhere.id, others.id}
-    assert await store.leases.heartbeat({claim: 1}, ttl=TTL) == set()  # it was the old one's
+    assert await store.leases.heartbeat({claim: 1}, ttl=TTL) == set()  # the claim is of the erased image
     (entry,) = await log(store)
     assert (entry.act, entry.subject_id, entry.after) == (Act.CLEAR, RAVI, {"requests": 2})
 
@@ -230,7 +230,7 @@ async def erased(store: Store, **whose: int) -> None:
     await forget(store.erasure, Files(store.files, None), **whose)  # type: ignore[arg-type] - no files
 
 
-async def test_erasure_leaves_a_number_for_the_person_and_everything_else(store: Store) -> None:
+async def test_erasure_replaces_the_person_by_a_number_and_keeps_the_rest_of_the_log(store: Store) -> None:
     await store.moderation.block(RAVI_HERE, mina("spam"))
     await store.moderation.pause(Scope(guild_id=HERE), By(actor_id=RAVI, guild_id=HERE))
     await erased(store, user_id=RAVI)
@@ -249,7 +249,7 @@ async def test_erasure_lifts_no_block(store: Store) -> None:
     assert await store.moderation.of_person(RAVI) == await standing(store, RAVI)
 
 
-async def test_a_server_takes_its_restrictions_with_it_but_neither_its_log_nor_the_operators_blocks(
+async def test_the_erasure_of_a_server_deletes_its_restrictions_but_not_its_log_or_the_operators_blocks(
     store: Store, clock: Clock
 ) -> None:
     operator = By(actor_id=0, guild_id=HERE)

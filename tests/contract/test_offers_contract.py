@@ -1,4 +1,4 @@
-"""What becomes of images whose model or size nobody paints any more, on every database."""
+"""Images whose model or size is no longer offered, on every database."""
 
 import asyncio
 from dataclasses import replace
@@ -18,7 +18,7 @@ async def states(store: Store, *jobs: Job) -> list[State]:
     return [(await store.jobs.get(job.id)).state for job in jobs]
 
 
-async def test_what_nobody_offers_fails_after_the_grace_and_what_somebody_offers_waits(
+async def test_images_of_unoffered_lanes_fail_after_the_grace_and_others_wait(
     store: Store, clock: Clock
 ) -> None:
     kept, gone = await store.jobs.enqueue(RECIPE, origin(1)), await store.jobs.enqueue(WIDE, origin(2))
@@ -32,7 +32,7 @@ async def test_what_nobody_offers_fails_after_the_grace_and_what_somebody_offers
     assert await store.offers.unoffered() == []
 
 
-async def test_a_new_request_may_wait_for_a_worker_that_is_not_there_yet(store: Store, clock: Clock) -> None:
+async def test_a_new_request_can_wait_for_a_worker_that_has_not_started(store: Store, clock: Clock) -> None:
     job = await store.jobs.enqueue(RECIPE, ORIGIN)
     clock.now += GRACE - 1
     assert await store.offers.fail_unoffered(grace=GRACE) == 0
@@ -49,7 +49,9 @@ async def test_a_worker_that_is_away_has_the_grace_to_come_back(store: Store, cl
     assert await states(store, job) == [State.FAILED]
 
 
-async def test_a_worker_that_comes_back_with_less_takes_its_word_back(store: Store, clock: Clock) -> None:
+async def test_a_worker_that_returns_with_fewer_lanes_withdraws_the_others(
+    store: Store, clock: Clock
+) -> None:
     job = await store.jobs.enqueue(WIDE, ORIGIN)
     await store.offers.announce("worker", lanes=[RECIPE.lane, WIDE.lane], seats=1, ttl=TTL)
     clock.now += GRACE
@@ -59,7 +61,7 @@ async def test_a_worker_that_comes_back_with_less_takes_its_word_back(store: Sto
     assert await states(store, job) == [State.FAILED]
 
 
-async def test_what_is_being_painted_or_has_ended_is_left_alone(store: Store, clock: Clock) -> None:
+async def test_running_and_ended_images_do_not_fail_as_unoffered(store: Store, clock: Clock) -> None:
     job = await store.jobs.enqueue(recipe(variants=3), ORIGIN)
     done, running = await store.leases.claim("worker", limit=2, ttl=TTL)
     await store.leases.complete(done, artifact="aa/aa.png", seconds=1.0)
@@ -70,7 +72,7 @@ async def test_what_is_being_painted_or_has_ended_is_left_alone(store: Store, cl
     assert (await store.leases.complete(running, artifact="aa/ab.png", seconds=1.0)).state is State.DONE
 
 
-async def test_what_was_never_painted_costs_its_user_nothing(store: Store, clock: Clock) -> None:
+async def test_an_image_that_fails_as_unoffered_is_refunded(store: Store, clock: Clock) -> None:
     await store.jobs.enqueue(recipe(width=256, variants=9), origin(1, user_id=1))
     clock.now += GRACE
     await store.offers.fail_unoffered(grace=GRACE)
@@ -79,7 +81,7 @@ async def test_what_was_never_painted_costs_its_user_nothing(store: Store, clock
     assert (await store.leases.claim("worker", limit=1, ttl=TTL))[0].job_id == first.id
 
 
-async def test_two_who_look_at_once_fail_each_image_once(
+async def test_two_simultaneous_checks_fail_each_image_once(
     store: Store, open_store: OpenStore, clock: Clock
 ) -> None:
     for number in range(6):
@@ -91,9 +93,7 @@ async def test_two_who_look_at_once_fail_each_image_once(
     assert (await store.jobs.counts())[State.FAILED] == 6
 
 
-async def test_what_models_are_offered_with_is_read_as_it_was_last_published(
-    store: Store, open_store: OpenStore
-) -> None:
+async def test_an_offer_is_read_as_it_was_last_published(store: Store, open_store: OpenStore) -> None:
     offer = Offer(
         model="tiny",
         sizes=((64, 64), (128, 64)),

@@ -1,4 +1,4 @@
-"""What a pause holds, what goes on beside it, and what its end lets go on, on every database."""
+"""Pauses: which jobs they hold, which go on, and their end, on every database."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def claim(store: Store, *, limit: int = 9, worker: str = "worker") -> list
 
 
 async def claimed(store: Store) -> list[str]:
-    """The jobs of all images that can be claimed, over all lanes and by lane alike."""
+    """Return the jobs of all claimable images; a claim over all lanes and claims by lane agree."""
     by_all = await claim(store)
     for each in by_all:
         await store.leases.give_back(each)
@@ -39,7 +39,7 @@ async def claimed(store: Store) -> list[str]:
     return [each.job_id for each in by_all]
 
 
-async def test_what_waits_in_a_paused_server_is_not_claimed_until_it_is_resumed(store: Store) -> None:
+async def test_images_of_a_paused_server_are_not_claimed_until_it_is_resumed(store: Store) -> None:
     here, there = await ask(store, 1, user_id=RAVI), await ask(store, 2, user_id=OMAR, guild_id=ELSEWHERE)
     direct = await ask(store, 3, user_id=MINA, guild_id=None)
     await store.moderation.pause(SERVER, MODERATOR)
@@ -49,7 +49,7 @@ async def test_what_waits_in_a_paused_server_is_not_claimed_until_it_is_resumed(
     assert set(await claimed(store)) == {here.id, there.id, direct.id}
 
 
-async def test_what_is_asked_for_in_a_pause_waits_for_its_end(store: Store) -> None:
+async def test_a_request_in_a_pause_waits_for_its_end(store: Store) -> None:
     await store.moderation.pause(IN_CHANNEL, MODERATOR)
     job = await ask(store, 1)
     again = await store.jobs.enqueue_again(job.id, origin(2))
@@ -74,7 +74,7 @@ async def test_running_images_finish_and_the_others_of_their_job_wait(store: Sto
     assert (await store.jobs.get(job.id)).state is State.DONE
 
 
-async def test_of_two_pauses_both_must_end(store: Store) -> None:
+async def test_with_two_pauses_both_must_end(store: Store) -> None:
     inside, outside = await ask(store, 1), await ask(store, 2, channel_id=OTHER_CHANNEL, user_id=RAVI)
     for scope in (IN_CHANNEL, SERVER):
         await store.moderation.pause(scope, MODERATOR)
@@ -88,7 +88,7 @@ async def test_of_two_pauses_both_must_end(store: Store) -> None:
     assert set(await claimed(store)) == {inside.id, outside.id}
 
 
-async def test_a_job_knows_the_nearest_word_and_nobody_elsewhere_counts_it(store: Store) -> None:
+async def test_a_job_has_the_word_of_the_nearest_pause_and_is_not_counted_elsewhere(store: Store) -> None:
     paused = [await ask(store, number, user_id=number, variants=2) for number in range(1, 4)]
     free = await ask(store, 9, user_id=RAVI, guild_id=ELSEWHERE)
     last = await ask(store, 10, user_id=OMAR, guild_id=ELSEWHERE)
@@ -135,7 +135,7 @@ async def test_a_job_can_be_cancelled_and_deleted_in_a_pause(store: Store) -> No
 
 
 async def paint(store: Store, count: int) -> list[int]:
-    """Paint so many images one after the other; whose they are."""
+    """Paint `count` images one after the other; return their users."""
     owners = []
     for _ in range(count):
         (each,) = await claim(store, limit=1)
@@ -144,7 +144,7 @@ async def paint(store: Store, count: int) -> list[int]:
     return owners
 
 
-async def test_after_a_long_pause_nobody_waits_for_what_was_saved_up_in_it(store: Store) -> None:
+async def test_a_long_pause_earns_no_credit(store: Store) -> None:
     for number in range(1, 9):
         await ask(store, number, user_id=RAVI, variants=9)
     await store.moderation.pause(SERVER, MODERATOR)
@@ -157,7 +157,7 @@ async def test_after_a_long_pause_nobody_waits_for_what_was_saved_up_in_it(store
     assert {user_id: owners.count(user_id) for user_id in (RAVI, OMAR, MINA)} == {RAVI: 4, OMAR: 4, MINA: 4}
 
 
-async def test_a_pause_wins_nothing_for_those_who_ask_in_it_and_elsewhere(store: Store) -> None:
+async def test_a_pause_gives_no_advantage_to_requests_in_it_or_elsewhere(store: Store) -> None:
     await store.moderation.pause(SERVER, MODERATOR)
     await ask(store, 1, user_id=RAVI, variants=9)
     await ask(store, 2, user_id=OMAR, guild_id=ELSEWHERE, variants=9)
@@ -169,7 +169,7 @@ async def test_a_pause_wins_nothing_for_those_who_ask_in_it_and_elsewhere(store:
     assert owners.count(RAVI) == owners.count(OMAR) == 9
 
 
-async def test_an_image_that_may_be_poison_holds_up_no_other_while_it_is_paused(store: Store) -> None:
+async def test_a_paused_poison_image_blocks_no_other_image(store: Store) -> None:
     jobs = [await ask(store, 1, user_id=RAVI), await ask(store, 2, user_id=OMAR, guild_id=ELSEWHERE)]
     await claim(store)
     await store.leases.recover("worker")
@@ -195,7 +195,7 @@ async def paints(store: Store) -> None:
             await store.leases.complete(each, artifact="aa/aa.png", seconds=1.0)
 
 
-async def test_pauses_that_come_and_go_among_requests_lose_none_and_paint_none_too_early(
+async def test_pauses_during_requests_lose_no_request_and_paint_none_early(
     store: Store, open_store: OpenStore
 ) -> None:
     second, third, fourth = [await open_store() for _ in range(3)]

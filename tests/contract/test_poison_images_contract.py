@@ -1,4 +1,4 @@
-"""What a worker died over is painted again one at a time, so that its cause takes nobody else down twice."""
+"""Images that lost a lease by a worker's death are retried one at a time."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ WIDE = recipe(width=256)
 
 
 async def died_over(store: Store, clock: Clock, count: int) -> list[Claim]:
-    """So many images, each somebody's only one, that a worker held when it died."""
+    """Return the claims of `count` images of different persons whose worker died."""
     for number in range(count):
         await store.jobs.enqueue(RECIPE, origin(number, user_id=number))
     claims = await store.leases.claim("worker", limit=count, ttl=TTL)
@@ -27,7 +27,7 @@ async def complete(store: Store, claims: Sequence[Claim]) -> None:
         await store.leases.complete(claim, artifact=f"aa/{claim.image_id}.png", seconds=1.0)
 
 
-async def test_the_image_that_kills_its_workers_fails_and_its_company_does_not(
+async def test_the_image_that_kills_its_workers_fails_and_the_images_claimed_with_it_do_not(
     store: Store, clock: Clock
 ) -> None:
     *_, poison, last = await died_over(store, clock, 6)
@@ -43,7 +43,7 @@ async def test_the_image_that_kills_its_workers_fails_and_its_company_does_not(
     assert (await store.jobs.get(last.job_id)).state is State.DONE
 
 
-async def test_each_worker_has_one_poison_image_at_a_time_beside_others(store: Store, clock: Clock) -> None:
+async def test_each_worker_has_at_most_one_poison_image_at_a_time(store: Store, clock: Clock) -> None:
     poison = [claim.image_id for claim in await died_over(store, clock, 3)]
     for number in range(10, 12):
         await store.jobs.enqueue(RECIPE, origin(number, user_id=number))
@@ -57,7 +57,9 @@ async def test_each_worker_has_one_poison_image_at_a_time_beside_others(store: S
     assert third.image_id == poison[2]
 
 
-async def test_a_poison_image_without_room_in_its_lane_is_in_nobodys_way(store: Store, clock: Clock) -> None:
+async def test_a_poison_image_without_room_in_its_lane_blocks_no_other_image(
+    store: Store, clock: Clock
+) -> None:
     await store.jobs.enqueue(WIDE, origin(100, user_id=100))
     [wide, *_] = await store.leases.claim("worker", limit=1, ttl=TTL)
     clock.now += TTL

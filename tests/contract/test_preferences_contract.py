@@ -10,7 +10,7 @@ CHANNEL = Owner(scope=Scope.CHANNEL, id=5, guild_id=7)
 SERVER = Owner(scope=Scope.SERVER, id=7, guild_id=7)
 
 
-async def test_each_owner_has_options_of_its_own_in_the_order_asked_for(store: Store) -> None:
+async def test_each_owner_has_its_own_options_returned_in_the_order_of_the_call(store: Store) -> None:
     await store.preferences.put(ME, {"steps": 30, "negative_prompt": "안개"})
     await store.preferences.put(SERVER, {"size": "512x512"})
     found = await store.preferences.of(SERVER, CHANNEL, ME)
@@ -22,7 +22,7 @@ async def test_the_same_id_in_another_scope_is_another_owner(store: Store) -> No
     assert await store.preferences.of(Owner(scope=Scope.ME, id=SERVER.id)) == [{}]
 
 
-async def test_options_are_replaced_as_a_whole_and_reset_by_none(store: Store) -> None:
+async def test_options_are_replaced_as_a_whole_and_deleted_by_an_empty_set(store: Store) -> None:
     await store.preferences.put(ME, {"steps": 30, "variants": 4})
     await store.preferences.put(ME, {"steps": 9})
     assert await store.preferences.of(ME) == [{"steps": 9}]
@@ -31,7 +31,7 @@ async def test_options_are_replaced_as_a_whole_and_reset_by_none(store: Store) -
     assert await store.preferences.of(ME) == [{}]
 
 
-async def test_a_person_and_a_server_are_forgotten_apart(store: Store) -> None:
+async def test_the_preferences_of_a_person_and_a_server_are_erased_separately(store: Store) -> None:
     for owner in (ME, CHANNEL, SERVER):
         await store.preferences.put(owner, {"steps": 9})
     await store.erasure.erase_preferences(user_id=ME.id)

@@ -34,7 +34,9 @@ async def test_a_worker_that_lost_its_lease_stores_no_preview(store: Store, cloc
     assert await store.previews.of(job.id) == {0: FIRST}
 
 
-async def test_the_previews_of_a_cancelled_job_go_and_a_late_heartbeat_brings_none_back(store: Store) -> None:
+async def test_the_previews_of_a_cancelled_job_are_deleted_and_a_late_heartbeat_stores_none(
+    store: Store,
+) -> None:
     job = await store.jobs.enqueue(recipe(), ORIGIN)
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     await store.leases.heartbeat({claim: 1}, ttl=TTL, previews={claim: FIRST})
@@ -43,7 +45,7 @@ async def test_the_previews_of_a_cancelled_job_go_and_a_late_heartbeat_brings_no
     assert await store.previews.of(job.id) == {}
 
 
-async def test_the_batch_of_a_lane_is_told_with_the_position(store: Store) -> None:
+async def test_a_position_includes_the_batch_of_its_lane(store: Store) -> None:
     job = await store.jobs.enqueue(recipe(variants=3), ORIGIN)
     told = await store.positions.of(job.id)
     assert (told.seats, told.taken) == (0, 0)

@@ -100,7 +100,7 @@ async def test_each_result_without_a_front_is_claimed_by_one_of_several_fronts(
     )
     brought = [job_id for deliveries in claimed for job_id in ids(deliveries)]
     assert len(brought) == len(set(brought))
-    for number, one in enumerate(stores):  # the results that no front got are claimed now
+    for number, one in enumerate(stores):  # results that no front got are claimed now
         held = [delivery.id for delivery in claimed[number]]
         brought += ids(await one.deliveries.claim(f"web-{number}", limit=12, held=held))
     assert sorted(brought) == sorted(job.id for job in jobs)

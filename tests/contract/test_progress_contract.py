@@ -1,4 +1,4 @@
-"""How far a job is and when it will be done, as its person is told, on every database."""
+"""Progress and estimated end of a job, on every database."""
 
 import pytest
 from recipes import ORIGIN, origin, recipe
@@ -9,7 +9,7 @@ from bot.store import Store
 from bot.texts import Texts
 
 
-async def test_progress_is_of_all_images_and_never_falls(store: Store, clock: Clock) -> None:
+async def test_progress_covers_all_images_and_never_falls(store: Store, clock: Clock) -> None:
     job = await store.jobs.enqueue(recipe(variants=3, num_inference_steps=20), ORIGIN)
     seen: list[str] = []
 
@@ -37,7 +37,7 @@ async def test_progress_is_of_all_images_and_never_falls(store: Store, clock: Cl
     ]
 
 
-async def test_times_to_the_end_are_to_the_last_picture_whatever_comes_between(store: Store) -> None:
+async def test_the_time_to_the_end_is_the_time_to_the_last_picture(store: Store) -> None:
     (measured,) = [await store.jobs.enqueue(recipe(num_inference_steps=20), origin(0))]
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     await store.leases.complete(claim, artifact="aa/aa.png", seconds=2.0)  # a tenth of a second a step

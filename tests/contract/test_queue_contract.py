@@ -1,4 +1,4 @@
-"""What asking, looking and cancelling promise, on every database."""
+"""The contract of enqueue, reading and cancel, on every database."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from bot.store import Store
 LARGEST_SNOWFLAKE = 2**63 - 1
 
 
-async def test_a_job_is_kept_as_it_was_asked_for(store: Store, clock: Clock) -> None:
+async def test_a_job_is_stored_as_requested(store: Store, clock: Clock) -> None:
     asked = recipe(prompt="별 🌟 “quoted”; DROP TABLE jobs", guidance_scale=7.1, variants=3)
     job = await store.jobs.enqueue(asked, ORIGIN)
     assert await store.jobs.get(job.id) == job
@@ -26,7 +26,7 @@ async def test_a_job_is_kept_as_it_was_asked_for(store: Store, clock: Clock) -> 
     ]
 
 
-async def test_ids_as_large_as_discord_makes_them_are_kept(store: Store) -> None:
+async def test_ids_of_discords_size_are_stored(store: Store) -> None:
     large = origin(
         LARGEST_SNOWFLAKE,
         user_id=LARGEST_SNOWFLAKE,
@@ -47,9 +47,7 @@ async def test_a_job_id_can_be_read_out(store: Store) -> None:
     assert job.id == job.id.lower()
 
 
-async def test_a_job_id_that_is_taken_is_not_given_again(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_taken_job_id_is_not_used_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     first = await store.jobs.enqueue(RECIPE, origin(1))
     drawn = iter([first.id, first.id, "free1234"])
     monkeypatch.setattr("bot.store.jobs.new_job_id", lambda: next(drawn))
@@ -86,7 +84,7 @@ async def test_hard_caps_refuse_with_their_limit(store: Store) -> None:
     assert (await store.jobs.counts())[State.WAITING] == 3
 
 
-async def test_a_server_has_a_cap_of_its_own(store: Store) -> None:
+async def test_a_server_has_its_own_cap(store: Store) -> None:
     caps = Caps(waiting_per_server=2, waiting=9)
     for number in range(2):
         await store.jobs.enqueue(RECIPE, origin(number, user_id=number), caps=caps)
@@ -118,7 +116,7 @@ async def test_running_jobs_do_not_count_against_the_caps(store: Store) -> None:
     assert (await store.jobs.counts())[State.WAITING] == 1
 
 
-async def test_a_job_that_does_not_exist_is_unknown(store: Store) -> None:
+async def test_a_missing_job_raises_unknown_job(store: Store) -> None:
     with pytest.raises(UnknownJob):
         await store.jobs.get("nothere1")
     with pytest.raises(UnknownJob):
@@ -236,7 +234,7 @@ async def test_cancelling_a_partly_painted_job_keeps_what_is_painted(store: Stor
     assert [delivery.job for delivery in await store.deliveries.undelivered(limit=10)] == [cancelled]
 
 
-async def test_new_work_wakes_who_waits_for_it(store: Store) -> None:
+async def test_new_work_wakes_the_waiting_loop(store: Store) -> None:
     async with asyncio.timeout(5):
         waiter = asyncio.create_task(store.wake_ups.work.wait(60))
         await asyncio.sleep(0)
@@ -253,18 +251,18 @@ async def test_a_finished_job_wakes_the_outbox(store: Store) -> None:
         await waiter
 
 
-async def test_caps_can_be_asked_before_anything_is_spent_on_a_request(store: Store) -> None:
+async def test_caps_can_be_checked_before_any_work_for_a_request(store: Store) -> None:
     caps = Caps(waiting_per_user=1)
     await store.jobs.check_caps(origin(1), caps=caps)
     await store.jobs.enqueue(RECIPE, origin(1), caps=caps)
-    await store.jobs.check_caps(origin(1), caps=caps)  # the same interaction has its place
+    await store.jobs.check_caps(origin(1), caps=caps)  # the same interaction has its place already
     with pytest.raises(UserMistake, match="queue_full_user"):
         await store.jobs.check_caps(origin(2), caps=caps)
     await store.jobs.check_caps(origin(2, user_id=99), caps=caps)
 
 
 async def asked(store: Store, number: int, *, places: int = 1, caps: Caps, **values: int | None) -> str:
-    """Ask, and say what came of it."""
+    """Enqueue, and return "queued" or the code of the refusal."""
     try:
         await store.jobs.enqueue(RECIPE, origin(number, **values), caps=caps, places=places)
     except UserMistake as error:
@@ -272,7 +270,7 @@ async def asked(store: Store, number: int, *, places: int = 1, caps: Caps, **val
     return "queued"
 
 
-async def test_fifty_accounts_of_one_server_lock_nobody_else_out(store: Store) -> None:
+async def test_fifty_accounts_of_one_server_do_not_lock_out_others(store: Store) -> None:
     caps = Caps(waiting_per_user=6, waiting_per_server=20, waiting=40, kept=0.1)
     answers = [
         await asked(store, number, user_id=number % 50, guild_id=100, places=2, caps=caps)
@@ -300,7 +298,7 @@ async def test_caps_count_what_a_request_costs_and_let_a_large_one_in_alone(stor
     assert await asked(store, 5, user_id=2, places=3, caps=caps) == "queued"
 
 
-async def test_the_last_places_are_for_people_of_whom_nothing_waits(store: Store) -> None:
+async def test_the_last_places_are_reserved_for_people_without_waiting_requests(store: Store) -> None:
     caps = Caps(waiting_per_user=99, waiting=10, kept=0.2)
     answers = [await asked(store, number, user_id=1, caps=caps) for number in range(9)]
     assert answers == ["queued"] * 8 + ["queue_full"]

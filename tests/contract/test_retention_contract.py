@@ -1,4 +1,4 @@
-"""What a sweep may take away, and what it must leave, on every database."""
+"""Which files and rows a sweep deletes and which it must keep, on every database."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ DAY = 86_400.0
 
 
 async def dropped(store: Store, clock: Clock, *, most_bytes: int | None = None) -> list[str]:
-    """What would be deleted of all files older than this moment."""
+    """Return the files that a sweep with the bound of now chooses."""
     return await store.retention.drop_files(before=clock.now, limit=9, most_bytes=most_bytes)
 
 
-async def test_the_oldest_files_go_first_and_no_more_than_are_too_many(store: Store, clock: Clock) -> None:
+async def test_the_oldest_files_are_dropped_first_and_only_the_excess(store: Store, clock: Clock) -> None:
     for number, name in enumerate(("aa/1.png", "aa/2.png", "aa/3.png", "aa/4.png")):
         await delivered(store, number, name)
         clock.now += DAY
@@ -28,7 +28,7 @@ async def test_the_oldest_files_go_first_and_no_more_than_are_too_many(store: St
     assert await store.retention.drop_files(before=clock.now - DAY, limit=9) == ["aa/3.png"]
 
 
-async def test_tokens_are_forgotten_once_they_are_dead(store: Store, clock: Clock) -> None:
+async def test_expired_tokens_are_deleted(store: Store, clock: Clock) -> None:
     ends = {1: clock.now - 1, 2: clock.now + 1}
     jobs = [
         await store.jobs.enqueue(RECIPE, origin(number, token_expires_at=end)) for number, end in ends.items()
@@ -39,7 +39,7 @@ async def test_tokens_are_forgotten_once_they_are_dead(store: Store, clock: Cloc
     assert held == ["", jobs[1].origin.interaction_token]
 
 
-async def test_a_result_that_is_not_delivered_keeps_its_file(store: Store, clock: Clock) -> None:
+async def test_an_undelivered_result_keeps_its_file(store: Store, clock: Clock) -> None:
     await painted(store, 1, PICTURE)
     clock.now += DAY
     assert await dropped(store, clock) == []
@@ -48,7 +48,9 @@ async def test_a_result_that_is_not_delivered_keeps_its_file(store: Store, clock
     assert await dropped(store, clock) == [PICTURE]
 
 
-async def test_what_a_waiting_job_starts_from_is_kept_and_young_again(store: Store, clock: Clock) -> None:
+async def test_the_start_picture_of_a_waiting_job_is_kept_and_counts_as_used_now(
+    store: Store, clock: Clock
+) -> None:
     await delivered(store, 1, PICTURE)
     clock.now += DAY
     job = await store.jobs.enqueue(recipe(init_image=PICTURE), origin(2))
@@ -68,7 +70,7 @@ async def test_one_finished_picture_of_a_job_that_goes_on_is_kept(store: Store, 
     assert await dropped(store, clock) == []
 
 
-async def test_a_dropped_file_can_be_painted_again_and_counts_anew(store: Store, clock: Clock) -> None:
+async def test_a_dropped_file_can_be_repainted_and_counts_as_new(store: Store, clock: Clock) -> None:
     job = await delivered(store, 1, PICTURE)
     clock.now += DAY
     await store.files.note_deleted(await dropped(store, clock))
@@ -101,14 +103,14 @@ async def test_old_jobs_are_forgotten_with_the_files_that_only_they_name(store: 
     assert (await store.jobs.get(young.id)).images == young.images
 
 
-async def test_a_job_outlives_its_time_while_it_is_not_delivered(store: Store, clock: Clock) -> None:
+async def test_an_undelivered_job_is_not_deleted_by_age(store: Store, clock: Clock) -> None:
     await painted(store, 1, PICTURE)
     await store.jobs.enqueue(RECIPE, origin(2))
     clock.now += DAY
     assert await store.retention.forget_jobs(before=clock.now, limit=9) == (0, [])
 
 
-async def test_a_job_outlives_its_time_while_another_starts_from_its_picture(
+async def test_a_job_is_not_deleted_by_age_while_another_starts_from_its_picture(
     store: Store, clock: Clock
 ) -> None:
     await delivered(store, 1, PICTURE)
@@ -120,7 +122,7 @@ async def test_a_job_outlives_its_time_while_another_starts_from_its_picture(
     assert await store.retention.forget_jobs(before=clock.now, limit=9) == (1, [PICTURE])
 
 
-async def test_files_that_are_found_are_noted_once_and_are_young(store: Store, clock: Clock) -> None:
+async def test_found_files_are_recorded_once_and_count_as_used_now(store: Store, clock: Clock) -> None:
     await delivered(store, 1, PICTURE)
     await store.retention.note_files({PICTURE: 5, OTHER: 70})
     assert await store.retention.kept_bytes() == 170

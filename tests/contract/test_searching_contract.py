@@ -52,7 +52,7 @@ async def test_a_search_is_bounded_as_the_history_is(filled: Store) -> None:
     assert [job.origin.interaction_id for job in newer] == [2]
 
 
-async def test_blanks_search_for_nothing_in_particular(filled: Store) -> None:
+async def test_a_blank_search_finds_all_jobs(filled: Store) -> None:
     assert len(await filled.jobs.history(11, limit=10, search="  ")) == len(PROMPTS)
 
 

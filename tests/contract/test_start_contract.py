@@ -1,4 +1,4 @@
-"""What a start promises, on every database: the right tables, and all that was kept."""
+"""The contract of a start on every database: current tables, and all stored rows."""
 
 import asyncio
 import traceback
@@ -16,7 +16,7 @@ from bot.store import Store
 from bot.store.tables import jobs, metadata
 
 
-async def test_a_restart_keeps_everything(database_url: str, clock: Clock) -> None:
+async def test_a_restart_keeps_all_rows(database_url: str, clock: Clock) -> None:
     first = await Store.open(database_url, clock=clock)
     waiting = await first.jobs.enqueue(recipe(variants=2), origin(1, user_id=1))
     done = await first.jobs.enqueue(RECIPE, origin(2, user_id=2))
@@ -37,7 +37,7 @@ async def test_a_restart_keeps_everything(database_url: str, clock: Clock) -> No
     await second.close()
 
 
-async def test_closing_lets_a_transaction_end_and_begins_no_other(database_url: str) -> None:
+async def test_close_waits_for_open_transactions_and_refuses_new_ones(database_url: str) -> None:
     store = await Store.open(database_url)
     async with store.shared.database.write() as connection:
         closing = asyncio.create_task(store.close())
@@ -66,7 +66,7 @@ async def test_migrations_make_the_tables_of_the_code(bare_database_url: str) ->
     assert differences == []
 
 
-async def test_a_database_of_a_newer_version_is_left_alone(store: Store, database_url: str) -> None:
+async def test_a_database_of_a_newer_version_is_refused_unchanged(store: Store, database_url: str) -> None:
     await store.jobs.enqueue(RECIPE, ORIGIN)
     async with store.shared.database.write() as connection:
         await connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
@@ -74,7 +74,7 @@ async def test_a_database_of_a_newer_version_is_left_alone(store: Store, databas
         await Store.open(database_url)
 
 
-async def test_an_error_repeats_nothing_of_what_was_to_be_kept(store: Store) -> None:
+async def test_an_error_message_contains_no_stored_values(store: Store) -> None:
     secret = "-".join(["a", "secret"])  # so that the traceback does not quote it from here
     with pytest.raises(sa.exc.DBAPIError) as caught:
         async with store.shared.database.write() as connection:

@@ -1,4 +1,4 @@
-"""What a job starts from: kept with it, told to workers, and deleted with the last job that needs it."""
+"""Start pictures: stored with their job, passed to workers, deleted with the last job that needs them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_the_recipe_comes_back_as_it_was_given(store: Store) -> None:
     assert job.recipe == (await store.jobs.get(job.id)).recipe == STARTED
 
 
-async def test_a_worker_is_told_what_to_start_from_and_how_many_steps_are_left(store: Store) -> None:
+async def test_a_claim_has_the_start_picture_and_the_steps_that_are_left(store: Store) -> None:
     await store.jobs.enqueue(STARTED, origin(1))
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     assert (claim.init_image, claim.mask_image, claim.steps) == (PICTURE, MASK, 10)
@@ -58,20 +58,22 @@ async def test_a_recipe_of_an_earlier_version_starts_from_noise(store: Store) ->
     assert (await store.jobs.get(job.id)).recipe == RECIPE
 
 
-async def test_a_deleted_result_takes_with_it_what_it_was_started_from(store: Store) -> None:
+async def test_the_start_picture_is_deleted_with_its_result(store: Store) -> None:
     job_id = await painted(store, STARTED, interaction=1, artifact="cc/done.png")
     assert set(await store.deliveries.delete_result(job_id, user_id=None)) == {PICTURE, MASK, "cc/done.png"}
     assert await store.deliveries.delete_result(job_id, user_id=None) == []
 
 
-async def test_what_another_job_starts_from_outlives_the_job_that_shows_it(store: Store) -> None:
+async def test_a_picture_that_another_job_starts_from_is_kept_after_its_job(store: Store) -> None:
     first = await painted(store, RECIPE, interaction=1, artifact=PICTURE)
     varied = await painted(store, recipe(init_image=PICTURE), interaction=2, artifact="cc/done.png")
     assert await store.deliveries.delete_result(first, user_id=None) == []
     assert set(await store.deliveries.delete_result(varied, user_id=None)) == {PICTURE, "cc/done.png"}
 
 
-async def test_what_another_job_shows_outlives_the_job_that_starts_from_it(store: Store) -> None:
+async def test_a_picture_that_another_job_shows_is_kept_after_the_job_that_starts_from_it(
+    store: Store,
+) -> None:
     first = await painted(store, RECIPE, interaction=1, artifact=PICTURE)
     varied = await painted(store, recipe(init_image=PICTURE), interaction=2, artifact="cc/done.png")
     assert await store.deliveries.delete_result(varied, user_id=None) == ["cc/done.png"]

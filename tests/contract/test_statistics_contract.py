@@ -1,4 +1,4 @@
-"""How much was painted, for whom and when, on every database."""
+"""Statistics of painted pictures by person, server and time, on every database."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_pictures_requests_and_people_are_counted_since_a_time(store: Stor
     assert (await store.statistics.painted(since=0, user_id=ME)).pictures == 4
 
 
-async def test_nothing_was_painted_for_nobody(store: Store) -> None:
+async def test_statistics_of_a_person_without_jobs_are_zero(store: Store) -> None:
     nothing = await store.statistics.painted(since=0, user_id=ME)
     assert (nothing.pictures, nothing.requests, nothing.waited, nothing.painted) == (0, 0, None, None)
 

@@ -26,7 +26,7 @@ async def test_a_style_is_found_by_its_name_in_any_letter_case_and_spacing(store
     assert await store.styles.find(GUILD, "먹") is None
 
 
-async def test_a_server_has_styles_of_its_own_by_name(store: Store) -> None:
+async def test_each_server_has_its_own_styles_by_name(store: Store) -> None:
     for name in ("b", "A", "c"):
         await store.styles.put(GUILD, Style(name=name))
     await store.styles.put(OTHER, INK)
@@ -47,7 +47,7 @@ async def test_a_style_is_removed_once(store: Store) -> None:
     assert await store.styles.of(GUILD) == []
 
 
-async def test_a_full_server_may_change_its_styles_and_add_none(store: Store) -> None:
+async def test_a_server_at_its_limit_can_change_styles_but_not_add_one(store: Store) -> None:
     for number in range(MAX_STYLES):
         await store.styles.put(GUILD, Style(name=f"style {number}"))
     await store.styles.put(GUILD, Style(name="style 5", prompt="fog"))

@@ -25,7 +25,7 @@ async def test_entries_are_replaced_as_a_whole(store: Store) -> None:
     assert await store.wildcards.remove(GUILD, "colour")
 
 
-async def test_a_full_server_may_add_none(store: Store) -> None:
+async def test_a_server_at_its_limit_cannot_add_a_wildcard(store: Store) -> None:
     for number in range(MAX_WILDCARDS):
         await store.wildcards.put(GUILD, Wildcard(name=f"list{number}", entries=("a",)))
     with pytest.raises(UserMistake, match="wildcards_full"):

@@ -1,8 +1,8 @@
-"""The pictures of the documentation: newcomers in Chromium at the sandbox's page, with the demo behind it.
+"""The screenshots of the documentation: newcomers in Chromium on the sandbox's page, with the demo.
 
 python tests/demo/first_pictures.py --write    renew docs/images
 
-`test_first_pictures.py` goes the same way and writes nothing.
+`test_first_pictures.py` takes the same steps and writes nothing.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ Keep = Callable[[str, bytes], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Visit:
-    """A page, and what becomes of a picture of it."""
+    """A page, and the function that keeps its screenshots."""
 
     page: Page
     keep: Keep
 
     async def shoot(self, name: str) -> None:
-        """Keep what the screen shows."""
+        """Take a screenshot."""
         self.keep(name, await self.page.screenshot(animations="disabled", caret="hide"))
 
     async def send(self, line: str) -> None:
@@ -66,7 +66,7 @@ class Visit:
 
 
 async def paint(visit: Visit) -> Locator:
-    """Type a prompt, watch it being painted, see the grid."""
+    """Type a prompt, watch the preview, see the grid."""
     page = visit.page
     await page.get_by_role("textbox", name="Command box").press_sequentially(f"/imagine {PROMPT} variants:4 ")
     await expect(page.get_by_role("textbox", name="Command box")).to_have_value(
@@ -96,7 +96,7 @@ async def shoot_while_painted(visit: Visit, name: str) -> None:
 
 
 async def pick(visit: Visit, grid: Locator) -> Locator:
-    """Choose one picture of the grid, then a larger one of it."""
+    """Show one picture of the grid, then enlarge it."""
     await grid.get_by_role("button", name="U3", exact=True).focus()
     await visit.page.keyboard.press("Tab")
     await visit.page.keyboard.press("Shift+Tab")
@@ -134,7 +134,7 @@ async def remix(visit: Visit, alone: Locator) -> None:
 
 
 async def look_around(visit: Visit) -> None:
-    """Favourites, numbers and settings."""
+    """Show favourites, statistics and settings."""
     page = visit.page
     for words in (PROMPT, OTHER):
         message = visit.message(words, button="Again")
@@ -160,7 +160,7 @@ async def look_around(visit: Visit) -> None:
 
 
 async def shown(message: Locator) -> None:
-    """Return once the newest picture of a message is there, and in sight."""
+    """Wait until the newest picture of a message is loaded and visible."""
     await message.wait_for(timeout=PATIENCE)
     await message.locator("img").last.evaluate("image => image.decode()")
     await message.page.locator("#timeline").evaluate(
@@ -169,14 +169,14 @@ async def shown(message: Locator) -> None:
 
 
 async def see_it_all(visit: Visit) -> None:
-    """The whole page, with a grid in it."""
+    """Show the whole page with a grid."""
     await visit.send(f"/imagine {MOON} variants:4 seed:6")
     await shown(visit.message(MOON, button="U4"))
     await visit.shoot("sandbox")
 
 
 async def whole_visit(address: str, keep: Keep) -> None:
-    """Go through everything as Ravi on a phone, then as Mina at a desk."""
+    """Take all steps as Ravi on a phone, then as Mina on a desktop."""
     async with launched() as browser:
 
         async def arrive(name: str, size: ViewportSize) -> Visit:
@@ -196,7 +196,7 @@ async def whole_visit(address: str, keep: Keep) -> None:
 
 @asynccontextmanager
 async def demo_of_two_sizes(folder: Path, cache: Path) -> AsyncIterator[Sandbox]:
-    """A sandbox with the bot behind it, which paints the demo's checkpoint in two sizes."""
+    """Run a sandbox and the bot, which paints the demo's checkpoint in two sizes."""
     async with Sandbox() as sandbox:
         port = free_port()
         (folder / "token").write_text(sandbox.token)

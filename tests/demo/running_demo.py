@@ -1,4 +1,4 @@
-"""The demo as a newcomer starts it: `sdjax-bot demo`, a process of its own."""
+"""The demo as a newcomer starts it: `sdjax-bot demo` in its own process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from processes import Bot, end, start
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """A running demo: the address of its page, its first picture, and all that it said."""
+    """A running demo: the address of its page, its first picture, and its output."""
 
     address: str
     picture: Path
@@ -36,7 +36,7 @@ async def running_demo(folder: Path) -> AsyncIterator[Bot]:
 
 
 async def read_until_serving(bot: Bot) -> Demo:
-    """Read what the demo says until it serves."""
+    """Read the demo's output until it serves."""
     assert bot.process.stdout is not None
     said, picture = "", None
     while line := (await bot.process.stdout.readline()).decode():

@@ -33,7 +33,7 @@ async def answered(member: Member, interaction: Any) -> PIL.Image.Image:
     return PIL.Image.open(io.BytesIO(await member.attachment_bytes(message)))
 
 
-async def test_the_demo_paints_its_own_first_picture_and_says_where_it_lies(demo: Demo) -> None:
+async def test_the_demo_paints_a_first_picture_and_prints_its_path(demo: Demo) -> None:
     scene = Scene(
         things=(Thing(shape="heart", colour="red"), Thing(shape="star", colour="blue")),
         relation="left of",
@@ -43,7 +43,7 @@ async def test_the_demo_paints_its_own_first_picture_and_says_where_it_lies(demo
     assert read_recipe(demo.picture).prompt == scene.caption
 
 
-async def test_two_members_asking_at_once_get_what_each_of_them_asked_for(demo: Demo) -> None:
+async def test_two_simultaneous_members_each_get_their_own_picture(demo: Demo) -> None:
     wishes = {
         "Ravi": Scene(things=(Thing(shape="circle", colour="green", size="large"),), background="black"),
         "Yuna": Scene(
@@ -85,6 +85,6 @@ async def test_there_is_a_member_for_each_language(demo: Demo) -> None:
             assert Texts.for_locale(language).gettext(sentence) in str(answer), name
 
 
-async def test_the_sandbox_has_seen_no_rule_of_discords_broken(demo: Demo) -> None:
+async def test_the_sandbox_logs_no_violation(demo: Demo) -> None:
     async with Member(demo.address, "Mina") as mina:
         assert await mina.violations() == []

@@ -25,14 +25,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 
 def drawn() -> PIL.Image.Image:
-    """A yellow square on blue: nothing of what the prompt says."""
+    """A yellow square on blue, unrelated to the prompt."""
     picture = PIL.Image.new("RGB", (SIZE, SIZE), (20, 40, 200))
     picture.paste((240, 220, 30), (32, 32, 96, 96))
     return picture
 
 
 def half() -> PIL.Image.Image:
-    """A mask: the right half is painted anew."""
+    """A mask: the right half is repainted."""
     mask = PIL.Image.new("L", (SIZE, SIZE), 0)
     mask.paste(255, (SIZE // 2, 0, SIZE, SIZE))
     return mask
@@ -58,7 +58,7 @@ async def answered(member: Member, interaction: Any) -> tuple[Any, Pixels]:
     return message, pixels(PIL.Image.open(io.BytesIO(data)))
 
 
-async def test_a_little_strength_stays_nearer_to_the_picture_than_much(demo: Demo) -> None:
+async def test_a_small_strength_stays_nearer_to_the_start_picture_than_a_large_one(demo: Demo) -> None:
     start = drawn()
     async with Member(demo.address, "Ravi") as ravi:
         near, far = [
@@ -72,7 +72,7 @@ async def test_a_little_strength_stays_nearer_to_the_picture_than_much(demo: Dem
     assert 1.5 * distances[0] < distances[1]
 
 
-async def test_vary_paints_another_like_the_one_under_which_it_is_pressed(demo: Demo) -> None:
+async def test_vary_paints_a_variation_of_the_picture_under_which_it_is_pressed(demo: Demo) -> None:
     async with Member(demo.address, "Ravi") as ravi:
         message, first = await answered(ravi, await ravi.imagine(prompt=PROMPT, seed=7))
         told, varied = await answered(ravi, await ravi.press(message, "Vary"))
@@ -80,7 +80,7 @@ async def test_vary_paints_another_like_the_one_under_which_it_is_pressed(demo: 
     assert 0 < difference(varied, first) < 0.15
 
 
-async def test_what_a_mask_keeps_is_kept_and_the_rest_is_what_the_words_say(demo: Demo) -> None:
+async def test_a_mask_keeps_its_part_and_the_rest_follows_the_prompt(demo: Demo) -> None:
     start = drawn()
     async with Member(demo.address, "Omar") as omar:
         asked = await omar.imagine(prompt=PROMPT, seed=7, image=saved(start), mask=saved(half()))

@@ -1,4 +1,4 @@
-"""The way of the pictures in the documentation can be gone, and each picture is small."""
+"""The steps of the documentation's screenshots work, and each screenshot is small."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from first_pictures import IMAGES, ROOT, demo_of_two_sizes, small, whole_visit
 
 MOST_BYTES = 120_000
-PAGES = ("README.md", "docs/first-pictures.md", "docs/artists.md")
+PAGES = ("README.md", "docs/first-pictures.md", "docs/artists.md", "docs/moderators.md")
 
 
 @pytest.mark.browser

@@ -30,13 +30,13 @@ DEADLINE = 15.0
 @pytest.fixture(scope="session", autouse=True)
 def _no_collections_of_modules() -> None:
     """Leave the modules of the tests out of garbage collections."""
-    # A full one stops the sandbox, whose clock then calls the bot late.
+    # A full collection stops the sandbox, whose clock then counts the bot as late.
     gc.freeze()
 
 
 @pytest.fixture
 def documents(request: pytest.FixtureRequest) -> Iterator[Documents | None]:
-    """Discord's documents, or None; whatever breaks them during a test fails it."""
+    """Discord's documents, or None; a violation of them fails the test."""
     found = request.config.stash.get(DOCUMENTS, None)
     if found is not None:
         found.problems.clear()
@@ -58,7 +58,7 @@ async def lenient(documents: Documents | None) -> AsyncIterator[Sandbox]:
 
 @pytest.fixture
 async def timed(documents: Documents | None, clock: FakeClock) -> AsyncIterator[Sandbox]:
-    """A sandbox whose time stands still until the test moves `clock`."""
+    """A sandbox whose time is `clock`, which the test moves."""
     async with Sandbox(observer=documents, clock=clock) as sandbox:
         yield sandbox
 
@@ -132,7 +132,7 @@ def artifacts(tmp_path: Path) -> Artifacts:
 async def served(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
 ) -> AsyncIterator[Served]:
-    """The shipped bot on the sandbox, with no engine behind it."""
+    """The shipped bot on the sandbox, without an engine."""
     async with serving(sandbox, store, artifacts, Config()) as served:
         yield served
 

@@ -1,4 +1,4 @@
-"""A small bot with a real discord.py client, to show that the sandbox is a Discord to it."""
+"""A small bot with a real discord.py client, for tests of the sandbox."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Question(discord.ui.Modal, title="Remix"):
 
 
 class SmallBot(discord.Client):
-    """Paints one colour, asks one question, and once does not answer."""
+    """A bot with a picture command, a modal, and a command without an answer."""
 
     def __init__(self, *, intents: discord.Intents | None = None) -> None:
         super().__init__(

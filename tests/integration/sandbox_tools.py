@@ -1,4 +1,4 @@
-"""Ways to meet the sandbox that discord.py does not offer: wrong requests, a clock to turn."""
+"""Access to the sandbox beyond discord.py: invalid requests, a manual clock."""
 
 from __future__ import annotations
 

@@ -13,10 +13,13 @@ import numpy as np
 from bot.config import Config
 from bot.delivery.outbox import Outbox
 from bot.delivery.progress import MessageLocks, Progress
+from bot.delivery.review_outbox import ReviewOutbox
 from bot.delivery.sender import Sender
+from bot.delivery.uploads import Uploads
 from bot.files.artifacts import Artifacts
 from bot.front.address import use_address
 from bot.front.client import Bot
+from bot.front.sessions.desk import Desk
 from bot.jobs import Job
 from bot.provenance.signing import Signing
 from bot.sandbox.community import GUILD_ID
@@ -98,9 +101,15 @@ async def serving(
         offers=bot.services.offers,
         label=config.provenance.label,
     )
+    reviews = ReviewOutbox(store, bot, sender, Uploads(artifacts, signing))
     async with bot:
         await bot.login("a-token")
-        tasks = [asyncio.create_task(work) for work in (bot.connect(), progress.run(), outbox.run())]
+        loops = (bot.connect(), progress.run(), outbox.run(), reviews.run())
+    desk = Desk(bot, lambda: bot.services, clock=time.time)
+    async with bot:
+        await bot.login("a-token")
+        loops = (bot.connect(), progress.run(), outbox.run(), desk.run())
+        tasks = [asyncio.create_task(work) for work in loops]
         try:
             async with asyncio.timeout(DEADLINE):
                 while not hears(bot, sandbox):  # noqa: ASYNC110 - no event

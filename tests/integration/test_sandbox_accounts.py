@@ -1,4 +1,4 @@
-"""The bot in a member's own account: where it works, who is told, and where its own token does not reach."""
+"""The bot in a member's account: where it works, its events, and the limits of its token."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from bot.sandbox.server import Sandbox
 TAKEN_ALONG = {**PAINT, "integration_types": [0, 1], "contexts": [0, 1, 2]}
 
 
-async def test_a_group_is_there_once_members_can_take_the_bot_along(
-    sandbox: Sandbox, member: MakeMember
-) -> None:
+async def test_a_group_exists_if_commands_are_user_installable(sandbox: Sandbox, member: MakeMember) -> None:
     ravi, yuna = await member(sandbox, "Ravi"), await member(sandbox, "Yuna")
     async with Raw(sandbox) as bot:
         await bot.call("PUT", GLOBAL_COMMANDS, [PAINT])

@@ -1,4 +1,4 @@
-"""A real discord.py client finds in the sandbox all that it finds at Discord."""
+"""A real discord.py client works with the sandbox as with Discord."""
 
 from __future__ import annotations
 

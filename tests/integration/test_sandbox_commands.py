@@ -1,4 +1,4 @@
-"""Application commands in the sandbox: how a bot registers them, how members use them."""
+"""Application commands in the sandbox: registration by a bot, use by members."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_names_are_unique_and_at_most_a_hundred(lenient: Sandbox) -> None:
         assert many.code == 50035
 
 
-async def test_only_so_many_commands_are_created_a_day(lenient: Sandbox) -> None:
+async def test_the_number_of_command_creations_per_day_is_limited(lenient: Sandbox) -> None:
     async with Raw(lenient) as bot:
         for start in (0, 100):
             commands = [command(name=f"c{n}") for n in range(start, start + 100)]
@@ -123,7 +123,7 @@ async def test_commands_are_created_read_changed_and_deleted(sandbox: Sandbox, s
         assert (await bot.call("DELETE", one)).status == 204
 
 
-async def test_a_bulk_put_keeps_ids_and_takes_away_what_is_missing(sandbox: Sandbox) -> None:
+async def test_a_bulk_put_keeps_ids_and_deletes_missing_commands(sandbox: Sandbox) -> None:
     async with Raw(sandbox) as bot:
         before = (await bot.call("PUT", GLOBAL_COMMANDS, [PAINT, command(name="queue")])).body
         after = (await bot.call("PUT", GLOBAL_COMMANDS, [PAINT])).body
@@ -182,7 +182,7 @@ async def test_the_client_does_not_send_impossible_options(
         await mina.use("paint", **options)
 
 
-async def test_the_client_knows_only_registered_commands_and_channels_that_are_there(mina: Member) -> None:
+async def test_the_client_knows_only_registered_commands_and_existing_channels(mina: Member) -> None:
     with pytest.raises(RefusedByClient, match="There is no command /draw; there are: /paint"):
         await mina.use("draw")
     with pytest.raises(RefusedByClient, match="There is no channel attic"):
@@ -222,7 +222,7 @@ async def test_subcommands_are_named_after_their_command(sandbox: Sandbox, membe
         assert chosen == {"type": 1, "name": "set", "options": [{"type": 4, "name": "steps", "value": 30}]}
 
 
-async def test_commands_hide_from_members_without_the_permission_and_from_tame_channels(
+async def test_commands_are_hidden_without_the_permission_and_outside_age_restricted_channels(
     sandbox: Sandbox, member: MakeMember
 ) -> None:
     mina, ravi = await member(sandbox), await member(sandbox, "Ravi")
@@ -238,7 +238,7 @@ async def test_commands_hide_from_members_without_the_permission_and_from_tame_c
     await ravi.use("nude", channel="nsfw-art")
 
 
-async def test_suggestions_are_limited_and_fail_when_they_do_not_come(
+async def test_suggestions_are_limited_and_missing_ones_are_an_error(
     lenient: Sandbox, member: MakeMember
 ) -> None:
     mina = await member(lenient)

@@ -1,4 +1,4 @@
-"""Commands in the menu of a message: how a bot registers them, what it is sent, who may use them."""
+"""Message commands in the sandbox: registration, data, and rights."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def listening(bot: Raw) -> Line:
     return line
 
 
-async def test_the_bot_is_sent_all_of_the_message_though_it_hears_nothing_of_it(
+async def test_a_message_command_carries_the_whole_message_without_the_intent(
     sandbox: Sandbox, ravi: Member, member: MakeMember
 ) -> None:
     mina = await member(sandbox)
@@ -114,7 +114,9 @@ async def test_the_bot_is_sent_all_of_the_message_though_it_hears_nothing_of_it(
             assert await served.read() == GIF
 
 
-async def test_a_message_to_the_bot_is_heard_without_the_menu(sandbox: Sandbox, ravi: Member) -> None:
+async def test_a_message_to_the_bot_has_its_content_without_the_intent(
+    sandbox: Sandbox, ravi: Member
+) -> None:
     async with Raw(sandbox) as bot:
         line = await listening(bot)
         await ravi.say(f"hello <@{BOT_ID}>")

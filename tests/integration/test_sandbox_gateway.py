@@ -34,7 +34,7 @@ async def test_a_heartbeat_is_acknowledged(sandbox: Sandbox) -> None:
         assert (await line.receive())["op"] == 11
 
 
-async def test_a_wrong_token_is_refused_without_blame(sandbox: Sandbox) -> None:
+async def test_a_wrong_token_is_refused_without_a_violation(sandbox: Sandbox) -> None:
     async with Raw(sandbox) as bot:
         assert await (await bot.identify(token="wrong-token")).close_code() == 4004
         assert (await bot.call("GET", "/users/@me", token="Bot wrong-token")).status == 401
@@ -76,7 +76,7 @@ async def test_an_impossible_identify_is_refused(
     ],
     ids=["no JSON", "no object", "too long", "before IDENTIFY", "unknown opcode", "IDENTIFY twice"],
 )
-async def test_what_is_no_gateway_payload_closes_the_connection(
+async def test_an_invalid_gateway_payload_closes_the_connection(
     lenient: Sandbox, frames: list[str], code: int
 ) -> None:
     async with Raw(lenient) as bot:
@@ -145,7 +145,7 @@ async def test_frames_are_compressed_as_one_stream_where_asked(sandbox: Sandbox)
             assert b'"READY"' in stream.decompress(await socket.receive_bytes())
 
 
-async def test_a_bot_hears_only_of_what_it_intends_to(sandbox: Sandbox, member: MakeMember) -> None:
+async def test_a_bot_receives_only_events_of_its_intents(sandbox: Sandbox, member: MakeMember) -> None:
     async with Raw(sandbox) as bot:
         line = await bot.identify(intents=1)
         await line.event("GUILD_CREATE")
@@ -163,7 +163,9 @@ async def test_shards_share_the_servers(sandbox: Sandbox) -> None:
         assert sandbox.shards == {(0, 2), (1, 2)}
 
 
-async def test_a_shard_hears_of_its_own_server_and_the_first_of_direct_messages(sandbox: Sandbox) -> None:
+async def test_a_shard_receives_events_of_its_server_and_the_first_of_direct_messages(
+    sandbox: Sandbox,
+) -> None:
     owner = (GUILD_ID >> 22) % 3
     assert owner != 0
     async with Raw(sandbox) as bot:
@@ -192,7 +194,7 @@ async def test_the_bot_is_told_how_many_shards_to_have_and_how_many_sessions_it_
     assert limits[0] - limits[1] == 1
 
 
-async def test_a_bot_hears_of_channels_that_change_and_go(sandbox: Sandbox) -> None:
+async def test_a_bot_receives_events_of_changed_and_deleted_channels(sandbox: Sandbox) -> None:
     async with Raw(sandbox) as bot:
         line = await bot.identify()
         await line.event("GUILD_CREATE")
@@ -213,8 +215,9 @@ async def test_a_bot_that_dies_in_the_handshake_leaves_no_traceback(
     )
     for _ in range(5):
         with socket.create_connection((url.host, url.port)) as dying:
-            dying.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # no farewell
+            # Reset the connection at the close, without a handshake.
+            dying.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             dying.sendall(upgrade.encode())
-        async with Raw(sandbox) as bot:  # its turn comes after theirs
+        async with Raw(sandbox) as bot:  # it is served after the dying connections
             await (await bot.identify()).event("READY")
     assert caplog.text == ""

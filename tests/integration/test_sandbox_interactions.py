@@ -1,4 +1,4 @@
-"""The life of an interaction: deadlines, answers of every kind, tokens that end, eyes that may see."""
+"""Interactions in the sandbox: deadlines, responses of every kind, tokens, visibility."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODAL_BODY = {
 }
 
 
-class Asked:
+class ReceivedInteraction:
     """An interaction as the bot received it."""
 
     def __init__(self, bot: Raw, payload: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ class Asked:
         return await self.bot.call(method, self.webhook + path, body, token="")
 
 
-class Scene:
+class InteractionScene:
     """A bot at the gateway with one command, and Mina."""
 
     def __init__(self, sandbox: Sandbox, bot: Raw, mina: Member) -> None:
@@ -48,14 +48,14 @@ class Scene:
         self.line = await self.bot.identify()
         await self.line.event("GUILD_CREATE")
 
-    async def asked(self) -> Asked:
-        return Asked(self.bot, await self.line.event("INTERACTION_CREATE"))
+    async def asked(self) -> ReceivedInteraction:
+        return ReceivedInteraction(self.bot, await self.line.event("INTERACTION_CREATE"))
 
-    async def paint(self) -> Asked:
+    async def paint(self) -> ReceivedInteraction:
         await self.mina.use("paint")
         return await self.asked()
 
-    async def pressed(self) -> Asked:
+    async def pressed(self) -> ReceivedInteraction:
         """A press on the button of a message that the bot has written."""
         sent = await self.bot.call("POST", MESSAGES, {"content": "press", "components": BUTTONS})
         await self.mina.press(sent.body, "Go")
@@ -65,12 +65,12 @@ class Scene:
 @pytest.fixture
 async def scene(timed: Sandbox, member: MakeMember) -> Any:
     async with Raw(timed) as bot:
-        scene = Scene(timed, bot, await member(timed))
+        scene = InteractionScene(timed, bot, await member(timed))
         await scene.begin()
         yield scene
 
 
-async def test_an_interaction_carries_who_where_and_how_much(scene: Scene) -> None:
+async def test_an_interaction_has_its_member_channel_and_permissions(scene: InteractionScene) -> None:
     payload = (await scene.paint()).payload
     assert payload["member"]["user"]["username"] == "mina"
     assert payload["channel"]["name"] == "art"
@@ -78,14 +78,14 @@ async def test_an_interaction_carries_who_where_and_how_much(scene: Scene) -> No
     assert (payload["locale"], payload["version"]) == ("en-US", 1)
 
 
-async def test_a_direct_message_channel_has_a_user_and_no_server(scene: Scene) -> None:
+async def test_a_direct_message_channel_has_a_user_and_no_server(scene: InteractionScene) -> None:
     await scene.mina.use("paint", channel="dm")
     payload = (await scene.asked()).payload
     assert (payload["user"]["username"], payload["context"]) == ("mina", 1)
     assert not {"member", "guild_id"} & payload.keys()
 
 
-async def test_after_three_seconds_it_is_too_late(scene: Scene, clock: FakeClock) -> None:
+async def test_an_answer_after_three_seconds_is_refused(scene: InteractionScene, clock: FakeClock) -> None:
     asked = await scene.paint()
     clock.advance(3)
     answer = await asked.answer(MESSAGE, {"content": "late"})
@@ -95,7 +95,9 @@ async def test_after_three_seconds_it_is_too_late(scene: Scene, clock: FakeClock
     assert scene.sandbox.violations == ["command paint: no acknowledgement within 3 s"]
 
 
-async def test_a_late_bot_is_excused_when_it_was_not_there(scene: Scene, clock: FakeClock) -> None:
+async def test_a_missing_answer_of_a_disconnected_bot_is_no_violation(
+    scene: InteractionScene, clock: FakeClock
+) -> None:
     await scene.line.socket.close()
     while scene.sandbox.connected:
         await scene.mina.messages()
@@ -106,7 +108,7 @@ async def test_a_late_bot_is_excused_when_it_was_not_there(scene: Scene, clock: 
     assert scene.sandbox.violations == []
 
 
-async def test_a_second_acknowledgement_is_refused(scene: Scene) -> None:
+async def test_a_second_acknowledgement_is_refused(scene: InteractionScene) -> None:
     asked = await scene.paint()
     assert (await asked.answer(DEFERRED)).status == 200
     again = await asked.answer(MESSAGE, {"content": "x"})
@@ -114,7 +116,7 @@ async def test_a_second_acknowledgement_is_refused(scene: Scene) -> None:
     assert "40060" in scene.sandbox.violations[0]
 
 
-async def test_an_unknown_interaction_is_refused(scene: Scene) -> None:
+async def test_an_unknown_interaction_is_refused(scene: InteractionScene) -> None:
     asked = await scene.paint()
     asked.payload["token"] = "another"
     answer = await asked.answer(DEFERRED)
@@ -122,7 +124,7 @@ async def test_an_unknown_interaction_is_refused(scene: Scene) -> None:
     assert "10062" in scene.sandbox.violations[0]
 
 
-async def test_the_answer_with_response_shows_the_message(scene: Scene) -> None:
+async def test_the_answer_with_response_shows_the_message(scene: InteractionScene) -> None:
     answer = await (await scene.paint()).answer(MESSAGE, {"content": "here", "flags": EPHEMERAL})
     assert answer.body["interaction"]["response_message_ephemeral"]
     assert answer.body["resource"]["type"] == MESSAGE
@@ -131,7 +133,7 @@ async def test_the_answer_with_response_shows_the_message(scene: Scene) -> None:
     assert message["interaction_metadata"]["user"]["username"] == "mina"
 
 
-async def test_a_deferred_answer_is_loading_until_it_is_edited(scene: Scene) -> None:
+async def test_a_deferred_answer_is_loading_until_it_is_edited(scene: InteractionScene) -> None:
     asked = await scene.paint()
     answer = await asked.answer(DEFERRED)
     assert answer.body["interaction"]["response_message_loading"]
@@ -142,7 +144,7 @@ async def test_a_deferred_answer_is_loading_until_it_is_edited(scene: Scene) -> 
     assert (await asked.call("GET", "/messages/@original")).body == edited.body
 
 
-async def test_the_first_follow_up_takes_the_place_of_a_loading_answer(scene: Scene) -> None:
+async def test_the_first_follow_up_replaces_a_loading_answer(scene: InteractionScene) -> None:
     asked = await scene.paint()
     await asked.answer(DEFERRED, {"flags": EPHEMERAL})
     (waiting,) = await scene.mina.messages()
@@ -153,7 +155,9 @@ async def test_the_first_follow_up_takes_the_place_of_a_loading_answer(scene: Sc
     assert (await asked.call("POST", "", {"content": "third"})).status == 204
 
 
-async def test_an_answer_that_was_promised_must_come(scene: Scene, clock: FakeClock) -> None:
+async def test_a_deferred_answer_that_never_comes_is_a_violation(
+    scene: InteractionScene, clock: FakeClock
+) -> None:
     asked = await scene.paint()
     await asked.answer(DEFERRED)
     clock.advance(15 * 60)
@@ -162,7 +166,7 @@ async def test_an_answer_that_was_promised_must_come(scene: Scene, clock: FakeCl
     assert scene.sandbox.violations == ["command paint: deferred and never answered within 15 min"]
 
 
-async def test_a_token_dies_after_fifteen_minutes(scene: Scene, clock: FakeClock) -> None:
+async def test_a_token_expires_after_fifteen_minutes(scene: InteractionScene, clock: FakeClock) -> None:
     asked = await scene.paint()
     await asked.answer(MESSAGE, {"content": "x"})
     clock.advance(15 * 60 - 1)
@@ -176,7 +180,7 @@ async def test_a_token_dies_after_fifteen_minutes(scene: Scene, clock: FakeClock
     assert by_bot.body["content"] == "by the bot"
 
 
-async def test_tokens_expired_on_purpose_are_no_violation(scene: Scene) -> None:
+async def test_tokens_expired_on_purpose_are_no_violation(scene: InteractionScene) -> None:
     asked = await scene.paint()
     await asked.answer(DEFERRED)
     scene.sandbox.misbehave(expire_tokens=True)
@@ -184,7 +188,9 @@ async def test_tokens_expired_on_purpose_are_no_violation(scene: Scene) -> None:
     assert scene.sandbox.violations == []
 
 
-async def test_a_token_is_no_use_before_the_acknowledgement_or_for_others_messages(scene: Scene) -> None:
+async def test_a_token_is_invalid_before_the_acknowledgement_and_for_other_messages(
+    scene: InteractionScene,
+) -> None:
     asked = await scene.paint()
     early = await asked.call("POST", "", {"content": "early"})
     assert (early.status, early.code) == (404, 10015)
@@ -194,7 +200,7 @@ async def test_a_token_is_no_use_before_the_acknowledgement_or_for_others_messag
     assert len(scene.sandbox.violations) == 1
 
 
-async def test_an_ephemeral_message_is_out_of_reach_for_the_bots_own_token(scene: Scene) -> None:
+async def test_the_bots_token_cannot_reach_an_ephemeral_message(scene: InteractionScene) -> None:
     asked = await scene.paint()
     answer = await asked.answer(MESSAGE, {"content": "x", "flags": EPHEMERAL})
     path = f"{MESSAGES}/{answer.body['resource']['message']['id']}"
@@ -206,7 +212,7 @@ async def test_an_ephemeral_message_is_out_of_reach_for_the_bots_own_token(scene
     assert await scene.mina.messages() == []
 
 
-async def test_a_button_can_update_its_message_at_once_or_later(scene: Scene) -> None:
+async def test_a_button_can_update_its_message_at_once_or_later(scene: InteractionScene) -> None:
     at_once = await scene.pressed()
     answer = await at_once.answer(UPDATE, {"content": "updated"})
     assert answer.body["resource"]["message"]["content"] == "updated"
@@ -217,7 +223,7 @@ async def test_a_button_can_update_its_message_at_once_or_later(scene: Scene) ->
     assert [each["content"] for each in await scene.mina.messages()] == ["updated", "later"]
 
 
-async def test_a_button_can_be_answered_by_a_new_message(scene: Scene) -> None:
+async def test_a_button_can_be_answered_by_a_new_message(scene: InteractionScene) -> None:
     asked = await scene.pressed()
     answer = await asked.answer(MESSAGE, {"content": "new"})
     metadata = answer.body["resource"]["message"]["interaction_metadata"]
@@ -225,13 +231,15 @@ async def test_a_button_can_be_answered_by_a_new_message(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("kind", [1, DEFERRED_UPDATE, UPDATE, CHOICES, 12])
-async def test_a_command_cannot_be_answered_as_if_it_were_something_else(scene: Scene, kind: int) -> None:
+async def test_a_command_cannot_be_answered_as_if_it_were_something_else(
+    scene: InteractionScene, kind: int
+) -> None:
     answer = await (await scene.paint()).answer(kind, {"content": "x"})
     assert answer.error("type") == "BASE_TYPE_CHOICES"
     assert len(scene.sandbox.violations) == 1
 
 
-async def test_a_modal_is_filled_in_and_names_where_it_came_from(scene: Scene) -> None:
+async def test_a_modal_is_filled_in_and_names_where_it_came_from(scene: InteractionScene) -> None:
     asked = await scene.paint()
     assert (await asked.answer(MODAL, MODAL_BODY)).status == 200
     modal = await scene.mina.modal_of(asked.payload["id"])
@@ -257,13 +265,13 @@ async def test_a_modal_is_filled_in_and_names_where_it_came_from(scene: Scene) -
     ],
 )
 async def test_a_malformed_modal_is_refused(
-    scene: Scene, changes: dict[str, Any], where: tuple[str, ...]
+    scene: InteractionScene, changes: dict[str, Any], where: tuple[str, ...]
 ) -> None:
     answer = await (await scene.paint()).answer(MODAL, {**MODAL_BODY, **changes})
     assert answer.error("data", *where)
     assert len(scene.sandbox.violations) == 1
 
 
-async def test_unknown_fields_of_an_answer_are_logged(scene: Scene) -> None:
+async def test_unknown_fields_of_an_answer_are_logged(scene: InteractionScene) -> None:
     await (await scene.paint()).answer(MESSAGE, {"content": "x", "ephemeral": True})
     assert scene.sandbox.violations == ["interaction callback: unknown field ephemeral"]

@@ -1,4 +1,4 @@
-"""Messages in the sandbox: what Discord refuses is refused, and written into the log."""
+"""Messages in the sandbox: Discord's refusals, and the log of violations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_an_empty_message_is_refused_and_logged(lenient: Sandbox, body: di
         ("GET", f"{MESSAGES}?limt=1", None, "unknown query parameter limt"),
     ],
 )
-async def test_what_discord_would_ignore_is_taken_and_logged(
+async def test_fields_that_discord_ignores_are_accepted_and_logged(
     lenient: Sandbox, method: str, path: str, body: Any, said: str
 ) -> None:
     async with Raw(lenient) as bot:
@@ -51,7 +51,7 @@ async def test_a_wrong_query_string_is_refused(lenient: Sandbox, query: str) -> 
     assert lenient.violations
 
 
-async def test_paths_and_bodies_that_are_none_are_refused(lenient: Sandbox) -> None:
+async def test_unknown_paths_and_invalid_bodies_are_refused(lenient: Sandbox) -> None:
     async with Raw(lenient) as bot:
         assert (await bot.call("GET", "/no/such/thing")).status == 404
         assert (await bot.call("POST", MESSAGES, "{")).code == 50109
@@ -74,7 +74,7 @@ async def test_the_limit_on_files_is_discords_by_default() -> None:
     assert Limits() == Limits(file=10 * 1024 * 1024, request=25 * 1024 * 1024, stated=10 * 1024 * 1024)
 
 
-async def test_a_file_within_an_overstated_limit_is_refused_without_blame(documents: Any) -> None:
+async def test_a_file_within_an_overstated_limit_is_refused_without_a_violation(documents: Any) -> None:
     async with Sandbox(observer=documents, limits=Limits(file=1000)) as sandbox, Raw(sandbox) as bot:
         answer = await bot.call("POST", MESSAGES, {"content": "x"}, files={"a.bin": b"x" * 1001})
         assert (answer.status, answer.code) == (413, 40005)
@@ -112,7 +112,7 @@ async def test_an_attachment_is_served_under_its_address_even_after_its_message(
             assert none.status == 404
 
 
-async def test_components_v2_cannot_be_taken_back_but_can_come_later(lenient: Sandbox) -> None:
+async def test_components_v2_cannot_be_removed_but_can_be_added(lenient: Sandbox) -> None:
     async with Raw(lenient) as bot:
         sent = await bot.call("POST", MESSAGES, {"content": "x"})
         path = f"{MESSAGES}/{sent.body['id']}"
@@ -156,7 +156,7 @@ async def test_mentions_notify_only_those_that_are_allowed(sandbox: Sandbox, mem
     assert [each["username"] for each in one.body["mentions"]] == ["ravi"]
 
 
-async def test_missing_permissions_are_refused_without_blame_when_taken_on_purpose(
+async def test_permissions_denied_by_the_test_are_refused_without_a_violation(
     sandbox: Sandbox, member: MakeMember
 ) -> None:
     async with Raw(sandbox) as bot:
@@ -173,7 +173,7 @@ async def test_missing_permissions_are_refused_without_blame_when_taken_on_purpo
     ]
 
 
-async def test_what_is_not_there_is_not_found(sandbox: Sandbox) -> None:
+async def test_missing_objects_are_not_found(sandbox: Sandbox) -> None:
     async with Raw(sandbox) as bot:
         sent = await bot.call("POST", MESSAGES, {"content": "x"})
         elsewhere = f"/channels/{CHANNEL_IDS['general']}/messages/{sent.body['id']}"
@@ -183,7 +183,9 @@ async def test_what_is_not_there_is_not_found(sandbox: Sandbox) -> None:
         assert (await bot.call("GET", "/users/1")).status == 404
 
 
-async def test_a_bucket_tells_what_is_left_and_refuses_what_is_over(timed: Sandbox, clock: FakeClock) -> None:
+async def test_a_bucket_reports_its_remaining_requests_and_refuses_more(
+    timed: Sandbox, clock: FakeClock
+) -> None:
     async with Raw(timed) as bot:
         answers = [await bot.call("POST", MESSAGES, {"content": str(number)}) for number in range(6)]
         assert [answer.headers["X-RateLimit-Remaining"] for answer in answers[:5]] == [
@@ -206,7 +208,7 @@ async def test_a_bucket_tells_what_is_left_and_refuses_what_is_over(timed: Sandb
         assert (await bot.call("POST", MESSAGES, {"content": "in time"})).status == 200
 
 
-async def test_fifty_requests_a_second_are_the_limit_for_everything(timed: Sandbox) -> None:
+async def test_the_global_limit_is_fifty_requests_a_second(timed: Sandbox) -> None:
     async with Raw(timed) as bot:
         paths = [
             "/users/@me",

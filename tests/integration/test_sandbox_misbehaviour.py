@@ -1,4 +1,4 @@
-"""The sandbox's bad days: a correct bot gets through them, and none of them is held against it."""
+"""Injected faults of the sandbox: a correct bot survives them, and they cause no violation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_a_real_client_tries_again_after_a_5xx(
     assert (await mina.message_of(await mina.imagine(prompt="a star")))["attachments"]
 
 
-async def test_a_lost_answer_has_been_done_all_the_same(sandbox: Sandbox) -> None:
+async def test_a_request_whose_answer_is_lost_is_executed(sandbox: Sandbox) -> None:
     async with Raw(sandbox) as bot:
         sandbox.misbehave(lose_answers=1, on=MESSAGES)
         body = {"content": "x", "nonce": "n", "enforce_nonce": True}
@@ -41,7 +41,7 @@ async def test_a_lost_answer_has_been_done_all_the_same(sandbox: Sandbox) -> Non
         assert [each["id"] for each in (await bot.call("GET", MESSAGES)).body] == [again.body["id"]]
 
 
-async def test_a_fault_concerns_only_what_it_names(sandbox: Sandbox) -> None:
+async def test_a_fault_applies_only_to_the_named_paths(sandbox: Sandbox) -> None:
     async with Raw(sandbox) as bot:
         sandbox.misbehave(rest_429=1, on="/typing", rest_429_global=True)
         assert (await bot.call("GET", f"/channels/{ART}")).status == 200
@@ -50,7 +50,7 @@ async def test_a_fault_concerns_only_what_it_names(sandbox: Sandbox) -> None:
         assert (await bot.call("POST", f"/channels/{ART}/typing")).status == 204
 
 
-async def test_slow_answers_are_late_but_come(sandbox: Sandbox) -> None:
+async def test_slow_answers_arrive_late(sandbox: Sandbox) -> None:
     async with Raw(sandbox) as bot:
         sandbox.misbehave(slow_ms=200)
         began = time.monotonic()
@@ -58,9 +58,7 @@ async def test_slow_answers_are_late_but_come(sandbox: Sandbox) -> None:
         assert time.monotonic() - began >= 0.2
 
 
-async def test_members_can_ask_for_misbehaviour_by_its_name_only(
-    sandbox: Sandbox, member: MakeMember
-) -> None:
+async def test_only_known_faults_can_be_injected(sandbox: Sandbox, member: MakeMember) -> None:
     mina = await member(sandbox)
     await mina.misbehave(rest_5xx=1, drop_gateway=True)
     async with Raw(sandbox) as bot:

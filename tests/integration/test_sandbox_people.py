@@ -1,4 +1,4 @@
-"""What the sandbox's page is given: the server, messages by who may see them, and news as they happen."""
+"""The data of the sandbox's page: the server, the visible messages, and events."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ async def test_the_state_is_the_server_as_the_member_sees_it(sandbox: Sandbox, m
     assert (await (await member(sandbox)).state())["me"]["moderator"]
 
 
-async def test_without_a_name_the_owner_looks(sandbox: Sandbox) -> None:
+async def test_without_a_name_the_state_is_the_owners(sandbox: Sandbox) -> None:
     async with aiohttp.ClientSession() as session, session.get(f"{sandbox.address}/sandbox/state") as answer:
         assert (await answer.json())["me"]["username"] == "mina"
 
 
-async def test_everybody_has_a_picture(sandbox: Sandbox, member: MakeMember) -> None:
+async def test_every_user_has_an_avatar(sandbox: Sandbox, member: MakeMember) -> None:
     people = (await (await member(sandbox)).state())["members"]
     async with aiohttp.ClientSession() as session:
         for person in people:
@@ -62,7 +62,7 @@ async def test_direct_messages_are_seen_by_their_recipient_alone(
         await mina.messages(channel)
 
 
-async def test_news_come_as_they_happen(sandbox: Sandbox, member: MakeMember) -> None:
+async def test_events_arrive_as_they_happen(sandbox: Sandbox, member: MakeMember) -> None:
     mina = await member(sandbox)
     async with Raw(sandbox) as bot:
         await bot.call("PUT", GLOBAL_COMMANDS, [PAINT])
@@ -82,7 +82,7 @@ async def test_news_come_as_they_happen(sandbox: Sandbox, member: MakeMember) ->
     assert mina.events[3]["data"]["content"] == "y"
 
 
-async def test_only_a_moderator_deletes_what_everybody_sees(sandbox: Sandbox, member: MakeMember) -> None:
+async def test_only_a_moderator_deletes_a_public_message(sandbox: Sandbox, member: MakeMember) -> None:
     mina, ravi = await member(sandbox), await member(sandbox, "Ravi")
     async with Raw(sandbox) as bot:
         sent = await bot.call("POST", MESSAGES, {"content": "x"})
@@ -92,7 +92,7 @@ async def test_only_a_moderator_deletes_what_everybody_sees(sandbox: Sandbox, me
     assert await ravi.messages() == []
 
 
-async def test_what_cannot_be_pressed_is_refused(sandbox: Sandbox, member: MakeMember) -> None:
+async def test_an_invalid_press_is_refused(sandbox: Sandbox, member: MakeMember) -> None:
     mina = await member(sandbox)
     options = [{"label": "a", "value": "a"}, {"label": "b", "value": "b"}]
     rows = [
@@ -114,14 +114,14 @@ async def test_what_cannot_be_pressed_is_refused(sandbox: Sandbox, member: MakeM
 
 
 @pytest.mark.parametrize("body", ["{", "[]"])
-async def test_a_body_that_is_no_object_is_refused_in_words(sandbox: Sandbox, body: str) -> None:
+async def test_a_body_that_is_no_object_is_refused_with_a_sentence(sandbox: Sandbox, body: str) -> None:
     url = f"{sandbox.address}/sandbox/command"
     async with aiohttp.ClientSession() as session, session.post(url, data=body) as answer:
         assert answer.status == 400
         assert (await answer.json())["errors"]
 
 
-async def test_a_member_who_is_not_there_is_refused_everywhere(sandbox: Sandbox) -> None:
+async def test_an_unknown_member_is_refused_everywhere(sandbox: Sandbox) -> None:
     async with aiohttp.ClientSession() as session:
         for path in ("state?member=x", "messages?member=x&channel=art", "events?member=x"):
             async with session.get(f"{sandbox.address}/sandbox/{path}") as answer:
@@ -136,8 +136,8 @@ async def test_pages_of_other_origins_cannot_act_for_members(sandbox: Sandbox) -
                 assert answer.status == status
 
 
-async def test_a_member_who_is_turned_away_or_called_off_leaves_nothing_open(sandbox: Sandbox) -> None:
-    asyncio.get_running_loop().set_debug(True)  # only then does aiohttp tell of every response
+async def test_refused_and_cancelled_requests_leave_nothing_open(sandbox: Sandbox) -> None:
+    asyncio.get_running_loop().set_debug(True)  # only in debug mode does aiohttp report every response
 
     async def visit() -> None:
         async with Member(sandbox.address, "Mina") as mina:
@@ -147,7 +147,7 @@ async def test_a_member_who_is_turned_away_or_called_off_leaves_nothing_open(san
         warnings.simplefilter("always")
         with pytest.raises(aiohttp.WSServerHandshakeError):
             await Member(sandbox.address, "Nobody").__aenter__()
-        for turns in range(40):  # called off somewhere between the door and the way out
+        for turns in range(40):  # cancelled at various points of the request
             visiting = asyncio.create_task(visit())
             for _ in range(turns):
                 await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Reactions in the sandbox: what members see of them, and what the bot hears with its intents."""
+"""Reactions in the sandbox: their counts for members, and their events for bots with the intent."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def heard(bot: SmallBot, count: int) -> list[str]:
     return bot.heard
 
 
-async def test_a_reaction_is_counted_for_all_and_heard_by_a_bot_with_the_intent(
+async def test_a_reaction_is_counted_for_all_and_sent_to_a_bot_with_the_intent(
     sandbox: Sandbox, log_in: MakeBot, member: MakeMember
 ) -> None:
     bot = await log_in(sandbox, Hearing(intents=discord.Intents(guilds=True, reactions=True)))
@@ -60,7 +60,7 @@ async def test_a_reaction_is_counted_for_all_and_heard_by_a_bot_with_the_intent(
     assert await heard(bot, 3) == said
 
 
-async def test_a_bot_without_the_intent_hears_of_no_reaction(
+async def test_a_bot_without_the_intent_receives_no_reaction(
     sandbox: Sandbox, log_in: MakeBot, member: MakeMember
 ) -> None:
     bot = await log_in(sandbox, Hearing(intents=discord.Intents(guilds=True, guild_messages=True)))

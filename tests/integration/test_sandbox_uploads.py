@@ -1,4 +1,4 @@
-"""Files that members upload with a command: what the bot is told, where they lie, for how long."""
+"""Files that members upload with a command: their objects, their addresses, their expiry."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_a_real_client_reads_back_what_a_member_uploaded(
     ]
 
 
-async def test_the_bot_is_told_all_that_discord_tells_of_an_upload(studio: Studio) -> None:
+async def test_the_attachment_object_has_all_of_discords_fields(studio: Studio) -> None:
     picture = png()
     told = await studio.uploaded(image=("두 별 a.png", picture), mask=picture)
     address = urlsplit(told.pop("url"))
@@ -133,7 +133,7 @@ async def test_an_uploaded_page_cannot_act_as_the_sandboxs_own(studio: Studio) -
 
 
 @pytest.mark.parametrize(("side", "seen"), [(12_000, 12_000), (60_000, None)])
-async def test_a_picture_that_would_fill_the_memory_is_passed_on_unopened(
+async def test_a_decompression_bomb_is_passed_on_without_decoding(
     studio: Studio, side: int, seen: int | None
 ) -> None:
     picture = png()
@@ -143,7 +143,7 @@ async def test_a_picture_that_would_fill_the_memory_is_passed_on_unopened(
     assert (told["size"], told.get("width")) == (len(huge), seen)
 
 
-async def test_an_address_ends_after_a_day_and_cannot_be_made_up(studio: Studio, clock: FakeClock) -> None:
+async def test_an_address_expires_after_a_day_and_cannot_be_forged(studio: Studio, clock: FakeClock) -> None:
     url = (await studio.uploaded(image=png()))["url"]
     assert await studio.status(url) == 200
     path, _, query = url.partition("?")
@@ -155,14 +155,14 @@ async def test_an_address_ends_after_a_day_and_cannot_be_made_up(studio: Studio,
     assert await studio.status(url) == 404
 
 
-async def test_addresses_expired_on_purpose_are_of_no_use(studio: Studio, timed: Sandbox) -> None:
+async def test_addresses_expired_by_a_test_are_invalid(studio: Studio, timed: Sandbox) -> None:
     url = (await studio.uploaded(image=png()))["url"]
     timed.misbehave(expire_attachments=True)
     async with studio.bot.session.get(url) as served:
         assert (served.status, await served.text()) == (404, "This content is no longer available.")
 
 
-async def test_a_message_shows_its_files_at_addresses_of_today(
+async def test_a_message_has_current_addresses_of_its_files(
     sandbox: Sandbox, log_in: MakeBot, member: MakeMember
 ) -> None:
     await log_in(sandbox)
@@ -175,7 +175,7 @@ async def test_a_message_shows_its_files_at_addresses_of_today(
     assert await mina.pictures(fresh) == picture == [await mina.attachment_bytes(fresh)]
 
 
-async def test_what_cannot_be_uploaded_is_refused_and_nothing_reaches_the_bot(
+async def test_an_invalid_upload_is_refused_and_does_not_reach_the_bot(
     documents: Any, member: MakeMember
 ) -> None:
     async with Sandbox(observer=documents, limits=Limits(member=1000)) as sandbox, Raw(sandbox) as bot:

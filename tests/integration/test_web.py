@@ -106,7 +106,7 @@ async def test_a_check_that_is_added_during_a_request_disturbs_no_answer() -> No
 
 
 @pytest.mark.parametrize(("role", "parts"), CHECKED_PARTS.items())
-async def test_a_process_is_not_well_before_all_its_parts_are_open(
+async def test_a_process_is_unhealthy_before_all_its_parts_are_open(
     role: str, parts: tuple[str, ...], tmp_path: Path
 ) -> None:
     config = Config.parse(
@@ -123,7 +123,7 @@ async def test_a_process_is_not_well_before_all_its_parts_are_open(
     assert found == {"store": WELL, **dict.fromkeys(parts, "starting")}
 
 
-async def test_a_part_that_does_not_answer_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_part_that_does_not_answer_is_unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bot.web.health.CHECK_SECONDS", 0.05)
 
     async def hangs() -> str:

@@ -1,4 +1,4 @@
-"""What the comparisons with the reference share."""
+"""Shared set-up of the comparisons with the reference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> Iterator[None]:
-    """The reference's arrays here are too small to share out, and the cores have tests of their own."""
+    """Run the reference in one thread: its arrays are small, and other tests use the cores."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -34,7 +34,7 @@ SD = {
     "clip_sample": False,
 }
 FLOW = {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 3.0}
-ROWS = 120  # of 60 steps that ask twice
+ROWS = 120  # of 60 steps with two evaluations
 SHAPE = (4, 4, 4)
 Z0, PICTURE = np.random.default_rng(1).standard_normal((2, *SHAPE), np.float32)
 NOISE = np.random.default_rng(2).standard_normal((ROWS, *SHAPE), np.float32)
@@ -49,7 +49,7 @@ def config_for(sampler: Sampler, **options: Any) -> dict[str, Any]:
 
 
 def network(xp: Any, x: Any, t: Any) -> Any:
-    """Answer for latents `x` at time `t`, alike in `jax.numpy` and `torch`: smooth, bounded, not linear."""
+    """Return a smooth, bounded, nonlinear function of latents `x` and time `t`, in `jax.numpy` or `torch`."""
     return 0.7 * xp.tanh(1.1 * x + 0.4 * xp.roll(x, 1, -1)) + 0.3 * xp.cos(0.5 * x + t / 150)
 
 
@@ -84,9 +84,10 @@ def paint_tables(tables: Sequence[Table], *, mask: np.ndarray = EVERYTHING) -> n
 
 @dataclass
 class BrownianMotion:
-    """What `DPMSolverSDEScheduler` draws its noise from, made of `NOISE`, one for each evaluation.
+    """The noise of `DPMSolverSDEScheduler`, made of `NOISE`, one for each evaluation.
 
-    A step asks first for the way to its midpoint and then for the whole way, which the first is part of.
+    A step draws first the noise up to its midpoint and then the noise of the whole step, which includes the
+    first.
     """
 
     noise: Iterator[np.ndarray]
@@ -112,7 +113,8 @@ class Reference:
 
     def scheduler(self, sampler: Sampler, config: Mapping[str, Any]) -> Any:
         """The scheduler that the sampler equals, `from_config` as a pipeline's would be."""
-        told = logging.getLogger("diffusers.configuration_utils")  # of every key of another scheduler
+        # It warns about every key of another scheduler.
+        told = logging.getLogger("diffusers.configuration_utils")
         self.monkeypatch.setattr(told, "disabled", True)
         ours = SAMPLERS[sampler]
         own = {key: ours.model_fields[key].default for key in ours.named}
@@ -144,7 +146,7 @@ class Reference:
 
     def _prepare(self, scheduler: Any, steps: int) -> None:
         scheduler.set_timesteps(steps)
-        if hasattr(scheduler, "set_begin_index"):  # else it takes a doubled first timestep for the second
+        if hasattr(scheduler, "set_begin_index"):  # otherwise it confuses the two equal first timesteps
             scheduler.set_begin_index(0)
         noise = iter(NOISE)
         module = importlib.import_module(type(scheduler).__module__)

@@ -118,7 +118,7 @@ def lane(tmp_path_factory: pytest.TempPathFactory) -> tuple[DeviceLane, DeviceLa
 
 
 @pytest.mark.parametrize("sampler", [Sampler.DDIM, Sampler.PNDM, Sampler.EULER_ANCESTRAL])
-def test_previews_are_what_the_references_decoder_makes_of_the_estimates(
+def test_previews_equal_the_references_decoding_of_the_estimates(
     lane: tuple[DeviceLane, DeviceLane, Path], sampler: Sampler
 ) -> None:
     decoding, estimating, folder = lane

@@ -17,7 +17,7 @@ import torch
 from checkpoints import FAMILIES, make_tiny_checkpoint
 from diffusers import DiffusionPipeline
 from engines import like
-from pictures import Painter, as_latents
+from pictures import LanePainter, as_latents
 
 from sdjax_engine.denoising.noise import fresh_noise, initial_noise
 from sdjax_engine.request import Offer, Request
@@ -43,14 +43,14 @@ ASKED: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def painters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Painter]]:
+def painters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, LanePainter]]:
     """Made when first wanted: the folder of a family and what paints from it."""
     return {}
 
 
 def painter(
-    name: str, painters: dict[str, tuple[Path, Painter]], folder: Path, **how: Any
-) -> tuple[Path, Painter]:
+    name: str, painters: dict[str, tuple[Path, LanePainter]], folder: Path, **how: Any
+) -> tuple[Path, LanePainter]:
     family = name.partition(",")[0]
     if family not in painters:
         make_tiny_checkpoint(folder, **FAMILIES[family])
@@ -61,14 +61,14 @@ def painter(
             guidance_scale=5.0,
             sampler=default_sampler(read_json(folder / "scheduler" / "scheduler_config.json")),
         )
-        painters[family] = folder, Painter(folder, offer, **how)
+        painters[family] = folder, LanePainter(folder, offer, **how)
     return painters[family]
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_a_picture_of_each_family_is_its_references(
     name: str,
-    painters: dict[str, tuple[Path, Painter]],
+    painters: dict[str, tuple[Path, LanePainter]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Prompts over one chunk and with weights: ours against the reference handed the same encodings.
+"""Prompts with weights and several chunks: ours against the reference with the same encodings.
 
 The encodings are made here by the reference's text encoder, chunk by chunk, and weighed in NumPy. In one
 batch sit prompts of one, two and three chunks, so that what one of them does not have must not show.
@@ -16,7 +16,7 @@ import torch
 from checkpoints import make_tiny_checkpoint
 from diffusers import DDIMScheduler, StableDiffusionPipeline
 from engines import like
-from pictures import Painter, Pixels, as_latents
+from pictures import LanePainter, Pixels, as_latents
 
 from sdjax_engine.denoising.noise import initial_noise
 from sdjax_engine.prompts import Tokenizer
@@ -65,7 +65,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ours(checkpoint: Path) -> dict[str, Pixels]:
-    pictures = Painter(checkpoint, OFFER).paint([request_for(name) for name in PROMPTS])
+    pictures = LanePainter(checkpoint, OFFER).paint([request_for(name) for name in PROMPTS])
     return dict(zip(PROMPTS, pictures, strict=True))
 
 
@@ -90,7 +90,7 @@ def encoded(pipeline: StableDiffusionPipeline, checkpoint: Path, text: str) -> n
 
 
 @pytest.mark.parametrize("name", PROMPTS)
-def test_a_weighed_prompt_of_any_length_is_painted_as_by_the_reference(
+def test_a_weighted_prompt_of_any_length_equals_the_reference(
     name: str,
     ours: dict[str, Pixels],
     pipeline: StableDiffusionPipeline,

@@ -63,7 +63,7 @@ def test_every_layer_of_sdxl_is_found_by_kohyas_names(original: bool) -> None:
             assert reference_path(key) == path
 
 
-def test_names_of_files_that_are_about() -> None:
+def test_names_of_common_files_are_understood() -> None:
     known = spellings(Place(component="unet", path=path) for path in sdxl_layers())
     expected = {
         "lora_unet_input_blocks_4_1_transformer_blocks_1_attn2_to_k": (

@@ -17,7 +17,7 @@ from checkpoints import FAMILIES, make_tiny_checkpoint
 from diffusers import DiffusionPipeline
 from engines import like
 from lora_files import every_layer, linear_layers, random_factors, write_kohya, write_peft
-from pictures import Painter, as_latents
+from pictures import LanePainter, as_latents
 
 from sdjax_engine.denoising.noise import initial_noise
 from sdjax_engine.request import Lora, Offer, Request
@@ -64,7 +64,7 @@ def test_pictures_with_loras_are_the_references(tmp_path: Path) -> None:
         loras=tuple(files),
     )
     requests = [request_for(offer, loras) for loras in CASES]
-    ours = Painter(folder, offer, loras=files).paint(requests)
+    ours = LanePainter(folder, offer, loras=files).paint(requests)
     theirs = [reference_picture(pipeline, files, request) for request in requests]
     for loras, one, other in zip(CASES, ours, theirs, strict=True):
         found = difference(one, other)

@@ -106,7 +106,7 @@ def test_unet_predicts_what_the_reference_predicts(
     compare("UNet", "float32", unet_difference(folder))
 
 
-def test_unet_takes_sizes_that_do_not_halve_evenly(compare: Compare, tmp_path: Path) -> None:
+def test_unet_supports_odd_sizes(compare: Compare, tmp_path: Path) -> None:
     folder = make_tiny_checkpoint(tmp_path, unet=UNETS["three uneven blocks"])
 
     compare("UNet", "float32", unet_difference(folder, height=7, width=10))

@@ -1,4 +1,4 @@
-"""The networks of every family, and odd ones, against the reference's on torch with the same weights.
+"""The networks of every family, and unusual ones, against the reference with the same weights.
 
 Differences are the largest of any value, relative to the reference's largest. Run with `-s` to see each
 architecture's.
@@ -110,7 +110,7 @@ def test_unet_of_every_family_predicts_what_the_reference_predicts(
     compare(f"UNet, {name}", dtype, relative_difference(ours, predict(reference, *inputs, **told_reference)))
 
 
-def test_a_shorter_context_is_as_if_the_rest_were_not_there(compare: Compare) -> None:
+def test_states_beyond_the_context_length_have_no_influence(compare: Compare) -> None:
     config = UNETS["only cross-attention"]
     reference = reference_unet(config)
     sample, timesteps, context = unet_inputs(config)
@@ -133,7 +133,7 @@ def ask(config: dict[str, Any], told: dict[str, Array]) -> None:
     nnx.eval_shape(lambda unet: unet(*unet_inputs(config), **told), network)
 
 
-def test_a_network_is_told_all_that_it_needs_and_nothing_else() -> None:
+def test_a_network_takes_exactly_its_required_arguments() -> None:
     sizes = {"text_embeds": np.zeros((2, 40), np.float32), "time_ids": np.zeros((2, 6), np.float32)}
     ask(UNET_XL, sizes)
 
@@ -165,9 +165,7 @@ TEXT_ENCODERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     ("name", "dtype"), [*((name, "float32") for name in TEXT_ENCODERS), ("the end's id known", "bfloat16")]
 )
-def test_text_encoder_with_projection_gives_all_that_the_reference_gives(
-    name: str, dtype: str, compare: Compare
-) -> None:
+def test_text_encoder_with_projection_equals_the_reference(name: str, dtype: str, compare: Compare) -> None:
     ids, config = prompts()
     config |= TEXT_ENCODERS[name]
     reference = randomise(

@@ -76,7 +76,7 @@ def test_thresholds_decide(threshold: float, verdict: bool, monkeypatch: pytest.
     assert flagged(ours).tolist() == Watched(checker, monkeypatch)(pixels)[2] == [verdict]
 
 
-def test_special_care_makes_what_comes_after_it_stricter() -> None:
+def test_a_special_concept_raises_the_later_scores() -> None:
     concepts = np.array([[-0.009, -0.02], [-0.009, -0.02], [0.0004, -1.0]], np.float32)
     special_care = np.array([[-0.5, 0.2, -0.005], [-0.5, -0.5, -0.005], [0.0004, -1, -1]], np.float32)
 
@@ -97,7 +97,7 @@ def picture(height: int, width: int) -> npt.NDArray[np.uint8]:
 
 
 @pytest.mark.parametrize(("height", "width"), SIZES)
-def test_pictures_are_made_ready_as_the_references_processor_does(height: int, width: int) -> None:
+def test_pictures_are_preprocessed_as_in_the_reference(height: int, width: int) -> None:
     processor = build_safety_checker({}, seed=0)["feature_extractor"]
     pixels = picture(height, width)
     theirs = processor(Image.fromarray(pixels), return_tensors="np")["pixel_values"].transpose(0, 2, 3, 1)
@@ -112,7 +112,7 @@ def test_pictures_are_made_ready_as_the_references_processor_does(height: int, w
     assert differing < 0.02
 
 
-def test_old_and_new_processor_files_say_the_same() -> None:
+def test_old_and_new_processor_files_are_equivalent() -> None:
     old = {"feature_extractor_type": "CLIPFeatureExtractor", "size": 224, "crop_size": 224, "resample": 3}
     new = {"size": {"shortest_edge": 224}, "crop_size": {"height": 224, "width": 224}, "do_rescale": True}
 
@@ -132,7 +132,7 @@ def test_old_and_new_processor_files_say_the_same() -> None:
         {"image_mean": [0.5]},
     ],
 )
-def test_a_processor_there_is_no_code_for_is_refused_by_name(config: dict[str, Any]) -> None:
+def test_an_unsupported_processor_is_refused_by_name(config: dict[str, Any]) -> None:
     with pytest.raises(UnreadableCheckpoint, match=next(iter(config))):
         settle_preprocessing(config)
 

@@ -1,6 +1,6 @@
 """SD 1.5 in its true size against the reference on torch, with random weights.
 
-Small pictures: what grows with the networks, and not with the picture, is what small checkpoints cannot show.
+The pictures are small: only errors that grow with the networks are not visible in small checkpoints.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sdjax_engine.models.vae import AutoencoderKL
 pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
 BOUND = 1e-4
-NOISE = 1 << 26  # numbers that all weights are cut from, at ever other places
+NOISE = 1 << 26  # numbers; all weights are slices of them
 LARGEST = 49408 * 768
 UNET: dict[str, Any] = {"cross_attention_dim": 768}
 VAE: dict[str, Any] = {
@@ -42,7 +42,7 @@ TEXT_ENCODER: dict[str, Any] = {
 
 
 def cheaply_random(build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
-    """Build a network without its own slow filling, and fill it with pieces of the same noise."""
+    """Build a network without its slow initialisation, and fill it with slices of one noise array."""
     with torch.device("meta"):
         network = build()
     network = network.to_empty(device="cpu").eval()

@@ -226,7 +226,7 @@ def option_cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("sampler", "options"), list(option_cases()))
-def test_each_option_of_a_scheduler_config_is_honoured_as_the_reference_does(
+def test_each_option_of_a_scheduler_config_works_as_in_the_reference(
     reference: Reference, figures: Figures, sampler: Sampler, options: dict[str, Any]
 ) -> None:
     all_steps = options.get("steps", SOME)  # one step has no end to stretch a flow to
@@ -235,7 +235,7 @@ def test_each_option_of_a_scheduler_config_is_honoured_as_the_reference_does(
 
 
 @pytest.mark.parametrize("sampler", [Sampler.EULER, Sampler.EULER_ANCESTRAL])
-def test_euler_starts_from_pure_noise_where_the_reference_loses_digits(
+def test_euler_keeps_precision_for_a_large_first_sigma(
     reference: Reference, figures: Figures, sampler: Sampler
 ) -> None:
     """σ is 4096 there; the reference subtracts numbers of that size in float32, which ours does not."""
@@ -282,7 +282,7 @@ def test_eta_adds_as_much_noise_as_in_the_reference(
 
 @pytest.mark.parametrize("sampler", Sampler)
 @pytest.mark.parametrize("spacing", SPACINGS)
-def test_the_network_is_told_the_reference_s_timesteps_and_the_first_noise_has_its_sigma(
+def test_timesteps_and_the_first_sigma_equal_the_reference(
     reference: Reference, sampler: Sampler, spacing: str
 ) -> None:
     config = config_for(sampler, timestep_spacing=spacing, original_inference_steps=150)

@@ -57,7 +57,7 @@ def figures() -> Iterator[Figures]:
 @pytest.mark.parametrize("sampler", Sampler)
 @pytest.mark.parametrize("spacing", ["leading", "linspace", "trailing"])
 @pytest.mark.parametrize("mask", [EVERYTHING, HALF], ids=["all-anew", "half-kept"])
-def test_a_picture_to_start_from_is_painted_as_the_reference_s_pipelines_paint_it(
+def test_start_pictures_are_painted_as_in_the_references_pipelines(
     reference: Reference, figures: Figures, sampler: Sampler, spacing: str, mask: np.ndarray
 ) -> None:
     config = config_for(sampler, timestep_spacing=spacing)

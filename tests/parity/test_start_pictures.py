@@ -24,7 +24,7 @@ from diffusers import (
     StableDiffusionXLInpaintPipeline,
 )
 from engines import like
-from pictures import Painter, Pixels, as_latents
+from pictures import LanePainter, Pixels, as_latents
 from PIL import Image as Pictures
 
 from sdjax_engine.denoising.noise import OF_KEPT_PICTURE, OF_START_PICTURE, fresh_noise, initial_noise
@@ -63,7 +63,7 @@ def start() -> Pictures.Image:
 
 
 def mask() -> Pictures.Image:
-    """White, to be painted anew, in a part whose edges fall between latent pixels."""
+    """A mask, white in a part whose edges are between latent pixels."""
     drawn = np.zeros((HEIGHT, WIDTH), np.uint8)
     drawn[13:43, 5:30] = 255
     return Pictures.fromarray(drawn)
@@ -120,12 +120,12 @@ def inpainting_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def ours(checkpoint: Path) -> dict[Request, Pixels]:
     requests = IMAGE_TO_IMAGE + INPAINTING
-    return dict(zip(requests, Painter(checkpoint, OFFER).paint(requests), strict=True))
+    return dict(zip(requests, LanePainter(checkpoint, OFFER).paint(requests), strict=True))
 
 
 @pytest.fixture(scope="module")
 def ours_nine(inpainting_checkpoint: Path) -> dict[Request, Pixels]:
-    return dict(zip(INPAINTING, Painter(inpainting_checkpoint, OFFER).paint(INPAINTING), strict=True))
+    return dict(zip(INPAINTING, LanePainter(inpainting_checkpoint, OFFER).paint(INPAINTING), strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def xl_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ours_xl(xl_checkpoint: Path) -> dict[Request, Pixels]:
-    return dict(zip(OF_XL, Painter(xl_checkpoint, OFFER).paint(OF_XL), strict=True))
+    return dict(zip(OF_XL, LanePainter(xl_checkpoint, OFFER).paint(OF_XL), strict=True))
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def test_a_picture_from_a_picture_is_the_references(
 
 
 @pytest.mark.parametrize("request_", INPAINTING, ids=name)
-def test_a_part_painted_anew_is_the_references(
+def test_inpainting_equals_the_reference(
     request_: Request, ours: dict[Request, Pixels], checkpoint: Path, reference: Reference
 ) -> None:
     purposes = (OF_START_PICTURE, OF_KEPT_PICTURE)

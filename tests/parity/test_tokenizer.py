@@ -52,7 +52,7 @@ def test_ids_are_the_references(prompt: str, folder: Path, reference: CLIPTokeni
 
 
 @pytest.mark.parametrize("added", [{}, {"added_tokens_decoder": {}}], ids=["older", "newer"])
-def test_padding_is_the_references_where_two_files_disagree(
+def test_padding_is_the_references_if_two_files_disagree(
     added: dict[str, object], folder: Path, tmp_path: Path
 ) -> None:
     disagreeing = Path(shutil.copytree(folder, tmp_path / "tokenizer"))

@@ -1,4 +1,4 @@
-"""What the tests of stored things share."""
+"""Shared set-up of the store's tests."""
 
 from pathlib import Path
 

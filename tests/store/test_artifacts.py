@@ -51,7 +51,7 @@ async def test_no_name_leads_out_of_the_folder(artifacts: Artifacts, name: str) 
             await verb(name)
 
 
-async def test_many_at_once_leave_one_whole_file(tmp_path: Path) -> None:
+async def test_simultaneous_writes_leave_one_complete_file(tmp_path: Path) -> None:
     artifacts = Artifacts(str(tmp_path))
     names = await asyncio.gather(*(artifacts.put(PICTURE, ".png") for _ in range(20)))
     assert set(names) == {NAME}
@@ -76,24 +76,24 @@ async def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("address", ["nowhere://bot:hunter2@files/x", "sftp://bot:hun/ter2@127.0.0.1:9/x"])
-def test_no_sentence_about_a_place_holds_its_password(address: str) -> None:
+def test_no_error_message_contains_the_password_of_an_address(address: str) -> None:
     with pytest.raises((ConfigurationError, StoreUnavailable), match=r"://…@") as told:
         Artifacts(address)
     assert "ter2" not in str(told.value)
 
 
-async def test_no_file_that_cannot_be_read_tells_the_password_of_its_place() -> None:
+async def test_an_unreadable_file_does_not_reveal_the_password_of_its_address() -> None:
     with pytest.raises(StoreUnavailable) as told:
         await Artifacts("http://bot:hunter2@127.0.0.1:9/x").get(NAME)
     assert "hunter2" not in str(told.value)
 
 
-def test_a_place_of_an_unknown_kind_is_refused() -> None:
+def test_an_address_of_an_unknown_kind_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="nowhere://bucket"):
         Artifacts("nowhere://bucket")
 
 
-async def test_a_place_that_does_not_answer_is_one_sentence(tmp_path: Path) -> None:
+async def test_an_address_that_does_not_answer_raises_one_sentence(tmp_path: Path) -> None:
     refused = pytest.raises(StoreUnavailable, match=r"cannot be read: no answer within 0\.1 s")
     with hanging_files(tmp_path, count=1) as (name,), refused:
         await Artifacts(str(tmp_path), call_seconds=0.1).get(name)

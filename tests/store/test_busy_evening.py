@@ -1,4 +1,4 @@
-"""A busy evening at the store, in virtual time: the waits that were told, and what everybody got."""
+"""A busy evening of the store in virtual time: the errors of estimates, and fair shares."""
 
 import statistics
 import sys
@@ -10,7 +10,7 @@ from bot.store import Store
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-from store_evening import Clock, Evening, Size, busy_evening, flood, jain
+from store_evening import EveningClock, SimulatedEvening, Size, busy_evening, flood, jain
 
 SIZES = (
     Size(side=128, seats=4, step_seconds=0.1),
@@ -21,17 +21,19 @@ ONE_SIZE = (Size(side=128, seats=4, step_seconds=0.1),)
 
 
 @pytest.fixture
-async def store(database: Path, clock: Clock) -> Store:
+async def store(database: Path, clock: EveningClock) -> Store:
     return await Store.open(f"sqlite+aiosqlite:///{database}", clock=clock)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> EveningClock:
+    return EveningClock()
 
 
-async def test_people_are_told_when_it_starts_and_when_it_is_done(store: Store, clock: Clock) -> None:
-    evening = Evening(store, clock, sizes=SIZES, painters=2, ask_again=1000.0)
+async def test_estimated_times_to_start_and_end_are_close_in_a_busy_evening(
+    store: Store, clock: EveningClock
+) -> None:
+    evening = SimulatedEvening(store, clock, sizes=SIZES, painters=2, ask_again=1000.0)
     await evening.play(busy_evening(seconds=200, sizes=SIZES, painters=2, load=1.3, people=40, seed=2))
     await store.close()
     for of_end in (False, True):
@@ -40,8 +42,8 @@ async def test_people_are_told_when_it_starts_and_when_it_is_done(store: Store, 
         assert statistics.median(errors) <= 0.25
 
 
-async def test_everybody_gets_their_share_of_a_busy_hour(store: Store, clock: Clock) -> None:
-    evening = Evening(store, clock, sizes=ONE_SIZE, painters=1)
+async def test_a_busy_hour_is_shared_fairly(store: Store, clock: EveningClock) -> None:
+    evening = SimulatedEvening(store, clock, sizes=ONE_SIZE, painters=1)
     wishes = flood(users=(1,), images=120, steps=(20,), side=128)
     wishes += flood(users=(2, 3), images=80, steps=(10, 30, 50), side=128)
     wishes += flood(users=(4,), images=80, steps=(40,), side=128, at=30.0)

@@ -1,4 +1,4 @@
-"""What holds for the database on a server: a sentence for whatever is wrong with it, and its return."""
+"""The database on a server: one sentence for every fault, and its recovery."""
 
 import asyncio
 import socket
@@ -41,11 +41,11 @@ async def refusal(url: str) -> str:
 @pytest.mark.parametrize(
     "url", ["postgresql://bot:{0}@127.0.0.1:1/queue", "postgresql://bot@/queue?host=/nowhere&password={0}"]
 )
-async def test_a_server_that_does_not_run_is_told(url: str) -> None:
+async def test_a_stopped_server_raises_one_sentence(url: str) -> None:
     assert "cannot be used" in await refusal(url.format(PASSWORD))
 
 
-async def test_a_server_that_keeps_silent_is_told() -> None:
+async def test_a_server_that_does_not_respond_raises_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         assert "does not answer" in await refusal(
@@ -53,16 +53,16 @@ async def test_a_server_that_keeps_silent_is_told() -> None:
         )
 
 
-async def test_a_wrong_password_is_told(postgres_server: PostgresServer) -> None:
+async def test_a_wrong_password_raises_one_sentence(postgres_server: PostgresServer) -> None:
     sentence = await refusal(postgres_server.url("postgres", password=f"{PASSWORD}-2"))
     assert 'refuses this user and password: password authentication failed for user "postgres"' in sentence
 
 
-async def test_a_missing_database_is_told(postgres_server: PostgresServer) -> None:
+async def test_a_missing_database_raises_one_sentence(postgres_server: PostgresServer) -> None:
     assert "does not exist: create that database" in await refusal(postgres_server.url("elsewhere"))
 
 
-async def test_a_user_who_may_not_make_tables_is_told(
+async def test_a_user_without_the_right_to_make_tables_raises_one_sentence(
     postgres_server: PostgresServer, bare_postgres_url: str
 ) -> None:
     guest = sa.make_url(bare_postgres_url).set(username="guest").render_as_string(hide_password=False)
@@ -73,7 +73,7 @@ async def test_a_user_who_may_not_make_tables_is_told(
         postgres_server.execute("DROP ROLE guest")
 
 
-async def test_a_server_that_takes_no_writes_is_told(
+async def test_a_read_only_server_raises_one_sentence(
     postgres_server: PostgresServer, bare_postgres_url: str
 ) -> None:
     name = sa.make_url(bare_postgres_url).database
@@ -81,7 +81,7 @@ async def test_a_server_that_takes_no_writes_is_told(
     assert "only lets itself be read" in await refusal(bare_postgres_url)
 
 
-async def test_a_server_that_went_away_is_told_and_works_once_it_is_back(
+async def test_a_lost_server_raises_one_sentence_and_works_after_its_return(
     store: Store, postgres_server: PostgresServer
 ) -> None:
     accepted = await store.jobs.enqueue(RECIPE, ORIGIN)
@@ -124,7 +124,7 @@ async def waiting_for_locks(store: Store, count: int) -> None:
                 waiting = await connection.scalar(sa.text(f"{activity} AND wait_event_type = 'Lock'")) or 0
 
 
-async def test_a_file_that_is_back_and_a_result_that_is_deleted_wait_for_each_other_in_one_order(
+async def test_a_repainted_file_and_a_deletion_use_one_lock_order(
     store: Store,
 ) -> None:
     job = await store.jobs.enqueue(RECIPE, ORIGIN)
@@ -143,7 +143,7 @@ async def test_a_file_that_is_back_and_a_result_that_is_deleted_wait_for_each_ot
     assert await deleted == [name]
 
 
-async def test_jobs_that_are_erased_lock_their_images_in_the_order_of_heartbeats(store: Store) -> None:
+async def test_erasure_locks_images_in_the_order_of_heartbeats(store: Store) -> None:
     first = later = await store.jobs.enqueue(RECIPE, ORIGIN)
     while later.id >= first.id:  # jobs are locked by their ids, which are random
         later = await store.jobs.enqueue(
@@ -180,7 +180,7 @@ def test_an_address_that_can_never_work_is_a_mistake_in_the_configuration(url: s
     assert PASSWORD not in str(told.value)
 
 
-def test_an_address_may_say_how_patient_the_bot_is_and_what_lies_between() -> None:
+def test_an_address_can_set_timeouts_and_disable_statement_caches() -> None:
     check_url(
         "postgresql://bot@host/queue?ssl=require&timeout=5&command_timeout=60.5&statement_cache_size=0&prepared_statement_cache_size=0"
     )

@@ -1,4 +1,4 @@
-"""What holds for the database in a file: durable commits, and a sentence for whatever is wrong."""
+"""The database in a file: durable commits, and one sentence for every fault."""
 
 import asyncio
 import sqlite3
@@ -60,11 +60,11 @@ async def test_a_missing_disk_is_not_mistaken_for_an_empty_queue(tmp_path: Path)
     assert "cannot be made" in await refusal(tmp_path / "not-mounted" / "var" / "queue.sqlite3")
 
 
-async def test_a_folder_in_the_database_s_place_is_told(tmp_path: Path) -> None:
+async def test_a_folder_in_place_of_the_database_raises_one_sentence(tmp_path: Path) -> None:
     assert "cannot be opened" in await refusal(tmp_path)
 
 
-async def test_a_file_of_another_kind_is_told_and_left_alone(tmp_path: Path) -> None:
+async def test_a_file_of_another_kind_raises_one_sentence_and_is_unchanged(tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     text = "not a database, and dear to somebody\n" * 100
     other.write_text(text)
@@ -72,7 +72,9 @@ async def test_a_file_of_another_kind_is_told_and_left_alone(tmp_path: Path) -> 
     assert other.read_text() == text
 
 
-async def test_a_locked_database_is_told_and_works_once_it_is_free(store: Store, database: Path) -> None:
+async def test_a_locked_database_raises_one_sentence_and_works_after_the_lock(
+    store: Store, database: Path
+) -> None:
     with closing(sqlite3.connect(database)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StoreUnavailable, match="locked by another process") as told:

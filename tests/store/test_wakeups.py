@@ -1,4 +1,4 @@
-"""On PostgreSQL, processes hear of each other's work at once, and again after a connection was cut."""
+"""On PostgreSQL, processes wake each other at once, also after a connection was cut."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from bot.store import Store
 
 pytestmark = pytest.mark.postgres
 
-NEVER = 60.0  # what polling would take
-SOON = 5.0  # a busy machine's patience
+NEVER = 60.0  # seconds of polling
+SOON = 5.0  # seconds on a busy machine
 
 
 @asynccontextmanager
 async def listening(url: str) -> AsyncIterator[Store]:
-    """A store that hears of others, as a process has it."""
+    """A store that listens to other processes."""
     store = await Store.open(url)
     task = asyncio.create_task(store.listen())
     try:
@@ -49,7 +49,7 @@ async def until_listening(store: Store) -> None:
 
 @pytest.fixture
 async def stores(postgres_url: str) -> AsyncIterator[tuple[Store, Store]]:
-    """Two processes' stores: one that does things, and one that hears of them."""
+    """The stores of two processes: one changes rows, the other listens."""
     async with AsyncExitStack() as stack:
         acting = await Store.open(postgres_url)
         stack.push_async_callback(acting.close)
@@ -66,7 +66,7 @@ async def heard(wait: Callable[[float], Awaitable[None]], act: Awaitable[object]
     return time.perf_counter() - done_at
 
 
-async def test_another_process_hears_of_work_results_and_cancellations_long_before_it_would_look(
+async def test_another_process_is_woken_long_before_its_next_poll(
     stores: tuple[Store, Store],
 ) -> None:
     acting, hearing = stores
@@ -79,7 +79,7 @@ async def test_another_process_hears_of_work_results_and_cancellations_long_befo
     assert min(took) < 0.25, took
 
 
-async def test_what_is_undone_is_told_to_nobody(stores: tuple[Store, Store]) -> None:
+async def test_a_rolled_back_transaction_wakes_no_process(stores: tuple[Store, Store]) -> None:
     acting, hearing = stores
     job = await acting.jobs.enqueue(RECIPE, origin(1))
     (claim,) = await acting.leases.claim("worker", limit=1, ttl=TTL)
@@ -91,7 +91,7 @@ async def test_what_is_undone_is_told_to_nobody(stores: tuple[Store, Store]) -> 
     waiting.cancel()
 
 
-async def test_a_cut_connection_is_made_anew_and_what_was_missed_is_looked_for(
+async def test_a_cut_connection_is_replaced_and_missed_changes_are_found(
     stores: tuple[Store, Store], postgres_server: PostgresServer, postgres_url: str
 ) -> None:
     acting, hearing = stores

@@ -1,4 +1,4 @@
-"""The cache folder is believed only where nobody else can have written what is run from it."""
+"""The cache folder is trusted only if no other user can have written to it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_folder_that_others_can_write_to_is_refused(
     assert words.format(folder=folder) in str(problem_of(folder, group=False))
 
 
-def test_folder_of_this_user_alone_is_believed(folder: Path) -> None:
+def test_folder_of_this_user_only_is_trusted(folder: Path) -> None:
     assert problem_of(folder, group=False) is None
 
 
@@ -61,7 +61,7 @@ def test_new_folder_is_for_this_user_alone(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "cache").stat().st_mode & 0o777 == 0o700
 
 
-def test_volume_that_its_group_can_write_is_believed_where_the_group_is_trusted(folder: Path) -> None:
+def test_group_writable_volume_is_trusted_if_its_group_is_trusted(folder: Path) -> None:
     for each in (folder, folder / "programs"):
         each.chmod(0o2775)  # as Kubernetes leaves a volume with an fsGroup
     (folder / "jit_run-cache").chmod(0o664)
@@ -89,7 +89,7 @@ def test_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     assert "cannot be used" in str(problem_of(tmp_path / "file", group=False))
 
 
-def test_what_a_refusal_advises_makes_the_folder_believed(folder: Path) -> None:
+def test_the_advice_of_a_refusal_makes_the_folder_trusted(folder: Path) -> None:
     for each in (folder / "programs", folder / "jit_run-cache"):
         each.chmod(0o775)  # as a login whose umask is 002 leaves them
     assert problem_of(folder, group=False) is not None

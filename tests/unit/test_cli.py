@@ -197,7 +197,7 @@ def test_the_operator_blocks_and_unblocks_a_person_or_a_server(
 
 
 @pytest.mark.parametrize("command", ["forget", "block", "unblock"])
-def test_a_command_about_somebody_says_about_whom(
+def test_a_command_about_a_person_requires_the_person_or_server(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     for whose in ([], ["--user", "11", "--server", "21"]):

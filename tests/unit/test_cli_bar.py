@@ -12,7 +12,7 @@ from bot.cli_bar import step_bar
 
 
 def everything(terminal: int) -> str:
-    """Return what was written to a terminal after its other end was closed."""
+    """Return the output of a terminal after its other end was closed."""
     told = b""
     with contextlib.suppress(OSError):  # Linux's end of file on a terminal
         while piece := os.read(terminal, 65536):

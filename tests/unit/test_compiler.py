@@ -1,4 +1,4 @@
-"""Programs: what each of several devices is handed, and which programs are compiled once or again."""
+"""Programs: the inputs of each device, and which programs are compiled once or again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mesh() -> Mesh:
     return mesh_over(jax.devices()[:2])
 
 
-def test_what_has_no_elements_is_made_by_each_device_and_not_handed_to_it(mesh: Mesh) -> None:
+def test_empty_arrays_are_created_on_each_device(mesh: Mesh) -> None:
     """The partitioner of jaxlib 0.11.2 ends the process over shares of nothing."""
 
     def step(by: jax.Array, seats: Pair) -> Pair:
@@ -85,7 +85,7 @@ def make(compiler: Compiler) -> Double:
 
 @dataclass
 class Shortage:
-    """Lets the devices lack the memory to compile, once; `before` is called just before they say so."""
+    """Makes one compilation run out of memory; `before` is called just before the error."""
 
     left: int = 1
     before: Callable[[], object] = lambda: None
@@ -106,7 +106,7 @@ def shortage(monkeypatch: pytest.MonkeyPatch) -> Shortage:
     return short
 
 
-def test_a_compilation_that_failed_is_tried_again_when_the_program_is_asked_for_again(
+def test_a_failed_compilation_is_retried_at_the_next_request_for_the_program(
     make: Double, shortage: Shortage
 ) -> None:
     with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
@@ -115,7 +115,7 @@ def test_a_compilation_that_failed_is_tried_again_when_the_program_is_asked_for_
     assert make() is make()
 
 
-def test_a_compilation_that_fails_fails_for_no_other_thread_that_waits_for_the_program(
+def test_a_failed_compilation_does_not_fail_for_other_waiting_threads(
     make: Double, shortage: Shortage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits = threading.Event()
@@ -154,7 +154,7 @@ def test_a_compilation_that_fails_fails_for_no_other_thread_that_waits_for_the_p
     ],
     ids=lambda how: next(iter(how)),
 )
-def test_a_program_of_the_same_name_and_shapes_that_differs_otherwise_is_another(
+def test_programs_of_one_name_and_shape_with_other_keys_are_different(
     how: dict[str, Any], make: Double
 ) -> None:
     assert make() is make()

@@ -19,7 +19,7 @@ DEADLINE = 30.0
 
 @jax.jit
 def multiply(times: jax.Array) -> jax.Array:
-    """A program that is under way for as long as it is told."""
+    """Return a program whose time is given by the number of multiplications."""
     square = jnp.eye(64)
     product: jax.Array = jax.lax.fori_loop(0, times, lambda _, product: product @ square, square)
     return product
@@ -32,7 +32,7 @@ def twice(x: jax.Array) -> jax.Array:
 
 @pytest.fixture(scope="module")
 def seconds() -> Callable[[float], jax.Array]:
-    """How often to multiply for so many seconds."""
+    """Return a function from seconds to the number of multiplications."""
     some = 10_000
     jax.block_until_ready(multiply(jnp.int32(some)))
     began = time.perf_counter()
@@ -42,7 +42,7 @@ def seconds() -> Callable[[float], jax.Array]:
 
 
 def test_a_later_program_overtakes_one_of_the_decode_thread(seconds: Callable[[float], jax.Array]) -> None:
-    """Queued from one thread, the later would wait for the earlier, though it needs nothing of it."""
+    """Queued from one thread, the later program would wait for the earlier one."""
     picture = jnp.ones((256, 256))
     jax.block_until_ready(twice(picture))  # compiled
     under_way = DecodeThread()(multiply, seconds(3.0))
@@ -61,7 +61,7 @@ def test_a_call_returns_and_raises_what_the_program_does(queue: Callable[..., An
     assert queue(threading.get_ident) == queue(threading.get_ident)
 
 
-def test_its_thread_is_another_and_ends_with_it() -> None:
+def test_the_decode_thread_is_separate_and_ends_with_its_owner() -> None:
     queue = DecodeThread()
     thread = queue(threading.current_thread)
     assert thread is not threading.current_thread()

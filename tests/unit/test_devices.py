@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import cast
 
 import jax
 import numpy as np
 import pytest
 from engines import TINY
+from jax.sharding import Mesh
 
 import sdjax_engine
 from sdjax_engine.config import EngineConfig, ModelSpec
@@ -38,9 +41,18 @@ def test_rows_are_spread_over_the_devices_and_parameters_copied_to_each() -> Non
 def test_the_networks_are_compiled_as_xla_flags_say_where_they_speak_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert devices.network_options() == {devices.YNNPACK: "LIBRARY_FUSION_TYPE_REDUCE"}
+    assert devices.network_options(devices.open_mesh()) == {devices.YNNPACK: "LIBRARY_FUSION_TYPE_REDUCE"}
     monkeypatch.setenv("XLA_FLAGS", f"--{devices.YNNPACK}=dot")
-    assert devices.network_options() == {}
+    assert devices.network_options(devices.open_mesh()) == {}
+
+
+def test_on_a_gpu_products_of_the_same_input_stay_apart() -> None:
+    """Joined, as XLA has them, each result would be copied out of the joint one."""
+    platform = SimpleNamespace(platform="gpu")
+    mesh = cast("Mesh", SimpleNamespace(devices=np.array([platform])))
+    assert devices.network_options(mesh) == {devices.DOT_MERGER: "0"}
+    assert devices.counts_on_host(mesh)
+    assert not devices.counts_on_host(devices.open_mesh())
 
 
 @pytest.mark.parametrize(("asked", "expected"), [(3, 3), (0, devices.usable_cores())])

@@ -1,4 +1,4 @@
-"""Times to start, worked out by hand."""
+"""Times to start, compared with times computed by hand."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_an_image_past_its_last_step_frees_its_seat_now() -> None:
     assert start(0, seats=1, running=(-2,)) == 0.0
 
 
-def test_a_worker_with_room_claims_and_what_it_claimed_before_sits_down_first() -> None:
+def test_a_worker_seats_earlier_claims_before_new_ones() -> None:
     full, other = (1, (8, 20)), (1, (30,))
     assert seconds_to_start(line(full, other), Ahead(images=0, steps=0)) == pytest.approx(15.0)
     assert seconds_to_start(line(full, other), Ahead(images=1, steps=10)) == pytest.approx(14.0)
@@ -70,7 +70,7 @@ def test_without_seats_or_measurements_the_time_is_not_known() -> None:
     steps=st.integers(1, 50),
     seats=st.integers(1, 9),
 )
-def test_many_alike_are_told_as_if_each_were_seated_alone(
+def test_many_equal_images_have_the_times_of_a_simulation_one_by_one(
     running: list[int], images: int, steps: int, seats: int
 ) -> None:
     free_at = [0.0] * seats
@@ -80,7 +80,7 @@ def test_many_alike_are_told_as_if_each_were_seated_alone(
     assert found == pytest.approx(free_at[0], abs=PACE * max([steps, *running]))
 
 
-def test_those_who_come_with_less_lead_are_counted_by_how_much_room_they_have() -> None:
+def test_arrivals_with_a_smaller_lead_count_in_part() -> None:
     came = (
         Arrival(user_id=2, steps=60, lead=1.0),  # before three quarters of the way
         Arrival(user_id=3, steps=60, lead=4.0),  # behind
@@ -92,7 +92,7 @@ def test_those_who_come_with_less_lead_are_counted_by_how_much_room_they_have() 
     assert overtaking(line((1, ()), arrivals=came), near) == 0.0
 
 
-def test_who_is_overtaken_starts_later() -> None:
+def test_overtaking_delays_the_start() -> None:
     came = (Arrival(user_id=2, steps=24, lead=0.0),)  # two steps in five seconds, a fifth of what is painted
     wait = Ahead(images=4, steps=40, lead=1.0, user_id=1)
     assert seconds_to_start(line((1, ()), arrivals=came), wait) == pytest.approx(5 * 10 * PACE)
@@ -102,7 +102,7 @@ def flow(**values: float) -> Flow:
     return Flow(**{"seats": 1, "taken": 1, "pace": 1.0, "left": 10.0, "inflow": 0.0, **values})  # type: ignore[arg-type]
 
 
-def test_a_lane_alone_goes_as_it_was_measured() -> None:
+def test_a_lane_alone_keeps_its_measured_pace() -> None:
     assert faster("a", 10, {"a": flow()}) == 1.0
     assert faster("a", 10, {"a": flow(), "b": flow(taken=0, left=0.0)}) == 1.0
 
@@ -113,7 +113,7 @@ def test_a_lane_goes_faster_once_the_other_has_nothing_left() -> None:
     assert faster("a", 10, {"a": flow(), "b": flow()}) == pytest.approx(1.0)
 
 
-def test_what_still_comes_in_for_the_other_lane_keeps_its_part_of_the_devices() -> None:
+def test_the_inflow_of_the_other_lane_keeps_its_share_of_the_devices() -> None:
     alone = faster("a", 100, {"a": flow(), "b": flow()})
     beside = faster("a", 100, {"a": flow(), "b": flow(inflow=0.5)})
     assert alone < beside < 1.0

@@ -1,4 +1,4 @@
-"""Kept executables: found without tracing, not taken for another, not believed where they are not whole."""
+"""Cached executables: found without tracing, never confused, ignored if incomplete."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sdjax_engine.compiling.compiler import (
     jax_cache_events,
 )
 from sdjax_engine.compiling.executables import Executables
-from sdjax_engine.memory.devices import AXIS, BY_SEAT, REPLICATED, network_options
+from sdjax_engine.memory.devices import AXIS, BY_SEAT, REPLICATED, network_options, open_mesh
 
 
 class Held(NamedTuple):
@@ -76,7 +76,7 @@ def make(mesh: Mesh, tmp_path: Path, said: list[str], weights: dict[str, jax.Arr
         compiler = Compiler(mesh=mesh, report=said.append, executables=Executables(tmp_path))
         specs: tuple[PartitionSpec, ...] = (REPLICATED, BY_SEAT)
         arguments = weights, given or held(mesh)
-        how: dict[str, Any] = {"specs": specs, "donate": donate, "options": network_options()}
+        how: dict[str, Any] = {"specs": specs, "donate": donate, "options": network_options(open_mesh())}
         return compiler.compile("double", double, *arguments, facts=facts, **how)
 
     return make

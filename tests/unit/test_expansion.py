@@ -67,7 +67,7 @@ def test_escapes_are_the_character_itself() -> None:
     assert texts(r"\_\_colour__ \__x__") == ["__colour__ __x__"]
 
 
-def test_what_emphasis_reads_stays_as_it_was_typed() -> None:
+def test_emphasis_is_kept_unchanged() -> None:
     prompt = r"saber \(fate\), (word:1.3), [less], back\\slash"
     assert texts(prompt) == [prompt]
     assert texts(r"{saber \(fate\), (hat:1.2)}") == [r"saber \(fate\)", "(hat:1.2)"]
@@ -120,11 +120,11 @@ def test_a_seed_always_chooses_the_same_entry_and_seeds_differ() -> None:
 
 
 @pytest.mark.parametrize("name", ["colour", "색", "a-b", "a_b", "x" * 40, "नेपाली"])
-def test_a_name_that_a_prompt_can_say(name: str) -> None:
+def test_valid_names_are_accepted(name: str) -> None:
     assert is_wildcard_name(name)
     assert [*read_phrase(f"a __{name}__ b").wildcards] == [name]
 
 
 @pytest.mark.parametrize("name", ["", "two words", "a__b", "_a", "a_", "x" * 41, "a,b", "{a}", "a\\"])
-def test_a_name_that_no_prompt_can_say(name: str) -> None:
+def test_invalid_names_are_refused(name: str) -> None:
     assert not is_wildcard_name(name)

@@ -207,6 +207,39 @@ def test_a_share_that_would_overtake_everyone_is_refused(cost: float, weight: fl
         fairness.share(cost, weight)
 
 
+@given(
+    members=st.lists(COSTS, min_size=2, max_size=6),
+    late=COSTS,
+    outside=st.lists(st.tuples(COSTS, WEIGHTS), min_size=1, max_size=5),
+    before=st.integers(0, 200),
+)
+def test_in_a_session_all_have_one_pace_and_neither_it_nor_the_server_starves_the_other(
+    members: Sequence[float], late: float, outside: Sequence[tuple[float, float]], before: int
+) -> None:
+    """One joins late. From then on no member is ahead of another by more than one image of each.
+
+    The same holds between members and those outside, whose pace is divided by their weight.
+    """
+    queue, session = Queue(), 100  # the keys of persons in the session begin there
+    for user, (cost, weight) in enumerate(outside):
+        queue.ask(user, cost, weight=weight, count=2000)
+    for number, cost in enumerate(members):
+        queue.ask(session + number, cost, weight=fairness.SESSION_WEIGHT, count=2000)
+    for _ in range(before):
+        queue.serve()
+    queue.ask(session + len(members), late, weight=fairness.SESSION_WEIGHT, count=2000)
+    costs = {
+        session + number: (cost, fairness.SESSION_WEIGHT) for number, cost in enumerate((*members, late))
+    }
+    costs |= dict(enumerate(outside))
+    served: Counter[int] = Counter()
+    for _ in range(400):
+        served[queue.serve()[0]] += 1
+        paces = {user: served[user] * cost / weight for user, (cost, weight) in costs.items()}
+        largest = sorted(cost / weight for cost, weight in costs.values())[-2:]
+        assert max(paces.values()) - min(paces.values()) <= sum(largest) * 1.0001
+
+
 def test_the_tags_of_new_images_follow_the_later_of_virtual_time_and_the_last_tag() -> None:
     def tags(virtual_time: float, last_tag: float) -> list[float]:
         return fairness.tag_images(virtual_time=virtual_time, last_tag=last_tag, shares=[1.0, 2.0])

@@ -43,12 +43,12 @@ def test_there_are_no_colours_before_the_first_picture() -> None:
     assert taught(pictures=1).known
 
 
-def test_it_learns_from_so_many_pictures_and_then_costs_nothing() -> None:
+def test_the_map_learns_from_a_fixed_number_of_pictures_only() -> None:
     assert taught(pictures=MOST_PICTURES - 1).learns
     assert not taught(pictures=MOST_PICTURES).learns
 
 
-def test_the_next_start_knows_the_colours(tmp_path: Path) -> None:
+def test_the_next_start_reads_the_colours(tmp_path: Path) -> None:
     file, (latents, _) = tmp_path / "previews" / "model.json", picture(99)
     before = taught(file).pixels(latents)
     assert np.array_equal(LatentRGB(4, file).pixels(latents), before)
@@ -70,12 +70,12 @@ def test_a_file_of_another_number_of_channels_is_ignored(tmp_path: Path) -> None
     assert not LatentRGB(16, file).known
 
 
-def test_a_folder_that_cannot_be_written_is_no_hindrance(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "previews").write_text("a file in the folder's place", encoding="utf-8")
     assert taught(tmp_path / "previews" / "model.json").known
 
 
-def test_values_that_are_no_numbers_are_black_and_teach_nothing() -> None:
+def test_nan_values_are_black_and_not_learnt_from() -> None:
     latent_rgb = taught()
     latents, pixels = picture(99)
     latents[0, 0] = np.nan

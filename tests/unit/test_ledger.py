@@ -1,4 +1,4 @@
-"""The accounting of the devices' memory: never over the budget, the least recently used go first."""
+"""The accounting of the devices' memory: never over the budget, the least recently used is evicted first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, budget=st.integers(1, 200))
-def test_bringing_never_leaves_more_than_the_budget_and_moves_out_the_least_recently_used(
+def test_the_ledger_stays_within_the_budget_and_evicts_the_least_recently_used(
     steps: list[tuple[str, object, object]], budget: int
 ) -> None:
     ledger, used, entered = Ledger(budget), list[str](), set[str]()
@@ -57,7 +57,7 @@ def test_bringing_never_leaves_more_than_the_budget_and_moves_out_the_least_rece
 
 
 @given(steps=STEPS)
-def test_without_a_limit_everybody_enters_and_nobody_goes(steps: list[tuple[str, object, object]]) -> None:
+def test_without_a_limit_nothing_is_evicted(steps: list[tuple[str, object, object]]) -> None:
     ledger = Ledger(None)
     for what, who, how in steps:
         match what, who, how:
@@ -70,7 +70,7 @@ def test_without_a_limit_everybody_enters_and_nobody_goes(steps: list[tuple[str,
     assert ledger.room is None
 
 
-def test_what_could_never_be_there_is_refused_and_changes_nothing() -> None:
+def test_a_need_over_the_whole_budget_is_refused_and_changes_nothing() -> None:
     ledger = Ledger(100)
     assert ledger.claim("a lane", Need(held=10, working=20))
     assert not ledger.enter("large", 71)
@@ -81,14 +81,14 @@ def test_what_could_never_be_there_is_refused_and_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("smaller", [Need(held=5, working=10), Need()])
-def test_a_later_claim_takes_the_place_of_an_earlier_one(smaller: Need) -> None:
+def test_a_later_claim_replaces_an_earlier_one(smaller: Need) -> None:
     ledger = Ledger(100)
     ledger.claim("a lane", Need(held=10, working=20))
     ledger.claim("a lane", smaller)
     assert ledger.reserved == smaller.held + smaller.working
 
 
-def test_models_that_were_too_much_are_never_resident_together_again() -> None:
+def test_models_that_ran_out_of_memory_together_are_never_resident_together_again() -> None:
     """The largest model needs more than was taken, so the budget alone cannot keep the two apart."""
     ledger = Ledger(None)
     for name, size in (("small", 10), ("other", 20), ("largest", 100)):
@@ -102,7 +102,7 @@ def test_models_that_were_too_much_are_never_resident_together_again() -> None:
     assert ledger.bring("largest") == ["small"]
 
 
-def test_a_claim_given_back_leaves_its_memory_to_others() -> None:
+def test_a_released_claim_frees_its_memory() -> None:
     ledger = Ledger(100)
     assert ledger.claim("a lane", Need(held=60))
     assert not ledger.claim("another lane", Need(held=60))

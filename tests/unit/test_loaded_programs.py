@@ -1,4 +1,4 @@
-"""A loaded program that does not work is compiled again, once, whichever threads find it out."""
+"""A loaded program that fails is compiled again once, whichever threads notice it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sdjax_engine.compiling.loaded_programs import LoadedProgram
 DEADLINE = 10.0
 
 
-class Broken:
+class FailingProgram:
     """A program of which every call fails, once all threads are within one."""
 
     def __init__(self, threads: int) -> None:
@@ -31,7 +31,7 @@ def test_threads_that_fail_at_the_same_time_compile_once_and_all_get_a_result() 
         compiled.append(1)
         return cast("Compiled", lambda number: number + 1)
 
-    program = LoadedProgram(cast("Compiled", Broken(3)), compile_again, lines.append)
+    program = LoadedProgram(cast("Compiled", FailingProgram(3)), compile_again, lines.append)
     threads = [threading.Thread(target=lambda: results.append(program(1))) for _ in range(3)]
     for thread in threads:
         thread.start()

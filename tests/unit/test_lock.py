@@ -1,4 +1,4 @@
-"""The lock files name a fitting version of every package in `pyproject.toml`, with hashes and no address."""
+"""The lock files have a fitting version of every package in `pyproject.toml`, with hashes, no addresses."""
 
 from __future__ import annotations
 

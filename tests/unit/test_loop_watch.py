@@ -90,7 +90,7 @@ async def test_a_long_garbage_collection_is_logged(caplog: pytest.LogCaptureFixt
     assert caplog.messages == ["a garbage collection took 1.50 s"]
 
 
-async def test_a_quick_loop_counts_no_stall() -> None:
+async def test_a_responsive_loop_counts_no_stall() -> None:
     metrics = Metrics()
     watching = asyncio.create_task(LoopWatch(metrics.loop, limit=10.0).run())
     async with asyncio.timeout(20):

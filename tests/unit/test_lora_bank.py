@@ -1,4 +1,4 @@
-"""Which rows of the bank a seat gathers, and what is refused before anything is loaded."""
+"""The rows of the bank that a seat gathers, and LoRAs that are refused before loading."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_seat_without_loras_gathers_row_zero_only() -> None:
     assert not scales.any()
 
 
-def test_a_lora_that_is_not_there_is_refused_with_those_that_are() -> None:
+def test_an_unknown_lora_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidRequest, match="no LoRA called “oil”: choose one of ink, wash"):
         BANK.seat_rows((Lora(name="oil"),))
 

@@ -1,4 +1,4 @@
-"""Noise depends on the seed alone: not on what an application has set for the whole process."""
+"""Noise depends on the seed only, not on settings of the process."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_settings_of_the_process_change_no_noise(
 ) -> None:
     expected = jax.jit(draw)(SEED)
     with application(**{setting: SETTINGS[setting]}):
-        drawn = jax.jit(partial(draw))(SEED)  # a function of its own, so that it is traced anew
+        drawn = jax.jit(partial(draw))(SEED)  # a new function, so that it is traced again
     np.testing.assert_array_equal(drawn, expected)
 
 

@@ -1,4 +1,4 @@
-"""An offer that no request could be within is refused where it is made, and a request beyond it by name."""
+"""Impossible offers are refused on creation, and requests beyond an offer by name."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_request_may_start_from_a_picture_and_use_the_loras_on_offer() -> None
         ({"loras": (dataclasses.replace(INK, weight=float("inf")),)}, "lora_weight"),
     ],
 )
-def test_what_is_started_from_and_loras_are_checked(changes: dict[str, object], problem: str) -> None:
+def test_start_pictures_and_loras_are_checked(changes: dict[str, object], problem: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         WITH_LORAS.check(dataclasses.replace(REQUEST, **changes))
     assert caught.value.problem == problem

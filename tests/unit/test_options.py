@@ -1,4 +1,4 @@
-"""From what a person typed to a recipe: whatever is typed, a recipe that can be painted or one sentence."""
+"""From typed options to a recipe or to one sentence."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def problem_of(**asked: object) -> str:
 
 
 @pytest.mark.parametrize("prompt", ["", " ", "\n", "\u200b", "\u2060 \ufeff", "\u3000", "\u202e"])
-def test_a_prompt_in_which_nothing_can_be_seen_is_empty(prompt: str) -> None:
+def test_a_prompt_without_visible_characters_is_empty(prompt: str) -> None:
     assert problem_of(prompt=prompt) == "empty_prompt"
     assert recipe_of(negative_prompt=prompt).negative_prompt == ""
 
@@ -74,12 +74,12 @@ def test_a_letter_a_digit_or_a_symbol_is_enough(prompt: str) -> None:
     assert recipe_of(prompt=prompt).prompt == prompt
 
 
-def test_what_is_left_out_is_the_models_own_setting() -> None:
+def test_omitted_options_are_the_models_defaults() -> None:
     assert recipe_of() == recipe(prompt="a red circle", model="small")
     assert recipe_of(model="large-xl").sampler is Sampler.EULER
 
 
-def test_everything_said_is_in_the_recipe() -> None:
+def test_every_typed_option_is_in_the_recipe() -> None:
     assert recipe_of(
         negative_prompt="blue",
         variants=4,
@@ -142,7 +142,7 @@ def test_everything_said_is_in_the_recipe() -> None:
         ({"size": "١٢٨x١٢٨"}, "size_or_aspect"),
     ],
 )
-def test_what_cannot_be_painted_is_refused_by_its_name(asked: dict[str, object], problem: str) -> None:
+def test_invalid_options_are_refused_by_name(asked: dict[str, object], problem: str) -> None:
     assert problem_of(**asked) == problem
 
 
@@ -162,7 +162,7 @@ def test_a_size_or_a_shape_finds_an_offered_size(typed: str, size: tuple[int, in
     assert find_size(typed, SMALL) == size
 
 
-def test_a_shape_finds_the_size_that_people_call_so() -> None:
+def test_a_shape_finds_the_size_of_its_usual_name() -> None:
     assert find_size("3:2", LARGE) == (1216, 832)
     assert aspect_name((1216, 832)) == "3:2"
     assert aspect_name((832, 1216)) == "2:3"
@@ -193,7 +193,7 @@ def test_every_suggestion_is_accepted() -> None:
         assert [find_size(value, offer) for _, value in size_choices("", offer)] == list(offer.sizes)
 
 
-def test_text_that_no_database_takes_is_made_whole() -> None:
+def test_text_that_databases_refuse_is_repaired() -> None:
     assert clean("a\x00b\ud800c\r\nd") == "a b?c \nd"
 
 
@@ -225,7 +225,7 @@ def test_any_text_is_a_recipe_or_a_mistake_and_can_be_stored(prompt: str, negati
         model=st.none() | st.sampled_from(["small", "Large-XL"]) | st.text(max_size=500),
     )
 )
-def test_whatever_is_asked_is_painted_as_offered_or_refused_in_every_language(asked: Asked) -> None:
+def test_any_options_give_an_offered_recipe_or_a_refusal_in_every_language(asked: Asked) -> None:
     try:
         recipe = parse(asked, OFFERS)
     except (InvalidRequest, UserMistake) as error:
@@ -246,7 +246,7 @@ def test_random_seeds_are_seeds_and_differ() -> None:
     assert all(0 <= seed <= MAX_SEED for seed in seeds)
 
 
-def test_a_wrong_value_is_said_back_on_one_short_line() -> None:
+def test_a_wrong_value_is_quoted_on_one_short_line() -> None:
     assert echo("a\n b\t c") == "a b c"
     assert len(echo("x" * 5000)) == 60
 
@@ -279,7 +279,7 @@ def started(asked: Asked, *, mask: str | None = None) -> Recipe:
     )
 
 
-def test_a_picture_is_painted_in_its_own_shape_unless_somebody_says_otherwise() -> None:
+def test_a_start_picture_sets_the_shape_unless_a_size_is_given() -> None:
     recipe = started(Asked(prompt="a boat", image=True))
     assert (recipe.init_image, recipe.mask_image) == ("aa/picture.png", None)
     assert (recipe.width, recipe.height) == (192, 128)
@@ -287,7 +287,7 @@ def test_a_picture_is_painted_in_its_own_shape_unless_somebody_says_otherwise() 
     assert (square.width, square.height) == (128, 128)
 
 
-def test_a_picture_is_left_as_far_as_somebody_says_or_its_mask_suggests() -> None:
+def test_the_strength_is_given_or_follows_from_the_mask() -> None:
     asked = Asked(prompt="a boat", image=True)
     assert started(asked).strength == 0.75
     assert started(asked, mask="bb/mask.png").strength == 1.0

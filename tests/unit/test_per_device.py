@@ -1,4 +1,4 @@
-"""A program on every device of a mesh: what it gives, and that no device waits for another."""
+"""A program on every device of a mesh: its results, and the independence of the devices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED, mesh_over, replicate, shard
 
 LONG = 60_000  # turns of the loop; a second or so
-WIDTH = 64  # too much work for XLA to do it before it returns from the call
+WIDTH = 64  # enough work that XLA returns from the call before it is done
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -72,7 +72,7 @@ def test_the_rows_of_a_host_s_array_are_the_devices_in_turn(mesh: Mesh, program:
     np.testing.assert_array_equal(np.asarray(walked)[:, 0, 0], [2, 5])
 
 
-def test_a_device_that_is_done_goes_on_while_another_works(mesh: Mesh, program: Program) -> None:
+def test_a_finished_device_continues_while_another_works(mesh: Mesh, program: Program) -> None:
     step = replicate(np.float32(1), mesh)
     busy, _ = program(step, *given(mesh, (LONG, 1)))
     again, _ = program(step, busy, given(mesh, (0, 1))[1])
@@ -81,17 +81,17 @@ def test_a_device_that_is_done_goes_on_while_another_works(mesh: Mesh, program: 
     assert not again.is_ready()
 
 
-def test_what_one_device_says_of_its_work_is_raised(mesh: Mesh, program: Program) -> None:
+def test_the_error_of_one_device_is_raised(mesh: Mesh, program: Program) -> None:
     x, turns = given(mesh, (1, 1))
     x.addressable_shards[1].data.delete()
     with pytest.raises(RuntimeError, match="deleted"):
         program(replicate(np.float32(1), mesh), x, turns)
 
 
-def test_where_nothing_can_be_loaded_each_device_has_its_program_compiled(
+def test_if_loading_fails_the_program_is_compiled_for_each_device(
     mesh: Mesh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with another JAX, whose programs are other bytes."""
+    """As with another version of JAX, whose serialized programs differ."""
 
     def refuse(_executable: bytes, _device: jax.Device) -> Callable[[], object]:
         raise TypeError("another number of arguments")

@@ -1,4 +1,4 @@
-"""A sampler that a checkpoint's schedule does not suit is found out before anything is painted with it."""
+"""Samplers that do not suit a checkpoint's schedule are found before painting."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_an_offer_of_more_steps_than_were_trained_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("steps", "limit"), [(100, 99), (101, 100)])
-def test_steps_that_leave_the_schedule_are_the_person_s_mistake(steps: int, limit: int) -> None:
+def test_steps_outside_the_schedule_raise_invalid_request(steps: int, limit: int) -> None:
     """The hundredth of a hundred timesteps lies one beyond the last, by the offset that pipelines add."""
     planner = Planner(TINY, {**SD, "num_train_timesteps": 100, "steps_offset": 1})
     with pytest.raises(InvalidRequest) as caught:

@@ -1,4 +1,4 @@
-"""When a lane's previews are due: every few seconds, and no more than a share of the lane's time."""
+"""When a lane's previews are due: every few seconds, within a share of the lane's time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where JAX's private interfaces change, programs are compiled, not kept, and never wrong."""
+"""If JAX's private interfaces change, programs are compiled and not cached, and results stay right."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def painted(folder: Path, mesh: Mesh, said: list[str]) -> np.ndarray:
 
 
 class NotCallable:
-    """What a constructor makes of arguments whose meaning has changed: an object that does not work."""
+    """An object that does not work, as from a constructor whose arguments have changed."""
 
     def __init__(self, *_: object, **__: object) -> None:
-        """Take whatever comes."""
+        """Take any arguments."""
 
     def __call__(self, *_: object) -> Any:
         raise TypeError("call() misses 1 argument")
@@ -62,14 +62,14 @@ class NotCallable:
 
 
 class NotAnalysed(NotCallable):
-    """The same, and it cannot even be asked for its memory."""
+    """A `NotCallable` whose memory cannot be analysed either."""
 
     def memory_analysis(self) -> Any:
         raise AttributeError("no executable")
 
 
 @pytest.mark.parametrize("changed", ["name", "result", "format"])
-def test_programs_that_cannot_be_made_bytes_and_back_are_compiled_on_each_device(
+def test_programs_that_cannot_be_serialized_are_compiled_on_each_device(
     changed: str, mesh: Mesh, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serialize = serialize_executable.serialize
@@ -91,7 +91,7 @@ def test_programs_that_cannot_be_made_bytes_and_back_are_compiled_on_each_device
 
 
 @pytest.mark.parametrize("made", [NotCallable, NotAnalysed])
-def test_loaded_programs_that_fail_when_they_are_used_are_compiled_after_all(
+def test_loaded_programs_that_fail_on_use_are_compiled(
     made: type[NotCallable], mesh: Mesh, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     painted(tmp_path, mesh, said)
@@ -102,7 +102,7 @@ def test_loaded_programs_that_fail_when_they_are_used_are_compiled_after_all(
     assert not list(tmp_path.rglob("*.program"))  # else each start would load it, and find the same
 
 
-def test_a_program_from_the_cache_of_jax_is_known_though_its_events_have_other_names(
+def test_a_program_from_jaxs_cache_is_recognised_although_its_events_were_renamed(
     mesh: Mesh, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = monitoring.record_event

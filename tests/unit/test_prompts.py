@@ -39,9 +39,7 @@ def test_any_language_has_ids_of_its_own(text: str, tokenizer: Tokenizer) -> Non
         ("a “red” circle", 'a "red" circle'),
     ],
 )
-def test_cleaning_puts_right_what_was_damaged_on_the_way(
-    written: str, meant: str, tokenizer: Tokenizer
-) -> None:
+def test_cleaning_repairs_damaged_text(written: str, meant: str, tokenizer: Tokenizer) -> None:
     assert tokenizer.encode(written).tolist() == tokenizer.encode(meant).tolist()
 
 

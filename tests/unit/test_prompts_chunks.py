@@ -1,4 +1,4 @@
-"""Long prompts in chunks, their weights, and what is told of what had no room."""
+"""Long prompts in chunks, their weights, and the cut end."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_full_width_brackets_are_brackets(tokenizer: Tokenizer) -> None:
     assert wide.weights.tolist() == narrow.weights.tolist()
 
 
-def test_what_does_not_fit_goes_on_in_the_next_chunk(tokenizer: Tokenizer) -> None:
+def test_tokens_over_the_length_go_into_the_next_chunk(tokenizer: Tokenizer) -> None:
     tokens = tokenizer.tokens("red " * 75 + "circle " * 75 + "blue", max_chunks=3)
 
     assert words_of(tokens, tokenizer) == ["red " * 74 + "red", "circle " * 74 + "circle", "blue"]
@@ -90,14 +90,14 @@ def test_break_begins_a_chunk_as_long_as_there_are_any(tokenizer: Tokenizer) -> 
     ]
 
 
-def test_what_is_cut_is_told_as_it_was_written(tokenizer: Tokenizer) -> None:
+def test_the_cut_end_is_returned_as_written(tokenizer: Tokenizer) -> None:
     tokens = tokenizer.tokens("red, " * 75 + "((the BLUE star:1.2)), 그림 BREAK x", max_chunks=2)
 
     assert tokens.cut == "((the BLUE star:1.2)), 그림 BREAK x"
     assert tokens.count > tokens.limit == 150
 
 
-def test_a_break_leaves_less_room(tokenizer: Tokenizer) -> None:
+def test_a_break_reduces_the_limit(tokenizer: Tokenizer) -> None:
     tokens = tokenizer.tokens("red BREAK " + "blue " * 75 + "circle", max_chunks=2)
 
     assert (tokens.count, tokens.limit, tokens.cut) == (77, 76, "circle")

@@ -1,4 +1,4 @@
-"""The grammar of emphasis: what each bracket means, and that no text is without a meaning."""
+"""The grammar of emphasis: the meaning of each bracket, for every text."""
 
 from __future__ import annotations
 
@@ -90,9 +90,7 @@ def test_a_backslash_before_a_bracket_makes_it_text_and_is_text_elsewhere(
         ("[x:0.5]", [("x:0.5", 0.909091)]),
     ],
 )
-def test_silly_weights_are_bounded_and_what_is_no_number_is_text(
-    text: str, pieces: list[tuple[str, float]]
-) -> None:
+def test_weights_are_bounded_and_invalid_numbers_are_text(text: str, pieces: list[tuple[str, float]]) -> None:
     assert meant(text) == pieces
 
 

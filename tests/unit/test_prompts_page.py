@@ -1,4 +1,4 @@
-"""What docs/prompts.md and /help say of prompts, against the code."""
+"""docs/prompts.md and /help, compared with the code."""
 
 from __future__ import annotations
 

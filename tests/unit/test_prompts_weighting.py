@@ -55,7 +55,7 @@ def test_leading_axes_are_rows_of_their_own(hidden: Array) -> None:
     assert stacked[0] == pytest.approx(np.asarray(apply_weights(jnp.asarray(hidden), jnp.asarray(weights))))
 
 
-def test_no_weight_makes_what_is_not_a_number(hidden: Array) -> None:
+def test_no_weight_gives_nan(hidden: Array) -> None:
     for weight in (0.0, -1.0, 10.0, -10.0):
         applied = apply_weights(jnp.asarray(hidden), jnp.full((3, 77), weight, jnp.float32))
 

@@ -1,4 +1,4 @@
-"""The queue's clock, which may be set while the bot works."""
+"""The queue's clock, which may be set at any time."""
 
 import logging
 import math
@@ -21,7 +21,7 @@ class Hands:
 
 
 @pytest.mark.parametrize("jump", [3600.0, -3600.0])
-def test_a_jump_is_said_once_and_remembered(jump: float, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_clock_jump_is_logged_once_and_remembered(jump: float, caplog: pytest.LogCaptureFixture) -> None:
     hands, jumps = Hands(), []
     clock = Clock(lambda: hands.wall, lambda: hands.steady, on_jump=lambda: jumps.append(1))
     assert clock() == hands.wall

@@ -1,4 +1,4 @@
-"""What is made ready late, in whichever order threads come to it."""
+"""Lanes and start pictures that are opened late, in any order of threads."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ OFFER = Offer(
 
 
 @dataclass
-class Device:
-    """A lane's devices that note how often they were prepared to decode again."""
+class ScriptedLane:
+    """A lane's devices that count the preparations of a second decoding."""
 
     lane: Lane = LANE
     seats: int = 1
@@ -46,11 +46,11 @@ class Device:
             raise RuntimeError("an error that nobody expected")
         self.prepared.append("pictures")
 
-    def restarted(self) -> Device:
-        return Device()
+    def restarted(self) -> ScriptedLane:
+        return ScriptedLane()
 
 
-def registry_of(device: Device, monkeypatch: pytest.MonkeyPatch) -> Registry:
+def registry_of(device: ScriptedLane, monkeypatch: pytest.MonkeyPatch) -> Registry:
     """A registry of one lane, which is this device."""
     setup_cpu(2)
     mesh = open_mesh()
@@ -69,10 +69,10 @@ def registry_of(device: Device, monkeypatch: pytest.MonkeyPatch) -> Registry:
 
 
 @pytest.mark.parametrize("order", [("lane", "retry"), ("retry", "lane")])
-def test_a_lane_decodes_again_in_float32_whichever_was_made_ready_first(
+def test_a_lane_decodes_again_in_float32_in_any_order_of_opening(
     order: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    device = Device()
+    device = ScriptedLane()
     lane, _pictures, retry = registry_of(device, monkeypatch).steps(EngineThread({}, clock=lambda: 0.0))
     steps = {"lane": lane, "retry": retry}
     for name in order:
@@ -81,7 +81,7 @@ def test_a_lane_decodes_again_in_float32_whichever_was_made_ready_first(
 
 
 def test_after_a_restart_a_step_prepares_the_lane_that_is_served_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    device, thread = Device(), EngineThread({}, clock=lambda: 0.0)
+    device, thread = ScriptedLane(), EngineThread({}, clock=lambda: 0.0)
     lane, pictures, _retry = registry_of(device, monkeypatch).steps(thread)
     lane.make()
     stuck = thread._scheduler
@@ -89,16 +89,16 @@ def test_after_a_restart_a_step_prepares_the_lane_that_is_served_now(monkeypatch
     thread.intake = Intake(lambda: 0.0)
     thread._scheduler = stuck.restarted(thread._new_watchdog())
     pictures.make()
-    served = cast("Device", thread.queues[LANE].device)
+    served = cast("ScriptedLane", thread.queues[LANE].device)
     assert (device.prepared, served.prepared) == ([], ["pictures"])
 
 
 @pytest.mark.parametrize("order", [("lane", "pictures"), ("pictures", "lane")])
-def test_whatever_breaks_start_pictures_the_lane_itself_stays_open(
+def test_a_failure_of_start_pictures_leaves_the_lane_open(
     order: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     thread = EngineThread({}, clock=lambda: 0.0)
-    lane, pictures, _retry = registry_of(Device(broken=True), monkeypatch).steps(thread)
+    lane, pictures, _retry = registry_of(ScriptedLane(broken=True), monkeypatch).steps(thread)
     steps = {"lane": lane, "pictures": pictures}
     for name in order:
         steps[name].make()

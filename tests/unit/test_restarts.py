@@ -1,4 +1,4 @@
-"""How often a process may restart itself, and that it does."""
+"""The limit on restarts of a process, and the restart itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far ahead devices are given runs: far where nobody could sit down sooner, late where somebody could."""
+"""How far ahead runs are queued: far if no request is delayed by it, late if a request could take a seat."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def queue(devices: int, seats_per_device: int, people: int) -> LaneQueue:
 
 
 def practised(devices: int, seats_per_device: int, people: int) -> LaneQueue:
-    """The same where runs of 0.1 s an evaluation have been queued within 0.01 s."""
+    """Return a queue that has measured runs of 0.1 s an evaluation and 0.01 s of queueing."""
     one = queue(devices, seats_per_device, people)
     for _ in range(2):
         one.learn_run(0.4, 4)
@@ -50,17 +50,17 @@ def ready(*queues: LaneQueue) -> dict[LaneQueue, Readiness]:
     [(1, 4, 1, 1), (1, 4, 4, 1), (1, 4, 5, 2), (2, 4, 8, 1), (2, 4, 9, 3), (MANY_SEATS // 4, 4, 1, 2)],
     ids=["seats free", "none free", "a line", "several devices", "a line there", "many seats"],
 )
-def test_the_devices_have_more_before_them_the_less_anybody_loses_by_it(
+def test_more_runs_are_queued_ahead_the_fewer_requests_they_delay(
     devices: int, seats: int, people: int, runs: int
 ) -> None:
     assert runs_ahead(queue(devices, seats, people)) == runs
 
 
-def test_nobody_to_paint_for_is_no_run_to_wait_behind() -> None:
+def test_without_requests_no_run_is_queued() -> None:
     assert runs_ahead(None) == 0
 
 
-def test_with_seats_free_the_next_run_is_queued_just_before_the_one_in_the_air_ends() -> None:
+def test_with_free_seats_the_next_run_is_queued_just_before_the_current_one_ends() -> None:
     one = practised(1, 4, 1)
     flying = batch(one)
     at = next_run_at([flying], 6.0, ready(one))
@@ -93,7 +93,7 @@ def test_the_first_run_does_not_tell_how_long_the_next_will_take() -> None:
     assert one.quickest_evaluation.value == pytest.approx(0.1)
 
 
-def test_a_run_that_was_queued_slowly_once_makes_the_next_no_earlier() -> None:
+def test_one_slow_queueing_does_not_make_the_next_run_earlier() -> None:
     one = practised(1, 4, 1)
     for _ in range(REMEMBERED):
         one.slowest_queueing.add(0.01)
@@ -103,7 +103,7 @@ def test_a_run_that_was_queued_slowly_once_makes_the_next_no_earlier() -> None:
     assert next_run_at([flying], 6.0, ready(one)) == at
 
 
-def test_what_queueing_takes_at_the_most_is_followed_when_it_changes() -> None:
+def test_the_largest_queueing_time_is_tracked() -> None:
     one = practised(1, 4, 1)
     for _ in range(REMEMBERED):
         one.slowest_queueing.add(0.05)

@@ -1,4 +1,4 @@
-"""What samplers make of a checkpoint's scheduler_config.json, and what they refuse in it."""
+"""How samplers read a checkpoint's scheduler_config.json, and the values that they refuse."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from sdjax_engine.samplers.tables import Column
         (Sampler.DDIM, "trained_betas", [0.1, 0.2]),
     ],
 )
-def test_a_value_that_cannot_be_honoured_is_refused_by_the_name_of_its_key(
+def test_an_unsupported_value_is_refused_by_the_name_of_its_key(
     sampler: Sampler, key: str, value: object
 ) -> None:
     with pytest.raises(UnreadableCheckpoint, match=key):
@@ -55,7 +55,7 @@ def test_a_value_that_cannot_be_honoured_is_refused_by_the_name_of_its_key(
 
 
 @pytest.mark.parametrize("key", ["use_dynamic_shifting", "invert_sigmas"])
-def test_a_flow_s_value_that_cannot_be_honoured_is_refused_by_the_name_of_its_key(key: str) -> None:
+def test_an_unsupported_value_of_a_flow_is_refused_by_the_name_of_its_key(key: str) -> None:
     with pytest.raises(UnreadableCheckpoint, match=key):
         plan(Sampler.FLOW_EULER, 20, {**FLOW, key: True})
 
@@ -79,13 +79,13 @@ def test_sigmas_that_are_to_be_spaced_in_two_ways_are_refused(sampler: Sampler) 
 
 
 @pytest.mark.parametrize("sampler", [Sampler.LCM, Sampler.TCD])
-def test_more_steps_than_the_distillation_had_are_the_person_s_mistake(sampler: Sampler) -> None:
+def test_more_steps_than_the_distillation_had_raise_invalid_request(sampler: Sampler) -> None:
     with pytest.raises(InvalidRequest) as caught:
         plan(sampler, 51, SD)
     assert caught.value.details == {"value": 51, "limit": 50}
 
 
-def test_all_bad_values_are_told_at_once() -> None:
+def test_all_bad_values_are_in_one_error() -> None:
     with pytest.raises(UnreadableCheckpoint, match=r"beta_start.*clip_sample"):
         plan(Sampler.DDIM, 20, {**SD, "clip_sample": True, "beta_start": -1})
 
@@ -144,7 +144,7 @@ def test_the_sampler_s_name_decides_whether_the_solver_adds_noise() -> None:
         assert noisy is plan(Sampler.DPMPP_2M_SDE, 20, SD)
 
 
-def test_keys_that_nobody_chose_take_the_defaults_of_the_sampler_s_own_class() -> None:
+def test_unchosen_keys_have_the_defaults_of_the_samplers_class() -> None:
     written = {**SD, "timestep_spacing": "leading", "_use_default_values": ["timestep_spacing"]}
     assert plan(Sampler.EULER, 5, written).rows[0, Column.TIMESTEP] == 999
     assert plan(Sampler.DDIM, 5, written).rows[0, Column.TIMESTEP] == 801
@@ -166,18 +166,18 @@ def test_a_checkpoint_s_own_sampler_is_found_by_its_class_name(sampler: Sampler)
 
 
 @pytest.mark.parametrize("name", ["DDIMParallelScheduler", "FlaxDDIMScheduler"])
-def test_another_writing_of_the_same_method_is_read_as_that_method(name: str) -> None:
+def test_other_names_of_a_method_are_read_as_that_method(name: str) -> None:
     assert default_sampler({"_class_name": name}) is Sampler.DDIM
 
 
 @pytest.mark.parametrize("algorithm_type", ["dpmsolver", "sde-dpmsolver"])
-def test_a_checkpoint_s_own_solver_that_there_is_no_sampler_for_is_refused(algorithm_type: str) -> None:
+def test_an_unsupported_solver_of_a_checkpoint_is_refused(algorithm_type: str) -> None:
     with pytest.raises(UnreadableCheckpoint, match="algorithm_type"):
         default_sampler({"_class_name": "DPMSolverMultistepScheduler", "algorithm_type": algorithm_type})
 
 
 @pytest.mark.parametrize("config", [{}, {"_class_name": "KDPM2DiscreteScheduler"}])
-def test_an_unknown_class_name_is_refused_with_those_there_are(config: dict[str, Any]) -> None:
+def test_an_unknown_class_name_is_refused_with_the_known_ones(config: dict[str, Any]) -> None:
     with pytest.raises(UnreadableCheckpoint, match=r"_class_name.*PNDMScheduler"):
         default_sampler(config)
 

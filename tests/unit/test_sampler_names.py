@@ -32,7 +32,7 @@ MOST_CHOICES = 25
         ("Flow Euler", Sampler.FLOW_EULER),
     ],
 )
-def test_a_name_is_understood_however_it_is_written(typed: str, sampler: Sampler) -> None:
+def test_a_name_is_understood_in_any_spelling(typed: str, sampler: Sampler) -> None:
     assert parse_sampler(typed) is sampler
 
 
@@ -51,6 +51,6 @@ def test_all_samplers_fit_in_the_choices_of_a_command() -> None:
 
 
 @pytest.mark.parametrize("typed", ["", "euler b", "karras", "DPM++ 9M"])
-def test_an_unknown_name_is_answered_with_those_there_are(typed: str) -> None:
+def test_an_unknown_name_is_refused_with_the_known_ones(typed: str) -> None:
     with pytest.raises(InvalidRequest, match=r"choose one of ddim, .*unipc"):
         parse_sampler(typed)

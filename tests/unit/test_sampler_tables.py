@@ -1,4 +1,4 @@
-"""What must hold of a sampler's table, and of the one update that runs it."""
+"""Invariants of a sampler's table, and of the update that runs it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from sdjax_engine.samplers.tables import (
 from sdjax_engine.samplers.tcd import TCD
 
 TWICE = {Sampler.HEUN, Sampler.DPMPP_SDE}
-"""Samplers that ask twice a step, but for the last."""
+"""Samplers with two evaluations per step, except the last."""
 SHAPE = (3, 4, 2)
 
 
@@ -43,7 +43,7 @@ def noise(seed: int, *shape: int) -> jax.Array:
 
 
 def again(sampler: Sampler, steps: int) -> int:
-    """How many evaluations more than steps there are."""
+    """Return the number of evaluations minus the number of steps."""
     if sampler is Sampler.PNDM:
         return 1 if steps > 1 else 0
     return steps - 1 if sampler in TWICE else 0
@@ -56,7 +56,7 @@ def run(table: Table, *, network: Any, z0: jax.Array) -> jax.Array:
 
 
 def states(table: Table, *, network: Any, z0: jax.Array) -> Iterator[tuple[jax.Array, jax.Array]]:
-    """The latents of one seat, and what its method keeps, after each evaluation."""
+    """Yield the latents and the kept output of one seat after each evaluation."""
     x = z0[None] * table.init_noise_sigma
     r, history = jnp.zeros_like(x), empty_history(x)
     for index, numbers in enumerate(table.rows):
@@ -67,7 +67,7 @@ def states(table: Table, *, network: Any, z0: jax.Array) -> Iterator[tuple[jax.A
 
 
 def estimates(table: Table, *, network: Any, z0: jax.Array) -> Iterator[jax.Array]:
-    """What a preview after each evaluation shows of one seat."""
+    """Yield the preview's estimate of one seat after each evaluation."""
     every = states(table, network=network, z0=z0)
     for weights, (x, history) in zip(table.estimates, every, strict=True):
         yield previews.estimate(x, history, no_start(x), jnp.asarray(weights)[None])[0]
@@ -79,8 +79,8 @@ def no_start(x: jax.Array) -> StartPicture:
 
 @pytest.mark.parametrize("sampler", [sampler for sampler in ON_NOISE if sampler is not Sampler.TCD])
 @pytest.mark.parametrize("steps", [1, 2, 3, 5, 20])
-def test_a_network_that_knows_the_picture_is_led_to_it(sampler: Sampler, steps: int) -> None:
-    """With m the noise that is left over one known picture, every method ends on that picture."""
+def test_every_sampler_reaches_the_picture_that_the_network_predicts(sampler: Sampler, steps: int) -> None:
+    """If m always predicts one picture, every method ends at that picture."""
     picture = noise(1, *SHAPE)
     alpha_bar = np.cumprod(1 - np.linspace(0.00085**0.5, 0.012**0.5, 1000) ** 2)
 
@@ -93,7 +93,7 @@ def test_a_network_that_knows_the_picture_is_led_to_it(sampler: Sampler, steps: 
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5, 20])
-def test_a_flow_that_knows_the_picture_is_led_to_it(steps: int) -> None:
+def test_a_flow_sampler_reaches_the_picture_that_the_network_predicts(steps: int) -> None:
     picture = noise(1, *SHAPE)
 
     def network(x: jax.Array, t: jax.Array) -> jax.Array:
@@ -104,7 +104,7 @@ def test_a_flow_that_knows_the_picture_is_led_to_it(steps: int) -> None:
 
 
 @pytest.mark.parametrize("sampler", [sampler for sampler in ON_NOISE if sampler is not Sampler.TCD])
-def test_the_estimate_after_each_evaluation_is_the_picture_that_the_network_knows(sampler: Sampler) -> None:
+def test_the_estimate_after_each_evaluation_is_the_predicted_picture(sampler: Sampler) -> None:
     picture = noise(1, *SHAPE)
     alpha_bar = np.cumprod(1 - np.linspace(0.00085**0.5, 0.012**0.5, 1000) ** 2)
 
@@ -117,7 +117,7 @@ def test_the_estimate_after_each_evaluation_is_the_picture_that_the_network_know
 
 
 @pytest.mark.parametrize("stochastic_sampling", [False, True])
-def test_the_estimates_of_a_flow_are_the_picture_that_the_network_knows(stochastic_sampling: bool) -> None:
+def test_the_estimates_of_a_flow_are_the_predicted_picture(stochastic_sampling: bool) -> None:
     picture = noise(1, *SHAPE)
 
     def network(x: jax.Array, t: jax.Array) -> jax.Array:
@@ -130,7 +130,7 @@ def test_the_estimates_of_a_flow_are_the_picture_that_the_network_knows(stochast
 
 @pytest.mark.parametrize("changes", [{"predict_x0": False}, {"prediction_type": "v_prediction"}])
 @pytest.mark.parametrize("sampler", [Sampler.UNIPC, Sampler.PNDM])
-def test_estimates_follow_what_the_method_keeps(sampler: Sampler, changes: dict[str, Any]) -> None:
+def test_estimates_use_the_kept_output_of_the_method(sampler: Sampler, changes: dict[str, Any]) -> None:
     picture = noise(1, *SHAPE)
     alpha_bar = np.cumprod(1 - np.linspace(0.00085**0.5, 0.012**0.5, 1000) ** 2)
 
@@ -183,7 +183,7 @@ def test_every_column_is_where_its_name_says() -> None:
     assert (row[Column.KEEP_LATENTS], row[Column.KEEP_NOISE]) == (21, 22)
 
 
-def test_one_step_computes_what_the_table_s_definition_says() -> None:
+def test_one_step_computes_the_tables_definition() -> None:
     rows = np.random.default_rng(3).standard_normal((2, ROW), np.float32)
     x, r, m, z = (noise(seed, 2, *SHAPE) for seed in range(4))
     history = noise(4, 2, HISTORY, *SHAPE)
@@ -213,8 +213,8 @@ def test_a_seat_s_result_has_the_same_bits_in_any_seat_and_any_company(sampler: 
         np.testing.assert_array_equal(one[0], other[3])
 
 
-def test_nothing_of_an_earlier_image_reaches_the_next_in_its_seat() -> None:
-    """What a method has not written yet it does not read, were it a NaN."""
+def test_no_value_of_an_earlier_image_reaches_the_next_in_its_seat() -> None:
+    """A method does not read history that it has not written, even if it is NaN."""
     for sampler in Sampler:
         table = plan(sampler, 7, config_for(sampler))
         x = noise(1, 1, *SHAPE)
@@ -224,7 +224,7 @@ def test_nothing_of_an_earlier_image_reaches_the_next_in_its_seat() -> None:
             assert jnp.isfinite(x).all(), sampler
 
 
-def test_a_finished_seat_rests_while_others_go_on() -> None:
+def test_a_finished_seat_is_idle_while_others_go_on() -> None:
     table = plan(Sampler.EULER, 3, SD)
     rows = table.padded(5)
     np.testing.assert_array_equal(rows[:3], table.rows)
@@ -255,14 +255,14 @@ def test_tables_are_shared_and_cannot_be_written() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, -1, 1001])
-def test_a_count_of_steps_that_the_schedule_does_not_have_is_the_person_s_mistake(steps: int) -> None:
+def test_more_steps_than_timesteps_raise_invalid_request(steps: int) -> None:
     with pytest.raises(InvalidRequest) as caught:
         plan(Sampler.DDIM, steps, SD)
     assert caught.value.details == {"value": steps, "limit": 1000}
 
 
 @pytest.mark.parametrize("sampler", Sampler)
-def test_a_picture_to_start_from_leaves_so_much_of_the_steps_but_at_least_one(sampler: Sampler) -> None:
+def test_strength_leaves_its_share_of_the_steps_and_at_least_one(sampler: Sampler) -> None:
     config = config_for(sampler)
     assert plan(sampler, 20, config).init_latent_scale == 0
     for strength, left in ((1.0, 20), (0.5, 10), (0.05, 1), (0.0, 1)):
@@ -276,6 +276,6 @@ def test_a_picture_to_start_from_leaves_so_much_of_the_steps_but_at_least_one(sa
 
 
 @pytest.mark.parametrize("strength", [-0.1, 1.1, float("nan")])
-def test_a_strength_out_of_range_is_the_person_s_mistake(strength: float) -> None:
+def test_a_strength_out_of_range_raises_invalid_request(strength: float) -> None:
     with pytest.raises(InvalidRequest, match="between 0 and 1"):
         plan(Sampler.DDIM, 20, SD, strength=strength)

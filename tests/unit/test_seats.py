@@ -1,4 +1,4 @@
-"""Seating: nobody is lost, painted twice, skipped in the line or kept waiting while a seat is free."""
+"""Seating: no request is lost, painted twice, overtaken, or kept waiting while a seat is free."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sdjax_engine.scheduler.seats import RunLimits, Seats, suitable_seats
 LIMITS = RunLimits()
 
 
-class Evening(RuleBasedStateMachine):
-    """People of a lane come, are painted, break the devices and give up, in any order there is."""
+class SeatingMachine(RuleBasedStateMachine):
+    """Requests of a lane arrive, are painted, fail and are cancelled, in any order."""
 
     @initialize(devices=st.integers(1, 4), seats_per_device=st.integers(1, 3))
     def open(self, devices: int, seats_per_device: int) -> None:
@@ -67,7 +67,7 @@ class Evening(RuleBasedStateMachine):
 
     @rule(alone=st.booleans())
     def break_down(self, alone: bool) -> None:
-        """The devices fail, and everybody seated begins anew before the others."""
+        """The devices fail, and every seated request restarts before the others."""
         seated = self.seats.clear_seats()
         for request in seated:
             self.painted[request] = 0
@@ -93,7 +93,7 @@ class Evening(RuleBasedStateMachine):
         assert is_open == (newcomer in {placement.request for placement in seats.take_seats(now)})
 
     def teardown(self) -> None:
-        """Whoever is still here is painted within the evaluations asked for, without anybody else coming."""
+        """The remaining requests are painted within their evaluations, without new arrivals."""
         left = sum(self.evaluations[request] for request in self.seats.requests)
         while self.seats.requests:
             assert self.seats.readiness(self.now)
@@ -102,7 +102,7 @@ class Evening(RuleBasedStateMachine):
             assert left >= 0
 
 
-TestEvening = Evening.TestCase
+TestEvening = SeatingMachine.TestCase
 
 
 def lane(devices: int = 2, seats_per_device: int = 2) -> Seats[str]:
@@ -157,10 +157,10 @@ def test_a_run_is_short_while_a_seat_is_free_and_never_endless(
     st.integers(1, 3),
     st.integers(1, 3),
 )
-def test_nobody_waits_longer_than_the_seats_before_them_take(
+def test_no_request_waits_longer_than_the_bound_of_list_scheduling(
     evaluations: list[int], devices: int, seats_per_device: int
 ) -> None:
-    """List scheduling's bound (Graham 1966): the work before one over the seats, and the longest of it."""
+    """The bound of list scheduling (Graham 1966): the earlier work by seats, plus the longest image."""
     seats = lane(devices, seats_per_device)
     for request, count in enumerate(evaluations):
         seats.join(str(request), count)
@@ -175,7 +175,7 @@ def test_nobody_waits_longer_than_the_seats_before_them_take(
         assert end <= sum(before) / len(seats) + max(before)
 
 
-def test_clearing_the_seats_keeps_the_line() -> None:
+def test_clearing_the_seats_keeps_the_queue() -> None:
     seats = lane(devices=1, seats_per_device=1)
     for request in "ab":
         seats.join(request, 20)
@@ -184,7 +184,7 @@ def test_clearing_the_seats_keeps_the_line() -> None:
     assert seats.requests == ["b"]
 
 
-def test_who_is_suspected_shares_no_run_with_others() -> None:
+def test_a_suspected_request_shares_no_run_with_others() -> None:
     seats = lane(devices=2, seats_per_device=1)
     for request in "abc":
         seats.join(request, 2)

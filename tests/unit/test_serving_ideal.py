@@ -1,4 +1,4 @@
-"""What step-level seating can gain at best: the figures that the engine is measured against."""
+"""The ideal gain of step-level seating, with which the engine is compared."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-from serving_arrivals import MIXES, Served, backlog, poisson
+from serving_arrivals import MIXES, ServedArrival, backlog, poisson
 from serving_comparison import compare, ideal
 from serving_ideal import step_level, whole_batch
 from serving_statistics import throughput
@@ -18,7 +18,7 @@ SEATS = 8
 @pytest.mark.parametrize(
     ("mix", "gain", "latency"), [("4-50", 1.84, 0.37), ("20-30", 1.19, 0.57), ("equal 20", 1.0, 0.70)]
 )
-def test_what_eight_seats_gain_at_best(mix: str, gain: float, latency: float) -> None:
+def test_the_ideal_gain_of_eight_seats(mix: str, gain: float, latency: float) -> None:
     compared = compare(ideal(SEATS), seats=SEATS, mix=mix, count=8000, loads=(0.7,))
     assert compared.gain == pytest.approx(gain, abs=0.02)
     assert compared.left[0.7]["mean"] == pytest.approx(latency, abs=0.01)
@@ -27,13 +27,13 @@ def test_what_eight_seats_gain_at_best(mix: str, gain: float, latency: float) ->
 @pytest.mark.parametrize(
     ("mix", "slices", "gain"), [("4-50", 2, 1.65), ("20-30", 2, 1.16), ("equal 20", 2, 1.0), ("4-50", 8, 1.0)]
 )
-def test_on_slices_that_lend_their_cores_less_can_be_gained(mix: str, slices: int, gain: float) -> None:
+def test_slices_that_share_cores_gain_less(mix: str, slices: int, gain: float) -> None:
     """Two slices of four seats take the mean of their longest: 43.0 evaluations for 26 of each seat."""
     compared = compare(ideal(SEATS, slices=slices), seats=SEATS, mix=mix, count=8000, loads=())
     assert compared.gain == pytest.approx(gain, abs=0.02)
 
 
-def test_both_policies_serve_everybody_once_and_nobody_before_they_came() -> None:
+def test_both_policies_serve_every_request_once_after_its_arrival() -> None:
     arrivals = poisson(MIXES["4-50"], count=500, rate=0.12)
     by_step = step_level(arrivals, seats=SEATS)
     by_batch = whole_batch(arrivals, seats=SEATS, batch_wait=10)
@@ -42,15 +42,17 @@ def test_both_policies_serve_everybody_once_and_nobody_before_they_came() -> Non
         assert all(each.waited >= 0 and each.latency > each.arrival.steps - 1e-6 for each in served)
 
 
-def test_another_rate_changes_when_people_come_and_nothing_else() -> None:
+def test_another_rate_changes_only_the_arrival_times() -> None:
     slow, fast = (poisson(MIXES["20-30"], count=50, rate=rate) for rate in (1.0, 4.0))
     assert [each.at for each in slow] == pytest.approx([4 * each.at for each in fast])
     assert [(each.user, each.steps) for each in slow] == [(each.user, each.steps) for each in fast]
 
 
-def test_throughput_counts_whole_batches_and_leaves_the_emptying_of_the_seats_out() -> None:
+def test_throughput_counts_whole_rounds_with_all_seats_taken() -> None:
     served = whole_batch(backlog((20,), count=48), seats=SEATS, batch_wait=10)
     assert throughput(served, seats=SEATS).pictures == pytest.approx(SEATS / 20)
-    straggler = [Served(arrival=each.arrival, seated=0, finished=each.finished) for each in served[:-1]]
-    straggler.append(Served(arrival=served[-1].arrival, seated=0, finished=10_000))
+    straggler = [
+        ServedArrival(arrival=each.arrival, seated=0, finished=each.finished) for each in served[:-1]
+    ]
+    straggler.append(ServedArrival(arrival=served[-1].arrival, seated=0, finished=10_000))
     assert throughput(straggler, seats=SEATS).pictures == pytest.approx(SEATS / 20)

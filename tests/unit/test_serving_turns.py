@@ -1,4 +1,4 @@
-"""The clock and the turns with which the benchmark lets two engines serve side by side."""
+"""The clock and the turns of the benchmark in which two engines serve alternately."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-from serving_turns import Clock, InTurns, Reading, Turns
+from serving_turns import InTurns, Reading, StoppableClock, Turns
 
 
 class Machine:
@@ -25,7 +25,7 @@ class Machine:
         return Reading(self.seconds, self.seconds / 2)
 
 
-class Device:
+class SlowDevice:
     """Runs that take ten seconds of the machine's time as soon as they are queued."""
 
     def __init__(self, name: str, machine: Machine, log: list[str]) -> None:
@@ -49,9 +49,9 @@ class Device:
         self._log.append(f"{self.name} fetched")
 
 
-def test_a_stopped_clock_stands_still_and_goes_on_from_there() -> None:
+def test_a_stopped_clock_resumes_at_its_reading() -> None:
     machine = Machine()
-    clock = Clock(machine)
+    clock = StoppableClock(machine)
     machine.seconds = 4.0
     clock.stop()
     machine.seconds = 9.0
@@ -63,9 +63,9 @@ def test_a_stopped_clock_stands_still_and_goes_on_from_there() -> None:
     assert (clock(), clock.read().worked) == (5.0, 2.5)
 
 
-def test_who_sleeps_by_a_clock_sleeps_on_while_it_stands_still() -> None:
+def test_a_sleep_lasts_while_its_clock_is_stopped() -> None:
     machine, woken = Machine(), threading.Event()
-    clock = Clock(machine)
+    clock = StoppableClock(machine)
     machine.seconds = 1.0
     clock.stop()
     sleeper = threading.Thread(target=lambda: (clock.sleep_until(1.0625), woken.set()), daemon=True)
@@ -83,13 +83,13 @@ def test_who_sleeps_by_a_clock_sleeps_on_while_it_stands_still() -> None:
 @pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
 def test_engines_have_the_devices_in_turns_and_see_no_time_of_each_other(order: tuple[str, str]) -> None:
     machine, log = Machine(), list[str]()
-    clocks = {name: Clock(machine) for name in order}
+    clocks = {name: StoppableClock(machine) for name in order}
     turns = Turns(clocks, order)
     runs = {order[0]: 6, order[1]: 3}
     took = {}
 
     def serve(name: str) -> None:
-        device = InTurns(Device(name, machine, log), turns, name, pictures=2)
+        device = InTurns(SlowDevice(name, machine, log), turns, name, pictures=2)
         begun = clocks[name]()
         for _ in range(runs[name]):
             device.bring()
@@ -119,7 +119,9 @@ def test_engines_have_the_devices_in_turns_and_see_no_time_of_each_other(order: 
     assert [clocks[name]() for name in order] == [61.0, 30.0 + 20.0 + 1.0], "who has left goes by all time"
 
 
-def test_a_lane_in_turns_is_otherwise_what_it_was() -> None:
+def test_a_lane_in_turns_is_otherwise_unchanged() -> None:
     machine = Machine()
-    device = InTurns(Device("one", machine, []), Turns({"one": Clock(machine)}, ["one"]), "one", pictures=2)
+    device = InTurns(
+        SlowDevice("one", machine, []), Turns({"one": StoppableClock(machine)}, ["one"]), "one", pictures=2
+    )
     assert (device.seats, device.name) == (2, "one")

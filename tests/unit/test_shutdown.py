@@ -137,7 +137,7 @@ async def test_a_body_that_is_cancelled_cancels_its_wait_and_every_task() -> Non
     assert started[0].cancelled()
 
 
-async def test_leaving_waits_for_the_end_of_each_task_whatever_it_raises() -> None:
+async def test_leaving_waits_for_the_end_of_each_task_with_any_error() -> None:
     ended = []
 
     async def slow_to_end() -> None:

@@ -1,4 +1,4 @@
-"""What the engine makes of the picture files that a request starts from."""
+"""The pixels that the engine reads from the files of start pictures."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_mask_is_turned_upright() -> None:
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
-def test_what_is_transparent_is_white(mode: str) -> None:
+def test_transparent_pixels_become_white(mode: str) -> None:
     picture = Image.new("RGBA", (SIDE, SIDE), (200, 0, 0, 255))
     picture.paste((0, 0, 0, 0), (0, 0, 8, SIDE))
 
@@ -70,7 +70,7 @@ def test_what_is_transparent_is_white(mode: str) -> None:
     assert (start[RIGHT] < 255).any()
 
 
-def test_what_is_transparent_in_a_mask_is_kept() -> None:
+def test_transparent_pixels_of_a_mask_are_kept() -> None:
     mask = Image.new("RGBA", (SIDE, SIDE), (255, 255, 255, 255))
     mask.paste((255, 255, 255, 0), (0, 0, 8, SIDE))
 

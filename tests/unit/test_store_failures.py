@@ -71,12 +71,12 @@ def test_each_refusal_of_a_server_is_one_sentence_that_names_the_place(sqlstate:
     assert "\n" not in sentence
 
 
-def test_a_server_that_keeps_silent_is_named() -> None:
+def test_a_server_that_does_not_respond_is_named() -> None:
     assert str(unavailable(TimeoutError(), SERVER)) == (
         f"{SERVER} does not answer: check that it runs and can be reached."
     )
 
 
 @pytest.mark.parametrize("kind", [IntegrityError, ProgrammingError])
-def test_our_own_mistakes_are_not_hidden(kind: type[IntegrityError] | type[ProgrammingError]) -> None:
+def test_bugs_of_the_program_are_not_hidden(kind: type[IntegrityError] | type[ProgrammingError]) -> None:
     assert unavailable(kind("SELECT 1", {}, Exception("no such thing")), PLACE) is None

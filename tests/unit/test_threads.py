@@ -29,7 +29,7 @@ async def test_the_error_of_a_call_is_raised() -> None:
         await Threads("test", most=1).run(lambda: 1 // 0)
 
 
-def test_a_process_ends_though_a_call_hangs() -> None:
+def test_a_process_ends_although_a_call_hangs() -> None:
     program = """
 import asyncio, contextlib, threading
 from bot.threads import Threads

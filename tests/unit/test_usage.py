@@ -1,4 +1,4 @@
-"""What people asked for lately comes first at the next start, and a broken record harms nobody."""
+"""The most used lanes come first at the next start, and an invalid record is ignored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = ["a", "b", "c", "d"]
 
 
 class Clock:
-    """A time that stands still until it is told."""
+    """A clock that a test moves."""
 
     def __init__(self) -> None:
         self.now = 1e9
@@ -21,7 +21,7 @@ class Clock:
         return self.now
 
 
-def test_what_was_asked_for_most_comes_first_and_the_rest_as_it_came(tmp_path: Path) -> None:
+def test_the_most_used_lanes_come_first(tmp_path: Path) -> None:
     usage = Usage(tmp_path)
     usage.count("c", "b")
     usage.count("c")
@@ -30,7 +30,7 @@ def test_what_was_asked_for_most_comes_first_and_the_rest_as_it_came(tmp_path: P
     assert Usage(tmp_path).in_order(NAMES) == ["c", "b", "a", "d"]
 
 
-def test_what_is_long_ago_counts_less(tmp_path: Path) -> None:
+def test_older_use_counts_less(tmp_path: Path) -> None:
     clock = Clock()
     before = Usage(tmp_path, clock=clock)
     before.count(*"aaaa")
@@ -42,7 +42,7 @@ def test_what_is_long_ago_counts_less(tmp_path: Path) -> None:
     assert Usage(tmp_path, clock=clock).in_order(NAMES)[:2] == ["b", "a"]
 
 
-def test_it_is_written_now_and_then_though_nobody_says_so(tmp_path: Path) -> None:
+def test_usage_is_written_at_intervals(tmp_path: Path) -> None:
     clock = Clock()
     usage = Usage(tmp_path, clock=clock)
     usage.count("b")
@@ -55,7 +55,7 @@ def test_it_is_written_now_and_then_though_nobody_says_so(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"at": 0}', '{"at": "x", "counts": {}}', '{"at":1,"counts":[1]}']
 )
-def test_a_record_that_cannot_be_read_is_as_good_as_none(content: str, tmp_path: Path) -> None:
+def test_an_invalid_record_is_ignored(content: str, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(content)
     usage = Usage(tmp_path)
     assert usage.in_order(NAMES) == NAMES

@@ -5,7 +5,7 @@ import asyncio
 from bot.store.wake_ups import WakeUp
 
 
-async def test_a_ring_wakes_everyone_who_waits() -> None:
+async def test_a_ring_wakes_every_waiting_loop() -> None:
     wake_up = WakeUp()
     waiters = [asyncio.create_task(wake_up.wait(60)) for _ in range(3)]
     await asyncio.sleep(0)
@@ -14,7 +14,7 @@ async def test_a_ring_wakes_everyone_who_waits() -> None:
         await asyncio.gather(*waiters)
 
 
-async def test_a_ring_that_nobody_heard_wakes_the_next() -> None:
+async def test_an_unheard_ring_wakes_the_next_wait() -> None:
     wake_up = WakeUp()
     wake_up.ring()
     async with asyncio.timeout(5):

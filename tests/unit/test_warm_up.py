@@ -1,4 +1,4 @@
-"""Steps are taken in their order, told of, and fail alone; stopping waits for the one under way only."""
+"""Steps run in their order, are reported, and fail alone; stopping waits for the running step only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def warm_up(
     return WarmUp(steps, done=["the first"], at_once=1, report=report, seconds=lambda: 2.0, requests=requests)
 
 
-def test_steps_are_taken_in_order_and_told_of() -> None:
+def test_steps_run_in_order_and_are_reported() -> None:
     made: list[str] = []
     said: list[str] = []
     steps = [step(name, make=lambda name=name: made.append(name)) for name in ("b", "a")]
@@ -45,7 +45,7 @@ def test_steps_are_taken_in_order_and_told_of() -> None:
     ]
 
 
-def test_who_waits_goes_on_where_the_end_cannot_be_told() -> None:
+def test_a_waiting_caller_continues_although_the_report_fails() -> None:
     def report(line: str) -> None:
         if line.startswith("everything"):
             raise OSError("standard error is closed")
@@ -75,7 +75,7 @@ def test_a_step_that_fails_fails_alone(caplog: pytest.LogCaptureFixture) -> None
     assert "bad could not be made ready" in caplog.text
 
 
-def test_stopping_waits_for_the_step_under_way_and_takes_no_other() -> None:
+def test_stopping_waits_for_the_running_step_and_starts_no_other() -> None:
     begun, stopped = threading.Event(), threading.Event()
 
     def compile_until_stopped() -> None:
@@ -97,16 +97,16 @@ def test_stopping_waits_for_the_step_under_way_and_takes_no_other() -> None:
 
 
 @dataclass
-class Crowd:
-    """Requests who are painted for, or kept waiting, as a test says."""
+class RunningRequests:
+    """The numbers of running and waiting requests, set by a test."""
 
     has_requests: bool = True
     has_unserved: bool = False
 
 
 @pytest.mark.parametrize("end", ["painted", "somebody waits for it", "out of patience"])
-def test_a_step_gives_way_to_pictures_in_work(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    crowd, made = Crowd(), threading.Event()
+def test_a_step_yields_to_running_pictures(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    crowd, made = RunningRequests(), threading.Event()
     monkeypatch.setattr(
         "sdjax_engine.startup.warm_up.PATIENCE", 0.3 if end == "out of patience" else 10 * DEADLINE
     )
@@ -119,9 +119,9 @@ def test_a_step_gives_way_to_pictures_in_work(end: str, monkeypatch: pytest.Monk
     assert warming.wait(DEADLINE)
 
 
-def test_stopping_does_not_wait_for_whoever_is_painted() -> None:
+def test_stopping_does_not_wait_for_running_pictures() -> None:
     made = threading.Event()
-    warming = warm_up(step("next", made.set), requests=Crowd())
+    warming = warm_up(step("next", made.set), requests=RunningRequests())
     warming.stop()
     assert warming.wait(0)
     assert not made.is_set()

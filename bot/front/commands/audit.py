@@ -20,9 +20,12 @@ from bot.front.command_tree import Command, Option, for_moderators, make_command
 from bot.front.commands.moderate import MOST_REASON, who
 from bot.front.first_answers import acknowledge, acknowledge_press
 from bot.front.permissions import moderated_server
+from bot.front.policy_lines import whose
 from bot.front.services import Interaction, services_of
+from bot.front.sessions.audit import said_of_session
 from bot.store.auditing import Act, Entry
 from bot.store.moderation import Moderation
+from bot.store.policies import PolicyScope
 from bot.texts import MISTAKES, Moment, Texts, shown
 
 PAGE_ENTRIES = 10
@@ -38,13 +41,23 @@ ACTS = MappingProxyType(
         Act.DELETE: locale_str("Deletions of one request", words=True),
         Act.CANCEL: locale_str("Cancellations", words=True),
         Act.RULE: locale_str("Rules on prompts", words=True),
+        Act.KNOWN: locale_str("Blocked pictures", words=True),
+        Act.SESSION: locale_str("Group sessions", words=True),
+        Act.APPROVE: locale_str("Pictures let through", words=True),
+        Act.COVER: locale_str("Pictures covered", words=True),
+        Act.REJECT: locale_str("Pictures rejected", words=True),
+        Act.EXPIRE: locale_str("Reviews that ran out of time", words=True),
+        Act.HIDE: locale_str("Pictures hidden for review", words=True),
+        Act.DECLINE: locale_str("Appeals declined", words=True),
+        Act.REVIEW: locale_str("Settings of reviews", words=True),
+        Act.POLICY: locale_str("Policies", words=True),
     }
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """Which entries: those of one person, as the one who acts or the one concerned, and of one act."""
+    """The filter of entries: of one person, as actor or subject, and of one act."""
 
     guild_id: int
     person_id: int | None = None
@@ -117,7 +130,7 @@ async def newest_page(log: Moderation, look: Look) -> Page:
 
 
 async def page_beside(log: Moderation, look: Look, way: str, key: int) -> Page:
-    """Return the page older or newer than the entry `key`; the newest where there is no full one."""
+    """Return the page beside the entry `key`; the newest page if no older or too few newer entries exist."""
     if way == OLDER:
         found = await _entries(log, look, before=key, limit=PAGE_ENTRIES + 1)
         if found:
@@ -178,14 +191,53 @@ def _said(entry: Entry, texts: Texts) -> str:
         return texts.gettext("{actor} ended the pause of {place}", actor=fields["actor"], place=place)
     if entry.act is Act.CANCEL:
         return texts.gettext("{actor} cancelled a request of {subject}", **fields)
-    if entry.act is Act.RULE:
-        return _said_of_rule(entry, fields["actor"], texts)
+    if entry.act is Act.SESSION:
+        return said_of_session(facts, fields["actor"], place, texts)
+    if entry.act in _SAID:
+        return _SAID[entry.act](entry, fields["actor"], texts)
+    if (said := _said_of_review(entry, texts, **fields)) is not None:
+        return said
+    if entry.act is Act.POLICY:
+        policy = whose(PolicyScope(facts["scope"]), facts["id"], texts)
+        return texts.gettext("{actor} changed a policy: {policy}", actor=fields["actor"], policy=policy)
     return texts.ngettext(
         "{actor} deleted {count} request of {subject}",
         "{actor} deleted {count} requests of {subject}",
         facts.get("requests", 1),
         **fields,
     )
+
+
+def _said_of_picture(entry: Entry, actor: str, texts: Texts) -> str:
+    picture = shown(str((entry.after or entry.before or {}).get("picture", "")), MOST_REASON)
+    if entry.after is None:
+        return texts.gettext("{actor} ended the block of the picture {picture}", actor=actor, picture=picture)
+    return texts.gettext("{actor} blocked the picture {picture}", actor=actor, picture=picture)
+
+
+def _said_of_review(entry: Entry, texts: Texts, **fields: str) -> str | None:
+    if entry.act is Act.APPROVE:
+        return texts.gettext("{actor} let pictures of {subject} through", **fields)
+    if entry.act is Act.COVER:
+        return texts.gettext("{actor} let pictures of {subject} through, covered", **fields)
+    if entry.act is Act.REJECT:
+        return texts.gettext("{actor} rejected pictures of {subject}", **fields)
+    if entry.act is Act.DECLINE:
+        return texts.gettext("{actor} declined an appeal of {subject}", **fields)
+    if entry.act is Act.REVIEW:
+        return texts.gettext("{actor} changed how reviews are done", actor=fields["actor"])
+    if entry.act is Act.HIDE and (count := (entry.after or {}).get("reports")):
+        return texts.ngettext(
+            "{count} report hid pictures of {subject}",
+            "{count} reports hid pictures of {subject}",
+            count,
+            subject=fields["subject"],
+        )
+    if entry.act is Act.HIDE:
+        return texts.gettext("{actor} hid pictures of {subject} for review", **fields)
+    if entry.act is Act.EXPIRE:
+        return texts.gettext("nobody reviewed pictures of {subject} in time", subject=fields["subject"])
+    return None
 
 
 def _said_of_rule(entry: Entry, actor: str, texts: Texts) -> str:
@@ -225,3 +277,6 @@ async def _export(interaction: Interaction, look: Look) -> None:
     )
     file = discord.File(io.BytesIO(data), filename=FILE)
     await interaction.edit_original_response(content=said, attachments=[file])
+
+
+_SAID = {Act.KNOWN: _said_of_picture, Act.RULE: _said_of_rule}

@@ -14,11 +14,16 @@ from bot.front.commands.audit import audit_command
 from bot.front.commands.cancel import cancel_command
 from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_options, samplers_of
+from bot.front.commands.limits import limits_command
 from bot.front.commands.moderate import moderate_group
 from bot.front.commands.paint_from import paint_from_menu
+from bot.front.commands.policy import policy_group
 from bot.front.commands.privacy import privacy_command
 from bot.front.commands.queue import queue_command
+from bot.front.commands.report import report_menu
+from bot.front.commands.review import review_group
 from bot.front.commands.rules import rules_group
+from bot.front.commands.session import session_group
 from bot.front.commands.settings import settings_command
 from bot.front.commands.show import show_command
 from bot.front.commands.stats import stats_command
@@ -39,7 +44,7 @@ EXAMPLES = (
     "a large yellow moon above a small pink heart on a purple background",
     "a small pink flower above a large cyan moon",
 )
-"""Prompts that every model reads, in English as all of them were trained on."""
+"""Example prompts in English, the language that all models were trained on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,8 +198,12 @@ def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
         style_group(),
         wildcard_group(),
         rules_group(),
+        review_group(),
+        session_group(),
         privacy_command(),
+        limits_command(),
         moderate_group(),
+        policy_group(),
         audit_command(),
     ):
         name = names.pgettext("name", command.name)
@@ -209,6 +218,10 @@ def _after_words(texts: Texts, names: Texts) -> list[str]:
             "painted with, and **{picture}** starts from its picture.",
             recipe=names.pgettext("name", use_recipe_menu().name),
             picture=names.pgettext("name", paint_from_menu().name),
+        ),
+        texts.gettext(
+            "**{report}** there tells moderators of a picture that should not be here.",
+            report=names.pgettext("name", report_menu().name),
         ),
         texts.gettext(
             "Under a picture, **{again}** paints the same with the next seed and **{delete}** removes it. "

@@ -37,12 +37,12 @@ SHOWN_PROMPT = 80
 OLDER, NEWER = "older", "newer"
 SHOW = "history_show"  # the menu of results to show again
 SHEET = "history.jpg"
-TILE_SECONDS = 5.0  # for which a page waits for its pictures
+TILE_SECONDS = 5.0  # that a page waits for its pictures
 
 
 @dataclass(frozen=True)
 class Look:
-    """Which jobs: those whose prompts have the words of `search`; `starred`, the person's favourites only."""
+    """The filter of jobs: prompts with the words of `search`; `starred`: the person's favourites only."""
 
     search: str = ""
     starred: bool = False
@@ -55,7 +55,7 @@ EVERYTHING = Look()
 class Page:
     """Some jobs of one person, newest first, and whether there are others on either side of them.
 
-    `look` is what the page was asked for.
+    `look` is the filter of the page.
     """
 
     jobs: tuple[Job, ...]
@@ -131,7 +131,7 @@ async def newest_page(jobs: Jobs, user_id: int, look: Look = EVERYTHING) -> Page
 
 
 async def page_beside(jobs: Jobs, user_id: int, look: Look, way: str, key: int) -> Page:
-    """Return the page older or newer than the interaction `key`; the newest where there is no full one."""
+    """Return the page beside the interaction `key`; the newest if no older or too few newer jobs exist."""
     if way == OLDER:
         found = await jobs.history(user_id, older_than=key, limit=PAGE_JOBS + 1, **asdict(look))
         if found:
@@ -231,13 +231,16 @@ def _outcome(job: Job, texts: Texts) -> str:
     if len(counts) > 1:
         return ", ".join(_counted(counts, texts))
     if job.state is State.DONE:
-        return texts.gettext("painted") if _is_shown(job) else texts.gettext("withheld")
+        return _shown_as(job, texts)
     return texts.gettext("not painted") if job.state is State.FAILED else texts.gettext("cancelled")
 
 
-def _is_shown(job: Job) -> bool:
-    """Return whether a finished job has a picture that the safety checker did not withhold."""
-    return any(image.showing is not Showing.WITHHOLD for image in job.images)
+def _shown_as(job: Job, texts: Texts) -> str:
+    """Return whether a painted job is shown, held for review, or withheld."""
+    kinds = {image.showing for image in job.images}
+    if kinds & {Showing.SHOW, Showing.SPOILER}:
+        return texts.gettext("painted")
+    return texts.gettext("held for review") if Showing.HOLD in kinds else texts.gettext("withheld")
 
 
 def _counted(counts: Counter[State], texts: Texts) -> Iterator[str]:

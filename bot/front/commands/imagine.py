@@ -9,6 +9,7 @@ from typing import Any
 from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
+from bot.front.allowed import offers_here
 from bot.front.answers import add
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.options import (
@@ -28,7 +29,8 @@ from bot.front.permutations import ask_permutations
 from bot.front.preferred import name_left_out, preferred
 from bot.front.requests import accept, announce, check_caps, enqueue, preferences_of
 from bot.front.services import Interaction, services_of
-from bot.front.start_pictures import SentFile, started_from
+from bot.front.start_files import SentFile
+from bot.front.start_pictures import started_from
 from bot.front.styles import suggest_styles
 from bot.front.styling import STYLE
 from bot.front.wildcards import drawn
@@ -46,11 +48,11 @@ from sdjax_engine.request import (
 
 SHOWN_FLAG = 40
 IMAGE, MASK = "image", "mask"  # the options that take a file
-RECIPE, MAX_PASTED = "recipe", 6000  # an option, and the most characters that Discord lets it have
+RECIPE, MAX_PASTED = "recipe", 6000  # an option, and Discord's limit of its characters
 
 
 def imagine_command(offers: Sequence[Offer], *, keywords: bool = False) -> Command:
-    """Return the command with all its options; with `keywords`, its prompt suggests some."""
+    """Return the command with all its options; with `keywords`, its prompt has suggestions."""
     options = imagine_options(offers)
     if keywords:
         options = [replace(options[0], autocomplete=suggest_keywords), *options[1:]]
@@ -229,7 +231,7 @@ async def imagine(
         job = await enqueue(interaction, recipe, origin)
     else:
         origin = await accept(interaction, private=private, files=1 if mask is None else 2)
-        await check_caps(interaction, origin)
+        await check_caps(interaction, origin, recipe)
         asked, recipe, unsuitable = await filled(interaction, asked, recipe, pasted)
         start = _sent(image, IMAGE, interaction)
         hole = None if mask is None else _sent(mask, MASK, interaction)
@@ -246,10 +248,13 @@ async def imagine(
 async def filled(
     interaction: Interaction, asked: Asked, recipe: Recipe, pasted: Pasted | None = None
 ) -> tuple[Asked, Recipe, list[str]]:
-    """Draw the words for wildcards, then do as `preferred`; a pasted recipe needs no preferences."""
+    """Draw the words for wildcards, then do as `preferred`; a pasted recipe needs no preferences.
+
+    Options that are left out keep within the policy.
+    """
     if may_expand(asked.prompt) and not (pasted and pasted.literal):
         asked = replace(asked, prompt=await drawn(interaction, asked.prompt, seed=recipe.seed))
-        recipe = replace(parse(asked, services_of(interaction).offers), seed=recipe.seed)
+    recipe = replace(parse(asked, offers_here(interaction)), seed=recipe.seed)
     levels = [] if pasted else await preferences_of(interaction)
     if asked.style is None and not any(levels):
         return asked, recipe, []

@@ -1,4 +1,4 @@
-"""`/moderate`: blocks of members, pauses of painting, and the deletion of what a member asked for lately."""
+"""`/moderate`: blocks of members, pauses of painting, and the deletion of a member's recent requests."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ async def unblock(interaction: Interaction, *, member: discord.User, reason: str
 
 
 async def pause(interaction: Interaction, *, where: str = CHANNEL, word: str = "") -> None:
-    """Pause painting in this channel or server, and say so to everybody in the channel."""
+    """Pause painting in this channel or server, and announce it in the channel."""
     scope = _scope(interaction, where)
     services = services_of(interaction)
     await acknowledge(interaction, private=False)
@@ -176,7 +176,7 @@ async def pause(interaction: Interaction, *, where: str = CHANNEL, word: str = "
 
 
 async def resume(interaction: Interaction, *, where: str = CHANNEL) -> None:
-    """End a pause, and say so to everybody in the channel."""
+    """End a pause, and announce it in the channel."""
     scope = _scope(interaction, where)
     services = services_of(interaction)
     await acknowledge(interaction, private=False)
@@ -251,7 +251,7 @@ def _parts(restriction: Restriction, texts: Texts) -> Iterator[str]:
 
 
 def who(user_id: int, texts: Texts) -> str:
-    """Return a mention, or words for the operator and for a person of whom a number is left."""
+    """Return a mention, or words for the operator and for an erased person."""
     if user_id == OPERATOR:
         return texts.gettext("the bot's owner")
     return f"<@{user_id}>" if user_id > 0 else texts.gettext("person no. {number}", number=-user_id)

@@ -9,6 +9,7 @@ from discord.app_commands import locale_str
 
 from bot.errors import UserMistake
 from bot.expansion import read_phrase
+from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers import give_back
 from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.commands.imagine import filled, hint
@@ -19,10 +20,11 @@ from bot.front.offered_pictures import OfferedPicture, PicturesOffered, pictures
 from bot.front.options import PICTURE_STRENGTH, Asked, find_offer, may_expand, parse, start_from
 from bot.front.preferred import name_left_out
 from bot.front.recipe_form import in_time, kept_job, names_of, recipe_fields
-from bot.front.requests import accept, announce, check_blocks, check_caps, enqueue
+from bot.front.requests import accept, announce, check_caps, enqueue
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import options_line, read_settings_line
-from bot.front.start_pictures import SentFile, started_from
+from bot.front.start_files import SentFile
+from bot.front.start_pictures import started_from
 from bot.front.variations import picture_of
 from bot.jobs import Descent, Job, Parent, Recipe
 from sdjax_engine.errors import InvalidRequest
@@ -118,7 +120,7 @@ async def _queued(
     if picture.size is not None:
         services_of(interaction).attachments.check(picture.size, what=picture.what)
     origin = await accept(interaction, private=offered.private, files=1)
-    await check_caps(interaction, origin)
+    await check_caps(interaction, origin, recipe)
     asked, recipe, unsuitable = await filled(interaction, asked, recipe)
     image = SentFile(address=picture.address, what=picture.what)
     with of_message():
@@ -134,7 +136,7 @@ async def _started_from_job(
     return start_from(
         recipe,
         asked,
-        find_offer(recipe.model, services_of(interaction).offers),
+        find_offer(recipe.model, offers_here(interaction)),
         size=(job.recipe.width, job.recipe.height),
         picture=picture_of(job, picture.index),
         mask=None,

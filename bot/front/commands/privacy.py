@@ -57,11 +57,13 @@ def privacy_view(texts: Texts) -> discord.ui.LayoutView:
         ),
         texts.gettext("The results that you marked as favourites."),
         texts.gettext("The pictures that were painted for you, and what the safety checker found in them."),
+        texts.gettext("A number for each picture, by which moderators of its server learn who asked for it."),
         texts.gettext("**{delete}** under a picture deletes its request.", delete=texts.gettext("Delete")),
         texts.gettext(
             "What moderators did about you, and you as a moderator. Where everything is deleted, a number "
             "takes your place in this log, and a block stays until it ends."
         ),
+        texts.gettext("Your votes in group sessions, and which of them you host."),
     ]
     row = (
         ButtonContent(label=texts.gettext("Export"), custom_id=f"privacy:{EXPORT}"),
@@ -84,7 +86,9 @@ async def export(interaction: Interaction) -> None:
     favourites = await services.store.favourites.of(interaction.user.id)
     blocks = await services.store.moderation.of_person(interaction.user.id)
     acts = await services.store.moderation.entries(None, person_id=interaction.user.id, limit=MOST_ACTS)
-    pack = functools.partial(packed, moderation=moderated(interaction.user.id, blocks, acts))
+    votes = await services.store.showing.votes_of(interaction.user.id)
+    facts = moderated(interaction.user.id, blocks, acts)
+    pack = functools.partial(packed, moderation=facts, votes=votes)
     archive = await services.fitting.run(pack, jobs, files, settings, favourites, services.signing)
     said = texts.ngettext(
         "{count} request of yours is kept.", "{count} requests of yours are kept.", len(jobs)

@@ -13,7 +13,8 @@ from bot.front.command_tree import Command, make_command
 from bot.front.first_answers import acknowledge
 from bot.front.permissions import sees
 from bot.front.services import Interaction, services_of
-from bot.jobs import Job, Position, State
+from bot.jobs import Job, State
+from bot.positions import Position
 from bot.store.batches import Batch
 from bot.store.jobs import Jobs
 from bot.texts import Texts, shown
@@ -82,7 +83,7 @@ def queue_lines(
 ) -> list[str]:
     """Return a line for each shown job, and the number of further jobs.
 
-    Words of others' jobs are shown only for the ids in `seen`: the other channels are closed to the viewer.
+    Words of others' jobs are shown only for the ids in `seen`: the viewer cannot see the other channels.
     """
     if not listing.jobs:
         return [texts.gettext("Nothing is waiting and nothing is being painted.")]
@@ -101,7 +102,7 @@ def queue_lines(
 def batch_lines(batches: Sequence[Batch], *, viewer: int, guild_id: int | None, texts: Texts) -> list[str]:
     """Return the batch on the devices: for each lane its seats, whose images are in them, and the next seat.
 
-    Of other servers only the number is said.
+    Of other servers only the number of images is shown.
     """
     lines = [
         texts.line(_batch_line(batch, viewer, guild_id, texts), mark="- ") for batch in batches[:SHOWN_LANES]

@@ -1,4 +1,4 @@
-"""`/rules`: what the words of prompts may not say in a server, to add, to look at, to try and to remove."""
+"""`/rules`: a server's rules about the words of prompts: add, show, try, remove."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from discord.app_commands import Choice, Range, locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import add_page, page, page_lines, report
+from bot.front.automod import automod_verdict
+from bot.front.automod_lines import automod_lines
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import MAX_CHOICE, MAX_CHOICES
-from bot.front.permissions import kept_server
+from bot.front.permissions import moderated_server
 from bot.front.requests import PATIENCE_SECONDS
-from bot.front.ruling import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
+from bot.front.ruling import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule, verdict_of
 from bot.front.services import Interaction, sender_of, services_of
-from bot.moderation.rules import judged
+from bot.moderation.rules import Verdict
 from bot.retries import while_unavailable
 from bot.store.auditing import By
 from bot.store.named import key_of
@@ -31,12 +33,13 @@ LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 LIST_CHARACTERS = 4000  # the most that Discord takes in one field
 SHOWN_TERMS = 1500
 RULE = "rule"
+ON, OFF = "on", "off"
 EVERYWHERE = "server"
 HERE = "channel"
 
 
 def rules_group() -> Group:
-    """The command and its four subcommands; Discord shows it to moderators alone."""
+    """The command and its five subcommands; Discord shows it to moderators alone."""
     name = Option(
         name="name",
         description=locale_str("The name of a rule."),
@@ -75,9 +78,25 @@ def rules_group() -> Group:
             run=remove_rule,
             options=[replace(name, required=True)],
         ),
+        make_command(
+            name="automod",
+            description=locale_str("Apply the AutoMod rules of this server to prompts, or not."),
+            run=switch_automod,
+            options=[_switch()],
+        ),
     ]
     described = locale_str("What prompts may not say here.")
     return for_moderators(make_group(name="rules", description=described, commands=commands))
+
+
+def _switch() -> Option:
+    return Option(
+        name="use",
+        description=locale_str("Whether prompts must keep to them."),
+        kind=str,
+        choices=[(locale_str("On", words=True), ON), (locale_str("Off", words=True), OFF)],
+        required=True,
+    )
 
 
 def _kinds() -> list[Option]:
@@ -88,6 +107,7 @@ def _kinds() -> list[Option]:
             kind=str,
             choices=[
                 (locale_str("Refuse these words", words=True), Action.REFUSE.value),
+                (locale_str("Hold for review", words=True), Action.HOLD.value),
                 (locale_str("Allow these phrases", words=True), Action.ALLOW.value),
             ],
         ),
@@ -107,7 +127,7 @@ async def ask_rule(
     interaction: Interaction, name: str = "", action: str | None = None, scope: str | None = None
 ) -> None:
     """Open the form, filled with the rule of this name if the server has it."""
-    kept_server(interaction)
+    moderated_server(interaction)
     texts = services_of(interaction).texts(interaction)
     try:
         async with asyncio.timeout(LOOK_SECONDS):
@@ -152,7 +172,7 @@ async def add_rule(
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
     try:
-        by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
+        by = By(actor_id=interaction.user.id, guild_id=moderated_server(interaction))
         rule = PromptRule(
             name=rule_name(name),
             action=Action(action),
@@ -172,13 +192,14 @@ async def add_rule(
 
 async def show_rules(interaction: Interaction, name: str = "") -> None:
     """Show one rule with its words, or the names of all, to the moderator alone."""
-    kept_server(interaction)
+    moderated_server(interaction)
     await acknowledge(interaction, private=True)
     texts = services_of(interaction).texts(interaction)
     rules = await rules_of(interaction)
     if not name:
         lines = [_summary(rule, texts) for rule in rules]
         lines = lines or [texts.gettext("There are no rules here yet.")]
+        lines += await automod_lines(interaction)
     else:
         if (rule := _named(name, rules)) is None:
             raise unknown_rule(name, rules)
@@ -195,6 +216,8 @@ def _summary(rule: PromptRule, texts: Texts) -> str:
 
 
 def _action(rule: PromptRule, texts: Texts) -> str:
+    if rule.action is Action.HOLD:
+        return texts.gettext("holds for review")
     return texts.gettext("refuses") if rule.action is Action.REFUSE else texts.gettext("allows")
 
 
@@ -209,24 +232,37 @@ def _described(rule: PromptRule, texts: Texts) -> Iterator[str]:
 
 async def try_rules(interaction: Interaction, prompt: str) -> None:
     """Say which rule would refuse a prompt in this channel, and for which words."""
-    kept_server(interaction)
+    moderated_server(interaction)
     await acknowledge(interaction, private=True)
     texts = services_of(interaction).texts(interaction)
-    verdict = judged([prompt], await rules_of(interaction), channel_id=interaction.channel_id)
-    if verdict is None:
-        said = texts.gettext("No rule refuses this prompt here.")
-    else:
+    rules = await rules_of(interaction)
+    verdict = await verdict_of(interaction, rules, [prompt])
+    refused = verdict is not None and verdict.rule.action is not Action.HOLD
+    other = None if refused else await automod_verdict(interaction, [prompt])
+    if other is not None:
         said = texts.gettext(
-            "The rule {name} refuses this prompt for {words}.",
-            name=shown(verdict.rule.name, MAX_NAME),
-            words=shown(", ".join(verdict.found), SHOWN_TERMS),
+            "The AutoMod rule {name} refuses this prompt for {words}.",
+            name=shown(other.rule.name, MAX_NAME),
+            words=shown(other.found, SHOWN_TERMS),
         )
+    else:
+        said = _verdict(verdict, texts)
     await interaction.edit_original_response(content=said)
+
+
+def _verdict(verdict: Verdict | None, texts: Texts) -> str:
+    if verdict is None:
+        return texts.gettext("No rule refuses this prompt here.")
+    words = shown(", ".join(verdict.found), SHOWN_TERMS)
+    fields = {"name": shown(verdict.rule.name, MAX_NAME), "words": words}
+    if verdict.rule.action is Action.HOLD:
+        return texts.gettext("The rule {name} holds this prompt for review, for {words}.", **fields)
+    return texts.gettext("The rule {name} refuses this prompt for {words}.", **fields)
 
 
 async def remove_rule(interaction: Interaction, name: str) -> None:
     """Remove a rule of the server."""
-    by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
+    by = By(actor_id=interaction.user.id, guild_id=moderated_server(interaction))
     services = services_of(interaction)
     await acknowledge(interaction, private=True)
     removed = await while_unavailable(PATIENCE_SECONDS, services.store.prompt_rules.remove, name, by)
@@ -238,6 +274,16 @@ async def remove_rule(interaction: Interaction, name: str) -> None:
     await interaction.edit_original_response(content=said)
 
 
+async def switch_automod(interaction: Interaction, use: str) -> None:
+    """Let the AutoMod rules of the server hold for prompts, or not."""
+    by = By(actor_id=interaction.user.id, guild_id=moderated_server(interaction))
+    services = services_of(interaction)
+    await acknowledge(interaction, private=True)
+    await while_unavailable(PATIENCE_SECONDS, services.store.automod.apply, use == ON, by)
+    lines = await automod_lines(interaction)
+    await interaction.edit_original_response(view=page(page_lines(lines, services.texts(interaction))))
+
+
 def _named(name: str, rules: Sequence[PromptRule]) -> PromptRule | None:
     return next((rule for rule in rules if key_of(rule.name) == key_of(name)), None)
 
@@ -245,7 +291,7 @@ def _named(name: str, rules: Sequence[PromptRule]) -> PromptRule | None:
 async def suggest_rules(interaction: Interaction, typed: str) -> list[Choice[str]]:
     """Suggest the rules of the server to moderators; none while the queue is unavailable."""
     try:
-        kept_server(interaction)
+        moderated_server(interaction)
         found = [rule.name for rule in await rules_of(interaction) if key_of(typed) in key_of(rule.name)]
     except (StoreUnavailable, UserMistake):
         return []

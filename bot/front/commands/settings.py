@@ -56,7 +56,7 @@ def settings_command() -> Command:
 def owner_of(interaction: Interaction, scope: Scope) -> Owner:
     """Return the owner of this scope, whose preferences the person may change; raises UserMistake."""
     found = [owner for owner in owners_of(interaction) if owner.scope is scope]
-    if not found:
+    if not found or (scope is not Scope.ME and not interaction.is_guild_integration()):
         raise UserMistake("settings_no_server")
     rights = interaction.permissions
     allowed = {Scope.ME: True, Scope.CHANNEL: rights.manage_channels, Scope.SERVER: rights.manage_guild}

@@ -85,7 +85,7 @@ def _about_me(month: Painted, favourites: int, texts: Texts) -> Iterator[str]:
 
 
 def _usual(models: Mapping[str, int]) -> str:
-    """Return the model of most pictures; nothing where one model paints all, as on a bot with one model."""
+    """Return the model of most pictures; empty if one model painted all."""
     return max(models, key=lambda name: models[name]) if len(models) > 1 else ""
 
 

@@ -1,4 +1,4 @@
-"""`/style`: the styles of a server, to add, to look at and to remove."""
+"""`/style`: the styles of a server: add, show, remove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""“Use this recipe” in the menu of a message: its generation data in a form, which paints what comes back."""
+"""“Use this recipe” in the menu of a message: its generation data in a form whose submission is painted."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.layout import layout
 from bot.errors import UserMistake
+from bot.front.allowed import check_blocks
 from bot.front.answers import give_back
 from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.commands.paint_from import NAME as PAINT_FROM
@@ -24,7 +25,7 @@ from bot.front.offered_recipes import RecipeOffered, read_file, read_texts, reci
 from bot.front.options import clean
 from bot.front.pasting import difference_lines
 from bot.front.recipe_form import ALONE, in_time, names_of, open_remix, recipe_fields, recipe_of
-from bot.front.requests import accept, announce, check_blocks, enqueue
+from bot.front.requests import accept, announce, enqueue
 from bot.front.services import Interaction, sender_of, services_of
 from bot.generation_data import Fitted, fit
 from bot.texts import Texts, shown
@@ -64,7 +65,7 @@ async def use_recipe(interaction: Interaction, message: discord.Message) -> None
 
 
 async def _open_when_read(interaction: Interaction, files: Sequence[MessageFile], *, private: bool) -> None:
-    """Open the form; where reading the files takes longer than a form can, offer a button that opens it."""
+    """Open the form; if the files take too long to read, offer a button that opens it."""
     reading = asyncio.create_task(_read(interaction, files, private=private), name="recipe of a message")
     try:
         done, _ = await asyncio.wait({reading}, timeout=FORM_SECONDS)

@@ -1,4 +1,4 @@
-"""`/wildcard`: the lists of a server from which prompts draw, to add, to look at and to remove."""
+"""`/wildcard`: the lists of a server from which prompts draw: add, show, remove."""
 
 from __future__ import annotations
 

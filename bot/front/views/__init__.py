@@ -7,15 +7,19 @@ from bot.front.views.cancel_menu import CancelAllButton, CancelMenu
 from bot.front.views.delete import DELETE_FORM, DeleteButton
 from bot.front.views.enlarge import EnlargeButton
 from bot.front.views.history import HistoryButton
+from bot.front.views.known import BlockPictureButton
 from bot.front.views.moderate import CLEAR_FORM
 from bot.front.views.more import MoreMenu
 from bot.front.views.originals import OriginalsButton
 from bot.front.views.permutations import PERMUTATIONS_FORM
+from bot.front.views.policy import POLICY_FORM
 from bot.front.views.privacy import PrivacyButton
 from bot.front.views.publish import PublishButton
 from bot.front.views.recipe import RECIPE_FORM, RecipeButton
 from bot.front.views.remix import REMIX_FORM, RemixButton
+from bot.front.views.review import REPORT_FORM, REVIEW_FORM, AppealButton, ReviewButton
 from bot.front.views.rules import RULE_FORM
+from bot.front.views.session import SESSION_FORM, GroupButton, VoteButton
 from bot.front.views.settings import SETTINGS_FORM
 from bot.front.views.show import ShowMenu
 from bot.front.views.single import SingleButton
@@ -26,12 +30,15 @@ from bot.front.views.wildcard import WILDCARD_FORM
 
 BUTTONS = (
     AgainButton,
+    AppealButton,
     AuditButton,
+    BlockPictureButton,
     CancelAllButton,
     CancelButton,
     CancelMenu,
     DeleteButton,
     EnlargeButton,
+    GroupButton,
     HistoryButton,
     MoreMenu,
     OriginalsButton,
@@ -39,18 +46,24 @@ BUTTONS = (
     PublishButton,
     RecipeButton,
     RemixButton,
+    ReviewButton,
     ShowMenu,
     SingleButton,
     VaryButton,
+    VoteButton,
 )
 
 FORMS = (
     CLEAR_FORM,
     DELETE_FORM,
     PERMUTATIONS_FORM,
+    POLICY_FORM,
     RECIPE_FORM,
     REMIX_FORM,
+    REPORT_FORM,
+    REVIEW_FORM,
     RULE_FORM,
+    SESSION_FORM,
     SETTINGS_FORM,
     START_FORM,
     STYLE_FORM,
@@ -61,12 +74,15 @@ __all__ = [
     "BUTTONS",
     "FORMS",
     "AgainButton",
+    "AppealButton",
     "AuditButton",
+    "BlockPictureButton",
     "CancelAllButton",
     "CancelButton",
     "CancelMenu",
     "DeleteButton",
     "EnlargeButton",
+    "GroupButton",
     "HistoryButton",
     "MoreMenu",
     "OriginalsButton",
@@ -74,7 +90,9 @@ __all__ = [
     "PublishButton",
     "RecipeButton",
     "RemixButton",
+    "ReviewButton",
     "ShowMenu",
     "SingleButton",
     "VaryButton",
+    "VoteButton",
 ]

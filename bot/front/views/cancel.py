@@ -10,7 +10,7 @@ from bot.front.views.items import Button
 
 
 async def cancel(interaction: Interaction, job_id: str) -> None:
-    """Cancel the job; its message follows by delivery."""
+    """Cancel the job; the delivery edits its message."""
     await acknowledge_press(interaction)
     store = services_of(interaction).store
     job = await store.jobs.get(job_id)

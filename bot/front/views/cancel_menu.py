@@ -1,4 +1,4 @@
-"""The menus of requests to cancel, and the button that cancels all of one's own."""
+"""The menus of requests to cancel, and the button that cancels all requests of the person."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ async def ask(interaction: Interaction, job_id: str) -> None:
 async def delete(interaction: Interaction, job_id: str) -> None:
     """Delete the stored result, the files that nothing else shows, its copies, and the message.
 
-    The message goes last: while it stands, its button finishes a deletion that a kill has cut short.
+    The message is deleted last: until then its button can complete an interrupted deletion.
     """
     await acknowledge_press(interaction)
     services = services_of(interaction)
@@ -49,7 +49,7 @@ async def delete(interaction: Interaction, job_id: str) -> None:
     names = await services.store.deliveries.delete_result(job_id, user_id=right, by=by)
     await services.files.drop(names)
     await remove_copies(interaction, job)
-    if interaction.message is None or job.message_id != interaction.message.id:  # pressed elsewhere
+    if interaction.message is None or job.message_id != interaction.message.id:  # another message
         await remove_message(interaction.client, job)
     with suppress(discord.NotFound):  # the message was deleted meanwhile
         await interaction.delete_original_response()

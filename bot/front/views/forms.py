@@ -1,6 +1,6 @@
 """Forms, Discord's modals, that survive restarts: a submission is found by its `custom_id` alone.
 
-discord.py remembers open modals in memory. These are not given to it: the client passes every submission to
+discord.py keeps open modals in memory, which a restart loses. So the client passes every submission to
 `submitted`.
 """
 

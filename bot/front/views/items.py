@@ -1,4 +1,4 @@
-"""Buttons and menus that survive restarts: ids come from the `custom_id`, all else from the store.
+"""Buttons and menus that survive restarts: ids come from the `custom_id`, all other data from the store.
 
 A new button is a class with a template and a function `act`; `bot/front/views/__init__.py` lists it.
 """
@@ -19,7 +19,7 @@ from bot.log import about
 
 NEVER = r"(?!)"
 KINDS: Mapping[str, Callable[[str], Any]] = MappingProxyType({"index": int, "key": int, "person": int})
-"""How the groups of a template are read; all others are text."""
+"""The parsers of a template's groups; all other groups are text."""
 
 
 @asynccontextmanager

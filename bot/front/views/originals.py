@@ -13,10 +13,10 @@ from bot.front.originals import packed
 from bot.front.permissions import may_repeat
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.views.items import Button
-from bot.jobs import Job, State
+from bot.jobs import Job, State, lacking
 from bot.texts import Texts
 
-LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # what every place takes
+LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # the limit of every server and direct message
 
 
 async def send_originals(interaction: Interaction, job_id: str) -> None:
@@ -57,7 +57,7 @@ async def _files(interaction: Interaction, job: Job) -> list[bytes]:
     except MissingArtifact:
         files = []
     if not files:
-        raise UserMistake("no_picture")
+        raise UserMistake(lacking(job.images))
     return files
 
 

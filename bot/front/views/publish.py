@@ -16,7 +16,7 @@ async def publish(interaction: Interaction, job_id: str) -> None:
     age-restricted channel anywhere else.
     """
     parent = parent_of(interaction, job_id, Descent.PUBLICATION)
-    origin = await accept(interaction, private=False, parent=parent)
+    origin = await accept(interaction, private=False, parent=parent, paints=False)
     job = await services_of(interaction).store.jobs.get(job_id)
     if job.origin.user_id != interaction.user.id:
         raise NotYours(job=job_id)

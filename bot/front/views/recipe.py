@@ -1,4 +1,4 @@
-"""The form of “Use this recipe”, and the button that opens it where reading a file took long."""
+"""The form of “Use this recipe”, and the button that opens it after a file took long to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The button that opens a result's words and settings in a form, and paints what comes back."""
+"""The button that opens a result's words and settings in a form whose submission is painted."""
 
 from __future__ import annotations
 

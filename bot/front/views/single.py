@@ -11,7 +11,7 @@ from bot.jobs import Descent
 async def show_single(interaction: Interaction, job_id: str, index: int) -> None:
     """Store a job that shows the picture alone, as private as the grid; the outbox delivers it."""
     parent = parent_of(interaction, job_id, Descent.SINGLE, index)
-    origin = await accept(interaction, private=pressed_privately(interaction), parent=parent)
+    origin = await accept(interaction, private=pressed_privately(interaction), parent=parent, paints=False)
     job = await repeatable(interaction, job_id)
     await copy(interaction, job, origin, index=index)
 

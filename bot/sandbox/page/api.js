@@ -1,5 +1,5 @@
-// The sandbox's endpoints for people, as functions. Every failure is an ApiError whose
-// `sentences` can be shown to the person as they are.
+// The sandbox's endpoints for members, as functions. Every failure is an ApiError whose
+// `sentences` can be shown to the person unchanged.
 
 export class ApiError extends Error {
   constructor(sentences, status) {
@@ -36,7 +36,7 @@ function post(path, body) {
   });
 }
 
-// Each file is a part of its own, and its option's value the number of that part.
+// Each file is one part of the request; its option's value is the number of that part.
 function upload(path, body) {
   const options = { ...body.options };
   const form = new FormData();

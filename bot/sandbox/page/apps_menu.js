@@ -1,5 +1,5 @@
-// The commands that the bot offers for a message: a button on the message, and the menu that it opens,
-// which a right click or a long press on the message opens too.
+// The bot's message commands: a button on the message, and the menu that it opens,
+// also by a right click or a long press on the message.
 
 import { h, iconButton } from "./dom.js";
 
@@ -23,7 +23,7 @@ export function appsButton(message, context) {
   });
 }
 
-/** Open the menu where the pointer is, unless the browser's own is wanted there. */
+/** Open the menu at the pointer, unless the browser's own menu applies there. */
 export function appsAtPointer(event, message, context) {
   const selected = !getSelection().isCollapsed;
   if (selected || event.target.closest(OWN_MENU) || context.menus.length === 0) return;
@@ -76,7 +76,7 @@ function place(menu, left, below, above) {
   menu.style.top = `${Math.max(EDGE, top)}px`;
 }
 
-// A message that changes meanwhile has a new button, which takes the focus in place of the old one.
+// A message that changed meanwhile has a new button, which gets the focus instead of the old one.
 function closer(menu, opener, message) {
   const outside = (event) => menu.contains(event.target) || opener.contains(event.target) || close();
   const resized = () => close();

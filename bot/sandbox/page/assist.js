@@ -1,5 +1,5 @@
 // What opens above the command box: the list of commands, or the chosen command's options as chips
-// with the values that can be picked. Shows what it is given and reports picks; decides nothing.
+// with their values. It shows data and reports picks; it makes no decisions.
 
 import { byId, h } from "./dom.js";
 import { limits } from "./option_values.js";
@@ -106,7 +106,7 @@ function help(option, chips, problem) {
   );
 }
 
-// Short values, such as numbers, stand side by side.
+// Short values, such as numbers, are shown side by side.
 function listbox(label, rows, short = false) {
   return h(
     "ul",

@@ -1,5 +1,5 @@
-// Avatars drawn from the name alone, so that no picture is fetched from anywhere: a colour pair
-// that stays the same for the same person, with the first letter on it.
+// Avatars computed from the name, so that no picture is fetched: a colour pair
+// that depends on the person only, with the first letter of the name.
 
 import { h } from "./dom.js";
 

@@ -2,7 +2,7 @@
 
 import { byId, h, icon, iconButton } from "./dom.js";
 
-/** `open(id)` is called when the person picks a channel; Alt+↑ and Alt+↓ walk through them. */
+/** `open(id)` is called when the person picks a channel; Alt+↑ and Alt+↓ select the previous and the next channel. */
 export function createChannels(model, open) {
   const nav = byId("channels");
   const menu = byId("menu");

@@ -1,5 +1,5 @@
-// The values offered for the option the caret is in: listed at once where the page knows them,
-// asked of the bot, a moment after the last key, where the option has autocomplete.
+// The values of the option at the caret: listed at once if the page knows them,
+// requested from the bot, a moment after the last key, if the option has autocomplete.
 
 import { fetchChoices } from "./api.js";
 import { readChoice } from "./commands.js";
@@ -7,7 +7,7 @@ import { listableChoices } from "./option_values.js";
 
 const PAUSE = 180; // milliseconds without a key before the bot is asked
 
-/** `onChange` is called when choices that were asked for have come. */
+/** `onChange` is called when requested choices have arrived. */
 export function createChoices(model, onChange) {
   let asked = null; // what the last question was about
   let answer = [];
@@ -41,7 +41,7 @@ export function createChoices(model, onChange) {
       return known;
     },
 
-    /** What to offer for `raw` in `option`: {choices, note}. */
+    /** Return the choices for `raw` in `option`: {choices, note}. */
     offer(command, option, raw, values) {
       if (!option.autocomplete) {
         this.forget();
@@ -57,7 +57,7 @@ export function createChoices(model, onChange) {
       return { choices: isOne(answer, raw) ? [] : answer, note };
     },
 
-    /** Nothing is being asked any more. */
+    /** Cancel pending requests. */
     forget() {
       clearTimeout(timer);
       asked = null;
@@ -70,7 +70,7 @@ export function createChoices(model, onChange) {
 const isOne = (choices, raw) =>
   choices.some((choice) => choice.label.toLowerCase() === raw.trim().toLowerCase());
 
-// Once the value is one of the list, the list has done its work.
+// A value that is in the list needs no list.
 function narrowed(choices, raw) {
   const word = raw.trim().toLowerCase();
   if (isOne(choices, raw)) return [];

@@ -1,5 +1,5 @@
-// The command box's text as the one source of truth: what it says, where the caret stands in it,
-// and the edits that picking a command, an option or a value makes. Pure: text in, data out.
+// The command box's text as the only state: its parsing, the segment at the caret,
+// and the edits of picking a command, an option or a value. Pure: text in, data out.
 //
 //   /imagine a red heart variants: 4
 //   └ command  └ default option    └ named option
@@ -38,7 +38,7 @@ function findCommand(text, commands) {
   return null;
 }
 
-// Stretches of the text, each belonging to one option: what stands before the first `name:`
+// Segments of the text, each for one option: the text before the first `name:`
 // belongs to the default option. A value in quotes keeps any `name:` inside it.
 function segmentsOf(text, nameEnd, command) {
   const names = command.options
@@ -90,7 +90,7 @@ function segment(text, option, start, valueStart, end, unquote) {
   };
 }
 
-// Quotes are taken off only where they were needed: a quoted prompt keeps its own.
+// Quotes are removed only where they were needed: a quoted prompt keeps its quotes.
 function unquoter(names) {
   if (names.length === 0) return (raw) => raw;
   const needed = new RegExp(`^"[^"]*(?:${names.map(escaped).join("|")}):[^"]*"$`, "iu");
@@ -98,8 +98,8 @@ function unquoter(names) {
 }
 
 /**
- * Values by option name, and the problems that must be put right before sending. `files` are those
- * that go along, by option name.
+ * Values by option name, and the problems that prevent sending. `files` are the files
+ * of the command, by option name.
  */
 export function check(line, people, known = new Map(), files = new Map()) {
   const values = Object.fromEntries(files);
@@ -131,12 +131,12 @@ export function check(line, people, known = new Map(), files = new Map()) {
   return { values, problems };
 }
 
-/** The segment the caret stands in, or null while it is in the command's name. */
+/** The segment at the caret, or null while the caret is in the command's name. */
 export function segmentAt(line, caret) {
   return line.segments.find((s) => caret >= s.valueStart && caret <= s.end) ?? null;
 }
 
-/** The text and caret after asking for `option`: to its value where it is given, else added at the end. */
+/** The text and caret after selecting `option`: at its value if it is given, else added at the end. */
 export function withOption(text, line, option) {
   const there = line.segments.find((s) => s.option === option && (s.named || s.raw !== ""));
   if (there) return { text, caret: endOfValue(text, there) };
@@ -144,7 +144,7 @@ export function withOption(text, line, option) {
   return { text: added, caret: added.length };
 }
 
-/** The text and caret after `value` takes the place of what the caret's segment says. */
+/** The text and caret after `value` replaces the value of the caret's segment. */
 export function withValue(text, target, value) {
   const before = text.slice(0, target.valueStart).trimEnd();
   const after = text.slice(target.end).trim();
@@ -152,7 +152,7 @@ export function withValue(text, target, value) {
   return { text: head + after, caret: head.length };
 }
 
-/** The text and caret without the name of `option`, where nothing follows it. */
+/** The text and caret without the name of `option`, if it has no value. */
 export function withoutOption(text, line, option) {
   const there = line.segments.find((s) => s.option === option && s.named && s.raw === "");
   if (!there) return { text, caret: text.length };

@@ -19,14 +19,14 @@ export const OptionType = Object.freeze({
 const CHAT_INPUT = 1;
 const MESSAGE_COMMAND = 3;
 
-/** What the menu of a message offers, in the order the bot registered it. */
+/** The message commands, in the order of their registration. */
 export function readMenus(raw, locale) {
   return raw
     .filter((command) => command.type === MESSAGE_COMMAND)
     .map((command) => ({ name: command.name, label: localised(command, "name", locale) }));
 }
 
-/** Every command a person can type, in the order the bot registered them. */
+/** The slash commands, in the order of their registration. */
 export function readCommands(raw, locale) {
   return raw
     .filter((command) => (command.type ?? CHAT_INPUT) === CHAT_INPUT)
@@ -73,12 +73,12 @@ export function readChoice(choice, locale) {
   return { label: localised(choice, "name", locale), name: choice.name, value: choice.value };
 }
 
-// Discord falls back from the exact locale to the default text, never to a sister locale.
+// Discord falls back from the exact locale to the default text, never to a related locale.
 function localised(thing, field, locale) {
   return thing[`${field}_localizations`]?.[locale] ?? thing[field] ?? "";
 }
 
-/** The command that plain words most likely mean: the first that takes any text it is given. */
+/** The most likely command for plain text: the first one whose default option takes any text. */
 export function commandForWords(commands) {
   return commands.find((command) => {
     const option = defaultOption(command);
@@ -95,7 +95,7 @@ export function commandForWords(commands) {
 export const fileOptions = (command) =>
   command.options.filter((option) => option.type === OptionType.ATTACHMENT);
 
-/** The command that a file without one most likely means: that for words, if it takes files too. */
+/** The most likely command for a file: the one for plain text, if it takes files too. */
 export function commandForFiles(commands) {
   const takers = commands.filter((command) => fileOptions(command).length > 0);
   const words = commandForWords(takers);

@@ -144,7 +144,7 @@ function button(part, context) {
   return element;
 }
 
-// A list of the browser's own shows text alone, and reads it out.
+// A native list shows text only and is accessible to screen readers.
 function optionText({ emoji, label, description }) {
   const sign = emoji && !emoji.id ? `${emoji.name} ` : "";
   return `${sign}${label}${description ? ` · ${description}` : ""}`;

@@ -1,5 +1,5 @@
-// The command box: keys, picks and sending. Its text is the only state; what it means is read by
-// command_line.js, what opens above it is drawn by assist.js.
+// The command box: keys, picks and sending. Its text is the only state; it is parsed by
+// command_line.js, and the list above it is drawn by assist.js.
 
 import { createAssist } from "./assist.js";
 import { createChoices } from "./choices.js";
@@ -12,7 +12,7 @@ import { createUploads } from "./uploads.js";
 const CHOOSE_FILE = { label: "Choose a file …" };
 
 /**
- * `send(command, values)` and `say(words)` resolve when the sandbox took it; they reject with an
+ * `send(command, values)` and `say(words)` resolve when the sandbox has accepted it; they reject with an
  * ApiError.
  */
 export function createComposer(model, send, say) {
@@ -69,7 +69,7 @@ export function createComposer(model, send, say) {
     const narrowed = current?.choices.length > 0 && segment.raw !== "";
     if (!moved) active = narrowed || rows[0] === CHOOSE_FILE ? 0 : -1;
     active = Math.min(active, rows.length - 1);
-    // What is still being typed is helped with, not complained about.
+    // An incomplete value gets help and no error.
     const wrong = problems.filter((one) => !one.missing && !(one.empty && one.option === current));
     const problem = wrong.find((one) => one.option === current)?.sentence;
     const chips = line.command.options.map((option) => chipOf(option, line, { values, wrong, current }));
@@ -131,7 +131,7 @@ export function createComposer(model, send, say) {
     return setText(text, caret);
   }
 
-  // Where files go that come without a word: to the command being typed, or to one that takes them.
+  // Files without a command go to the command being typed, or to one that takes files.
   function placeForFiles() {
     const line = lineNow();
     if (line.kind === "command") {
@@ -144,7 +144,7 @@ export function createComposer(model, send, say) {
     return { command, option: null };
   }
 
-  // The file stands above the box: its option's name in the text has done its work.
+  // The file is shown above the box, so its option's name is removed from the text.
   function fileSettled(option) {
     const line = lineNow();
     const { text, caret } = line.kind === "command" ? withoutOption(box.value, line, option) : {};
@@ -214,7 +214,7 @@ export function createComposer(model, send, say) {
     return h("button", { type: "button", class: "text-button", text, on: { click: act } });
   }
 
-  // Plain words: people talk to the bot by commands, so offer the one that takes words first.
+  // Plain text: the bot is used by commands, so offer the one that takes text first.
   function suggestCommand() {
     const words = box.value.trim();
     const command = commandForWords(model.commands);

@@ -1,13 +1,13 @@
-// The live line to the sandbox: a WebSocket that comes back by itself, waiting a little longer
-// after each failure, and says so whenever it goes up or down.
+// The event stream of the sandbox: a WebSocket that reconnects by itself, with a longer wait
+// after each failure, and reports every connection and loss.
 
 const FIRST_WAIT = 300;
 const LONGEST_WAIT = 5000;
 
 /**
  * Listen to one member's events until the returned function is called.
- * `onUp(again)` is called at each connection; `again` is true after a loss, when what was
- * missed must be fetched.
+ * `onUp(again)` is called at each connection; `again` is true after a loss, when the
+ * missed events must be fetched.
  */
 export function listen(member, { onEvent, onUp, onDown }) {
   let socket = null;

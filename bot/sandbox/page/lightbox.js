@@ -1,4 +1,4 @@
-// A picture enlarged over the page, with its description and its neighbours a key press away.
+// A picture enlarged over the page, with its description; keys show its neighbours.
 
 import { h, iconButton } from "./dom.js";
 

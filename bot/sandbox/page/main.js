@@ -1,5 +1,5 @@
-// Puts the page together: loads the state of whoever acts, listens to their events, and hands what
-// the person does to the sandbox. The address's fragment (#ravi/art) says who acts and where, so
+// Assembles the page: loads the state of the acting member, listens to the member's events, and sends
+// actions to the sandbox. The address's fragment (#ravi/art) names the member and the channel, so
 // that two tabs can be two members.
 
 import * as api from "./api.js";
@@ -175,7 +175,7 @@ document.addEventListener("keydown", (event) => {
   composer.setText("/");
 });
 
-// Whoever comes without an address is shown where something has happened last.
+// Without a fragment the page opens the channel of the last message.
 function newest(channels) {
   const at = ({ last_message_id: id }) => BigInt(id ?? 0);
   return channels.reduce((best, channel) => (at(channel) > at(best) ? channel : best));

@@ -86,7 +86,7 @@ function joinInto(nodes, type, child) {
   else nodes.push({ type, children: [child] });
 }
 
-/** Parse what stands within one line. */
+/** Parse the content of one line. */
 export function inline(source, depth = 0) {
   const nodes = [];
   let plain = "";
@@ -154,7 +154,7 @@ function closing(source, from, mark) {
     if (source[at] === "\\") at += 2;
     else if (source[at] === "`") at = Math.max(at + 1, source.indexOf("`", at + 1) + 1);
     else if (source.startsWith(mark, at) && at > from) {
-      // In a run of marks the last ones close: ***both*** is *both* within **…**.
+      // In a run of marks the last marks close: ***both*** is *both* within **…**.
       const longer = mark.length === 1 ? source[at + 1] === mark : source[at + 2] === mark[0];
       if (!longer && !(mark === "_" && /\w/.test(source[at + 1] ?? ""))) return at;
       at += longer && mark.length === 1 ? 2 : 1;
@@ -163,7 +163,7 @@ function closing(source, from, mark) {
   return -1;
 }
 
-/** The words alone, for announcements and labels. */
+/** The text without marks, for announcements and labels. */
 export function plainText(source) {
   const words = (nodes) => nodes.map((node) => node.text ?? words(node.children ?? [])).join("");
   return parse(source)

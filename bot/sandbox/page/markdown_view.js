@@ -1,5 +1,5 @@
 // Turns the Markdown tree into elements. Text reaches the page as text nodes only, and links
-// only to http and https addresses, opened apart from this page.
+// only to http and https addresses, opened in another tab.
 
 import { h } from "./dom.js";
 import { parse } from "./markdown.js";
@@ -25,7 +25,7 @@ const TIME_STYLES = {
   F: { dateStyle: "full", timeStyle: "short" },
 };
 
-/** Elements for a message's text; `names` tells how to call users and channels by id. */
+/** Elements for a message's text; `names` has the names of users and channels by id. */
 export function renderMarkdown(source, names) {
   return parse(source).map((node) => view(node, names));
 }
@@ -36,7 +36,7 @@ const SCRIPTS = [
   [/\p{Script=Han}/u, "zh"],
 ];
 
-/** A block of a message's text, in the language and the direction that its letters say. */
+/** A block of a message's text, with the language and direction of its letters. */
 export function renderProse(source, names) {
   const lang = SCRIPTS.find(([script]) => script.test(source))?.[1];
   return h("div", { class: "text", dir: "auto", lang }, renderMarkdown(source, names));

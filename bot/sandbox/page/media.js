@@ -9,7 +9,7 @@ const LARGEST = 480;
 
 /**
  * The address to load `url` from: `attachment://name` through the message's own attachments, and
- * the sandbox's files from wherever this page came from, so that a forwarded port works too.
+ * the sandbox's files from this page's origin, so that a forwarded port works too.
  */
 export function resolveUrl(url, message) {
   const name = /^attachment:\/\/(.+)$/.exec(url)?.[1];
@@ -30,7 +30,7 @@ export function renderGallery(pictures) {
   );
 }
 
-// Pictures of one shape are shown whole; where shapes differ, the mosaic cuts them to squares.
+// Pictures of one shape are shown whole; pictures of different shapes are cut to squares.
 function commonRatio(pictures) {
   const ratios = new Set(
     pictures.map(({ width, height }) => (width && height ? `${width} / ${height}` : "1")),

@@ -1,4 +1,4 @@
-// One message as an element: who, when, in answer to what, and all that it carries.
+// One message as an element: author, time, the interaction that it answers, and its contents.
 
 import { appsAtPointer, appsButton } from "./apps_menu.js";
 import { avatar } from "./avatar.js";
@@ -53,7 +53,7 @@ export function renderMessage(message, context) {
   );
 }
 
-// The last stop of Tab in a message, so that nobody meets it on the way to what the message offers.
+// The last tab stop of a message, after the message's own buttons.
 function deleteButton(message, name, context) {
   const ask = () => confirm(`Delete this message of ${name} for everybody?`) && context.remove(message);
   return iconButton("trash", "Delete as a moderator", ask, { class: "icon-button moderate" });
@@ -79,7 +79,7 @@ const PRESS = 3; // types of interactions
 const FORM = 5;
 const MENU_ANSWER = 23; // the type of a message
 
-// "Ravi used /imagine": which command or press brought this message about.
+// "Ravi used /imagine": the command or press that the message answers.
 function usedLine(message, { names, find }) {
   const interaction = message.interaction_metadata ?? message.interaction;
   const command = message.interaction?.name;
@@ -95,7 +95,7 @@ function usedLine(message, { names, find }) {
   return usedBy(id, names.user(id), deed);
 }
 
-// Which part of a message was pressed is not told: only where it has parts of one kind is it plain.
+// The data does not say which component was pressed; it is clear only if all are of one kind.
 function pressOn(message) {
   const { buttons, menus } = controlsOf(message?.components);
   if (buttons && menus) return " used a button or a menu";
@@ -136,7 +136,7 @@ function clock(timestamp) {
   return h("time", { datetime: timestamp, title: date.toLocaleString(), text: shown });
 }
 
-/** A command that was sent and has not been answered, or something that never will be. */
+/** A command without an answer so far, or an interaction that failed. */
 export function renderWaiting({ member, command, failed, reason }, onDismiss) {
   const who = command
     ? usedBy(member.id, member.name, [" used ", h("span", { class: "mention", text: `/${command}` })])
@@ -155,7 +155,7 @@ function failure(reason, onDismiss) {
   return h("p", { class: "note bad", role: "alert" }, `${reason} · `, dismiss);
 }
 
-/** What a screen reader hears of a message. */
+/** The text of a message for screen readers. */
 export function spoken(message) {
   const name = message.author.global_name ?? message.author.username;
   const words = [plainText(message.content ?? ""), ...(message.components ?? []).flatMap(wordsOf)]

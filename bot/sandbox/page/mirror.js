@@ -5,7 +5,7 @@
 import { h } from "./dom.js";
 
 export function paint(mirror, text, line, problems) {
-  // A line break at the end needs something after it to take up room.
+  // A line break at the end needs a character after it to take space.
   mirror.replaceChildren(...(line.kind === "command" ? pieces(text, line, problems) : [text]), "\u200b");
 }
 

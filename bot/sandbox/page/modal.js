@@ -7,7 +7,7 @@ import { renderProse } from "./markdown_view.js";
 const PARAGRAPH = 2;
 
 /**
- * Open a modal as Discord describes it. `submit(values)` resolves when it was taken, and rejects
+ * Open a modal as Discord describes it. `submit(values)` resolves when it was accepted, and rejects
  * with an ApiError whose sentences are shown in the form.
  */
 export function openModal(modal, names, submit) {

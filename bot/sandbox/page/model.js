@@ -1,4 +1,4 @@
-// What the page knows: who acts, the server's members, channels and commands, and the messages
+// The page's state: the acting member, the server's members, channels and commands, and the messages
 // by channel. Changes are announced by topic; views subscribe and never change each other.
 
 import { readCommands, readMenus } from "./commands.js";
@@ -29,7 +29,7 @@ export class Model {
     for (const listener of this.#listeners.get(topic) ?? []) listener(data);
   }
 
-  /** Take over the server's state as one member sees it. */
+  /** Set the server's state as one member sees it. */
   applyState(raw) {
     this.guild = raw.guild;
     this.uploadLimit = raw.upload_limit;
@@ -43,7 +43,7 @@ export class Model {
     this.#emit("state");
   }
 
-  /** The person wants this channel; its messages are on their way. */
+  /** Select this channel; its messages are being loaded. */
   aim(id) {
     this.aimedAt = id;
     this.#missed = [];
@@ -69,7 +69,7 @@ export class Model {
     return { members: this.members, channels: this.channels };
   }
 
-  /** How to call a user or channel that a message mentions. */
+  /** The name of a user or channel that a message mentions. */
   names = {
     user: (id) => this.members.find((member) => member.id === id)?.name ?? "someone",
     channel: (id) => this.channels.find((channel) => channel.id === id)?.name ?? "unknown",
@@ -89,7 +89,7 @@ export class Model {
     for (const change of missed ?? []) change();
   }
 
-  /** Forget what belongs to the member who acted so far. */
+  /** Delete the state of the previous acting member. */
   leave() {
     this.messages.clear();
     this.waiting.clear();
@@ -114,19 +114,19 @@ export class Model {
     if (this.messages.delete(id)) this.#emit("removed", id);
   }
 
-  /** The message of the open channel that answers an interaction, if it has come. */
+  /** The message of the open channel that answers an interaction, if it has arrived. */
   answerTo(interaction) {
     return [...this.messages.values()].find((message) => interactionOf(message) === interaction);
   }
 
-  /** A command was sent and nothing came back yet. */
+  /** Note a sent command without an answer so far. */
   wait(interaction, what) {
     if (this.#settled.delete(interaction)) return;
     this.waiting.set(interaction, { ...what, failed: false });
     this.#emit("waiting");
   }
 
-  /** Nothing will come of an interaction; `what` says so where the page was not waiting for it. */
+  /** Note a failed interaction; `what` is its text if the page was not waiting for it. */
   fail(interaction, what) {
     this.waiting.set(interaction, {
       ...what,

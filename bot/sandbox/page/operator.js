@@ -1,5 +1,5 @@
-// For whoever runs the sandbox: make it misbehave as Discord sometimes does, and read what the bot
-// has done against Discord's rules.
+// For the operator of the sandbox: inject faults of Discord, and read the bot's violations
+// of Discord's rules.
 
 import { fetchLog, misbehave } from "./api.js";
 import { byId, h, icon, iconButton } from "./dom.js";

@@ -1,5 +1,5 @@
-// What one option takes: reading a typed word into a value, the sentence when it does not fit,
-// the limits shown beside it, and the values that can be listed. Pure.
+// The values of one option: parsing a typed value, the sentence for an invalid value,
+// the limits shown with it, and the list of values. Pure.
 
 import { OptionType } from "./commands.js";
 

@@ -1,4 +1,4 @@
-// Who acts: a radio group of the server's members in the page's top bar.
+// The acting member: a radio group of the server's members in the page's top bar.
 
 import { avatar } from "./avatar.js";
 import { byId, h } from "./dom.js";

@@ -1,4 +1,4 @@
-// Reactions under a message: a button for each emoji with its number, and a star to begin with.
+// Reactions under a message: a button for each emoji with its count, and a star as the first offer.
 
 import { h, iconButton } from "./dom.js";
 

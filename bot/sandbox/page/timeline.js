@@ -1,4 +1,4 @@
-// The open channel's messages, oldest first. Stays at the bottom as messages and pictures come in,
+// The open channel's messages, oldest first. The view stays at the bottom when messages arrive,
 // unless the person has scrolled up to read.
 
 import { byId, h } from "./dom.js";
@@ -46,7 +46,7 @@ export function createTimeline(model, actions) {
     scroller.scrollTop = scroller.scrollHeight;
   }
 
-  // Only moving upwards leaves the bottom: when messages grow, the view is short of it for a moment.
+  // Only scrolling up leaves the bottom: a growing message moves the bottom for a moment.
   scroller.addEventListener(
     "scroll",
     () => {
@@ -124,7 +124,7 @@ export function createTimeline(model, actions) {
 
   return {
     toBottom,
-    /** Say under a message that pressing something on it failed; gone with the message's next change. */
+    /** Show under a message that a press failed, until the message's next change. */
     complain(messageId, sentence) {
       const body = items.get(messageId)?.querySelector(".body");
       body?.querySelector(".note.bad")?.remove();
@@ -137,7 +137,7 @@ export function createTimeline(model, actions) {
       typing.hidden = false;
       typingTimer = setTimeout(stopTyping, TYPING_FOR);
     },
-    /** No part of this message is being waited for any more. */
+    /** Clear the waiting state of a message's components. */
     release(messageId) {
       for (const element of items.get(messageId)?.querySelectorAll(".busy") ?? [])
         element.classList.remove("busy");

@@ -1,5 +1,5 @@
-// The files that go with a command: chosen, dropped or pasted, and shown until they are sent or taken
-// out again. Each belongs to one option; which one is settled by the line that is being typed.
+// The files of a command: chosen, dropped or pasted, and shown until they are sent or
+// removed. Each file belongs to one option, which the typed line determines.
 
 import { fileOptions } from "./commands.js";
 import { byId, h, icon, iconButton } from "./dom.js";
@@ -7,8 +7,8 @@ import { fileSize } from "./media.js";
 
 /**
  * `host`: {limit() in bytes, place() → {command, option | null} or null, refuse(sentence),
- * settled(option)}, where `place` makes the line one that takes files and `settled` hears of each file
- * that came or went.
+ * settled(option)}; `place` makes the line a command that takes files, and `settled` is called for each file
+ * that was added or removed.
  */
 export function createUploads(host) {
   const picker = byId("picker");
@@ -41,8 +41,8 @@ export function createUploads(host) {
     }
   }
 
-  // The option that a file without one goes to: where the caret is, else the first that has none yet,
-  // what is required before the rest. A single option changes its file.
+  // The option of a file without one: the option at the caret, else the first option without a file,
+  // required options first. A single option replaces its file.
   function free(command, current) {
     const options = fileOptions(command);
     if (options.length === 1) return options[0];
@@ -55,7 +55,7 @@ export function createUploads(host) {
       host.refuse(`${file.name} has ${fileSize(file.size)}, a file may have ${fileSize(host.limit())}.`);
       return false;
     }
-    // Read now: a folder cannot be, and what is chosen is sent even if the disk changes meanwhile.
+    // Read now: this fails for a folder, and the file is sent even if it changes on disk.
     const data = await file.arrayBuffer().catch(() => null);
     if (data === null) {
       host.refuse(`${file.name} cannot be read. Is it a folder?`);
@@ -104,7 +104,7 @@ export function createUploads(host) {
   return {
     choose,
     clear,
-    /** The files that go with `command`, by option; those of any other command are let go. */
+    /** The files of `command`, by option; files of other commands are dropped. */
     of(command) {
       if (owner !== null && owner !== command.name) clear();
       const given = fileOptions(command).filter((option) => held.has(option.name));
@@ -138,13 +138,13 @@ function card({ option, file, url }, takeOut) {
   );
 }
 
-// Anywhere on the page, as long as no form lies over it.
+// Anywhere on the page, unless a form is open.
 const isCovered = () => document.querySelector("dialog[open]") !== null;
 
 function catchPastes(add) {
   document.addEventListener("paste", (event) => {
     const { files, types } = event.clipboardData;
-    // Office programs add a picture of the text that one has copied: there the text is meant.
+    // Office programs add a picture of the copied text: in this case the text is pasted.
     const isText = types.includes("text/html") && types.includes("text/plain");
     if (files.length === 0 || isText || isCovered()) return;
     event.preventDefault();

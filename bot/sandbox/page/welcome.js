@@ -1,4 +1,4 @@
-// What stands at the top of a channel: where one is, and commands to try with one press.
+// The top of a channel: its name, and commands to try with one press.
 
 import { commandForFiles, commandForWords } from "./commands.js";
 import { byId, h } from "./dom.js";
@@ -9,7 +9,7 @@ const PROMPTS = [
   "a large green flower on a pink background",
 ];
 
-// What can be done here, as far as the bot has said so.
+// The actions that the bot's commands allow here.
 function hint(commands) {
   if (commands.length === 0) {
     return "The bot has not come online yet: its commands will appear by themselves.";
@@ -25,8 +25,8 @@ function title(channel) {
 }
 
 /**
- * `tryOut(text)` puts a command into the command box; `install(on)` adds the bot to the person's account, or
- * takes it away.
+ * `tryOut(text)` puts a command into the command box; `install(on)` installs the bot in the person's account, or
+ * uninstalls it.
  */
 export function createWelcome(model, tryOut, install) {
   const welcome = byId("welcome");

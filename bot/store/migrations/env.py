@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from alembic import context
 
+from bot.store import (
+    automod_tables,  # noqa: F401 - adds its table to the metadata
+    session_tables,  # noqa: F401 - adds its tables to the metadata
+)
 from bot.store.tables import metadata
 
 context.configure(

@@ -1,9 +1,9 @@
-"""Trains the demo checkpoint from nothing and writes it in diffusers layout.
+"""Trains the demo checkpoint from random weights and writes it in the diffusers layout.
 
     python -m sdjax_engine.demo.training OUT --minutes 75
 
-Parts that OUT already holds (`vae`, `tokenizer`, `text_encoder_schooled`) are read, not trained
-again. Every few hundred steps the averaged weights are written to OUT as a whole checkpoint.
+Parts that are already in OUT (`vae`, `tokenizer`, `text_encoder_schooled`) are read and not trained again.
+Every few hundred steps the averaged weights are written to OUT as a complete checkpoint.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def main() -> None:
         )
         pipeline.save_pretrained(out / "checkpoint")
 
-    reader = denoiser.Reader(encoder, tokenizer)
+    reader = denoiser.CaptionEncodings(encoder, tokenizer)
     denoiser.train(
         unet, reader, data, steps=options.steps, minutes=options.minutes, on_average=write_checkpoint
     )

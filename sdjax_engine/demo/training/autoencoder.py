@@ -2,9 +2,9 @@
 
     python -m sdjax_engine.demo.training.autoencoder OUT
 
-Loss: L1 + squared error + L1 of the picture's differences (edges) + a tiny KL term. Pictures are
-drawn as they are needed, so none is seen twice; the first four fifths of the steps see quarter-area
-crops, which the fully convolutional network learns from as well at a quarter of the price.
+Loss: L1 + squared error + L1 of the picture's differences (edges) + a tiny KL term. Pictures are drawn when
+they are needed, so that no picture is used twice. The first four fifths of the steps use crops of a quarter
+of the area: the fully convolutional network learns as well from them, for a quarter of the time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CROPPED_PART = 0.8
 
 
 def build() -> AutoencoderKL:
-    """The untrained autoencoder: 128×128×3 to 16×16×4 and back, about a million parameters."""
+    """Return the untrained autoencoder: 128×128×3 to 16×16×4 and back, about a million parameters."""
     return AutoencoderKL(
         down_block_types=("DownEncoderBlock2D",) * 4,
         up_block_types=("UpDecoderBlock2D",) * 4,
@@ -67,7 +67,7 @@ def loss_of(model: AutoencoderKL, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def train(*, steps: int, batch: int, rate: float, seed: int, report_every: int = 50) -> AutoencoderKL:
-    """Train and return the autoencoder with `scaling_factor` set to one over the latents' deviation."""
+    """Train and return the autoencoder with `scaling_factor` set to 1 / the latents' standard deviation."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     model = build()

@@ -1,8 +1,8 @@
-"""Trains the demo checkpoint's UNet on latents of drawn scenes, its text encoder left as it was schooled.
+"""Trains the demo checkpoint's UNet on latents of drawn scenes, with a fixed text encoder.
 
-v-prediction on a linear noise schedule that ends at almost pure noise, so that plain backgrounds
-come out in their exact colour; captions are left out for a tenth of the pictures so that guidance
-has an unconditional half. Rates follow whichever runs out first, steps or minutes.
+The UNet learns v-prediction on a linear noise schedule that ends at almost pure noise, so that plain
+backgrounds get their exact colour. A tenth of the pictures has an empty caption, for classifier-free
+guidance. The learning rates follow the steps or the minutes, whichever end first.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ EMPTY_CAPTIONS = 0.1
 BATCH = 32
 RATE = 8e-4
 MIDDLE, MIDDLE_PART = (50, 650), 0.75
-"""Three quarters of the timesteps are drawn where shapes are decided, the rest anywhere."""
+"""Three quarters of the timesteps are drawn from the range that decides shapes, the others from all."""
 
 
 def build_scheduler() -> DDIMScheduler:
-    """The noise schedule the checkpoint is trained and sampled with."""
+    """Return the noise schedule of the checkpoint's training and sampling."""
     return DDIMScheduler(
         beta_schedule="linear",
         beta_start=1e-4,
@@ -43,7 +43,7 @@ def build_scheduler() -> DDIMScheduler:
 
 
 def build_unet() -> UNet2DConditionModel:
-    """The untrained denoiser: 16×16 latents, 64 and 128 channels, attention at 8×8 only."""
+    """Return the untrained UNet: 16×16 latents, 64 and 128 channels, attention at 8×8 only."""
     return UNet2DConditionModel(
         sample_size=16,
         in_channels=4,
@@ -58,8 +58,8 @@ def build_unet() -> UNet2DConditionModel:
     )
 
 
-class Reader:
-    """Encodes captions with the schooled text encoder; what was read once is remembered."""
+class CaptionEncodings:
+    """Encodes captions with the trained text encoder, and caches the encodings."""
 
     def __init__(self, encoder: CLIPTextModel, tokenizer: CLIPTokenizer) -> None:
         self._encoder, self._tokenizer = encoder.eval(), tokenizer
@@ -67,7 +67,7 @@ class Reader:
 
     @torch.no_grad()
     def encode(self, captions: list[str]) -> Tensor:
-        """Encodings as the pipeline makes them: float32 `(n, 77, width)`."""
+        """Return encodings as the pipeline computes them: float32 `(n, 77, width)`."""
         new = list(dict.fromkeys(caption for caption in captions if caption not in self._read))
         if new:
             encodings = self._encoder(input_ids=token_ids(self._tokenizer, new)).last_hidden_state
@@ -77,7 +77,7 @@ class Reader:
 
 def train(
     unet: UNet2DConditionModel,
-    reader: Reader,
+    reader: CaptionEncodings,
     data: LatentScenes,
     *,
     steps: int,
@@ -86,7 +86,7 @@ def train(
     seed: int = 3,
     average_every: int = 500,
 ) -> None:
-    """Train in place; `on_average` gets the averaged network every so often and at the end."""
+    """Train in place; `on_average` gets the averaged network at intervals and at the end."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     optimiser = torch.optim.AdamW(unet.parameters(), lr=RATE, betas=(0.9, 0.99), weight_decay=1e-3)
@@ -116,12 +116,12 @@ def train(
 
 def v_loss(
     unet: UNet2DConditionModel,
-    reader: Reader,
+    reader: CaptionEncodings,
     data: LatentScenes,
     alphas: Tensor,
     rng: np.random.Generator,
 ) -> Tensor:
-    """Weighted mean squared error of the velocity on one batch."""
+    """Return the weighted mean squared error of the velocity on one batch."""
     scenes, x_0, weights = data.sample(BATCH, rng)
     captions = ["" if rng.random() < EMPTY_CAPTIONS else vary_caption(scene, rng) for scene in scenes]
     timesteps = torch.from_numpy(

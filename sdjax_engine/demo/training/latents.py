@@ -1,4 +1,4 @@
-"""Drawn scenes as latents, encoded once: the denoiser's training set."""
+"""The denoiser's training set: drawn scenes as latents, encoded once."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class LatentScenes:
 
     @classmethod
     def load(cls, file: Path) -> LatentScenes:
-        """Read what `save` wrote."""
+        """Read a file that `save` wrote."""
         kept = torch.load(file, weights_only=False)
         return cls(scenes=kept["scenes"], latents=kept["latents"])
 
     def save(self, file: Path) -> None:
-        """Keep the set, so that training can be taken up again."""
+        """Write the set to a file, so that a training can be resumed."""
         torch.save({"scenes": self.scenes, "latents": self.latents}, file)
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[list[Scene], Tensor, Tensor]:
-        """Draw scenes, their latents, and how much each place of them matters, `(count, 1, 16, 16)`."""
+        """Return random scenes, their latents, and the weight of each place of them, `(count, 1, 16, 16)`."""
         chosen = rng.integers(len(self.scenes), size=count)
         scenes = [self.scenes[i] for i in chosen]
         weights = torch.from_numpy(np.stack([emphasis(scene) for scene in scenes]))[:, None]
@@ -45,9 +45,9 @@ class LatentScenes:
 
 
 def emphasis(scene: Scene) -> npt.NDArray[np.float32]:
-    """Weights of the squared error, mean 1: three quarters for where the things are, however small.
+    """Return weights of the squared error, mean 1: three quarters for the things, however small they are.
 
-    What is best at a place does not depend on its weight; small things are only learned sooner.
+    The optimum at a place does not depend on its weight; the weights make small things learn sooner.
     """
     centres = (np.arange(LATENT_SIDE) + 0.5) / LATENT_SIDE
     things = np.zeros((LATENT_SIDE, LATENT_SIDE), bool)

@@ -1,4 +1,4 @@
-"""Puts a trained checkpoint into the package: weights in float16, tokenizer files as plain text.
+"""Copies a trained checkpoint into the package: weights in float16, tokenizer files as plain text.
 
 python -m sdjax_engine.demo.training.pack OUT [FOLDER]
 """
@@ -42,14 +42,14 @@ def pack(out: Path, folder: Path) -> int:
 
 
 def _copy_json(source: Path, target: Path) -> None:
-    """Copy a configuration without what only tells where it was written."""
+    """Copy a configuration without the keys that only say where it was written."""
     config = json.loads(source.read_text())
     config.pop("_name_or_path", None)
     target.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n")
 
 
 def main() -> None:
-    """Pack and say how large it is."""
+    """Pack, and print the size."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -12,14 +12,14 @@ from torch import nn
 
 
 class OneCycle:
-    """Linear warm-up, then a cosine down to a fiftieth, of every parameter group's own peak rate."""
+    """Linear warm-up to each parameter group's peak rate, then a cosine down to a fiftieth of it."""
 
     def __init__(self, optimiser: torch.optim.Optimizer, *, warmup: float = 0.03) -> None:
         self._optimiser, self._warmup = optimiser, warmup
         self._peaks = [group["lr"] for group in optimiser.param_groups]
 
     def set(self, progress: float) -> None:
-        """Set the rates for `progress` in [0, 1] of the training."""
+        """Set the learning rates for the training's `progress`, from 0 to 1."""
         cosine = 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
         factor = min((progress + 1e-4) / self._warmup, 1.0) * (0.02 + 0.98 * cosine)
         for group, peak in zip(self._optimiser.param_groups, self._peaks, strict=True):

@@ -1,9 +1,8 @@
-"""The demo checkpoint's tokenizer and text encoder, and the encoder's own schooling.
+"""The demo checkpoint's tokenizer and text encoder, and the encoder's own training.
 
-Before the denoiser sees it, the text encoder learns to read: a small throw-away head, asked about
-each cell of a coarse grid, must tell from the encoded caption alone which colour and which shape
-the picture has there. Which side a thing is on is then in the encoding from the start, and the
-denoiser only has to look it up.
+The text encoder is trained before the denoiser: a small temporary head must predict, from the encoded caption
+alone, the colour and the shape in each cell of a coarse grid over the picture. The encoding then contains the
+place of each thing, and the denoiser learns faster.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _COLOUR_NAMES, _SHAPE_NAMES = list(COLOURS), list(SHAPES)
 
 
 def write_tokenizer(folder: Path, *, seed: int = 0) -> CLIPTokenizer:
-    """Learn CLIP's kind of byte-level BPE on drawn captions and write `vocab.json` and `merges.txt`."""
+    """Train a byte-level BPE like CLIP's on random captions, and write `vocab.json` and `merges.txt`."""
     rng = np.random.default_rng(seed)
     corpus = [vary_caption(sample_scene(rng), rng) for _ in range(4000)]
     bpe = Tokenizer(models.BPE(end_of_word_suffix="</w>", continuing_subword_prefix=""))
@@ -64,7 +63,7 @@ def write_tokenizer(folder: Path, *, seed: int = 0) -> CLIPTokenizer:
 
 
 def token_ids(tokenizer: CLIPTokenizer, captions: list[str]) -> Tensor:
-    """Token ids as the pipeline feeds them: int64 `(n, 77)`, padded with the end token."""
+    """Return token ids as in the pipeline: int64 `(n, 77)`, padded with the end token."""
     encoded = tokenizer(
         captions, padding="max_length", max_length=LENGTH, truncation=True, return_tensors="pt"
     )
@@ -72,7 +71,7 @@ def token_ids(tokenizer: CLIPTokenizer, captions: list[str]) -> Tensor:
 
 
 def build_encoder(tokenizer: CLIPTokenizer) -> CLIPTextModel:
-    """The untrained text encoder: three causal layers of width 128."""
+    """Return the untrained text encoder: three causal layers of width 128."""
     config = CLIPTextConfig(
         vocab_size=len(tokenizer),
         hidden_size=WIDTH,
@@ -93,7 +92,7 @@ def build_encoder(tokenizer: CLIPTokenizer) -> CLIPTextModel:
 
 
 def cell_labels(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
-    """Colour and shape of each cell of an 8×8 grid over the picture; shape 0 is the background."""
+    """Return the colour and shape of each cell of an 8×8 grid over the picture; shape 0 is the background."""
     centres = (np.arange(GRID) + 0.5) / GRID
     colour = np.full((GRID, GRID), _COLOUR_NAMES.index(scene.background))
     shape = np.zeros((GRID, GRID), int)
@@ -122,7 +121,7 @@ class ReadingRound(nn.Module):
 
 
 class GridReader(nn.Module):
-    """Asks the encoded caption about every cell: two rounds of reading, then two classifiers."""
+    """Predicts colour and shape of every cell from the encoded caption: two rounds, then two classifiers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,7 +140,7 @@ class GridReader(nn.Module):
 def school(
     encoder: CLIPTextModel, tokenizer: CLIPTokenizer, *, steps: int, batch: int = 64, seed: int = 1
 ) -> None:
-    """Teach the encoder to say what is where, in place."""
+    """Train the encoder in place to encode which thing is in which cell."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     reader = GridReader()

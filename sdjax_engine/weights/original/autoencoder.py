@@ -24,16 +24,16 @@ GOING_UP = re.compile(r"decoder\.up\.(\d+)\.(block|upsample)\.(?:(\d+)\.)?")
 
 
 def vae_names(tensors: Tensors) -> dict[str, Stored]:
-    """Return the tensors of an autoencoder by today's names; a name that says nothing stays as it is."""
+    """Return the tensors of an autoencoder by today's names; unknown names are not changed."""
     levels = level_count(tensors)
     kept = {name: stored for name, stored in tensors.items() if not name.startswith(TRAINING)}
     return {today(name, levels): stored for name, stored in kept.items()}
 
 
 def vae_config(tensors: Tensors, *, scaling_factor: float, sample_size: int) -> dict[str, Any]:
-    """Return the config.json of an autoencoder; raises KeyError where the file has none.
+    """Return the config.json of an autoencoder; raises KeyError if the file has no autoencoder.
 
-    No tensor tells `scaling_factor`.
+    `scaling_factor` is an argument because no tensor shows it.
     """
     levels = level_count(tensors)
     return {
@@ -62,7 +62,7 @@ def level_count(tensors: Tensors) -> int:
 
 
 def today(name: str, levels: int) -> str:
-    """Return today's name of one tensor: there the decoder's blocks are counted from the full picture."""
+    """Return today's name of one tensor; the original counts the decoder's blocks from the full size."""
 
     def upward(match: re.Match[str]) -> str:
         block = f"decoder.up_blocks.{levels - 1 - int(match[1])}"

@@ -1,4 +1,4 @@
-"""Facts that no tensor of a file in the original layout shows: those of its family."""
+"""Facts of the family of a file in the original layout, which no tensor shows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESOLUTION = re.compile(r"(\d{2,5})x(\d{2,5})")
 
 @dataclass(frozen=True, kw_only=True)
 class Encoder:
-    """A text encoder in the file: the prefix of its tensors, and the code that wrote it."""
+    """A text encoder in the file: the prefix of its tensors, and the library that wrote them."""
 
     name: str
     prefix: str
@@ -37,8 +37,8 @@ class Encoder:
 class Family:
     """Checkpoints of one architecture.
 
-    `heads` is the number of heads of every block, None for as many as have 64 channels each; `side` that of
-    the pictures it was trained at, in pixels; `schedule` the reference's settings for such a file.
+    `heads` is the number of heads of every block; None means heads of 64 channels each. `side` is the side of
+    the training pictures, in pixels. `schedule` is the reference's schedule for this family.
     """
 
     pipeline: str

@@ -1,9 +1,8 @@
 """A single safetensors file in the original layout, the form of most community checkpoints.
 
-Its tensors show the text encoders and the UNet's input channels. The numbers of heads, the autoencoder's
-scaling and the schedule are those of the family. A file `NAME.scheduler_config.json` beside
-`NAME.safetensors` sets the schedule of those few checkpoints that leave their family's, such as SD-Turbo and
-SDXL-Turbo.
+The tensors show the text encoders and the UNet's input channels. The family gives the numbers of heads, the
+autoencoder's scaling and the schedule. A few checkpoints, such as SD-Turbo and SDXL-Turbo, have another
+schedule than their family: a file `NAME.scheduler_config.json` beside `NAME.safetensors` sets it.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Original:
 
 
 def read_single_file(file: Path, *, report: Report | None) -> Contents:
-    """Return what the checkpoint `file` holds; raises UnreadableCheckpoint."""
+    """Return the contents of the checkpoint `file`; raises UnreadableCheckpoint."""
     original = recognise(file)
     texts = {each.name: text_part(original, each) for each in original.family.encoders}
     pooled = texts["text_encoder_2"].config["projection_dim"] if original.family is SD_XL else None
@@ -118,13 +117,13 @@ def channels_into(convolution: Stored) -> int:
 
 
 def own_scheduler(file: Path) -> dict[str, Any] | None:
-    """Return the schedule in the file beside the checkpoint, None where there is none."""
+    """Return the schedule in the file beside the checkpoint, or None."""
     beside = file.with_name(f"{file.stem}.scheduler_config.json")
     return read_json(beside) if beside.is_file() else None
 
 
 def inside(tensors: Tensors, *prefixes: str) -> Tensors:
-    """Return the tensors whose names start with one of `prefixes`, without it."""
+    """Return the tensors whose names start with one of `prefixes`; the prefix is removed."""
     found = {}
     for name, stored in tensors.items():
         for prefix in prefixes:
@@ -134,7 +133,7 @@ def inside(tensors: Tensors, *prefixes: str) -> Tensors:
 
 
 def text_part(original: Original, encoder: Encoder) -> Part:
-    """Return a text encoder; the last of two is the one with a projection."""
+    """Return a text encoder; the second of two has a projection."""
     projected = encoder.name == TEXT_ENCODERS[1]
     tensors = original.encoders[encoder.name]
 

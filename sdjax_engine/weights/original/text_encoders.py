@@ -10,7 +10,7 @@ from sdjax_engine.weights.tensors import Stored
 
 Tensors = Mapping[str, Stored]
 HEAD_WIDTH = 64  # of every CLIP text encoder; no tensor shows it
-UNKNOWN_END = 2  # the end's id in configurations of that time: the prompt ends at its largest id
+UNKNOWN_END = 2  # the end id of old configurations: the prompt ends at its largest id
 UNUSED = frozenset({"logit_scale", "attn_mask", "transformer.attn_mask", "embeddings.position_ids"})
 OPEN_CLIP = {
     "token_embedding.weight": "embeddings.token_embedding.weight",
@@ -61,7 +61,7 @@ def open_clip_names(tensors: Tensors, *, projected: bool) -> dict[str, Stored]:
 
 
 def in_layer(name: str, stored: Stored) -> dict[str, Stored]:
-    """Return one tensor of a layer by today's names; queries, keys and values are one tensor there."""
+    """Return one tensor of a layer by today's names; queries, keys and values share one tensor there."""
     if name in ("attn.in_proj_weight", "attn.in_proj_bias"):
         leaf = name.rpartition("_")[2]
         return {f"self_attn.{each}_proj.{leaf}": stored.share(index, 3) for index, each in enumerate("qkv")}
@@ -79,7 +79,7 @@ def layer_count(tensors: Tensors) -> int:
 
 
 def text_config(named: Tensors, *, hidden_act: str) -> dict[str, Any]:
-    """Return the config.json of an encoder whose tensors have today's names; raises KeyError for none."""
+    """Return the config.json of an encoder whose tensors have today's names; raises KeyError."""
     prefix = "text_model." if f"{PROJECTION}.weight" in named else ""
     words, width = named[f"{prefix}embeddings.token_embedding.weight"].shape
     projection = named.get(f"{PROJECTION}.weight")

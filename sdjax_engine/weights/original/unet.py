@@ -1,8 +1,8 @@
 """The UNet of a file in the original layout: its configuration, and today's names of its tensors.
 
-Blocks are numbered there: `input_blocks.0` is the first convolution; each later one is a residual block, with
-or without attention, or the convolution that halves the picture. `output_blocks` are residual blocks; the
-last of each resolution includes the upsampling.
+The original layout numbers the blocks: `input_blocks.0` is the first convolution. Each later input block is a
+residual block, with or without attention, or a downsampling convolution. `output_blocks` are residual blocks;
+the last output block of each resolution includes the upsampling.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TRANSFORMER = re.compile(r"1\.transformer_blocks\.(\d+)\.")
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """One numbered block: the tensors in it by their names there."""
+    """One numbered block: its tensors by their original names."""
 
     tensors: Tensors
 
@@ -60,23 +60,23 @@ class Block:
 
     @property
     def depth(self) -> int:
-        """How many transformer blocks the attention has."""
+        """The number of transformer blocks of the attention."""
         numbers = [int(match[1]) for name in self.tensors if (match := TRANSFORMER.match(name))]
         return 1 + max(numbers, default=-1)
 
 
 def unet_names(tensors: Tensors) -> dict[str, Stored]:
-    """Return the tensors of a UNet by today's names; a name that says nothing stays as it is."""
+    """Return the tensors of a UNet by today's names; unknown names are not changed."""
     levels = down_levels(tensors)
     places = input_places(levels) | output_places(levels)
     return {today(name, places): stored for name, stored in tensors.items()}
 
 
 def unet_config(tensors: Tensors, *, heads: Callable[[int], int], pooled_width: int | None) -> dict[str, Any]:
-    """Return the config.json of a UNet; raises KeyError, IndexError or ValueError where the file has none.
+    """Return the config.json of a UNet; raises KeyError, IndexError or ValueError if the file has no UNet.
 
-    `heads` are those of a block of this many channels, which no tensor tells; `pooled_width` is that of the
-    prompt's vector beside the sizes.
+    `heads` returns the heads of a block with this many channels; no tensor shows them. `pooled_width` is the
+    width of the pooled encoding in the conditioning on sizes.
     """
     levels = down_levels(tensors)
     outputs = numbered(tensors, "output_blocks")
@@ -98,7 +98,7 @@ def unet_config(tensors: Tensors, *, heads: Callable[[int], int], pooled_width: 
 
 
 def transformer_layers(levels: list[list[Block]], outputs: list[Block]) -> dict[str, Any]:
-    """Return the depths of the attentions, one for each block where its layers agree."""
+    """Return the depths of the attentions: one for a block whose layers agree, else one per layer."""
     down = [[block.depth for block in level] for level in levels]
     up, rest = [], list(outputs)
     for level in reversed(levels):
@@ -157,7 +157,7 @@ def input_places(levels: list[list[Block]]) -> dict[str, tuple[str, int]]:
 
 
 def output_places(levels: list[list[Block]]) -> dict[str, tuple[str, int]]:
-    """Return the same for `output_blocks`: one layer more than on the way down."""
+    """Return today's block and layer of each of `output_blocks`: one layer more per block than above."""
     layers = [
         (block, layer) for block, level in enumerate(reversed(levels)) for layer in range(len(level) + 1)
     ]

@@ -1,4 +1,4 @@
-"""The refusal of files that are no checkpoint in the original layout, by the names of their tensors."""
+"""The errors for files that are no checkpoint in the original layout, by the names of their tensors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STRANGERS = (
 
 
 def name_stranger(file: Path, names: Iterable[str]) -> UnreadableCheckpoint:
-    """Return the refusal of a file that holds no checkpoint, with its content where that is known."""
+    """Return the error for a file that is no checkpoint; it names the file's content if that is known."""
     every = list(names)
     for pattern, meaning in STRANGERS:
         if any(pattern.fullmatch(name) for name in every):

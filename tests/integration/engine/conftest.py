@@ -1,4 +1,4 @@
-"""A tiny checkpoint whose programs are compiled once, and as many engines as tests want to open on them."""
+"""A tiny checkpoint whose programs are compiled once, and engines on it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The guide "Stable Diffusion in JAX / Flax", step by step, on eight devices; only the import line is ours.
 
-A program of its own, because the number of devices is fixed for a process:
+A separate program, because the number of devices is fixed per process:
 
     guide_lines.py CHECKPOINT FOLDER
 
@@ -94,7 +94,7 @@ def main(checkpoint: str, folder: Path) -> None:
 
 
 def paint_mixtures(pipeline: Any, params: Any, p_params: Any, rng: jax.Array, folder: Path) -> dict[str, Any]:
-    """Steps 9 and 10, and a call without jit; what it said besides the pictures."""
+    """Run steps 9 and 10 and a call without jit; return their facts besides the pictures."""
     # 9. Another prompt on every device, and two prompts four times each.
     prompt_ids = shard(pipeline.prepare_inputs(EIGHT))
     np.save(folder / "eight.npy", pipeline(prompt_ids, p_params, rng, jit=True).images)
@@ -114,7 +114,7 @@ def paint_mixtures(pipeline: Any, params: Any, p_params: Any, rng: jax.Array, fo
 
 
 def paint_in_bfloat16(checkpoint: str, prompts: list[str]) -> dict[str, Any]:
-    """Paint two prompts on each device; the dtypes of the parameters, the shape and dtype of the pictures."""
+    """Paint two prompts on each device; return the dtypes, and the shape of the pictures."""
     pipeline, params = FlaxStableDiffusionPipeline.from_pretrained(checkpoint, dtype=jnp.bfloat16)
     ids = shard(pipeline.prepare_inputs(prompts))
     keys = jax.random.split(jax.random.PRNGKey(0), jax.device_count())

@@ -1,6 +1,6 @@
 """Paints the same requests in several ways and prints the different pictures of each, as JSON.
 
-A program of its own, because the number of devices is fixed for a process:
+A separate program, because the number of devices is fixed per process:
 
     paint_in_company.py CHECKPOINT DEVICES SEATS_PER_DEVICE DTYPE CACHE_DIR WAY...
 """
@@ -35,7 +35,7 @@ def in_company(engine: Engine) -> list[Image]:
 
 
 def in_every_seat(engine: Engine) -> list[Image]:
-    """Behind ever more others, who are still seated when it sits down."""
+    """After more and more other requests, which are still in their seats."""
     images = []
     for others in range(engine.capacity(PLAIN.lane)):
         futures = [engine.submit(like(seed=seed, num_inference_steps=40)) for seed in range(others)]
@@ -46,7 +46,7 @@ def in_every_seat(engine: Engine) -> list[Image]:
 
 
 def joined_late(engine: Engine) -> list[Image]:
-    """While a longer image is half painted."""
+    """Join while a longer image is half painted."""
     images = []
     for request in VARIED:
         begun = threading.Event()

@@ -1,4 +1,4 @@
-"""A lane of the devices that fails where a test wants it to; all that it does is done by the real one."""
+"""A real lane with injected faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BREAKING = 13
 
 
 class Fault(Enum):
-    """Where an error of the devices shows."""
+    """The call that raises an error of the devices."""
 
     QUEUEING = "a run cannot be queued"
     WAITING = "a run cannot be waited for"
@@ -26,13 +26,13 @@ class Fault(Enum):
 
 
 class SabotagedLane(DeviceLane):
-    """Has the programs of a compiled lane, and seats of its own.
+    """A lane with the programs of a compiled lane, its own seats, and injected faults.
 
-    `fault` breaks the next run, and with it the seats until they are reset; `breaks_after_decoding` the run
-    after the next that finishes a picture, and `breaks_on` every run in which somebody with this seed sits.
-    For as many runs as `shortages` the devices lack memory. Of the next `spoil_pictures` decodings one
-    picture is unreadable; the seed POISON paints what is not a number. Each event in `stuck`, which whatever
-    takes the place of this lane shares, makes one run wait for it.
+    `fault` breaks the next run, and the seats until they are reset. `breaks_after_decoding` breaks the run
+    after the next run that finishes a picture. `breaks_on` breaks every run with a request of this seed.
+    `shortages` is the number of runs that run out of memory. In each of the next `spoil_pictures` decodings
+    one picture is unreadable. The seed POISON gives NaN. Each event in `stuck`, which a replacement of this
+    lane shares, makes one run wait for it.
     """
 
     def __init__(self, lane: DeviceLane) -> None:
@@ -86,7 +86,7 @@ class SabotagedLane(DeviceLane):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class HangingRun(Run):
-    """A run for which the devices give no answer until an event."""
+    """A run that does not end before an event."""
 
     until: threading.Event
 
@@ -96,7 +96,7 @@ class HangingRun(Run):
 
 
 def poisoned(prepared: Prepared) -> Prepared:
-    """The same, or with the seed POISON a table of no numbers."""
+    """Return the request; for the seed POISON, with a table of NaN."""
     if prepared.request.seed != POISON:
         return prepared
     return dataclasses.replace(prepared, rows=np.full_like(prepared.rows, np.nan))

@@ -53,13 +53,13 @@ def on_two(checkpoint: Path, cache_dir: Path) -> dict[str, Any]:
     return paint(checkpoint, cache_dir, 2, *ways)
 
 
-def test_company_seat_time_of_joining_and_other_lanes_change_nothing(on_two: dict[str, Any]) -> None:
+def test_company_seat_time_of_joining_and_other_lanes_change_no_picture(on_two: dict[str, Any]) -> None:
     assert on_two["capacity"] == 4
     assert [len(different) for different in on_two["pictures"]] == [1] * len(VARIED)
 
 
 @pytest.mark.parametrize("devices", [1, 8])
-def test_the_number_of_devices_changes_nothing(
+def test_the_number_of_devices_changes_no_picture(
     devices: int, on_two: dict[str, Any], checkpoint: Path, cache_dir: Path
 ) -> None:
     answer = paint(checkpoint, cache_dir, devices, "in_company")
@@ -68,7 +68,7 @@ def test_the_number_of_devices_changes_nothing(
     assert programs_of(answer, "compiled") == set()
 
 
-def test_the_number_of_seats_changes_the_rounding_at_most(
+def test_the_number_of_seats_changes_pictures_only_by_rounding(
     on_two: dict[str, Any], checkpoint: Path, cache_dir: Path
 ) -> None:
     """Left to the engine, a slice of the CPU has one seat."""
@@ -77,7 +77,7 @@ def test_the_number_of_seats_changes_the_rounding_at_most(
     assert largest_difference(answer, on_two) <= 1
 
 
-def test_bfloat16_keeps_the_promise_and_paints_much_the_same(
+def test_pictures_in_bfloat16_are_reproducible_and_close_to_float32(
     on_two: dict[str, Any], checkpoint: Path, cache_dir: Path
 ) -> None:
     answer = paint(checkpoint, cache_dir, 2, "alone", "in_company", dtype="bfloat16")
@@ -95,7 +95,7 @@ def pixels(picture: str) -> npt.NDArray[np.int64]:
     return np.frombuffer(bytes.fromhex(picture), np.uint8).astype(np.int64)
 
 
-def test_another_start_changes_nothing_and_traces_and_compiles_nothing(
+def test_a_second_start_changes_no_picture_and_traces_and_compiles_nothing(
     on_two: dict[str, Any], checkpoint: Path, cache_dir: Path
 ) -> None:
     assert on_two["made"]
@@ -112,7 +112,7 @@ def programs_of(answer: dict[str, Any], verb: str) -> set[str]:
     return {line.removeprefix(f"{verb} ") for line in lines if line.startswith(f"{verb} ")}
 
 
-def test_the_start_says_what_it_does(on_two: dict[str, Any]) -> None:
+def test_the_start_reports_its_steps(on_two: dict[str, Any]) -> None:
     said = on_two["said"]
     assert said[0].startswith("2 devices: cpu")
     assert "on the CPU, not on an accelerator, because" in said[1]

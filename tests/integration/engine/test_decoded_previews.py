@@ -1,4 +1,4 @@
-"""Previews that a tiny autoencoder decodes: what they show, and what becomes of them without room."""
+"""Previews that a tiny autoencoder decodes: their pixels, and their failures."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def previewing(checkpoint: Path, folder: Path, cache_dir: Path, reported: list[s
 def paint(
     engine: Engine, *requests: Request, previews: bool = True
 ) -> tuple[list[Image], list[list[Progress]]]:
-    """Paint the requests side by side; the progress of each that brought a preview."""
+    """Paint the requests together; return the images and the progress with previews of each."""
     told: list[list[Progress]] = [[] for _ in requests]
     futures = [
         engine.submit(request, on_progress=mine.append, previews=previews)
@@ -156,7 +156,7 @@ def decoder(folder: Path, compiler: Compiler) -> Component:
 
 
 class Narrow(Residency):
-    """Has room for a lane only once its programs need less than at the first claim; notes the claims."""
+    """Refuses a lane until its programs need less memory than at the first claim; records the claims."""
 
     def __init__(self, mesh: Mesh) -> None:
         super().__init__(mesh)
@@ -218,7 +218,7 @@ def test_a_decoder_without_room_for_its_parameters_is_left_out(
     assert lines[-1].startswith("previews of tiny are coarse: a device has no ")
 
 
-def test_a_decoder_that_cannot_be_compiled_costs_the_lane_nothing_else(
+def test_a_decoder_that_cannot_be_compiled_only_removes_the_previews(
     model: LoadedModel, compiler: Compiler, decoder: Component, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

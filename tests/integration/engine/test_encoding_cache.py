@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -24,9 +24,9 @@ class Counted:
         self.program = model.encodings._encode
         self.times = 0
 
-    def __call__(self, parameters: Any, *text: jax.Array) -> Encoding:
+    def __call__(self, numbers: Collection[int], parameters: Any, *text: jax.Array) -> Mapping[int, Encoding]:
         self.times += 1
-        return self.program(parameters, *text)
+        return self.program(numbers, parameters, *text)
 
 
 @pytest.fixture
@@ -38,11 +38,12 @@ class Cache:
     """A cache over the counted program, given the model's parameters."""
 
     def __init__(self, model: LoadedModel, counted: Counted, **how: Any) -> None:
-        self._parameters = model.arrays.text_encoders
+        self._parameters, self._mesh = model.arrays.text_encoders, model.mesh
         self._cache = EncodingCache(model.mesh, counted, ids_shape=model.preparation.ids_shape, **how)
 
     def gather(self, texts: Sequence[TokenizedText]) -> Encoding:
-        return self._cache.gather(self._parameters, texts)
+        shares = self._cache.gather(self._parameters, dict(enumerate(texts)))
+        return cast("Encoding", shares.together(self._mesh))
 
 
 def text(model: LoadedModel, prompt: str) -> TokenizedText:
@@ -82,21 +83,23 @@ def test_a_thread_that_is_held_up_in_the_cache_holds_up_no_other(model: LoadedMo
     """The first thread may be abandoned; its successor uses the same cache, which has evicted since."""
     hanging, let_go, program = threading.Event(), threading.Event(), model.encodings._encode
 
-    def hang_once(parameters: Any, *arrays: jax.Array) -> Encoding:
+    def hang_once(numbers: Collection[int], parameters: Any, *arrays: jax.Array) -> Mapping[int, Encoding]:
         if not hanging.is_set():
             hanging.set()
             assert let_go.wait(60.0)
-        return program(parameters, *arrays)
+        return program(numbers, parameters, *arrays)
 
     parameters = model.arrays.text_encoders
     cache = EncodingCache(model.mesh, hang_once, ids_shape=model.preparation.ids_shape, most_texts=1)
     star, moon = text(model, "a star"), text(model, "a moon")
-    late: list[Encoding] = []
-    abandoned = threading.Thread(target=lambda: late.append(cache.gather(parameters, [star, star])))
+    late: list[Mapping[int, Encoding]] = []
+    stars, moons = {0: star, 1: star}, {0: moon, 1: moon}
+    abandoned = threading.Thread(target=lambda: late.append(cache.gather(parameters, stars)))
     abandoned.start()
     assert hanging.wait(60.0)
-    expected = cache.gather(parameters, [star, star])
-    cache.gather(parameters, [moon, moon])
+    expected = cache.gather(parameters, stars)
+    cache.gather(parameters, moons)
     let_go.set()
     abandoned.join(60.0)
-    np.testing.assert_array_equal(np.asarray(late[0].hidden), np.asarray(expected.hidden))
+    for device, encoding in expected.items():
+        np.testing.assert_array_equal(np.asarray(late[0][device].hidden), np.asarray(encoding.hidden))

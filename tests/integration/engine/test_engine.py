@@ -1,4 +1,4 @@
-"""The engine's promises to whoever submits: everybody is answered, once."""
+"""The engine's contract for `submit`: every request is answered exactly once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def submit_and_wait_for_start(engine: Engine, request: Request) -> Future[Image]
     return future
 
 
-def test_an_image_is_what_was_asked_for(engine: Engine) -> None:
+def test_an_image_has_the_requested_size_and_recipe(engine: Engine) -> None:
     [image] = paint(engine, PLAIN)
     assert image.request == PLAIN
     assert (image.pixels.shape, image.pixels.dtype) == ((16, 16, 3), np.uint8)
@@ -112,7 +112,7 @@ def test_progress_goes_up_to_the_last_step(engine: Engine) -> None:
     assert len(told) > 1
 
 
-def test_progress_never_goes_back_whatever_the_sampler_and_the_company(engine: Engine) -> None:
+def test_progress_never_goes_back_for_any_sampler_and_company(engine: Engine) -> None:
     """Newcomers cut the runs of others short; samplers may have more evaluations than steps."""
     requests = [
         like(sampler=sampler, num_inference_steps=steps) for sampler in SUITED for steps in (1, 2, 3, 17)
@@ -129,7 +129,9 @@ def test_progress_never_goes_back_whatever_the_sampler_and_the_company(engine: E
         assert 0 <= steps[0] <= steps[-1] == request.num_inference_steps
 
 
-def test_a_failing_progress_callback_harms_nobody(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_progress_callback_affects_no_image(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
     def fail(progress: Progress) -> None:
         raise RuntimeError("from the callback")
 
@@ -148,7 +150,7 @@ def test_a_failing_progress_callback_harms_nobody(engine: Engine, caplog: pytest
         ({"model": "other"}, "model"),
     ],
 )
-def test_an_impossible_request_is_refused_at_the_door(
+def test_an_impossible_request_is_refused_by_submit(
     engine: Engine, change: dict[str, object], problem: str
 ) -> None:
     with pytest.raises(InvalidRequest) as caught:
@@ -156,7 +158,7 @@ def test_an_impossible_request_is_refused_at_the_door(
     assert caught.value.problem == problem
 
 
-def test_a_lane_that_the_engine_was_opened_without_is_refused_at_the_door(
+def test_a_lane_that_the_engine_lacks_is_refused_by_submit(
     open_engine: OpenEngine,
 ) -> None:
     engine = open_engine(PLAIN.lane)
@@ -192,7 +194,7 @@ def test_a_finished_image_cannot_be_cancelled(engine: Engine) -> None:
     assert not engine.cancel(future)
 
 
-def test_a_draining_close_paints_everybody_in_line_and_lets_nobody_in(open_engine: OpenEngine) -> None:
+def test_a_draining_close_paints_all_queued_requests_and_refuses_new_ones(open_engine: OpenEngine) -> None:
     engine = open_engine()
     futures = [engine.submit(like(seed=seed)) for seed in range(20)]
     engine.close(drain=True)
@@ -209,7 +211,7 @@ def test_a_close_at_once_ends_every_future(open_engine: OpenEngine) -> None:
     assert sum(future.cancelled() for future in futures) > 30
 
 
-def test_nothing_is_under_way_on_the_devices_after_a_close(open_engine: OpenEngine) -> None:
+def test_the_devices_run_no_work_after_a_close(open_engine: OpenEngine) -> None:
     engine = open_engine()
     submit_and_wait_for_start(engine, LONG)
     devices: list[Any] = [queue.device for queue in engine._thread.queues.values()]
@@ -248,7 +250,7 @@ def test_no_lane_starves(engine: Engine) -> None:
     assert order.index("other") < 72, "its share is a fifth, and 88 come besides"
 
 
-def test_the_time_of_an_image_is_learnt(open_engine: OpenEngine) -> None:
+def test_the_time_of_an_image_is_measured(open_engine: OpenEngine) -> None:
     engine = open_engine()
     assert engine.seconds_per_image(PLAIN.lane) is None
     paint(engine, PLAIN)
@@ -257,5 +259,5 @@ def test_the_time_of_an_image_is_learnt(open_engine: OpenEngine) -> None:
     assert seconds > 0
 
 
-def test_what_is_offered_is_known(engine: Engine) -> None:
+def test_the_engine_returns_its_offers(engine: Engine) -> None:
     assert engine.offers == (TINY,)

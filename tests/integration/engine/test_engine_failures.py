@@ -1,4 +1,4 @@
-"""Failure is per image: whoever an error cannot have touched is painted, everybody else is told, once."""
+"""A failure is per image: requests that an error cannot have touched are painted, others fail once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def paint(engine: Engine, *requests: Request) -> list[str]:
 
 
 @pytest.mark.parametrize("fault", Fault)
-def test_a_run_that_fails_is_painted_again_and_nobody_else_notices(
+def test_the_requests_of_a_failed_run_are_retried_without_effect_on_others(
     fault: Fault, engine: Engine, lane: SabotagedLane, caplog: pytest.LogCaptureFixture
 ) -> None:
     wanted = [like(request, num_inference_steps=80, guidance_scale=5.0) for request in VARIED[: lane.seats]]
@@ -77,9 +77,7 @@ def test_an_image_that_breaks_the_devices_fails_and_no_other_with_it(
         breaking.result(DEADLINE)
 
 
-def test_where_memory_is_short_half_the_seats_go_on_and_nobody_is_lost(
-    engine: Engine, lane: SabotagedLane
-) -> None:
+def test_out_of_memory_halves_the_seats_and_loses_no_request(engine: Engine, lane: SabotagedLane) -> None:
     before = [pixels_of(engine, request) for request in VARIED]
     told: list[Progress] = []
     lane.shortages = 1
@@ -91,7 +89,7 @@ def test_where_memory_is_short_half_the_seats_go_on_and_nobody_is_lost(
     assert {each.trouble for each in told if each.trouble} == {Trouble.OUT_OF_MEMORY}
 
 
-def test_where_memory_is_short_with_one_seat_each_people_are_told(
+def test_out_of_memory_with_one_seat_per_device_fails_the_requests(
     engine: Engine, lane: SabotagedLane
 ) -> None:
     lane.shortages = 4
@@ -104,7 +102,7 @@ def pixels_of(engine: Engine, request: Request) -> Any:
     return engine.submit(request).result(DEADLINE).pixels.astype(int)
 
 
-def test_what_was_queued_before_a_run_that_cannot_be_queued_is_still_delivered(
+def test_work_queued_before_a_run_that_fails_to_queue_is_still_delivered(
     engine: Engine, lane: SabotagedLane
 ) -> None:
     """One image finishes with the very run in the air while the next one fails."""
@@ -120,7 +118,7 @@ def test_what_was_queued_before_a_run_that_cannot_be_queued_is_still_delivered(
     assert [each.trouble for each in told_of_other if each.trouble] == [Trouble.FAILED]
 
 
-def test_a_picture_that_cannot_be_read_is_painted_again(engine: Engine, lane: SabotagedLane) -> None:
+def test_a_picture_that_cannot_be_read_is_retried(engine: Engine, lane: SabotagedLane) -> None:
     before = paint(engine, *VARIED)
     lane.spoil_pictures = 1
     assert paint(engine, *VARIED) == before
@@ -142,7 +140,7 @@ def test_a_picture_that_is_not_a_number_fails_alone(engine: Engine) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_everybody_is_answered_even_if_the_thread_itself_ends(engine: Engine) -> None:
+def test_every_request_is_answered_even_if_the_thread_ends(engine: Engine) -> None:
     everybody_is_here = threading.Event()
 
     def end(progress: Progress) -> None:

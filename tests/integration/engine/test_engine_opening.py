@@ -1,4 +1,4 @@
-"""An engine paints as soon as one lane can; whoever asks for another waits until that one can too."""
+"""An engine paints when its first lane is ready; requests for other lanes wait for their lane."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def open_engine(checkpoint: Path, cache_dir: Path, device_lanes: dict[Lane, Devi
 
 
 class Gate:
-    """Holds up the making of whatever is wanted to be late, until it is opened."""
+    """Delays an opening until the gate is opened."""
 
     def __init__(self) -> None:
         self.opened = threading.Event()
@@ -117,7 +117,7 @@ def test_it_paints_while_the_rest_is_made_ready(open_engine: Open, late_lane: Ga
     assert said[-1].startswith("everything ready after ")
 
 
-def test_whoever_starts_from_a_picture_waits_until_pictures_can_be_read(
+def test_a_request_with_a_start_picture_waits_until_pictures_can_be_encoded(
     open_engine: Open, late_pictures: Gate
 ) -> None:
     engine = open_engine()
@@ -172,9 +172,7 @@ def test_a_lane_that_cannot_be_made_ready_fails_alone(
     engine.submit(PLAIN).result(DEADLINE)
 
 
-def test_what_was_asked_for_most_is_made_ready_first(
-    checkpoint: Path, cache_dir: Path, open_engine: Open
-) -> None:
+def test_the_most_used_lanes_are_opened_first(checkpoint: Path, cache_dir: Path, open_engine: Open) -> None:
     engine = open_engine()
     for _ in range(2):
         engine.submit(from_picture(UNGUIDED)).result(DEADLINE)
@@ -188,7 +186,7 @@ def test_what_was_asked_for_most_is_made_ready_first(
     assert ready == [f"ready for {name}" for name in (LANES[False], PICTURES, LANES[True])]
 
 
-def test_a_close_waits_for_what_is_being_compiled_only(open_engine: Open, late_lane: Gate) -> None:
+def test_a_close_waits_only_for_the_running_compilation(open_engine: Open, late_lane: Gate) -> None:
     engine = open_engine()
     waiting = engine.submit(UNGUIDED)
     assert late_lane.reached.wait(DEADLINE)
@@ -230,7 +228,9 @@ def test_a_close_leaves_no_thread_to_the_end_of_the_process(
     assert left <= {"sdjax-decode"}, "the interpreter itself waits for a pool's threads"
 
 
-def test_a_draining_close_paints_those_who_wait_for_a_lane_too(open_engine: Open, late_lane: Gate) -> None:
+def test_a_draining_close_also_paints_requests_that_wait_for_a_lane(
+    open_engine: Open, late_lane: Gate
+) -> None:
     engine = open_engine()
     waiting = engine.submit(UNGUIDED)
     closing = threading.Thread(target=engine.close, kwargs={"drain": True})

@@ -31,7 +31,7 @@ def file_of(pixels: np.ndarray) -> bytes:
 
 ROWS, COLUMNS = np.mgrid[0:16, 0:16]
 START = np.stack([ROWS * 16, COLUMNS * 16, (ROWS + COLUMNS) * 8], axis=-1)
-MASK = np.where(COLUMNS < 8, 255, 0)  # the left half is painted anew
+MASK = np.where(COLUMNS < 8, 255, 0)  # the left half is repainted
 FROM_PICTURE = like(init_image=file_of(START), strength=0.5)
 PART = like(init_image=file_of(START), mask_image=file_of(MASK), strength=0.9, seed=9)
 MIXED = (
@@ -49,21 +49,21 @@ def paint(engine: Engine, *requests: Request) -> list[Image]:
     return [future.result(DEADLINE) for future in futures]
 
 
-def test_company_changes_no_picture_whatever_it_started_from(engine: Engine) -> None:
+def test_company_changes_no_picture_with_or_without_a_start_picture(engine: Engine) -> None:
     together = [fingerprint(image) for image in paint(engine, *MIXED)]
     alone = [fingerprint(image) for request in reversed(MIXED) for image in paint(engine, request)]
     assert together == alone[::-1]
     assert len(set(together)) == len(MIXED)
 
 
-def test_the_less_strength_the_nearer_to_the_start(engine: Engine) -> None:
+def test_a_smaller_strength_stays_nearer_to_the_start_picture(engine: Engine) -> None:
     strengths = (0.2, 0.5, 0.8)
     images = paint(engine, *(like(FROM_PICTURE, strength=strength) for strength in strengths))
     distances = [np.abs(image.pixels.astype(float) - images[0].pixels).mean() for image in images]
     assert distances == sorted(distances)
 
 
-def test_what_the_mask_keeps_stays_as_it_was(engine: Engine) -> None:
+def test_the_part_that_a_mask_keeps_is_unchanged(engine: Engine) -> None:
     kept, painted = paint(engine, like(PART, seed=1), like(PART, seed=2))
     difference = np.abs(kept.pixels.astype(float) - painted.pixels)
     assert difference[:, 10:].mean() < 0.2 * difference[:, :6].mean()
@@ -87,7 +87,7 @@ def test_a_mask_alone_is_refused(engine: Engine) -> None:
         engine.submit(like(mask_image=file_of(MASK)))
 
 
-def test_the_person_can_be_told_what_became_of_the_prompt(engine: Engine) -> None:
+def test_an_image_has_notes_about_its_prompt(engine: Engine) -> None:
     [image] = paint(engine, like(prompt="a red circle " * 100, negative_prompt="blue"))
     assert image.prompt is not None
     assert image.negative_prompt is not None

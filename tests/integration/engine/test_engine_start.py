@@ -1,4 +1,4 @@
-"""An engine that cannot work as it is configured does not start, and says why."""
+"""An engine with an impossible configuration does not start, and gives the reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def changed(checkpoint: Path, folder: Path, **scheduler_config: Any) -> Path:
     return copy
 
 
-def test_a_schedule_that_the_offered_sampler_cannot_follow_is_refused_at_the_start(
+def test_a_schedule_that_an_offered_sampler_does_not_support_is_refused_at_the_start(
     checkpoint: Path, tmp_path: Path
 ) -> None:
     copy = changed(checkpoint, tmp_path, prediction_type="flow_prediction")
@@ -40,7 +40,7 @@ def test_a_schedule_that_the_offered_sampler_cannot_follow_is_refused_at_the_sta
         Engine.open(tiny_config(copy, cache_dir=None), report=lambda _line: None)
 
 
-def test_a_cache_folder_that_others_can_write_to_is_said_once_and_neither_read_nor_written(
+def test_a_cache_folder_that_others_can_write_to_is_reported_once_and_not_used(
     checkpoint: Path, tmp_path: Path
 ) -> None:
     copy, folder = changed(checkpoint, tmp_path, prediction_type="flow_prediction"), tmp_path / "cache"
@@ -66,7 +66,7 @@ def test_a_size_that_the_checkpoint_cannot_paint_is_refused_at_the_start(
 
 
 @pytest.mark.parametrize("platform", ["cuda", "no_such_platform"])
-def test_a_platform_without_devices_is_said_in_a_sentence(platform: str) -> None:
+def test_a_platform_without_devices_raises_one_sentence(platform: str) -> None:
     code = (
         "from sdjax_engine import DevicesFailed\nfrom sdjax_engine.memory import devices\n"
         "try: devices.open_mesh()\n"
@@ -80,7 +80,7 @@ def test_a_platform_without_devices_is_said_in_a_sentence(platform: str) -> None
     assert done.stdout.count("\n") == 1
 
 
-def test_devices_that_fail_at_the_start_are_said_in_a_sentence(
+def test_devices_that_fail_at_the_start_raise_one_sentence(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_arguments: object, **_options: object) -> NoReturn:
@@ -91,7 +91,7 @@ def test_devices_that_fail_at_the_start_are_said_in_a_sentence(
         Engine.open(tiny_config(checkpoint, cache_dir=None), report=lambda _line: None)
 
 
-def test_a_sampler_that_does_not_suit_the_checkpoint_is_refused_at_the_door(
+def test_a_sampler_that_does_not_suit_the_checkpoint_is_refused_by_submit(
     checkpoint: Path, compiler: Compiler, tmp_path: Path
 ) -> None:
     copy = changed(checkpoint, tmp_path, prediction_type="sample")

@@ -1,4 +1,4 @@
-"""The engine's two threads on scripted devices: answers come with no lock held, and never fail to come."""
+"""The engine's two threads on scripted devices: every answer comes, without a held lock."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def nothing() -> None:
     """Do nothing."""
 
 
-def test_an_engine_whose_stuck_thread_cannot_be_replaced_tells_everybody_and_closes(
+def test_an_engine_whose_hanging_thread_cannot_be_replaced_fails_all_requests_and_closes(
     hanging: Hanging,
 ) -> None:
     def refuse() -> None:
@@ -104,7 +104,7 @@ def test_an_engine_whose_stuck_thread_cannot_be_replaced_tells_everybody_and_clo
     assert ends(lambda: thread.close(drain=True))
 
 
-def test_a_thread_that_comes_back_while_it_is_replaced_leaves_everything_to_the_next(
+def test_a_thread_that_returns_while_it_is_replaced_does_no_more_work(
     hanging: Hanging,
 ) -> None:
     def come_back() -> None:
@@ -146,7 +146,7 @@ def hang_again(hanging: Hanging) -> None:
     hanging.next_hangs = True
 
 
-def test_who_begins_anew_is_told_so_with_no_lock_held(hanging: Hanging) -> None:
+def test_a_restarted_request_is_notified_without_a_held_lock(hanging: Hanging) -> None:
     ended: list[bool] = []
 
     def look(progress: Progress) -> None:
@@ -160,7 +160,7 @@ def test_who_begins_anew_is_told_so_with_no_lock_held(hanging: Hanging) -> None:
     assert ended == [True]
 
 
-def test_a_cancelled_image_whose_lane_is_not_open_is_notified_at_once_and_holds_no_close_up(
+def test_a_cancelled_image_of_an_unopened_lane_ends_at_once_and_delays_no_close(
     hanging: Hanging,
 ) -> None:
     thread = started(hanging)
@@ -201,5 +201,5 @@ def work_of_a_turn(waiting: int) -> int:
     return count
 
 
-def test_a_turn_is_no_more_work_with_a_long_line_than_with_a_short_one() -> None:
+def test_the_work_of_a_turn_does_not_grow_with_the_queue() -> None:
     assert work_of_a_turn(2000) == work_of_a_turn(20) > 0

@@ -247,7 +247,7 @@ def test_an_undisturbed_evening_makes_every_call_of_the_devices_and_everybody_ha
     evening = spend({})
     assert all(pending.future.exception(0) is None for pending in evening.requests)
     made = {"bring", "admit", "denoise", "decode", "decode again", "wait", "estimate", "fetch estimates"}
-    assert {*made, "fetch", "fetch safety", "fetch latents"} <= set(evening.calls)
+    assert {*made, "fetch", "fetch verdicts", "fetch latents"} <= set(evening.calls)
 
 
 @pytest.mark.parametrize("call", ["estimate", "fetch estimates", "fetch latents"])

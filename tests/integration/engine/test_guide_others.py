@@ -1,4 +1,4 @@
-"""The guide's other classes and schedulers: what they take, what they refuse, what decides the picture."""
+"""The guide's other classes and schedulers: arguments, errors, pictures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_importing_the_package_loads_no_jax() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_latents_given_take_the_place_of_the_keys_noise(
+def test_given_latents_replace_the_keys_noise(
     text_to_image: tuple[FlaxStableDiffusionPipeline, Any],
 ) -> None:
     pipeline, params = text_to_image
@@ -76,7 +76,7 @@ def test_settings_of_the_process_change_no_picture(
         np.testing.assert_array_equal(paint(), expected)
 
 
-def test_every_prompt_may_have_a_guidance_and_a_negative_prompt_of_its_own(
+def test_every_prompt_can_have_its_own_guidance_and_negative_prompt(
     text_to_image: tuple[FlaxStableDiffusionPipeline, Any],
 ) -> None:
     pipeline, params = text_to_image
@@ -122,7 +122,7 @@ def test_a_guidance_is_one_number_or_one_for_each_device_or_prompt(
     np.testing.assert_array_equal(guidance_of(given, lead), np.array(expected, np.float32))
 
 
-def test_what_does_not_fit_is_refused_before_anything_is_compiled(
+def test_invalid_arguments_are_refused_before_anything_is_compiled(
     text_to_image: tuple[FlaxStableDiffusionPipeline, Any],
 ) -> None:
     pipeline, params = text_to_image
@@ -146,7 +146,7 @@ def test_a_checkpoint_of_another_kind_is_refused_by_name(checkpoint: Path) -> No
         FlaxStableDiffusionPipeline.from_pretrained(checkpoint, dtype=np.float16)
 
 
-def test_another_scheduler_takes_the_checkpoints_place_without_another_program(
+def test_another_scheduler_replaces_the_checkpoints_without_a_new_program(
     checkpoint: Path,
     text_to_image: tuple[FlaxStableDiffusionPipeline, Any],
     monkeypatch: pytest.MonkeyPatch,
@@ -173,7 +173,7 @@ def test_pndm_makes_as_many_evaluations_as_steps_as_the_removed_pipelines_did() 
     assert scheduler.table(10, strength=0.5).evaluations == 5
 
 
-def test_a_scheduler_reads_what_the_removed_one_read_and_refuses_what_it_cannot_honour() -> None:
+def test_a_scheduler_reads_the_keys_of_the_removed_one_and_refuses_unsupported_values() -> None:
     trailing = FlaxDDIMScheduler(timestep_spacing="trailing", steps_offset=1, clip_sample=False)
     np.testing.assert_array_equal(trailing.table(4).rows[:, Column.TIMESTEP], [751, 501, 251, 1])
     with pytest.raises(UnreadableCheckpoint, match="clip_sample"):
@@ -186,7 +186,7 @@ def drawn(colour: str, size: tuple[int, int] = (40, 35)) -> PIL.Image.Image:
     return PIL.Image.new("RGB", size, colour)
 
 
-def test_a_picture_to_start_from_shows_more_the_less_the_strength(
+def test_a_smaller_strength_keeps_more_of_the_start_picture(
     text_to_image: tuple[FlaxStableDiffusionPipeline, Any],
 ) -> None:
     other, params = text_to_image
@@ -235,7 +235,7 @@ def test_inpainting_leaves_the_masked_part_out_of_what_the_network_sees(tmp_path
     assert np.abs(first - paint(1 - masks, seen)).max() > 1e-3
 
 
-def test_sdxl_is_told_two_encodings_and_gives_latents_where_asked(tmp_path: Path) -> None:
+def test_sdxl_uses_two_encodings_and_returns_latents_on_request(tmp_path: Path) -> None:
     unet = SMALLEST["unet"] | {"attention_head_dim": 4, "transformer_layers_per_block": 1}
     kind = FAMILIES["SDXL"]["pipeline"]
     folder = make_tiny_checkpoint(tmp_path / "xl", pipeline=kind, unet=unet, vae=SMALLEST["vae"])
@@ -268,7 +268,7 @@ def test_the_safety_checker_blackens_what_it_finds_unless_it_is_left_out(tmp_pat
     assert "safety_checker" not in fewer
 
 
-def test_the_demo_checkpoint_paints_what_the_prompt_says() -> None:
+def test_the_demo_checkpoint_paints_the_prompt() -> None:
     pipeline, params = FlaxStableDiffusionPipeline.from_pretrained("demo")
     ids = pipeline.prepare_inputs("a red circle on a white background")
     images = pipeline(ids, params, key(), num_inference_steps=20, guidance_scale=2.2).images

@@ -1,4 +1,4 @@
-"""LoRAs in the engine: pictures with different ones share a batch, each as it is alone."""
+"""LoRAs in the engine: pictures with different LoRAs share a batch and are as if alone."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_picture_is_the_same_alone_and_beside_others_with_other_loras(engine: 
     assert len(set(alone)) == len(DIFFERENT)
 
 
-def test_a_lora_named_twice_works_with_the_sum_of_its_weights(engine: Engine) -> None:
+def test_a_lora_named_twice_has_the_sum_of_its_weights(engine: Engine) -> None:
     halves = like(loras=(dataclasses.replace(ONE, weight=0.5),) * 2)
     assert paint(engine, halves) == paint(engine, like(loras=(ONE,)))
 
@@ -77,7 +77,7 @@ def test_loras_that_are_too_large_together_are_refused(engine: Engine) -> None:
     assert refused.value.problem == "large_loras"
 
 
-def test_the_start_says_what_the_loras_take(engine: Engine, said: list[str]) -> None:
+def test_the_start_reports_the_memory_of_the_loras(engine: Engine, said: list[str]) -> None:
     assert engine.offers[0].loras == ("one", "two", "texts")
     [line] = [line for line in said if "LoRA" in line]
     assert line.startswith("LoRAs of tiny: one (rank 3), two (rank 2), texts (rank 2): ")

@@ -1,4 +1,4 @@
-"""What a lane does when memory is short, or when its autoencoder's number format is not enough."""
+"""A lane out of memory, and an autoencoder that overflows in its dtype."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def paint(lane: DeviceLane, model: LoadedModel, seat: int = 0) -> Picture:
     return lane.decode([seat])[seat]
 
 
-def test_a_lane_needs_what_its_seats_hold_and_its_programs_ask_for(
+def test_a_lane_needs_the_memory_of_its_seats_and_its_programs(
     device_lanes: dict[Lane, DeviceLane],
 ) -> None:
     guided, unguided = (
@@ -82,13 +82,13 @@ def live_arrays() -> list[jax.Array]:
 
 
 def allocated(before: Sequence[jax.Array]) -> int:
-    """The bytes of all arrays that were not there before."""
+    """Return the bytes of all arrays that did not exist before."""
     known = set(map(id, before))
     return sum(array.nbytes for array in live_arrays() if id(array) not in known)
 
 
 class WatchedResidency(Residency):
-    """Looks, whenever memory is claimed, how much has been allocated since it was made; may refuse."""
+    """Records at each claim the bytes allocated since its creation; it may refuse."""
 
     def __init__(self, mesh: Mesh, *, grants: bool = True) -> None:
         super().__init__(mesh)
@@ -137,7 +137,7 @@ def test_a_shortage_while_the_decoder_is_compiled_costs_no_seats(
     device_lanes: dict[Lane, DeviceLane],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Fewer seats would not make it smaller: it is tried again."""
+    """Fewer seats do not make the decoder smaller: its compilation is retried."""
     assert device_lanes, "its programs are there"
     said: list[str] = []
     other = Compiler(mesh=compiler.mesh, report=said.append)
@@ -204,7 +204,7 @@ def test_a_lane_starts_from_pictures_only_once_memory_for_it_was_claimed(
         (RuntimeError("out of memory"), False),
     ],
 )
-def test_which_errors_say_that_memory_is_short(error: Exception, expected: bool) -> None:
+def test_out_of_memory_errors_are_recognised(error: Exception, expected: bool) -> None:
     assert devices.is_out_of_memory(error) is expected
 
 
@@ -212,8 +212,8 @@ def test_which_errors_say_that_memory_is_short(error: Exception, expected: bool)
 def half_blind(checkpoint: Path, compiler: Compiler) -> LoadedModel:
     """The model with an autoencoder in bfloat16, whose largest number is a little less than float32's.
 
-    Its pictures come to a number between the two: their last layer sees 1 everywhere, to which it adds the
-    largest number of bfloat16 and more than half of the step to the next, were there one.
+    The values of its pictures are between the two largest numbers: the last layer adds to 1 the largest
+    number of bfloat16 and more than half of the next step.
     """
     whole, half = (load_checkpoint(str(checkpoint), dtype=dtype) for dtype in ("float32", "bfloat16"))
     parameters = dict(half.vae.parameters)
@@ -261,7 +261,7 @@ def test_an_autoencoder_in_float32_is_not_tried_again(device_lanes: dict[Lane, D
     assert lane.decode_again(np.zeros((8, 8, 4), np.float32)) is None
 
 
-def test_steps_that_made_no_numbers_are_told_from_a_decoder_that_did() -> None:
+def test_nan_from_the_steps_is_distinguished_from_nan_of_the_decoder() -> None:
     latents = np.zeros((2, 2, 4), np.float32)
     latents[0, 0, 0] = np.nan
     assert "steps" in why_no_picture(latents)

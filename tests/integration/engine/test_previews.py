@@ -1,4 +1,4 @@
-"""Previews of a real network: they come with the progress, and change no picture."""
+"""Previews of a real network: they arrive with the progress and change no picture."""
 
 from __future__ import annotations
 

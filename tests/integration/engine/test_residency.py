@@ -1,4 +1,4 @@
-"""Models beyond the devices' memory: moved out and in, and the pictures are the same to the bit."""
+"""Models beyond the devices' memory: evicted and loaded again, with bit-equal pictures."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def paint_in_turn(both: Engine) -> list[str]:
     return [fingerprint(both.submit(request).result(DEADLINE)) for request in REQUESTS]
 
 
-def test_an_engine_with_memory_for_one_of_two_models_paints_what_one_with_both_paints(
+def test_an_engine_with_memory_for_one_of_two_models_paints_the_same_pictures(
     open_both: OpenBoth, compiler: Compiler
 ) -> None:
     roomy = Residency(compiler.mesh)
@@ -120,7 +120,7 @@ def tree(mesh: jax.sharding.Mesh, residency: Residency, size: int) -> dict[str, 
 
 
 @pytest.mark.parametrize("pinned", [True, False])
-def test_what_is_moved_out_is_freed_on_the_devices_and_comes_back_as_it_was(
+def test_evicted_parameters_are_freed_on_the_devices_and_restored_unchanged(
     pinned: bool, compiler: Compiler
 ) -> None:
     residency = Residency(compiler.mesh, 100, pinned=pinned)
@@ -142,7 +142,7 @@ def test_what_is_moved_out_is_freed_on_the_devices_and_comes_back_as_it_was(
             assert np.asarray(leaf).tolist() == [index] * (there.size // 4)
 
 
-def test_work_that_is_queued_is_done_though_its_parameters_are_moved_out(compiler: Compiler) -> None:
+def test_queued_work_completes_although_its_parameters_are_evicted(compiler: Compiler) -> None:
     residency = Residency(compiler.mesh, 5 * 2**20)
     held = residency.adopt("first", {"a": residency.arrivals().put(np.ones((1024, 1024), np.float32))})
     residency.adopt("second", tree(compiler.mesh, residency, 2**19))
@@ -153,7 +153,7 @@ def test_work_that_is_queued_is_done_though_its_parameters_are_moved_out(compile
     assert (np.asarray(result) == 1).all()
 
 
-def test_a_model_that_never_fits_is_said_in_a_sentence(compiler: Compiler) -> None:
+def test_a_model_that_never_fits_raises_one_sentence(compiler: Compiler) -> None:
     residency = Residency(compiler.mesh, 2**20)
     assert residency.claim("a lane", Need(held=2**18))
     arrays = tree(compiler.mesh, residency, 2**18)
@@ -161,7 +161,7 @@ def test_a_model_that_never_fits_is_said_in_a_sentence(compiler: Compiler) -> No
         residency.adopt("large", arrays)
 
 
-def test_a_model_left_alone_shares_the_devices_with_no_other_again(compiler: Compiler) -> None:
+def test_a_model_that_needs_all_memory_never_shares_the_devices_again(compiler: Compiler) -> None:
     residency = Residency(compiler.mesh)
     first = residency.adopt("first", tree(compiler.mesh, residency, 10))
     second = residency.adopt("second", tree(compiler.mesh, residency, 10))
@@ -172,7 +172,7 @@ def test_a_model_left_alone_shares_the_devices_with_no_other_again(compiler: Com
 
 
 class HeldUp(Transport):
-    """Copies to the devices wait, in the first thread that makes one, until they are let go."""
+    """A transport whose copies wait, in the first thread that makes one, until they are released."""
 
     def __init__(self, mesh: jax.sharding.Mesh) -> None:
         super().__init__(mesh)
@@ -185,8 +185,8 @@ class HeldUp(Transport):
         return super().to_devices(on_host)
 
 
-def test_a_load_that_an_abandoned_thread_ends_late_changes_nothing(compiler: Compiler) -> None:
-    """Its successor has loaded the model, and evicted it again, by then."""
+def test_a_late_load_of_an_abandoned_thread_changes_nothing(compiler: Compiler) -> None:
+    """By then the next thread has loaded the model and evicted it again."""
     residency = Residency(compiler.mesh, 100)
     first = residency.adopt("first", tree(compiler.mesh, residency, 15))
     second = residency.adopt("second", tree(compiler.mesh, residency, 20))

@@ -1,4 +1,4 @@
-"""The engine's loop on simulated devices: it keeps what step-level seating can gain."""
+"""The engine's loop on simulated devices keeps the gain of step-level seating."""
 
 import dataclasses
 import sys
@@ -10,9 +10,9 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 
-from serving_arrivals import MIXES, Arrival, backlog, poisson
+from serving_arrivals import MIXES, TimedArrival, backlog, poisson
 from serving_comparison import compare, ideal, simulated
-from serving_devices import Clock, Cost, Costs, SimulatedDevices
+from serving_devices import Cost, Costs, SimulatedDevices, VirtualClock
 from serving_simulation import Simulation, simulate
 
 from sdjax_engine.scheduler.lane_queue import LaneQueue
@@ -30,7 +30,7 @@ ONE_OF_EIGHT = Simulation(devices=1, seats_per_device=8, costs=COSTS)
 
 
 @pytest.mark.parametrize(("mix", "gain", "latency"), [("4-50", 1.7, 0.5), ("20-30", 1.15, 0.6)])
-def test_the_loop_keeps_what_step_level_seating_gains(mix: str, gain: float, latency: float) -> None:
+def test_the_loop_keeps_the_gain_of_step_level_seating(mix: str, gain: float, latency: float) -> None:
     at_best = compare(ideal(8), seats=8, mix=mix, count=800, loads=(0.7,))
     kept = compare(simulated(EIGHT), seats=8, mix=mix, count=800, loads=(0.7,))
     assert kept.gain >= max(gain, 0.95 * at_best.gain)
@@ -38,7 +38,7 @@ def test_the_loop_keeps_what_step_level_seating_gains(mix: str, gain: float, lat
 
 
 @pytest.mark.parametrize("simulation", [EIGHT, ONE_OF_EIGHT], ids=["8x1", "1x8"])
-def test_equal_steps_are_served_no_worse_in_anything(simulation: Simulation) -> None:
+def test_equal_steps_are_served_no_worse_by_any_figure(simulation: Simulation) -> None:
     kept = compare(simulated(simulation), seats=8, mix="equal 20", count=400, loads=(0.3, 0.7, 0.95))
     assert kept.gain >= 0.995
     assert all(ratio <= 1.0 for left in kept.left.values() for ratio in left.values())
@@ -59,7 +59,7 @@ def test_a_device_does_one_thing_at_a_time_and_none_before_it_was_queued() -> No
     assert sorted(each.arrival.seed for each in outcome.served) == list(range(200))
 
 
-def test_with_a_full_queue_the_devices_are_hardly_ever_idle() -> None:
+def test_with_a_full_queue_the_devices_are_rarely_idle() -> None:
     outcome = simulate(EIGHT, backlog(MIXES["4-50"], count=400))
     assert sum(outcome.shares(8).values()) >= 0.97
 
@@ -78,7 +78,7 @@ class MovedIn(SimulatedDevices):
 class AfterAMove(Simulation):
     """A simulation on such devices."""
 
-    def queue(self, clock: Clock) -> LaneQueue:
+    def queue(self, clock: VirtualClock) -> LaneQueue:
         """Return an empty lane queue."""
         device = MovedIn(clock, self.costs, devices=1, seats_per_device=8)
         return dataclasses.replace(super().queue(clock), device=device)
@@ -89,13 +89,15 @@ class AfterAMove(Simulation):
     [ONE_OF_EIGHT, AfterAMove(devices=1, seats_per_device=8, costs=COSTS)],
     ids=["model there", "model moved in"],
 )
-def test_with_seats_free_whoever_comes_waits_for_the_run_in_the_air_alone_and_no_device_is_idle(
+def test_with_free_seats_a_new_request_waits_only_for_the_queued_run_and_no_device_is_idle(
     simulation: Simulation,
 ) -> None:
     steps, host = 4, COSTS.admit.host + COSTS.run.host + COSTS.decode.host
     alone = COSTS.admit.device + steps * EVALUATION + COSTS.decode.device
-    company = [Arrival(at=0.0, user=0, seed=0, steps=200)]
-    comers = [Arrival(at=3.0 + 0.41 * number, user=1, seed=1 + number, steps=steps) for number in range(20)]
+    company = [TimedArrival(at=0.0, user=0, seed=0, steps=200)]
+    comers = [
+        TimedArrival(at=3.0 + 0.41 * number, user=1, seed=1 + number, steps=steps) for number in range(20)
+    ]
     outcome = simulate(simulation, [*company, *comers])
     waits = [each.latency - alone for each in outcome.served if each.arrival in comers]
     assert max(waits) <= EVALUATION + 4 * host

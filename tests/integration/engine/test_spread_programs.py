@@ -34,8 +34,9 @@ def test_programs_spread_over_the_devices_paint_what_each_devices_own_paint(
     device_lanes: dict[Lane, DeviceLane],
     model: LoadedModel,
 ) -> None:
-    """An accelerator's way, on a CPU that is cut into two."""
+    """An accelerator's way, on a CPU that is cut into two: one evaluation a call, what few need apart."""
     monkeypatch.setattr("sdjax_engine.compiling.compiler.one_program_per_device", lambda _mesh: False)
+    monkeypatch.setattr(devices, "counts_on_host", lambda _mesh: True)
     spread = Compiler(mesh=compiler.mesh, report=compiler.report)
     loaded = load_checkpoint(str(checkpoint), put=lambda each: devices.replicate(each, spread.mesh))
     other = LoadedModel(TINY, loaded, spread)
@@ -43,6 +44,7 @@ def test_programs_spread_over_the_devices_paint_what_each_devices_own_paint(
     together = DeviceLane(PLAIN.lane, other, seats_per_device=apart.seats_per_device, compiler=spread)
     assert isinstance(apart._programs.denoise, PerDevice)
     assert not isinstance(together._programs.denoise, PerDevice)
+    assert isinstance(together._programs.decode, PerDevice)
     one, every = painted(apart, model), painted(together, other)
     assert len({picture.tobytes() for picture in one if picture is not None}) == apart.seats
     np.testing.assert_array_equal(one, every)

@@ -1,4 +1,4 @@
-"""Once everything is ready, nothing is traced or compiled, whatever people ask for in a varied hour."""
+"""Once everything is ready, no request of a varied hour traces or compiles a program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIZES = ((16, 16), (24, 16))
 GUIDANCE = {(16, 16): (1.5, 5.0, 12.5), (24, 16): (0.0, 1.0)}  # one lane of each size, to compile less
 FEW_STEPS, MANY_STEPS = (1, 2, 3, 5, 8, 13), (30, 60)
 WORDS = ("red", "circle", "(star:1.3)", "검은", "blue", "[small]", "and", "white")
-WORDS_FOR_CHUNKS = (3, 60, 150)  # one chunk, two, and more than fit into three
+WORDS_FOR_CHUNKS = (3, 60, 150)  # one chunk, two chunks, and more than three
 
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -59,7 +59,7 @@ MASK = file_of(Pictures.linear_gradient("L").resize((40, 40)))
 
 
 def wish(chance: random.Random) -> Request:
-    """Whatever somebody may ask for."""
+    """Return a random valid request."""
 
     def text() -> str:
         return " ".join(chance.choices(WORDS, k=chance.choice(WORDS_FOR_CHUNKS)))
@@ -85,7 +85,7 @@ def wish(chance: random.Random) -> Request:
 
 
 def test_a_varied_hour_compiles_nothing(engine: Engine) -> None:
-    """People come alone and in crowds; some give up, waiting or half painted."""
+    """Requests arrive alone and in bursts; some are cancelled while they wait or run."""
     chance = random.Random(2026)
     seats = engine.capacity(PLAIN.lane)
     asked: list[tuple[Request, Future[Image]]] = []

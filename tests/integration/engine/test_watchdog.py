@@ -1,4 +1,4 @@
-"""Devices that answer nothing: noticed and told to people, and the work begun anew, or given up."""
+"""Devices that do not answer: detected, reported, retried, and finally given up."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def lane(device_lanes: dict[Lane, DeviceLane]) -> SabotagedLane:
 
 @pytest.fixture
 def answers() -> Iterator[threading.Event]:
-    """What stuck devices wait for; they answer at the end, so that no thread is left."""
+    """Yield the event that hanging devices wait for; it is set at the end, so that no thread is left."""
     event = threading.Event()
     yield event
     event.set()
 
 
 class Once:
-    """Makes the devices hang once, when it is first told of steps: how long they take is known by then."""
+    """Makes the devices hang once, at the first progress report: the time of a step is known by then."""
 
     def __init__(self, lane: SabotagedLane, answers: threading.Event) -> None:
         self.lane, self.answers = lane, answers
@@ -47,7 +47,7 @@ class Once:
         self.told.append(progress)
 
 
-def test_stuck_devices_are_left_behind_and_everybody_is_painted(
+def test_hanging_devices_are_abandoned_and_every_request_is_painted(
     open_engine: Callable[..., Engine], lane: SabotagedLane, answers: threading.Event
 ) -> None:
     calm = open_engine()
@@ -65,7 +65,7 @@ def test_stuck_devices_are_left_behind_and_everybody_is_painted(
     assert not answers.is_set()
 
 
-def test_the_thread_that_was_left_behind_changes_nothing_when_the_devices_answer_after_all(
+def test_an_abandoned_thread_changes_nothing_when_the_devices_answer_late(
     open_engine: Callable[..., Engine], lane: SabotagedLane, answers: threading.Event
 ) -> None:
     engine = open_engine(sabotaged={PLAIN.lane: lane}, stuck_after=STUCK_AFTER)
@@ -78,11 +78,11 @@ def test_the_thread_that_was_left_behind_changes_nothing_when_the_devices_answer
     assert fingerprint(again) == fingerprint(image)
 
 
-def test_devices_that_hang_again_at_once_are_given_up_and_everybody_is_told(
+def test_devices_that_hang_twice_are_given_up_and_every_request_fails(
     open_engine: Callable[..., Engine], lane: SabotagedLane, answers: threading.Event
 ) -> None:
     engine = open_engine(sabotaged={PLAIN.lane: lane}, stuck_after=STUCK_AFTER)
-    engine.submit(PLAIN).result(DEADLINE)  # so that it knows how long things take
+    engine.submit(PLAIN).result(DEADLINE)  # so that the engine has measured the time of a run
     lane.stuck += [answers] * 8
     futures = [engine.submit(request) for request in (*GUIDED * 2, like(guidance_scale=1.0))]
     for future in futures[:-1]:

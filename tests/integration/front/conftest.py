@@ -1,4 +1,4 @@
-"""What every test of the front needs."""
+"""Shared set-up of the front's tests."""
 
 from __future__ import annotations
 

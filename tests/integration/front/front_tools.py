@@ -1,4 +1,4 @@
-"""What the tests of the front do and read as members."""
+"""Tools of the front's tests: actions and texts of members."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def ephemeral(message: Message) -> bool:
 
 
 async def queued(member: Member, prompt: str, **options: Any) -> Message:
-    """Ask for a picture and wait for the message that says it is in the queue."""
+    """Request a picture and wait for the message that shows it in the queue."""
     return await member.message_of(await member.imagine(prompt=prompt, **options))
 
 
 async def refusal(member: Member, interaction: str) -> str:
-    """The sentence that one member alone is told."""
+    """Return the private sentence of an answer."""
     message = await member.wait_for_message(
         lambda message: ephemeral(message) and _answers(message, interaction) and bool(text_of(message))
     )

@@ -48,7 +48,7 @@ LONGEST = 6000
 
 
 def texts(seed: int, count: int) -> list[str]:
-    """So many texts of pieces in any order, some as long as Discord lets them be."""
+    """Return `count` texts of random pieces, some of Discord's largest length."""
     chosen = random.Random(seed)
     made = [*PIECES, "x" * LONGEST, "word " * (LONGEST // 5), "\u0301" * LONGEST, "👍" * 1500]
     while len(made) < count:
@@ -67,13 +67,13 @@ async def answered(member: Member, interaction: str) -> Message:
 
 
 def is_clear(message: Message) -> bool:
-    """Whether it is a sentence for one person, or shows a job to all."""
+    """Return whether a message is a private sentence or shows a job."""
     text = text_of(message)
     return ephemeral(message) or "Queued" in text or "Starts" in text or "Painting" in text
 
 
 @pytest.mark.parametrize("option", ["prompt", "negative_prompt"])
-async def test_any_words_of_a_prompt_are_queued_or_refused_in_one_sentence(
+async def test_any_prompt_is_queued_or_refused_in_one_sentence(
     served: Served, ravi: Member, option: str
 ) -> None:
     for text in texts(1, 45):
@@ -94,9 +94,7 @@ async def remix_form(served: Served, member: Member) -> dict[str, Any]:
     return await member.modal_of(await member.press(message, "Remix"))
 
 
-async def test_any_words_and_settings_of_a_form_are_queued_or_given_back(
-    served: Served, ravi: Member
-) -> None:
+async def test_any_values_of_a_form_are_queued_or_returned(served: Served, ravi: Member) -> None:
     form = await remix_form(served, ravi)
     names = [part["custom_id"] for _, part, _ in inputs(form)]
     lengths = {part["custom_id"]: part.get("max_length", 4000) for _, part, _ in inputs(form)}
@@ -111,7 +109,7 @@ async def test_any_words_and_settings_of_a_form_are_queued_or_given_back(
             await served.store.jobs.cancel(job.id, user_id=None)
 
 
-async def test_any_name_of_a_style_or_a_list_is_taken_or_refused_in_one_sentence(
+async def test_any_name_of_a_style_or_a_list_is_accepted_or_refused_in_one_sentence(
     served: Served, mina: Member
 ) -> None:
     for text in texts(3, 30):
@@ -121,7 +119,7 @@ async def test_any_name_of_a_style_or_a_list_is_taken_or_refused_in_one_sentence
     assert served.sandbox.violations == []
 
 
-async def test_any_words_in_the_autocompleted_options_get_an_answer(served: Served, ravi: Member) -> None:
+async def test_any_text_in_the_autocompleted_options_gets_an_answer(served: Served, ravi: Member) -> None:
     for text in texts(4, 30):
         for option in ("size", "style"):
             assert len(await ravi.autocomplete("imagine", option, text[:100], prompt="x")) <= 25

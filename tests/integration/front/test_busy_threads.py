@@ -24,7 +24,7 @@ MORE_THAN_ANY_POOL_HAS = 40
 async def by_name(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
 ) -> AsyncIterator[Served]:
-    """A bot that reaches its Discord by a name, as the real one, and not by an address."""
+    """A bot that connects to Discord by a host name instead of an address."""
     sandbox._core.world.address = sandbox.address.replace("127.0.0.1", "localhost")
     async with serving(sandbox, store, artifacts, Config()) as served:
         yield served
@@ -36,9 +36,9 @@ async def test_a_command_is_acknowledged_while_every_file_hangs(
     connector = by_name.bot.http.connector
     with hanging_files(tmp_path / "artifacts", count=MORE_THAN_ANY_POOL_HAS) as names:
         reading = [asyncio.create_task(by_name.artifacts.get(name)) for name in names]
-        await asyncio.sleep(0)  # each has taken a thread, or waits for one
+        await asyncio.sleep(0)  # each has a thread or waits for one
         connector.clear_dns_cache()  # as time does
-        by_name.sandbox.misbehave(drop_requests=1, on="/callback")  # the way there is found anew
+        by_name.sandbox.misbehave(drop_requests=1, on="/callback")  # a new look-up is needed
         assert "Queued, 1st" in text_of(await queued(mina, "a circle"))
         for task in reading:
             task.cancel()

@@ -1,4 +1,4 @@
-"""What a front offers follows what workers publish, and a refusal of a worker is its person's affair."""
+"""A front follows the offers that workers publish; a worker's refusal is shown to its person only."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_the_first_worker_that_publishes_its_offer_narrows_the_commands(
     await queued(mina, "a red circle", sampler="euler")
 
 
-async def test_commands_that_discord_does_not_take_are_registered_later(
+async def test_commands_that_discord_refuses_are_registered_later(
     served: Served, following: None, mina: Member, sandbox: Sandbox
 ) -> None:
     sandbox.misbehave(drop_requests=20, on="/commands")
@@ -80,17 +80,17 @@ async def test_commands_that_discord_does_not_take_are_registered_later(
 
 
 async def asked(member: Member) -> None:
-    """Ask for what a worker will refuse."""
+    """Request a setting that a worker refuses."""
     await member.message_of(await member.imagine(prompt="a red circle", sampler="pndm"))
 
 
 async def refuse(served: Served) -> None:
-    """Do what a worker does whose checkpoint does not take the sampler."""
+    """Fail the image like a worker whose checkpoint does not suit the sampler."""
     (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
     await served.store.leases.fail(claim, failure="unsuited_sampler: ddim, euler")
 
 
-async def test_a_refusal_by_a_worker_is_told_to_its_person_alone_and_offers_nothing_again(
+async def test_a_refusal_by_a_worker_is_shown_to_its_person_only_and_has_no_again_button(
     served: Served, mina: Member, ravi: Member
 ) -> None:
     await asked(mina)
@@ -106,7 +106,7 @@ async def test_a_refusal_by_a_worker_is_told_to_its_person_alone_and_offers_noth
     assert [each["id"] for each in await mina.messages()] == [message["id"]]
 
 
-async def test_a_refusal_whose_deletion_was_answered_in_vain_is_told_all_the_same(
+async def test_a_refusal_is_shown_although_the_answer_to_the_deletion_was_lost(
     served: Served, mina: Member, sandbox: Sandbox
 ) -> None:
     await asked(mina)
@@ -116,7 +116,7 @@ async def test_a_refusal_whose_deletion_was_answered_in_vain_is_told_all_the_sam
     await mina.wait_for_message(lambda message: ephemeral(message) and "does not suit" in text_of(message))
 
 
-async def test_a_refusal_after_the_tokens_end_is_told_in_the_message(
+async def test_a_refusal_after_the_tokens_end_is_shown_in_the_message(
     served: Served, mina: Member, ravi: Member, sandbox: Sandbox
 ) -> None:
     await asked(mina)

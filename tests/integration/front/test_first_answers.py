@@ -1,4 +1,4 @@
-"""The first answer to an interaction, where the way to Discord and back fails."""
+"""The first answer to an interaction when requests or responses are lost."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ FAULTS = ("rest_5xx", "lose_answers", "drop_requests", "drop_answers", "hang_ans
 
 @pytest.fixture
 async def sandbox(timed: Sandbox) -> AsyncIterator[Sandbox]:
-    """A sandbox whose time stands still: here it matters that an answer arrives, not how soon."""
+    """A sandbox whose time does not pass: only the arrival of an answer matters."""
     yield timed
     assert timed.violations == []
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_request_is_queued_though_the_way_of_its_acknowledgement_fails(
+async def test_a_request_is_queued_although_its_acknowledgement_fails_in_transit(
     served: Served, mina: Member, fault: str
 ) -> None:
     served.sandbox.misbehave(**{fault: 1, "on": FIRST_ANSWERS})
@@ -37,7 +37,7 @@ async def test_a_request_is_queued_though_the_way_of_its_acknowledgement_fails(
     assert served.sandbox.acknowledgement_seconds[-1] is not None
 
 
-async def test_a_press_is_acted_on_though_the_answer_to_its_acknowledgement_is_lost(
+async def test_a_press_is_handled_although_the_answer_to_its_acknowledgement_is_lost(
     served: Served, mina: Member
 ) -> None:
     message = await queued(mina, "a circle")
@@ -51,7 +51,9 @@ async def test_a_press_is_acted_on_though_the_answer_to_its_acknowledgement_is_l
     await until(cancelled)
 
 
-async def test_a_refusal_is_told_once_though_the_answer_to_it_is_lost(served: Served, mina: Member) -> None:
+async def test_a_refusal_is_shown_once_although_the_answer_to_it_is_lost(
+    served: Served, mina: Member
+) -> None:
     served.sandbox.misbehave(drop_answers=1, on=FIRST_ANSWERS)
     interaction = await mina.imagine(prompt="a circle", size="7x7")
     assert "7x7" in await refusal(mina, interaction)
@@ -62,7 +64,7 @@ async def test_a_refusal_is_told_once_though_the_answer_to_it_is_lost(served: Se
 async def twins(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
 ) -> AsyncIterator[tuple[Served, Served]]:
-    """Two fronts that hear of the same shard."""
+    """Two fronts with the same shard."""
     async with (
         serving(sandbox, store, artifacts, Config(), name="first") as first,
         serving(sandbox, store, artifacts, Config(), name="second") as second,
@@ -71,7 +73,7 @@ async def twins(
 
 
 @pytest.mark.parametrize("faults", [{}, {"drop_answers": 1}, {"rest_5xx": 2}])
-async def test_of_two_fronts_that_hear_of_a_request_one_takes_it(
+async def test_of_two_fronts_that_receive_a_request_one_handles_it(
     twins: tuple[Served, Served], mina: Member, faults: dict[str, int]
 ) -> None:
     twins[0].sandbox.misbehave(**faults, on=FIRST_ANSWERS)

@@ -22,14 +22,14 @@ from bot.store.jobs import Jobs
 
 
 class FullDisk(Jobs):
-    """The jobs of a store whose database cannot be written any more."""
+    """The jobs of a store whose database can no longer be written."""
 
     async def enqueue(self, recipe: Recipe, origin: Origin, **_: object) -> Job:
         raise StoreUnavailable("The disk that holds the queue is full.")
 
 
 class Restarting(Jobs):
-    """The jobs of a store whose server is gone just after it took a request, and back a moment later."""
+    """The jobs of a store whose server fails after it stored a request, and then returns."""
 
     async def enqueue(self, recipe: Recipe, origin: Origin, **options: Any) -> Job:
         known = len(await self.active())
@@ -39,8 +39,8 @@ class Restarting(Jobs):
         return job
 
 
-class Broken(Jobs):
-    """The jobs of a store with a fault that nobody foresaw."""
+class FaultyJobs(Jobs):
+    """The jobs of a store with an unexpected error."""
 
     async def enqueue(self, recipe: Recipe, origin: Origin, **_: object) -> Job:
         raise ZeroDivisionError("a secret of the house")
@@ -54,7 +54,7 @@ async def store_with(kind: type[Jobs], folder: Path) -> Store:
 
 
 async def told_its_message(store: Store, job_id: str, message: Message) -> bool:
-    """Whether the job knows the message that shows it, for when its interaction's token is dead."""
+    """Return whether the job has the id of its message, for edits after the token's end."""
     return (await store.jobs.get(job_id)).message_id == int(message["id"])
 
 
@@ -86,7 +86,7 @@ async def test_a_second_start_registers_nothing_again(served: Served) -> None:
     assert not await served.bot.tree.register()
 
 
-async def test_imagine_is_queued_with_what_was_asked_and_says_its_place(served: Served, ravi: Member) -> None:
+async def test_imagine_is_queued_with_its_options_and_shows_its_place(served: Served, ravi: Member) -> None:
     message = await queued(ravi, "a *red* circle", seed=5, steps=9, variants=2, size="1:1", sampler="euler")
     assert "a \\*red\\* circle" in text_of(message)
     assert "Queued, 1st" in text_of(message)
@@ -95,7 +95,7 @@ async def test_imagine_is_queued_with_what_was_asked_and_says_its_place(served: 
     await until(lambda: told_its_message(served.store, job.id, message))
 
 
-async def test_an_option_of_another_bot_in_the_prompt_is_hinted_at_to_its_owner_alone(
+async def test_an_option_of_another_bot_in_the_prompt_gets_a_private_hint(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     interaction = await ravi.imagine(prompt="a red circle --ar 16:9")
@@ -104,14 +104,14 @@ async def test_an_option_of_another_bot_in_the_prompt_is_hinted_at_to_its_owner_
     assert not [seen for seen in await omar.messages() if "**size**" in text_of(seen)]
 
 
-async def test_leaving_the_gateway_on_purpose_is_no_lost_connection(
+async def test_a_deliberate_disconnection_is_not_counted_as_lost(
     served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     await served.bot.hear_no_more()
     assert "lost the connection" not in caplog.text
 
 
-async def test_a_place_is_said_in_the_readers_language(served: Served, ravi: Member, yuna: Member) -> None:
+async def test_a_place_is_shown_in_the_readers_language(served: Served, ravi: Member, yuna: Member) -> None:
     await queued(ravi, "first")
     assert "대기 중, 2번째" in text_of(await queued(yuna, "second"))
 
@@ -134,7 +134,7 @@ async def test_a_wrong_size_is_one_korean_sentence_for_the_korean_member_alone(
     assert await served.store.jobs.active() == []
 
 
-async def test_a_prompt_of_nothing_but_blanks_is_refused(served: Served, ravi: Member) -> None:
+async def test_a_blank_prompt_is_refused(served: Served, ravi: Member) -> None:
     told = await refusal(ravi, await ravi.imagine(prompt="   "))
     assert told == "The prompt is empty: write what the picture should show."
 
@@ -166,7 +166,7 @@ async def test_a_full_disk_is_one_sentence(
     assert "The disk that holds the queue is full." in caplog.text
 
 
-async def test_a_server_that_restarts_is_asked_again_and_nothing_is_queued_twice(
+async def test_a_restarting_database_server_is_retried_and_nothing_is_queued_twice(
     tmp_path: Path, sandbox: Sandbox, artifacts: Artifacts, ravi: Member
 ) -> None:
     store = await store_with(Restarting, tmp_path)
@@ -179,7 +179,7 @@ async def test_a_server_that_restarts_is_asked_again_and_nothing_is_queued_twice
 async def test_a_fault_of_the_bot_shows_a_number_and_no_traceback(
     tmp_path: Path, sandbox: Sandbox, artifacts: Artifacts, ravi: Member, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = await store_with(Broken, tmp_path)
+    store = await store_with(FaultyJobs, tmp_path)
     async with serving(sandbox, store, artifacts, Config()):
         told = await refusal(ravi, await ravi.imagine(prompt="a cat"))
     await store.close()
@@ -198,7 +198,7 @@ async def test_every_answer_can_be_in_one_language(
         assert (await job_of(store, "a boat")).origin.locale == "ar"
 
 
-async def test_a_server_that_threw_the_bot_out_closes_no_other(
+async def test_a_configured_server_that_refuses_the_bot_does_not_block_the_others(
     lenient: Sandbox,
     store: Store,
     artifacts: Artifacts,
@@ -211,7 +211,7 @@ async def test_a_server_that_threw_the_bot_out_closes_no_other(
     assert f"the bot is not a member of server {GUILD_ID + 1}" in caplog.text
 
 
-async def test_without_any_server_that_takes_it_the_bot_says_so(
+async def test_a_start_without_any_accepting_server_is_an_error(
     lenient: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
 ) -> None:
     config = Config.parse({"discord": {"guild_ids": [GUILD_ID + 1]}})

@@ -22,7 +22,7 @@ TAKEN_ALONG = Config(discord=DiscordConfig(user_install=True))
 
 @pytest.fixture
 async def along(sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member) -> AsyncIterator[Served]:
-    """A bot that people may have in their accounts; Ravi has."""
+    """A user-installable bot; Ravi has installed it."""
     async with serving(sandbox, store, artifacts, TAKEN_ALONG) as served:
         await ravi.install()
         yield served
@@ -35,7 +35,7 @@ async def group(along: Served, ravi: Member, omar: Member) -> str:
     return ravi.channel
 
 
-async def test_a_picture_is_painted_in_a_group_and_its_buttons_work_for_everybody_there(
+async def test_a_picture_is_painted_in_a_group_and_its_buttons_work_for_all_members(
     along: Served, group: str, ravi: Member, omar: Member
 ) -> None:
     job, message = await finished(along, ravi, "a boat")
@@ -70,7 +70,7 @@ async def test_a_server_without_the_bot_is_painted_in_and_its_jobs_stay_when_ser
     assert GUILD_ID not in await along.store.erasure.servers()
 
 
-async def test_a_server_that_lets_no_bot_from_outside_speak_gets_an_answer_for_the_person_alone(
+async def test_in_a_server_that_silences_external_apps_the_answer_is_private(
     along: Served, ravi: Member, omar: Member
 ) -> None:
     along.sandbox.kick()
@@ -96,7 +96,7 @@ async def test_cancelling_in_a_group_is_for_the_person_who_asked(
     await until(cancelled)
 
 
-async def test_without_the_operators_word_no_command_is_taken_along(served: Served, ravi: Member) -> None:
+async def test_without_the_setting_no_command_is_user_installable(served: Served, ravi: Member) -> None:
     for command in (await ravi.state())["commands"]:
         assert command["integration_types"] == [0]
         assert command["contexts"] == [0, 1]

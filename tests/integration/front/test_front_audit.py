@@ -1,4 +1,4 @@
-"""The log of moderators' acts: pages, filters, and the file of all of it."""
+"""The audit log: pages, filters, and the exported file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODERATOR = By(actor_id=MINA, guild_id=GUILD_ID)
 
 
 async def audit(who: Member, /, **options: Any) -> Message:
-    """The answer to /audit, which nobody else sees."""
+    """Return the private answer to /audit."""
     message = await who.message_of(await who.use("audit", **options))
     assert ephemeral(message)
     return message
@@ -54,7 +54,7 @@ async def test_the_log_has_pages(served: Served, mina: Member) -> None:
     await page_with(mina, "reason 14")
 
 
-async def test_what_moderators_do_under_requests_is_in_the_log(
+async def test_acts_of_moderators_on_requests_are_in_the_log(
     served: Served, mina: Member, ravi: Member, omar: Member
 ) -> None:
     _, shown = await finished(served, ravi, "a boat")

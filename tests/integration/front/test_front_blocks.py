@@ -1,4 +1,4 @@
-"""Whoever is blocked gets no picture, whichever way they ask, and one private sentence that says why."""
+"""A blocked person gets no picture in any way of asking, and one private sentence with the reason."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def block(store: Store, user_id: int = RAVI, *, until: float | None = None
 
 
 async def press(served: Served, member: Member, message: Message, custom_id: str) -> str:
-    """Press the first button of a message as if it were another, as a modified client does."""
+    """Press the first button of a message with another custom id, as a modified client does."""
     shown = served.sandbox._core.world.messages[int(message["id"])]
     button = next(each for _, each in walk(shown.components) if each.get("custom_id"))
     button["custom_id"] = custom_id
@@ -57,7 +57,7 @@ async def near(member: Member, message: Message) -> str:
     return await member.press(message, "More", values=[menu["options"][0]["value"]])
 
 
-async def test_a_blocked_member_is_refused_whichever_way_they_ask(
+async def test_a_blocked_member_is_refused_in_every_way_of_asking(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     job, message = await finished(served, ravi, "a boat", variants=2)
@@ -95,7 +95,7 @@ async def test_a_blocked_member_is_refused_whichever_way_they_ask(
     assert "Queued" in text_of(await queued(omar, "a tree"))
 
 
-async def test_a_block_says_when_it_ends_in_the_language_of_its_person(served: Served, yuna: Member) -> None:
+async def test_a_block_shows_its_end_in_the_persons_language(served: Served, yuna: Member) -> None:
     await block(served.store, YUNA, until=4_000_000_000.0)
     told = await refusal(yuna, await yuna.imagine(prompt="a boat"))
     assert told == "운영자가 이 서버에서 회원님의 그리기를 차단했습니다. 해제: <t:4000000000:R>. 이유: spam"
@@ -110,9 +110,7 @@ async def test_a_block_ends_by_itself_and_by_a_moderator(served: Served, ravi: M
     await queued(ravi, "a tree")
 
 
-async def test_a_block_in_one_server_holds_neither_elsewhere_nor_in_direct_messages(
-    served: Served, ravi: Member
-) -> None:
+async def test_a_block_in_one_server_applies_only_there(served: Served, ravi: Member) -> None:
     await served.store.moderation.block(Scope(guild_id=GUILD_ID + 77, user_id=RAVI), MODERATOR)
     await queued(ravi, "a boat")
     await block(served.store)
@@ -134,7 +132,7 @@ async def test_the_operator_blocks_everywhere(served: Served, ravi: Member, omar
     await omar.message_of(await omar.imagine(prompt="a tree", channel="dm"), channel="dm")
 
 
-async def test_what_is_refused_to_a_blocked_member_costs_nothing(
+async def test_a_request_refused_by_a_block_costs_no_tokens(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:
     limits = {
@@ -151,7 +149,9 @@ async def test_what_is_refused_to_a_blocked_member_costs_nothing(
         await queued(ravi, "a boat")
 
 
-async def test_a_blocked_member_still_sees_and_ends_what_is_theirs(served: Served, ravi: Member) -> None:
+async def test_a_blocked_member_can_still_see_cancel_and_delete_their_own_requests(
+    served: Served, ravi: Member
+) -> None:
     waiting = await queued(ravi, "a boat")
     await block(served.store)
     for command in ("queue", "history", "privacy", "help", "stats"):

@@ -1,4 +1,4 @@
-"""Buttons under pictures: for whom they work, what they do, and that they outlive a restart."""
+"""Buttons under pictures: their rights, their actions, and their use after a restart."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def test_the_cancel_button_is_for_the_owner(served: Served, ravi: Member, 
     assert (await served.store.jobs.get(job.id)).state is State.CANCELLED
 
 
-async def test_again_paints_the_same_with_the_next_seed_for_whoever_presses(
+async def test_again_paints_the_recipe_with_the_next_seed_for_the_presser(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     job, message = await finished(served, ravi, "a boat", seed=5, steps=9)
@@ -38,7 +38,7 @@ async def test_again_paints_the_same_with_the_next_seed_for_whoever_presses(
     assert str(again.origin.user_id) == (await omar.state())["me"]["id"]
 
 
-async def test_nobody_gets_the_same_seeds_twice_however_many_press_and_whichever_message(
+async def test_simultaneous_presses_never_get_the_same_seeds(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     _, message = await finished(served, ravi, "a boat", seed=2**32 - 3, variants=2)

@@ -1,4 +1,4 @@
-"""One picture out of a grid, the original files, and the question before a deletion."""
+"""Single pictures of a grid, the original files, and the confirmation of a deletion."""
 
 from __future__ import annotations
 
@@ -54,9 +54,7 @@ async def test_a_picture_of_a_private_grid_stays_private(served: Served, ravi: M
     assert "picture 1 of a grid" in text_of(alone)
 
 
-async def test_the_person_who_presses_files_alone_gets_the_very_files(
-    served: Served, ravi: Member, omar: Member
-) -> None:
+async def test_only_the_presser_gets_the_original_files(served: Served, ravi: Member, omar: Member) -> None:
     job, message = await finished(served, ravi, "boats", variants=2)
     sent = await omar.message_of(await omar.press(message, "Files"), shown)
     assert ephemeral(sent)
@@ -65,14 +63,14 @@ async def test_the_person_who_presses_files_alone_gets_the_very_files(
     assert files == [await served.artifacts.get(image.artifact or "") for image in job.images]
 
 
-async def test_files_that_are_gone_are_said_to_be(served: Served, ravi: Member) -> None:
+async def test_missing_files_are_reported(served: Served, ravi: Member) -> None:
     job, message = await finished(served, ravi, "a boat")
     await served.artifacts.delete(job.images[0].artifact or "")
     told = await refusal(ravi, await ravi.press(message, "Files"))
     assert told.startswith("This picture's file is gone")
 
 
-async def test_nothing_is_deleted_before_the_question_is_answered(served: Served, ravi: Member) -> None:
+async def test_nothing_is_deleted_before_the_confirmation(served: Served, ravi: Member) -> None:
     job, message = await finished(served, ravi, "a boat")
     asked = await ravi.modal_of(await ravi.press(message, "Delete"))
     assert asked["title"] == "Delete this?"
@@ -82,7 +80,7 @@ async def test_nothing_is_deleted_before_the_question_is_answered(served: Served
     assert (await served.store.jobs.get(job.id)).deleted_at is not None
 
 
-async def test_the_answer_to_the_question_is_understood_after_a_restart(
+async def test_the_confirmation_works_after_a_restart(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:
     async with serving(sandbox, store, artifacts, Config()) as served:
@@ -93,7 +91,7 @@ async def test_the_answer_to_the_question_is_understood_after_a_restart(
         await ravi.wait_for(lambda messages: message["id"] not in {seen["id"] for seen in messages})
 
 
-async def test_with_a_grid_the_messages_that_others_made_of_its_pictures_go_too(
+async def test_deleting_a_grid_deletes_the_messages_of_its_single_pictures(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     job, message = await finished(served, ravi, "boats", variants=2)
@@ -121,7 +119,7 @@ async def test_a_private_result_is_published_by_its_owner_with_its_buttons(
     assert (await served.store.jobs.get(job.id)).deleted_at is None
 
 
-async def test_pictures_of_an_age_restricted_channel_are_published_in_such_a_channel_alone(
+async def test_pictures_of_an_age_restricted_channel_are_published_only_in_such_a_channel(
     served: Served, ravi: Member
 ) -> None:
     interaction = await ravi.imagine(prompt="a secret", private=True, channel="nsfw-art")
@@ -136,7 +134,7 @@ async def test_pictures_of_an_age_restricted_channel_are_published_in_such_a_cha
     assert await served.store.jobs.copies(job.id) == []
 
 
-async def test_a_result_deleted_from_the_history_goes_from_its_channel_too(
+async def test_a_result_deleted_from_the_history_is_deleted_in_its_channel_too(
     served: Served, ravi: Member
 ) -> None:
     job, message = await finished(served, ravi, "a boat")
@@ -149,7 +147,7 @@ async def test_a_result_deleted_from_the_history_goes_from_its_channel_too(
     await ravi.wait_for(lambda messages: not gone & {seen["id"] for seen in messages})
 
 
-async def test_with_a_private_result_go_its_publication_and_what_others_picked_from_that(
+async def test_deleting_a_private_result_deletes_its_publication_and_the_copies_of_that(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     job, message = await finished(served, ravi, "secrets", variants=2, private=True)

@@ -1,4 +1,4 @@
-"""Favourites: marked in the menu or by a star under the message, listed by /history."""
+"""Favourites: marked in the menu or by a star reaction, listed by /history."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ async def starred(member: Member) -> str:
     return text_of(await member.message_of(await member.use("history", favourites=True)))
 
 
-async def test_the_menu_marks_a_result_and_takes_the_mark_back(
-    served: Served, ravi: Member, omar: Member
-) -> None:
+async def test_the_menu_adds_and_removes_a_favourite(served: Served, ravi: Member, omar: Member) -> None:
     _, message = await finished(served, ravi, "a boat")
     await finished(served, ravi, "a house")
     assert "You have no favourites yet" in await starred(omar)
@@ -35,7 +33,7 @@ async def test_the_menu_marks_a_result_and_takes_the_mark_back(
     assert await served.store.favourites.of(OMAR) == []
 
 
-async def test_a_star_under_a_result_marks_it_until_it_is_taken_back(
+async def test_a_star_reaction_marks_a_result_until_it_is_removed(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     job, message = await finished(served, ravi, "a boat")

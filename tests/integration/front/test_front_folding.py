@@ -12,7 +12,7 @@ PROMPT = ("a red boat on a very long river, " * 61)[:2000].strip(", ")
 NEGATIVE = ("no fog, " * 250)[:2000].strip(", ")
 
 
-async def test_a_long_prompt_is_folded_in_its_message_and_whole_in_info_and_remix(
+async def test_a_long_prompt_is_folded_in_its_message_and_complete_in_info_and_remix(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     _, message = await finished(served, ravi, PROMPT, negative_prompt=NEGATIVE)
@@ -35,7 +35,7 @@ async def test_a_long_prompt_is_folded_in_its_message_and_whole_in_info_and_remi
     assert PROMPT[:900] in str(message["components"])  # the alternative text
 
 
-async def test_a_long_prompt_that_was_cancelled_names_remix(served: Served, yuna: Member) -> None:
+async def test_the_folded_prompt_of_a_cancelled_job_names_remix(served: Served, yuna: Member) -> None:
     interaction = await yuna.imagine(prompt=PROMPT)
     waiting = await yuna.message_of(interaction)
     assert "…**" in text_of(waiting)

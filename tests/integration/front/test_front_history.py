@@ -1,4 +1,4 @@
-"""/history and its buttons, and what a role is worth, as members of a server see them."""
+"""/history and its buttons, and the weights of roles."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_pages_are_turned_after_a_restart_too(
         message = await turned("Newer", 23)
 
 
-async def test_a_role_of_weight_two_is_painted_twice_as_much_while_both_flood(
+async def test_a_role_of_weight_two_gets_twice_as_many_pictures(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, mina: Member, omar: Member
 ) -> None:
     role = {"role": MODERATORS_ID, "weight": 2.0}

@@ -38,7 +38,7 @@ async def test_the_prompt_completes_the_last_keyword(
         assert await job_of(served.store, r"saber \(fate\)")
 
 
-async def test_nothing_is_suggested_where_no_file_is_named(served: Served, ravi: Member) -> None:
+async def test_nothing_is_suggested_without_a_keyword_file(served: Served, ravi: Member) -> None:
     assert served.bot.services.keywords is None
     commands = {command["name"]: command for command in (await ravi.state())["commands"]}
     [prompt] = [option for option in commands["imagine"]["options"] if option["name"] == "prompt"]

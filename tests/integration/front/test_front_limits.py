@@ -1,4 +1,4 @@
-"""What a stranger's file costs when its request is refused: nothing, and nothing of it stays."""
+"""A refused request leaves nothing of its file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return seen
 
 
-async def test_a_file_is_not_decoded_where_the_queue_is_full_for_its_sender(
+async def test_a_file_is_not_decoded_if_the_cap_of_its_sender_is_reached(
     serve: Serve, ravi: Member, decoded: list[bytes]
 ) -> None:
     async with serve({"queue": {"max_waiting_per_user": 1}}):
@@ -59,7 +59,7 @@ async def test_a_file_is_not_decoded_where_the_queue_is_full_for_its_sender(
     assert decoded == []
 
 
-async def test_files_are_taken_less_often_than_words_and_are_not_decoded_beyond_that(
+async def test_files_have_a_lower_rate_limit_and_are_not_decoded_above_it(
     serve: Serve, ravi: Member, omar: Member, decoded: list[bytes]
 ) -> None:
     async with serve({"limits": {"files_per_minute": 2}}):
@@ -72,7 +72,7 @@ async def test_files_are_taken_less_often_than_words_and_are_not_decoded_beyond_
     assert len(decoded) == 3
 
 
-async def test_buttons_are_paced_like_commands(serve: Serve, ravi: Member) -> None:
+async def test_buttons_have_the_rate_limit_of_commands(serve: Serve, ravi: Member) -> None:
     async with serve({"limits": {"requests_per_minute": 2}}) as served:
         _, message = await finished(served, ravi, "a boat")
         await ravi.message_of(await ravi.press(message, "Again"))
@@ -81,7 +81,7 @@ async def test_buttons_are_paced_like_commands(serve: Serve, ravi: Member) -> No
             assert told.startswith("You have asked for much in a short time: please ask again in ")
 
 
-async def test_nothing_stays_of_a_file_whose_request_is_refused_at_the_last_moment(
+async def test_a_file_is_deleted_if_its_request_is_refused_by_enqueue(
     serve: Serve, store: Store, tmp_path: Path, ravi: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serve({"queue": {"max_waiting_per_user": 1}}) as served:
@@ -89,7 +89,7 @@ async def test_nothing_stays_of_a_file_whose_request_is_refused_at_the_last_mome
         before = kept_files(tmp_path)
 
         async def nothing_seen(*_given: object, **_named: object) -> None:
-            """Of eight commands at once each sees the place that only one of them gets."""
+            """Each of eight simultaneous commands sees the place that only one of them gets."""
 
         monkeypatch.setattr(store.jobs, "check_caps", nothing_seen)
         red = picture(colour=(250, 0, 0, 0))
@@ -99,7 +99,7 @@ async def test_nothing_stays_of_a_file_whose_request_is_refused_at_the_last_mome
         job = await job_of(store, "a boat")
         assert job.recipe.init_image is not None
         await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture()))
-        assert await served.artifacts.get(job.recipe.init_image)  # which the job that waits starts from
+        assert await served.artifacts.get(job.recipe.init_image)  # the waiting job starts from it
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ async def test_nothing_stays_of_a_file_whose_request_is_refused_at_the_last_mome
     [InvalidRequest("model", value="x", choices="demo"), StoreUnavailable("the disk is full")],
     ids=["invalid", "unavailable"],
 )
-async def test_nothing_stays_of_a_file_whose_request_cannot_be_queued(
+async def test_a_file_is_deleted_if_its_request_cannot_be_queued(
     serve: Serve,
     store: Store,
     tmp_path: Path,

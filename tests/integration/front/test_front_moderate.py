@@ -1,4 +1,4 @@
-"""What moderators do with /moderate, and whom and what they cannot."""
+"""/moderate: its acts, and the limits of a moderator's rights."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RIGHT = "Who may manage messages in the whole server can do this: ask one of the
 
 @pytest.fixture(autouse=True)
 def _wei_moderates(lenient: Sandbox) -> None:
-    """Let Wei moderate, who is no administrator, and Omar in one channel only."""
+    """Let Wei, who is no administrator, moderate the server, and Omar one channel."""
     give_role(lenient, WEI, Permission.MANAGE_MESSAGES)
     art = next(channel.id for channel in CHANNELS if channel.name == "art")
     lenient._core.world.channels[art].overwrites[OMAR] = (int(Permission.MANAGE_MESSAGES), 0)
@@ -82,7 +82,7 @@ async def test_a_moderator_blocks_a_member_who_is_refused_until_the_end_of_the_b
     ]
 
 
-async def test_nobody_blocks_themselves_a_bot_or_whoever_moderates_or_owns(
+async def test_moderators_cannot_block_themselves_bots_moderators_or_the_owner(
     served: Served, wei: Member, mina: Member
 ) -> None:
     for member, subject, wanted in (
@@ -97,7 +97,7 @@ async def test_nobody_blocks_themselves_a_bot_or_whoever_moderates_or_owns(
     assert await log(served) == []
 
 
-async def test_a_block_that_is_not_there_cannot_be_ended(served: Served, mina: Member) -> None:
+async def test_a_missing_block_cannot_be_ended(served: Served, mina: Member) -> None:
     told = await refusal(mina, await mina.use("moderate unblock", member=str(RAVI)))
     assert told == "No moderator of this server has blocked this member: look at the list of blocks."
 
@@ -123,7 +123,7 @@ async def test_discord_hides_the_commands_and_the_bot_checks_the_right_again(
     assert await log(served) == []
 
 
-async def test_who_moderates_one_channel_pauses_that_channel(
+async def test_a_moderator_of_one_channel_can_pause_that_channel(
     served: Served, omar: Member, ravi: Member
 ) -> None:
     told = await use(omar, "pause", word="*tea*")
@@ -138,7 +138,7 @@ async def test_who_moderates_one_channel_pauses_that_channel(
     assert [entry.act for entry in await log(served)] == [Act.RESUME, Act.PAUSE]
 
 
-async def test_a_server_is_paused_and_resumed_and_a_pause_that_is_not_there_is_said(
+async def test_a_server_is_paused_and_resumed_and_a_missing_pause_is_reported(
     served: Served, mina: Member, ravi: Member
 ) -> None:
     told = await use(mina, "pause", where="server")
@@ -152,7 +152,7 @@ async def test_a_server_is_paused_and_resumed_and_a_pause_that_is_not_there_is_s
     assert len([one for one in await ravi.messages() if ephemeral(one)]) == 0
 
 
-async def test_what_holds_is_shown(served: Served, mina: Member) -> None:
+async def test_blocks_and_pauses_are_listed(served: Served, mina: Member) -> None:
     nothing = text_of(await use(mina, "show"))
     assert "Nobody is blocked in this server." in nothing
     assert "Painting is paused nowhere in this server." in nothing
@@ -174,7 +174,7 @@ async def cleared(member: Member, **options: Any) -> Message:
     return await member.message_of(await member.submit(form), is_done)
 
 
-async def test_all_of_a_members_last_hour_goes_at_once_and_nothing_else(
+async def test_clear_deletes_only_the_members_requests_of_the_last_hour(
     served: Served, mina: Member, ravi: Member, omar: Member
 ) -> None:
     job, shown = await finished(served, ravi, "a boat", variants=2)
@@ -218,7 +218,7 @@ async def test_two_moderators_who_clear_at_once_delete_each_request_once(
     assert sum((entry.after or {})["requests"] for entry in entries) == 3
 
 
-async def test_a_right_that_is_gone_when_the_form_comes_back_deletes_nothing(
+async def test_a_form_submitted_without_the_right_deletes_nothing(
     served: Served, mina: Member, ravi: Member, wei: Member
 ) -> None:
     await queued(ravi, "a boat")

@@ -1,4 +1,4 @@
-"""The menu under a result: pictures near one of its own, and facts about it."""
+"""The menu More: pictures near one of the result's own, and its facts."""
 
 from __future__ import annotations
 

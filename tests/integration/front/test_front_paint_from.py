@@ -57,7 +57,7 @@ async def start_of(served: Served, job: Job) -> PIL.Image.Image:
     return PIL.Image.open(io.BytesIO(await served.artifacts.get(job.recipe.init_image)), formats=["PNG"])
 
 
-async def test_anybodys_picture_is_kept_clean_and_painted_from(
+async def test_any_members_picture_is_cleaned_stored_and_painted_from(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     message = await ravi.say("my cat", ("cat.jpg", picture(kind="JPEG"), "image/jpeg"))
@@ -75,7 +75,7 @@ async def test_anybodys_picture_is_kept_clean_and_painted_from(
     await served.paint(job.id)
 
 
-async def test_of_several_pictures_one_is_chosen_wherever_in_the_message_they_are(
+async def test_one_of_several_pictures_anywhere_in_the_message_is_chosen(
     served: Served, ravi: Member
 ) -> None:
     gallery = {"type": 12, "items": [{"media": {"url": "attachment://b.png"}}]}
@@ -101,7 +101,7 @@ async def test_of_several_pictures_one_is_chosen_wherever_in_the_message_they_ar
         assert (await start_of(served, second)).getpixel((5, 5)) == BLUE
 
 
-async def test_a_result_of_ours_offers_each_of_its_pictures_in_full_size(
+async def test_a_result_of_this_bot_offers_each_picture_in_full_size(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     job, message = await finished(served, ravi, "boats", variants=3)
@@ -130,7 +130,7 @@ async def test_a_message_without_a_picture_gets_one_sentence(served: Served, rav
     assert await told(ravi, waiting) == NONE
 
 
-async def test_an_address_that_somebody_typed_is_never_fetched(
+async def test_a_typed_address_is_never_fetched(
     served: Served, ravi: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -170,7 +170,7 @@ async def test_the_limits_are_those_of_imagine(
         assert await store.jobs.active() == []
 
 
-async def test_limits_that_changed_while_the_form_was_open_hold(
+async def test_limits_changed_while_the_form_is_open_apply(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:
     strict = Config.parse({"limits": {"files_per_minute": 1}, "queue": {"max_waiting_per_user": 1}})
@@ -184,7 +184,7 @@ async def test_limits_that_changed_while_the_form_was_open_hold(
         assert ephemeral(back)
 
 
-async def test_a_form_outlives_its_message_but_not_the_process(
+async def test_a_form_works_after_its_message_is_deleted_but_not_after_a_restart(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, mina: Member
 ) -> None:
     message = await ravi.say("", ("cat.png", picture()))
@@ -200,7 +200,7 @@ async def test_a_form_outlives_its_message_but_not_the_process(
         assert [job.state for job in await store.jobs.active()] == [State.WAITING]
 
 
-async def test_a_picture_that_is_gone_is_said_and_leaves_nothing(
+async def test_a_missing_picture_is_reported_and_leaves_no_file(
     served: Served, ravi: Member, omar: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     form = await opened(ravi, await ravi.say("", ("cat.png", picture())))
@@ -216,14 +216,16 @@ async def test_a_picture_that_is_gone_is_said_and_leaves_nothing(
     assert await served.store.jobs.active() == []
 
 
-async def test_only_who_may_use_commands_gets_a_form(served: Served, ravi: Member, omar: Member) -> None:
+async def test_only_members_who_may_use_commands_get_a_form(
+    served: Served, ravi: Member, omar: Member
+) -> None:
     message = await ravi.say("", ("cat.png", picture()))
     served.sandbox.forbid_commands("art", "omar")
     with pytest.raises(RefusedByClient, match="there are: none"):
         await opened(omar, message)
 
 
-async def test_what_is_left_out_is_as_in_imagine(
+async def test_omitted_options_have_the_defaults_of_imagine(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:
     async with serving(sandbox, store, artifacts, TWO_SIZES) as served:
@@ -249,7 +251,7 @@ async def test_what_is_left_out_is_as_in_imagine(
         ({"prompt": "\u200b"}, "The prompt is empty"),
     ],
 )
-async def test_what_cannot_be_painted_is_said_and_the_words_come_back(
+async def test_an_invalid_form_is_refused_and_its_text_is_returned(
     served: Served, ravi: Member, typed: dict[str, str], sentence: str
 ) -> None:
     form = await opened(ravi, await ravi.say("", ("cat.png", picture())))
@@ -269,7 +271,7 @@ async def test_the_form_is_in_the_language_of_the_person(served: Served, ravi: M
     assert job.recipe.strength == 0.5
 
 
-async def test_any_words_in_the_form_are_painted_or_given_back(
+async def test_any_text_in_the_form_is_painted_or_returned(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:
     unlimited = Config.parse({"limits": {"requests_per_minute": 0, "files_per_minute": 0}})

@@ -13,9 +13,7 @@ FOREIGN = (
 )
 
 
-async def test_a_pasted_recipe_is_painted_as_it_is_and_what_differs_is_named(
-    served: Served, ravi: Member
-) -> None:
+async def test_a_pasted_recipe_is_painted_and_its_differences_are_named(served: Served, ravi: Member) -> None:
     await ravi.message_of(await ravi.imagine(prompt="-", recipe=FOREIGN))
     recipe = (await job_of(served.store, "a {red, blue} boat")).recipe
     assert (recipe.negative_prompt, recipe.num_inference_steps, recipe.seed) == ("fog", 33, 77)
@@ -33,7 +31,7 @@ async def test_saved_settings_change_no_pasted_recipe(served: Served, ravi: Memb
     assert (recipe.variants, recipe.negative_prompt) == (1, "")
 
 
-async def test_the_text_of_info_paints_the_same_again(served: Served, ravi: Member) -> None:
+async def test_the_text_of_info_paints_the_same_picture(served: Served, ravi: Member) -> None:
     job, message = await finished(served, ravi, "a crab", seed=9, steps=7, negative_prompt="sand")
     answer = await ravi.message_of(await ravi.press(message, "More", values=["info"]))
     pasted = text_of(answer).split("```")[1].replace("\n", " ")

@@ -1,4 +1,4 @@
-"""A pause as those see it who wait: a word in their message, and the picture after its end."""
+"""A pause as waiting persons see it: its word in the message, and the picture after its end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def painted(member: Member, message: Message) -> None:
     await member.wait_for_message(lambda one: one["id"] == message["id"] and bool(one["attachments"]))
 
 
-async def test_those_who_wait_read_the_word_and_are_painted_after_the_end(
+async def test_waiting_messages_show_the_pauses_word_and_are_painted_after_its_end(
     served: Served, ravi: Member
 ) -> None:
     before = await queued(ravi, "a boat")
@@ -68,7 +68,7 @@ async def test_a_request_of_a_paused_channel_can_be_cancelled_and_others_go_on(
     await shows(ravi, message, "Cancelled. Press Again")
 
 
-async def test_two_fronts_say_and_keep_the_same_pause(
+async def test_two_fronts_show_and_apply_the_same_pause(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object, mina: Member
 ) -> None:
     first, second = (

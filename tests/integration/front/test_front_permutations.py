@@ -79,7 +79,7 @@ async def test_the_form_works_after_a_restart_and_keeps_a_private_request_privat
         await ravi.wait_for_message(lambda m: "red" in text_of(m) and bool(m["attachments"]))
 
 
-async def test_too_many_prompts_are_refused_before_anything_is_written_out(
+async def test_too_many_prompts_are_refused_before_they_are_expanded(
     sandbox: Sandbox,
     store: Store,
     artifacts: Artifacts,
@@ -105,7 +105,7 @@ async def test_too_many_prompts_are_refused_before_anything_is_written_out(
         assert await jobs_of(store) == []
 
 
-async def test_what_the_queue_has_no_room_for_is_said_and_the_rest_stays(
+async def test_prompts_over_the_cap_are_reported_and_the_others_stay_queued(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object, ravi: Member
 ) -> None:
     config = Config.parse({"queue": {"max_waiting_per_user": 2}})
@@ -121,7 +121,7 @@ async def test_what_the_queue_has_no_room_for_is_said_and_the_rest_stays(
         assert sum(not ephemeral(message) for message in await ravi.messages()) == 2
 
 
-async def test_a_list_is_kept_drawn_from_by_the_seed_and_removed(
+async def test_a_list_is_stored_drawn_from_by_the_seed_and_removed(
     served: Served, mina: Member, ravi: Member
 ) -> None:
     assert (
@@ -166,7 +166,7 @@ async def test_alternatives_draw_from_lists_and_take_a_style(
     assert {recipe.num_inference_steps for recipe in recipes} == {9}
 
 
-async def test_a_mistake_in_a_list_gives_what_was_typed_back(served: Served, mina: Member) -> None:
+async def test_a_mistake_in_a_list_returns_the_typed_text(served: Served, mina: Member) -> None:
     assert "without spaces" in await add_list(mina, "two words", "a lot of work")
     back = await mina.wait_for_message(lambda message: "a lot of work" in text_of(message))
     assert ephemeral(back)

@@ -1,4 +1,4 @@
-"""Pictures that members send to start from, and what becomes of them, with a real client on the sandbox."""
+"""Start pictures that members send, with a real client on the sandbox."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def asked(served: Served, member: Member, prompt: str, **options: Any) -> 
     return await job_of(served.store, prompt)
 
 
-async def test_a_picture_to_start_from_is_kept_clean_with_the_job(served: Served, ravi: Member) -> None:
+async def test_a_start_picture_is_cleaned_and_stored_with_the_job(served: Served, ravi: Member) -> None:
     exif = PIL.Image.Exif()
     exif[0x013B] = "a person's name"
     data = picture(kind="JPEG", exif=exif)
@@ -53,7 +53,7 @@ async def test_a_picture_to_start_from_is_kept_clean_with_the_job(served: Served
     assert clean.getpixel((45, 30)) == (254, 0, 0)  # as JPEG has red
 
 
-async def test_a_mask_or_else_a_transparent_part_says_what_is_new(served: Served, ravi: Member) -> None:
+async def test_a_mask_or_else_the_transparent_part_is_repainted(served: Served, ravi: Member) -> None:
     mask = picture(colour=(255, 255, 255))
     masked = await asked(served, ravi, "masked", image=picture(), mask=mask)
     assert masked.recipe.strength == 1.0
@@ -70,7 +70,7 @@ async def test_a_picture_is_painted_in_its_own_shape(
         assert (job.recipe.width, job.recipe.height) == (192, 128)
 
 
-async def test_what_is_no_picture_is_refused_to_its_sender_alone_and_leaves_nothing(
+async def test_a_file_that_is_no_picture_is_refused_privately_and_leaves_no_file(
     served: Served, ravi: Member, yuna: Member, omar: Member
 ) -> None:
     told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=("cat.png", b"#!/bin/sh\n")))
@@ -81,7 +81,7 @@ async def test_what_is_no_picture_is_refused_to_its_sender_alone_and_leaves_noth
     assert [seen for seen in await omar.messages() if "cat" in text_of(seen)] == []
 
 
-async def test_limits_are_said_before_anything_is_kept(
+async def test_limits_are_checked_before_a_file_is_stored(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:
     config = Config.parse({"pictures": {"max_bytes": 1 << 19, "max_pixels": 10_000}})
@@ -100,7 +100,7 @@ async def test_a_mask_or_a_strength_without_a_picture_asks_for_it(served: Served
     assert told == "A strength says how far to leave a picture: send that picture too."
 
 
-async def test_the_message_says_what_a_picture_was_started_from_and_again_keeps_it(
+async def test_the_message_names_the_start_picture_and_again_keeps_it(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     job, message = await finished(served, ravi, "a boat", image=picture(), strength=0.5, seed=5)
@@ -111,9 +111,7 @@ async def test_the_message_says_what_a_picture_was_started_from_and_again_keeps_
     assert again.recipe.seed != 5
 
 
-async def test_vary_paints_others_like_the_picture_for_whoever_presses(
-    served: Served, ravi: Member, omar: Member
-) -> None:
+async def test_vary_paints_variations_for_the_presser(served: Served, ravi: Member, omar: Member) -> None:
     job, message = await finished(served, ravi, "a boat", seed=5, steps=9)
     answer = await omar.message_of(await omar.press(message, "Vary"))
     assert "Queued, 1st" in text_of(answer)
@@ -163,7 +161,7 @@ async def test_buttons_of_a_larger_offer_work_after_a_restart_with_a_smaller_one
         assert (await job_of(store, "a boat")).state is State.WAITING
 
 
-async def test_a_deleted_picture_stays_for_those_that_start_from_it(served: Served, ravi: Member) -> None:
+async def test_a_deleted_picture_is_kept_for_jobs_that_start_from_it(served: Served, ravi: Member) -> None:
     job, message = await finished(served, ravi, "a boat", image=picture())
     await ravi.message_of(await ravi.press(message, "Vary"))
     await delete(ravi, message)
@@ -176,7 +174,7 @@ async def test_a_deleted_picture_stays_for_those_that_start_from_it(served: Serv
     assert await kept(served, varied.recipe.init_image)
 
 
-async def test_a_file_that_discord_has_no_longer_is_asked_for_again(
+async def test_a_file_that_is_gone_from_discord_must_be_sent_again(
     served: Served, ravi: Member, monkeypatch: Any
 ) -> None:
     fetch = served.bot.services.attachments.fetch

@@ -1,4 +1,4 @@
-"""Previews beside the progress: what the channel sees while a picture is painted."""
+"""Previews with the progress of a picture, as a channel sees them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_a_preview_shows_every_picture_of_the_job_in_the_order_of_the_resu
     assert await served.store.previews.of(job_id) == {}
 
 
-async def test_a_person_without_previews_sees_the_bar_alone(served: Served, ravi: Member) -> None:
+async def test_a_person_without_previews_sees_only_the_progress_bar(served: Served, ravi: Member) -> None:
     form = await ravi.modal_of(await ravi.use("settings"))
     assert await refusal(ravi, await ravi.submit(form, settings="previews off")) == "Saved."
     _, claims = await painting(served, ravi, "a ship")
@@ -98,7 +98,7 @@ async def test_a_server_that_refuses_the_file_still_sees_the_progress(
         assert not has_picture(message)
 
 
-def test_what_a_checker_may_withhold_leaves_the_worker_as_a_few_cells_of_colour() -> None:
+def test_previews_of_checked_models_have_only_a_few_cells_of_colour() -> None:
     numbers = np.random.default_rng(1).integers(0, 256, (64, 96, 3), dtype=np.uint8)
     fine, coarse = (
         PIL.Image.open(io.BytesIO(encode_preview(numbers, coarse=coarse))) for coarse in (False, True)

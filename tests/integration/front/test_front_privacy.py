@@ -1,4 +1,4 @@
-"""/privacy, and servers that remove the bot, as members of a server see them."""
+"""/privacy, and servers that remove the bot."""
 
 from __future__ import annotations
 
@@ -26,16 +26,14 @@ Message = dict[str, Any]
 
 
 async def asked_about(member: Member) -> Message:
-    """The answer to /privacy, which nobody else sees."""
+    """Return the private answer to /privacy."""
     message = await member.message_of(await member.use("privacy"))
     assert ephemeral(message)
     assert "What is kept of you" in text_of(message)
     return message
 
 
-async def test_a_person_takes_what_is_theirs_and_nobody_elses_with_them(
-    served: Served, ravi: Member, omar: Member
-) -> None:
+async def test_the_export_has_only_the_persons_own_data(served: Served, ravi: Member, omar: Member) -> None:
     await finished(served, omar, "a tree")
     job, _ = await finished(served, ravi, "a boat")
     message = await asked_about(ravi)
@@ -50,7 +48,7 @@ async def test_a_person_takes_what_is_theirs_and_nobody_elses_with_them(
     assert archive.read(str(job.images[0].artifact)).startswith(b"\x89PNG")
 
 
-async def test_all_of_a_persons_goes_once_they_have_confirmed_it_and_nothing_of_others(
+async def test_a_confirmed_deletion_removes_only_the_persons_own_data(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     _, others = await finished(served, omar, "a tree")
@@ -74,7 +72,7 @@ async def test_all_of_a_persons_goes_once_they_have_confirmed_it_and_nothing_of_
     raise AssertionError("the picture is still there, unless another request shows the very same one")
 
 
-async def test_messages_that_discord_does_not_let_the_bot_remove_are_named(
+async def test_messages_that_the_bot_cannot_delete_are_named(
     served: Served, sandbox: Sandbox, ravi: Member
 ) -> None:
     job, shown = await finished(served, ravi, "a boat")
@@ -97,7 +95,7 @@ async def test_a_server_that_removes_the_bot_is_noted(served: Served, sandbox: S
     await until(noted)
 
 
-async def test_a_result_on_its_way_while_everything_is_deleted_does_not_stay(
+async def test_a_result_delivered_during_the_deletion_is_deleted_too(
     served: Served, sandbox: Sandbox, ravi: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await queued(ravi, "a boat")

@@ -1,4 +1,4 @@
-"""Pictures say what they are: what people receive is signed, labelled and described."""
+"""Pictures that persons receive are signed, labelled and described."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def alts(message: dict[str, object]) -> list[str]:
     return [item["description"] for _, part in walk(message["components"]) for item in part.get("items", [])]
 
 
-async def test_the_delivered_picture_is_the_painted_one_with_a_right_manifest(
+async def test_the_delivered_picture_is_the_painted_one_with_a_valid_manifest(
     signed: Served, ravi: Member
 ) -> None:
     job, message = await finished(signed, ravi, "boats", seed=5)
@@ -77,7 +77,7 @@ async def test_a_grid_and_its_original_files_are_signed(signed: Served, ravi: Me
     assert [read_recipe(io.BytesIO(data)).seed for data in files] == [5, 6]
 
 
-async def test_an_operator_may_switch_the_label_and_the_manifest_off(
+async def test_the_operator_can_turn_off_the_label_and_the_manifest(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, discord_address: object
 ) -> None:
     config = Config.parse({"provenance": {"sign": False, "label": False}})

@@ -19,7 +19,7 @@ def menu_of(message: Message) -> Any:
 
 
 async def closed_to_somebody(served: Served, channel: str) -> bool:
-    """Whether the bot has heard that a channel is closed to a member."""
+    """Return whether the bot knows that a channel is closed to a member."""
     (guild,) = served.bot.guilds
     (place,) = [each for each in guild.text_channels if each.name == channel]
     return any(overwrite.view_channel is False for overwrite in place.overwrites.values())
@@ -41,7 +41,7 @@ async def test_the_queue_is_shown_in_order_to_the_asker_alone(
     assert not [seen for seen in await omar.messages() if ephemeral(seen)]
 
 
-async def test_words_from_a_channel_closed_to_the_reader_are_not_in_the_queue(
+async def test_the_queue_hides_prompts_of_channels_that_the_reader_cannot_see(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     await queued(ravi, "a surprise")
@@ -120,7 +120,7 @@ async def test_a_moderator_chooses_among_the_requests_of_others_by_name(
     assert await served.store.jobs.active() == []
 
 
-async def test_a_moderator_reads_no_words_of_a_private_request_that_they_cancel(
+async def test_a_moderator_who_cancels_a_private_request_does_not_see_its_prompt(
     served: Served, omar: Member, mina: Member
 ) -> None:
     await queued(omar, "a tree", private=True)
@@ -148,7 +148,7 @@ async def test_cancel_without_any_request_says_so(served: Served, yuna: Member) 
     assert told == "기다리거나 그리는 중인 내 요청이 없습니다."
 
 
-async def test_nobody_cancels_the_request_of_another_but_a_moderator(
+async def test_only_a_moderator_can_cancel_anothers_request(
     served: Served, ravi: Member, omar: Member, mina: Member
 ) -> None:
     await queued(ravi, "a boat")
@@ -165,7 +165,7 @@ async def test_nobody_cancels_the_request_of_another_but_a_moderator(
     assert told == "Only the person who asked for this picture, or a moderator, can do that."
 
 
-async def test_who_moderates_one_channel_has_no_say_in_another(
+async def test_a_moderator_of_one_channel_has_no_rights_in_another(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     served.sandbox.appoint("general", "omar")

@@ -54,7 +54,7 @@ async def test_a_remix_keeps_the_start_picture_and_its_strength(served: Served, 
     assert (recipe.init_image, recipe.strength) == (job.recipe.init_image, 0.4)
 
 
-async def test_a_refused_form_says_why_and_gives_the_words_back(served: Served, ravi: Member) -> None:
+async def test_a_refused_form_gives_the_reason_and_returns_the_text(served: Served, ravi: Member) -> None:
     _, message = await finished(served, ravi, "a boat")
     form = await ravi.modal_of(await ravi.press(message, "Remix"))
     submitted = await ravi.submit(form, prompt="a red ```boat", settings="steps many")

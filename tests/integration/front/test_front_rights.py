@@ -1,4 +1,4 @@
-"""Who may ask for more like a job, and that the answer is promised before the database is asked."""
+"""The right to repeat a job, and the acknowledgement before any read of the database."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def forge(served: Served, message: Message, kind: str, custom_id: str) -> None:
 
 
 async def half_painted(served: Served, number: int, **values: Any) -> Job:
-    """A job of somebody from elsewhere, its first picture painted; nothing is delivered."""
+    """Return a job from another server with its first picture painted; nothing is delivered."""
     asked = recipe(prompt=f"secret {number}", variants=2)
     job = await served.store.jobs.enqueue(asked, origin(number, user_id=1, **values))
     first, _ = await served.store.leases.claim("test", limit=2, ttl=60.0)
@@ -38,7 +38,7 @@ async def half_painted(served: Served, number: int, **values: Any) -> Job:
 
 
 @pytest.mark.parametrize(("label", "kind"), [("Again", "again:{}"), ("Vary", "vary:{}:0")])
-async def test_nobody_repeats_by_its_id_what_they_may_not_see(
+async def test_a_job_that_a_person_cannot_see_cannot_be_repeated_by_its_id(
     served: Served, ravi: Member, mina: Member, label: str, kind: str
 ) -> None:
     _, message = await finished(served, ravi, "a boat")
@@ -57,7 +57,7 @@ async def test_nobody_repeats_by_its_id_what_they_may_not_see(
     assert {job.id for job in await served.store.jobs.active()} == {job.id for job in hidden}
 
 
-async def test_a_private_prompt_is_not_repeated_where_others_read_it(served: Served, ravi: Member) -> None:
+async def test_a_private_prompt_is_not_repeated_in_public(served: Served, ravi: Member) -> None:
     secret, _ = await finished(served, ravi, "a secret", private=True)
     _, message = await finished(served, ravi, "a boat")
     forge(served, message, "again", f"again:{secret.id}")

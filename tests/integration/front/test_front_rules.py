@@ -1,4 +1,4 @@
-"""/rules, and what they refuse: prompts, styles, lists, recipes, the buttons of earlier pictures."""
+"""/rules, and the checks of prompts, styles, lists, recipes and the buttons of earlier pictures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def add(member: Member, name: str, terms: str, *, also: str = "", **option
     return await refusal(member, await member.submit(form, **values))
 
 
-async def test_a_rule_refuses_a_prompt_by_its_name_and_tells_no_words(
+async def test_a_rules_refusal_names_the_rule_and_not_its_terms(
     served: Served, mina: Member, ravi: Member
 ) -> None:
     assert await add(mina, "No gore", "blood\ngore") == "Saved: the rule No gore."
@@ -34,9 +34,7 @@ async def test_a_rule_refuses_a_prompt_by_its_name_and_tells_no_words(
     assert entry.act is Act.RULE
 
 
-async def test_every_way_to_a_picture_goes_through_the_rules(
-    served: Served, mina: Member, ravi: Member
-) -> None:
+async def test_every_way_to_a_picture_checks_the_rules(served: Served, mina: Member, ravi: Member) -> None:
     _, message = await finished(served, ravi, "a pool of blood")
     form = await mina.modal_of(await mina.use("style add", name="Dark"))
     await refusal(mina, await mina.submit(form, name="Dark", prompt="{prompt}, gore"))
@@ -80,7 +78,7 @@ async def test_rules_of_a_channel_combinations_and_allowed_phrases(
     await job_of(served.store, "blood elsewhere")
 
 
-async def test_moderators_look_try_and_remove(served: Served, mina: Member, ravi: Member) -> None:
+async def test_moderators_can_show_try_and_remove_rules(served: Served, mina: Member, ravi: Member) -> None:
     await add(mina, "No gore", "blood\ngore")
     assert "No gore" in await refusal(mina, await mina.use("rules show"))
     assert "blood, gore" in await refusal(mina, await mina.use("rules show", name="no gore"))
@@ -96,14 +94,14 @@ async def test_moderators_look_try_and_remove(served: Served, mina: Member, ravi
     await ravi.message_of(await ravi.imagine(prompt="blood"))
 
 
-async def test_only_moderators_of_a_server_can_use_it(served: Served, mina: Member, ravi: Member) -> None:
+async def test_only_moderators_of_a_server_can_use_rules(served: Served, mina: Member, ravi: Member) -> None:
     with pytest.raises(RefusedByClient):
         await ravi.use("rules show")
     with pytest.raises(RefusedByClient):
         await mina.use("rules show", channel="dm")
 
 
-async def test_a_rule_that_cannot_be_is_refused_and_given_back(served: Served, mina: Member) -> None:
+async def test_an_invalid_rule_is_refused_and_its_text_is_returned(served: Served, mina: Member) -> None:
     told = await add(mina, "x", "y" * 200)
     assert "words or phrases, one a line" in told
     given = await mina.wait_for_message(lambda message: "y" * 200 in text_of(message))

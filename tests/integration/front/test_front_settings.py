@@ -1,4 +1,4 @@
-"""/settings, and whose options /imagine uses."""
+"""/settings, and the precedence of settings in /imagine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fields(form: dict[str, Any]) -> dict[str, str]:
     return {part["custom_id"]: part.get("value", "") for _, part, _ in inputs(form)}
 
 
-async def test_what_a_person_saves_is_used_and_shown_in_the_form(
+async def test_saved_settings_are_used_and_shown_in_the_form(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     await saved(ravi, "steps 9, variants 2", negative_prompt="fog")
@@ -46,7 +46,7 @@ async def test_what_a_person_saves_is_used_and_shown_in_the_form(
     assert fields(await form_of(ravi)) == {"settings": "", "negative_prompt": ""}
 
 
-async def test_the_nearest_settings_win(served: Served, ravi: Member, mina: Member) -> None:
+async def test_the_most_specific_settings_apply(served: Served, ravi: Member, mina: Member) -> None:
     await saved(mina, "steps 5, guidance 3, variants 4", scope="server")
     await saved(mina, "steps 6, guidance 4", scope="channel")
     await saved(ravi, "steps 7")
@@ -68,7 +68,7 @@ async def test_settings_of_channels_and_servers_are_for_their_managers(served: S
     assert text_of(message).strip() == "Only a server has such settings: choose yours here."
 
 
-async def test_a_mistake_is_told_and_what_was_typed_comes_back(served: Served, ravi: Member) -> None:
+async def test_a_mistake_is_reported_and_the_typed_text_is_returned(served: Served, ravi: Member) -> None:
     form = await form_of(ravi)
     told = await refusal(ravi, await ravi.submit(form, settings="steps 9, size banana"))
     assert told.startswith("“banana” is neither a size")
@@ -79,7 +79,7 @@ async def test_a_mistake_is_told_and_what_was_typed_comes_back(served: Served, r
     assert fields(await form_of(ravi))["settings"] == ""
 
 
-async def test_everything_of_a_person_goes_with_their_settings(served: Served, ravi: Member) -> None:
+async def test_the_deletion_of_a_persons_data_includes_their_settings(served: Served, ravi: Member) -> None:
     await saved(ravi, "steps 9")
     await finished(served, ravi, "a boat")
     asked = await ravi.message_of(await ravi.use("privacy"))
@@ -90,7 +90,7 @@ async def test_everything_of_a_person_goes_with_their_settings(served: Served, r
     assert fields(await form_of(ravi))["settings"] == ""
 
 
-async def test_what_does_not_suit_a_request_is_left_out_and_named_below_it(
+async def test_unsuitable_settings_are_left_out_and_named_below_the_request(
     served: Served, ravi: Member
 ) -> None:
     await served.store.preferences.put(Owner(scope=Scope.ME, id=RAVI), {"size": "64x64", "steps": 9})

@@ -8,7 +8,7 @@ from serving import Served
 from bot.sandbox.client import Member
 
 
-async def test_stats_count_ones_own_and_the_servers_pictures(
+async def test_stats_count_the_persons_and_the_servers_pictures(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     await finished(served, ravi, "a boat", variants=2)
@@ -23,7 +23,9 @@ async def test_stats_count_ones_own_and_the_servers_pictures(
     assert lines[-1].startswith("-# On average a request waited ")
 
 
-async def test_in_a_direct_message_stats_are_ones_own_only(served: Served, yuna: Member) -> None:
+async def test_in_a_direct_message_stats_count_only_the_persons_pictures(
+    served: Served, yuna: Member
+) -> None:
     message = await yuna.message_of(await yuna.use("stats", channel="dm"), channel="dm")
     assert "나를 위해 그린 그림" in text_of(message)
     assert "이 서버에서" not in text_of(message)

@@ -73,7 +73,7 @@ async def test_the_form_has_the_style_of_the_name_and_replaces_it(served: Served
     assert "no styles" in await refusal(mina, await mina.use("style show"))
 
 
-async def test_members_without_the_right_look_and_change_nothing(served: Served, ravi: Member) -> None:
+async def test_members_without_the_right_can_only_look(served: Served, ravi: Member) -> None:
     sentence = "Who may manage messages here can change what the server keeps: ask one of them."
     assert await refusal(ravi, await ravi.use("style add")) == sentence
     assert await refusal(ravi, await ravi.use("style remove", name="Ink")) == sentence
@@ -82,7 +82,7 @@ async def test_members_without_the_right_look_and_change_nothing(served: Served,
     assert text_of(message).strip() == "Only a server keeps these: use the command in one."
 
 
-async def test_mistakes_are_told_and_what_was_typed_comes_back(served: Served, mina: Member) -> None:
+async def test_mistakes_are_reported_and_the_typed_text_is_returned(served: Served, mina: Member) -> None:
     assert "no setting" in await add(mina, "Ink", prompt="a lot of words", settings="cfg 7")
     await mina.wait_for_message(lambda message: "a lot of words" in text_of(message) and ephemeral(message))
     assert "link of a message" in await add(mina, "Ink", example="https://discord.com/channels/1/2/3")
@@ -119,7 +119,7 @@ async def test_a_style_in_the_settings_is_used_until_it_is_gone(
     await ravi.wait_for_message(lambda message: "were left out: style" in text_of(message))
 
 
-async def test_remix_puts_a_style_around_the_words(served: Served, mina: Member, ravi: Member) -> None:
+async def test_remix_puts_a_style_around_the_prompt(served: Served, mina: Member, ravi: Member) -> None:
     await add(mina, "Ink", prompt="ink drawing of {prompt}")
     _, message = await finished(served, ravi, "a boat")
     form = await ravi.modal_of(await ravi.press(message, "Remix"))

@@ -27,7 +27,7 @@ from bot.store import Store
 from sdjax_engine.request import Sampler
 
 
-async def test_a_text_fills_the_form_names_what_differs_and_paints_the_words_as_they_are(
+async def test_a_text_fills_the_form_with_its_differences_and_is_painted_literally(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     form = await opened(omar, await ravi.say(A1111))
@@ -53,7 +53,7 @@ async def test_a_text_fills_the_form_names_what_differs_and_paints_the_words_as_
     assert job.origin.parent is None
 
 
-async def test_without_a_seed_the_form_makes_none_up_and_what_it_leaves_open_is_shown(
+async def test_without_a_seed_the_form_has_none_and_shows_the_defaults_of_open_settings(
     served: Served, ravi: Member
 ) -> None:
     form = await opened(ravi, await ravi.say("a kite\nSteps: 9, Sampler: Euler"))
@@ -65,7 +65,7 @@ async def test_without_a_seed_the_form_makes_none_up_and_what_it_leaves_open_is_
     assert (await job_of(served.store, "a red kite")).recipe.num_inference_steps == 12
 
 
-async def test_a_code_block_counts_before_the_talk_around_it(served: Served, ravi: Member) -> None:
+async def test_a_code_block_takes_precedence_over_the_text_around_it(served: Served, ravi: Member) -> None:
     form = await opened(ravi, await ravi.say(f"look, my best yet:\n```\n{A1111}\n```\nwhat do you think?"))
     assert fields(form)["prompt"] == "a {red, blue} boat"
 
@@ -113,7 +113,7 @@ async def test_the_first_file_with_a_recipe_counts(served: Served, ravi: Member)
     assert said(await opened(ravi, await ravi.say("", *files))).startswith("Read from a.png.")
 
 
-async def test_a_result_of_ours_opens_remix_and_links_its_message(
+async def test_a_result_of_this_bot_opens_remix_and_links_its_message(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     _, message = await finished(served, ravi, "a boat", negative_prompt="fog", seed=5, steps=9)
@@ -151,12 +151,12 @@ async def test_the_text_of_info_is_used_as_privately_as_it_was_shown(served: Ser
 
 
 @pytest.mark.parametrize("content", ["hello everybody", "{red, blue} {", "Steps: many", "```\ncode\n```"])
-async def test_talk_holds_no_recipe(served: Served, ravi: Member, content: str) -> None:
+async def test_ordinary_text_has_no_recipe(served: Served, ravi: Member, content: str) -> None:
     assert await told(ravi, await ravi.say(content)) == NONE
     assert await told(ravi, await ravi.say(content, ("plain.png", png()), ("song.mp3", b"la"))) == NONE
 
 
-async def test_what_cannot_be_read_of_a_file_is_said(served: Served, ravi: Member) -> None:
+async def test_an_unreadable_file_is_reported(served: Served, ravi: Member) -> None:
     two = {**GRAPH, "8": {"class_type": "KSampler", "inputs": {}}, "9": {"class_type": "SaveImage"}}
     two["9"] = {"class_type": "SaveImage", "inputs": {"images": ["8", 0]}}
     sentence = await told(ravi, await ravi.say("", ("flow.json", json.dumps(two).encode())))
@@ -166,7 +166,7 @@ async def test_what_cannot_be_read_of_a_file_is_said(served: Served, ravi: Membe
     )
 
 
-async def test_more_files_than_are_read_are_said(served: Served, ravi: Member) -> None:
+async def test_files_over_the_limit_are_reported(served: Served, ravi: Member) -> None:
     message = await ravi.say("", *((f"{number}.png", png()) for number in range(5)))
     assert await told(ravi, message) == (
         "Neither this message nor its first 4 files say what a picture was painted with: "
@@ -174,7 +174,7 @@ async def test_more_files_than_are_read_are_said(served: Served, ravi: Member) -
     )
 
 
-async def test_a_file_that_cannot_be_fetched_is_said(
+async def test_a_file_that_cannot_be_fetched_is_reported(
     served: Served, ravi: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = await ravi.say("", ("own.png", FILES["own.png"]))
@@ -211,7 +211,7 @@ def slow(served: Served, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     return come
 
 
-async def test_a_file_that_takes_long_is_read_behind_an_answer_whose_button_opens_the_form(
+async def test_a_slow_file_gets_an_answer_whose_button_opens_the_form(
     served: Served, ravi: Member, slow: asyncio.Event
 ) -> None:
     interaction = await ravi.menu(await ravi.say("", ("own.png", FILES["own.png"])), MENU)
@@ -229,7 +229,7 @@ async def test_a_file_that_takes_long_is_read_behind_an_answer_whose_button_open
     assert sentence == "The bot no longer knows this form: choose it in the menu of the message again."
 
 
-async def test_a_file_that_takes_long_and_holds_nothing_gets_the_sentence(
+async def test_a_slow_file_without_a_recipe_gets_the_sentence(
     served: Served, ravi: Member, slow: asyncio.Event
 ) -> None:
     interaction = await ravi.menu(await ravi.say("", ("plain.png", png())), MENU)
@@ -238,9 +238,7 @@ async def test_a_file_that_takes_long_and_holds_nothing_gets_the_sentence(
     assert await refusal(ravi, interaction) == NONE
 
 
-async def test_a_form_submitted_after_the_limits_changed_is_refused_and_given_back(
-    served: Served, ravi: Member
-) -> None:
+async def test_a_form_over_changed_limits_is_refused_and_returned(served: Served, ravi: Member) -> None:
     form = await opened(ravi, await ravi.say("a boat\nSteps: 33, Sampler: Euler, Size: 128x128"))
     offer = served.bot.services.offers[0]
     await served.bot.change_offers((replace(offer, sizes=((256, 256),), max_steps=20),))
@@ -253,16 +251,14 @@ async def test_a_form_submitted_after_the_limits_changed_is_refused_and_given_ba
     assert again["settings"].startswith("size 256x256, variants 1, steps 20")
 
 
-async def test_a_message_that_is_deleted_while_its_form_is_open_is_not_needed_any_more(
-    served: Served, ravi: Member, mina: Member
-) -> None:
+async def test_a_form_works_after_its_message_was_deleted(served: Served, ravi: Member, mina: Member) -> None:
     said_before = await ravi.say(A1111)
     form = await opened(ravi, said_before)
     await mina.delete(said_before)
     assert "Queued" in text_of(await ravi.message_of(await ravi.submit(form)))
 
 
-async def test_the_words_in_an_open_form_are_painted_though_their_result_is_deleted_meanwhile(
+async def test_an_open_form_is_painted_although_its_result_was_deleted(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     job, message = await finished(served, ravi, "a boat")
@@ -274,7 +270,7 @@ async def test_the_words_in_an_open_form_are_painted_though_their_result_is_dele
     assert "Queued" in text_of(remixed)
 
 
-async def test_only_who_sees_the_channel_and_may_use_commands_gets_a_form(
+async def test_only_members_who_see_the_channel_and_may_use_commands_get_a_form(
     served: Served, ravi: Member, omar: Member
 ) -> None:
     _, message = await finished(served, ravi, "a boat")
@@ -288,7 +284,7 @@ async def test_only_who_sees_the_channel_and_may_use_commands_gets_a_form(
     await omar.message_of(await omar.submit(form, prompt="still painted"))
 
 
-async def test_whoever_asks_too_often_is_told(
+async def test_the_rate_limit_applies_to_the_menu(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:
     config = Config.parse({"limits": {"files_per_minute": 1}})
@@ -356,4 +352,4 @@ async def test_the_menus_are_registered_once_with_names_in_discords_languages(se
     async with Raw(served.sandbox) as bot:
         commands = (await bot.call("GET", "/applications/1300000000000000001/commands")).body
     menus = [each["name"] for each in commands if each["type"] == 3]
-    assert menus == [MENU, "Paint from this picture"]
+    assert menus == [MENU, "Paint from this picture", "Report this picture"]

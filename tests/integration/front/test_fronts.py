@@ -1,4 +1,4 @@
-"""Several fronts beside each other: each answers its own shards, and results come once whoever dies."""
+"""Several fronts: each answers its own shards, and every result is delivered once after any death."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def config_of(*shard_ids: int) -> Config:
 async def fronts(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
 ) -> AsyncIterator[tuple[Served, Served, AsyncExitStack]]:
-    """The front of direct messages, that of the server, and how to end the latter."""
+    """The front of direct messages, the front of the server, and the stack that ends the latter."""
     async with (
         serving(sandbox, store, artifacts, config_of(0), name="first") as first,
         AsyncExitStack() as end,
@@ -41,7 +41,7 @@ async def fronts(
         yield first, second, end
 
 
-async def test_each_front_answers_its_shards_and_brings_the_results_of_its_jobs(
+async def test_each_front_answers_its_shards_and_delivers_the_results_of_its_jobs(
     fronts: tuple[Served, Served, AsyncExitStack], mina: Member
 ) -> None:
     first, _, _ = fronts
@@ -59,7 +59,7 @@ async def test_each_front_answers_its_shards_and_brings_the_results_of_its_jobs(
         assert len(await mina.messages(channel)) == 1
 
 
-async def test_what_a_dead_front_has_left_is_brought_by_another(
+async def test_another_front_delivers_the_results_of_a_dead_front(
     fronts: tuple[Served, Served, AsyncExitStack], mina: Member
 ) -> None:
     first, _, end = fronts
@@ -85,7 +85,7 @@ async def test_only_the_front_of_the_first_shard_registers_commands(
             assert "imagine" in {command["name"] for command in (await mina.state())["commands"]}
 
 
-async def test_a_page_that_is_being_turned_at_a_stop_is_turned(
+async def test_a_press_that_is_handled_during_a_shutdown_is_finished(
     sandbox: Sandbox, served: Served, ravi: Member
 ) -> None:
     for number in range(1, 12):
@@ -103,7 +103,7 @@ async def is_underway(served: Served) -> bool:
     return not served.bot.services.open_interactions._none.is_set()
 
 
-async def test_a_command_that_is_being_answered_at_a_stop_is_answered_and_later_ones_are_not_heard(
+async def test_a_shutdown_finishes_open_commands_and_receives_no_more(
     sandbox: Sandbox, served: Served, mina: Member
 ) -> None:
     await mina.misbehave(slow_ms=300)

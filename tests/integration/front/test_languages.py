@@ -36,7 +36,7 @@ async def language_of(member: Member) -> str:
         ("zh", {GUILD_ID: "ar", ID["Omar"]: "en"}, ("en", "ar")),
     ],
 )
-async def test_a_persons_language_goes_before_their_servers_and_that_before_all_others(
+async def test_a_persons_language_takes_precedence_over_the_servers_and_the_default(
     sandbox: Sandbox,
     store: Store,
     artifacts: Artifacts,

@@ -1,4 +1,4 @@
-"""Again, from the button to the pictures: others than before, of the seeds that follow."""
+"""Again, from the button to the pictures: new pictures with the next seeds."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ def text_of(message: Message) -> str:
     return "\n".join(part["content"] for _, part in walk(message["components"]) if "content" in part)
 
 
-async def test_every_press_of_again_shows_pictures_that_nobody_had_before(
-    painting: Served, mina: Member, ravi: Member
-) -> None:
+async def test_every_press_of_again_shows_new_pictures(painting: Served, mina: Member, ravi: Member) -> None:
     first = await finished(mina, await mina.imagine(prompt="a red circle", seed=41, variants=2))
     second = await finished(ravi, await ravi.press(first, "Again"))
     third = await finished(mina, await mina.press(first, "Again"))

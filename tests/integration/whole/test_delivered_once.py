@@ -1,4 +1,4 @@
-"""A result is shown once, whatever is lost between Discord and the queue, and however long it takes."""
+"""A result is shown once in spite of lost answers and outages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Serve = Callable[[], AbstractAsyncContextManager[Served]]
 
 
 class LaterClock:
-    """The time of this machine, and so many seconds more."""
+    """The time of this machine plus an offset in seconds."""
 
     def __init__(self) -> None:
         self.later = 0.0
@@ -49,19 +49,19 @@ def discords_clock() -> LaterClock:
 
 @pytest.fixture
 async def lenient(documents: Documents | None, discords_clock: LaterClock) -> AsyncIterator[Sandbox]:
-    """A sandbox whose memory of nonces ends when the test says so."""
+    """A sandbox whose nonces expire when the test moves its clock."""
     async with Sandbox(observer=documents, clock=discords_clock) as sandbox:
         yield sandbox
 
 
 @pytest.fixture
 def serve(sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object) -> Serve:
-    """Starts the bot, which stops as if it were killed: nothing that is under way is finished."""
+    """Start the bot; it stops as if it were killed, without finishing its work."""
     return lambda: serving(sandbox, store, artifacts, Config())
 
 
 async def ask_for_a_new_message(mina: Member, store: Store, folder: Path) -> str:
-    """A job whose result can only come as a new message: its own is not known, its token dead. Its id."""
+    """Return the id of a job whose message is unknown and whose token has expired."""
     await mina.message_of(await mina.imagine(prompt="a boat"))
     (job,) = await store.jobs.active()
     with closing(sqlite3.connect(folder / "queue.sqlite3")) as database, database:
@@ -77,7 +77,7 @@ async def is_settled(store: Store) -> bool:
     return (await store.jobs.backlog()).undelivered == 0
 
 
-async def test_a_result_whose_process_died_before_the_answer_came_is_not_posted_again(
+async def test_a_result_posted_by_a_killed_process_is_not_posted_again(
     serve: Serve, sandbox: Sandbox, mina: Member, discords_clock: LaterClock, tmp_path: Path
 ) -> None:
     async with serve() as served:
@@ -93,7 +93,7 @@ async def test_a_result_whose_process_died_before_the_answer_came_is_not_posted_
     assert (await served.store.jobs.get(job_id)).message_id == int(shown["id"])
 
 
-async def test_a_result_that_was_sent_and_could_not_be_marked_is_only_marked_again(
+async def test_a_result_that_was_sent_but_not_marked_is_only_marked_again(
     served: Served, mina: Member, discords_clock: LaterClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = await ask_for_a_new_message(mina, served.store, tmp_path)
@@ -114,11 +114,11 @@ async def test_a_result_that_was_sent_and_could_not_be_marked_is_only_marked_aga
 
 
 async def nothing_found(*_: object, **__: object) -> None:
-    """What a look at a channel finds that the bot may not read."""
+    """Find no message, as in a channel that the bot may not read."""
 
 
 class RecordingSender(Sender):
-    """Says which deliveries it was to send."""
+    """A sender that records its deliveries."""
 
     def __init__(self) -> None:
         self.sent: list[int] = []

@@ -1,4 +1,4 @@
-"""Results and progress in the sandbox's messages, on good days and bad ones."""
+"""Results and progress in the sandbox's messages, with and without faults."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PROMPT = "a red heart left of a blue star"
 
 @pytest.fixture
 def outcomes(store: Store, tmp_path: Path) -> Iterator[Any]:
-    """What became of the deliveries, read from the database as an operator would."""
+    """The outcomes of deliveries, read from the database as by an operator."""
 
     def read() -> list[str]:
         with sqlite3.connect(tmp_path / "queue.sqlite3") as database:
@@ -50,7 +50,7 @@ def noise(claim: Claim) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 async def paint(served: Served, job_id: str, *, fail: int = 0) -> Job:
-    """Do what a worker does, with noise for pictures; the first `fail` of them fail."""
+    """Complete a job like a worker, with noise as pictures; the first `fail` images fail."""
     claims = await served.store.leases.claim("test", limit=9, ttl=60.0)
     for number, claim in enumerate(claims):
         if number < fail:
@@ -62,7 +62,7 @@ async def paint(served: Served, job_id: str, *, fail: int = 0) -> Job:
 
 
 async def ask(member: Member, store: Store, **options: Any) -> tuple[Message, Job]:
-    """Ask for a picture; the message that says it is queued, and its job."""
+    """Request a picture; return the message that shows it in the queue, and its job."""
     message = await member.message_of(await member.imagine(prompt=PROMPT, **options))
 
     async def known() -> bool:
@@ -97,7 +97,7 @@ def labels(message: Message) -> list[str]:
     return [part["label"] for _, part in walk(message["components"]) if "label" in part]
 
 
-async def test_one_message_goes_from_queued_to_the_very_picture(
+async def test_one_message_goes_from_queued_to_the_painted_picture(
     served: Served, mina: Member, outcomes: Any
 ) -> None:
     queued, job = await ask(mina, served.store)
@@ -134,7 +134,7 @@ async def test_the_message_is_known_with_the_job_before_it_says_anything(
         sandbox.misbehave(rest_5xx=0)
 
 
-async def test_several_pictures_come_as_a_grid_and_what_failed_is_said(served: Served, mina: Member) -> None:
+async def test_several_pictures_are_a_grid_and_failed_ones_are_counted(served: Served, mina: Member) -> None:
     _, job = await ask(mina, served.store, variants=3)
     await paint(served, job.id, fail=1)
     message = await with_picture(mina)
@@ -178,9 +178,7 @@ async def test_progress_that_is_late_is_dropped_and_the_newest_shown(
     assert steps == sorted(steps, key=int)
 
 
-async def test_a_person_reads_in_their_language_why_their_picture_begins_anew(
-    served: Served, yuna: Member
-) -> None:
+async def test_the_reason_of_a_restart_is_shown_in_the_persons_language(served: Served, yuna: Member) -> None:
     await ask(yuna, served.store)
     (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
     await served.store.leases.heartbeat({claim: 0}, ttl=60.0, troubles={claim: Trouble.STUCK})
@@ -222,7 +220,7 @@ async def test_a_private_result_after_the_tokens_end_comes_as_a_direct_message(
     assert address == f"https://discord.com/channels/@me/{direct['id']}/{message['id']}"
 
 
-async def test_a_private_result_that_can_go_nowhere_is_settled_and_never_shown_in_public(
+async def test_a_private_result_that_cannot_be_delivered_is_never_shown_in_public(
     served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
 ) -> None:
     _, job = await ask(mina, served.store, private=True)
@@ -233,7 +231,7 @@ async def test_a_private_result_that_can_go_nowhere_is_settled_and_never_shown_i
     assert not any(message["attachments"] for message in await mina.messages())
 
 
-async def test_what_a_server_takes_and_a_person_does_not_is_made_smaller_for_the_person(
+async def test_a_file_over_the_limit_of_direct_messages_is_made_smaller(
     served: Served, sandbox: Sandbox, mina: Member, outcomes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.delivery.sender.DIRECT_LIMIT", 20_000)
@@ -255,7 +253,7 @@ async def test_a_deleted_message_is_not_replaced(served: Served, mina: Member, o
     assert await mina.messages() == []
 
 
-async def test_where_the_bot_is_shut_out_the_person_gets_the_picture_directly(
+async def test_without_access_to_the_channel_the_result_is_a_direct_message(
     served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
 ) -> None:
     _, job = await ask(mina, served.store)
@@ -265,7 +263,7 @@ async def test_where_the_bot_is_shut_out_the_person_gets_the_picture_directly(
     assert await settled(served.store, outcomes) == ["sent_directly"]
 
 
-async def test_after_a_deleted_channel_the_person_gets_the_picture_directly(
+async def test_after_the_deletion_of_a_channel_the_result_is_a_direct_message(
     served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
 ) -> None:
     _, job = await ask(mina, served.store)
@@ -276,7 +274,7 @@ async def test_after_a_deleted_channel_the_person_gets_the_picture_directly(
 
 
 @pytest.mark.parametrize("fault", [{"rest_5xx": 1}, {"rest_429": 2}, {"rest_429": 6, "retry_after": 0.02}])
-async def test_a_bad_moment_of_discord_delays_the_result_and_doubles_nothing(
+async def test_an_error_of_discord_delays_the_result_and_doubles_nothing(
     served: Served, sandbox: Sandbox, mina: Member, outcomes: Any, fault: dict[str, float]
 ) -> None:
     queued, job = await ask(mina, served.store)
@@ -302,9 +300,7 @@ async def test_a_new_message_whose_answer_was_lost_is_posted_once(
     assert (await served.store.jobs.get(job.id)).message_id == int(shown[0]["id"])
 
 
-async def test_a_file_that_is_gone_for_good_is_said_in_the_pictures_place(
-    served: Served, mina: Member
-) -> None:
+async def test_a_missing_file_is_reported_in_place_of_the_picture(served: Served, mina: Member) -> None:
     await ask(mina, served.store)
     (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
     await served.store.leases.complete(claim, artifact=f"ab/{'ab' * 32}.png", seconds=1.0)
@@ -321,7 +317,7 @@ async def test_a_file_that_is_gone_for_good_is_said_in_the_pictures_place(
     assert "Again" in labels(message)
 
 
-async def test_a_fault_that_nobody_foresaw_delays_one_result_and_harms_no_other(
+async def test_an_unexpected_error_delays_one_result_and_affects_no_other(
     served: Served, mina: Member, outcomes: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     await ask(mina, served.store)
@@ -335,7 +331,7 @@ async def test_a_fault_that_nobody_foresaw_delays_one_result_and_harms_no_other(
 
 
 @pytest.mark.parametrize(("limit", "suffix"), [(45_000, ".webp"), (12_000, ".jpg"), (6_000, ".jpg")])
-async def test_a_picture_over_the_upload_limit_is_fitted_and_never_lost(
+async def test_a_picture_over_the_upload_limit_is_made_smaller_and_delivered(
     store: Store, artifacts: Artifacts, discord_address: object, limit: int, suffix: str
 ) -> None:
     async with (

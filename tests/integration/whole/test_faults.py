@@ -1,4 +1,4 @@
-"""What goes wrong around the shipped processes: nothing is lost, they recover alone, and say so."""
+"""Faults around the shipped processes: no job is lost, the processes recover and log the fault."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from evening import alive, write_role
-from scene import Scene, full_disk, on_stage, running, send
+from scene import FaultScene, full_disk, on_stage, running, send
 
 from bot.sandbox.client import InteractionFailed
 from bot.sandbox.server import Sandbox
@@ -26,8 +26,8 @@ LONG = {"steps": 150, "variants": 4}
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scene(
     tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path, compile_cache: Path
-) -> AsyncIterator[Scene]:
-    """Both processes for all of these tests. Their checkpoint is gone as soon as they have started."""
+) -> AsyncIterator[FaultScene]:
+    """Both processes for all tests of this file. Their checkpoint is deleted after their start."""
     folder = tmp_path_factory.mktemp("faults")
     checkpoint = Path(shutil.copytree(tiny_checkpoint, folder / "checkpoint"))
     async with (
@@ -41,11 +41,11 @@ async def scene(
         assert sandbox.violations == []
 
 
-async def test_with_its_checkpoint_s_folder_gone_it_goes_on(scene: Scene) -> None:
+async def test_a_worker_goes_on_after_its_checkpoint_folder_was_deleted(scene: FaultScene) -> None:
     await scene.delivered(await scene.ask(variants=2))
 
 
-async def test_a_lost_gateway_is_resumed_and_a_forgotten_one_identified_anew(scene: Scene) -> None:
+async def test_a_lost_gateway_session_is_resumed_and_an_invalid_one_replaced(scene: FaultScene) -> None:
     before = await scene.metric(scene.front, 'sdjax_gateway_events_total{event="identified"}')
     asked = [await scene.ask(**LONG)]
     scene.sandbox.misbehave(drop_gateway=True)
@@ -60,13 +60,13 @@ async def test_a_lost_gateway_is_resumed_and_a_forgotten_one_identified_anew(sce
     assert "shard 0 has lost the connection to Discord" in scene.front.logs()
 
 
-async def test_a_storm_of_429_delays_and_loses_nothing(scene: Scene) -> None:
+async def test_many_429_answers_delay_results_and_lose_none(scene: FaultScene) -> None:
     scene.sandbox.misbehave(rest_429=20, retry_after=0.1, on="/messages/")
     await scene.delivered(*[await scene.ask(variants=2) for _ in range(4)])
     assert await scene.metric(scene.front, 'sdjax_discord_requests_total{outcome="429"}') >= 20
 
 
-async def test_minutes_of_5xx_delay_and_lose_nothing(scene: Scene) -> None:
+async def test_many_5xx_answers_delay_results_and_lose_none(scene: FaultScene) -> None:
     asked = [await scene.ask(**LONG)]
     await scene.queued(asked[0])
     scene.sandbox.misbehave(rest_5xx=25, on="/messages/")
@@ -76,7 +76,7 @@ async def test_minutes_of_5xx_delay_and_lose_nothing(scene: Scene) -> None:
     assert "the result is delivered later" in scene.front.logs()
 
 
-async def test_slow_answers_are_waited_for(scene: Scene) -> None:
+async def test_slow_answers_of_discord_lose_no_result(scene: FaultScene) -> None:
     scene.sandbox.misbehave(slow_ms=1200)
     try:
         await scene.delivered(*[await scene.ask() for _ in range(3)])
@@ -84,7 +84,7 @@ async def test_slow_answers_are_waited_for(scene: Scene) -> None:
         scene.sandbox.misbehave(slow_ms=0)
 
 
-async def test_a_full_disk_refuses_with_a_sentence_and_what_was_accepted_is_delivered(scene: Scene) -> None:
+async def test_a_full_disk_refuses_requests_and_accepted_jobs_are_delivered(scene: FaultScene) -> None:
     asked = [await scene.ask(**LONG) for _ in range(2)]
     for interaction in asked:
         await scene.queued(interaction)
@@ -98,8 +98,8 @@ async def test_a_full_disk_refuses_with_a_sentence_and_what_was_accepted_is_deli
 
 
 @pytest.mark.parametrize("jumps", [(signal.SIGUSR1,), (signal.SIGUSR2, signal.SIGUSR2)])
-async def test_a_clock_that_jumps_takes_nothing_from_anybody(
-    scene: Scene, jumps: tuple[signal.Signals, ...]
+async def test_a_clock_jump_loses_no_lease_and_no_job(
+    scene: FaultScene, jumps: tuple[signal.Signals, ...]
 ) -> None:
     taken = 'sdjax_images_total{event="taken_back"}'
     before = await scene.metric(scene.worker, taken)
@@ -116,10 +116,10 @@ async def test_a_clock_that_jumps_takes_nothing_from_anybody(
     assert "clock has jumped" in scene.worker.logs()
 
 
-async def hang(scene: Scene) -> None:
-    """Stop the worker outside its transactions: inside one it would keep SQLite's lock for as long.
+async def hang(scene: FaultScene) -> None:
+    """Stop the worker outside its transactions: inside one it would hold SQLite's lock.
 
-    Its threads go on for a moment after the signal, so whether one is inside can be told only once all stand.
+    Its threads run on for a moment after the signal, so the check must wait until all threads have stopped.
     """
     while True:
         send(scene.worker, signal.SIGSTOP)
@@ -134,8 +134,8 @@ async def hang(scene: Scene) -> None:
                 return
 
 
-async def test_a_worker_that_hangs_loses_its_images_to_another_and_does_no_harm_afterwards(
-    scene: Scene, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
+async def test_a_hanging_worker_loses_its_images_and_changes_nothing_afterwards(
+    scene: FaultScene, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
 ) -> None:
     folder = scene.worker.config.parent
     other = write_role(
@@ -157,7 +157,7 @@ async def test_a_worker_that_hangs_loses_its_images_to_another_and_does_no_harm_
     assert "taken back: their worker sent no heartbeat" in other.logs()
 
 
-async def test_a_front_that_is_gone_is_told_as_discord_tells_it(scene: Scene) -> None:
+async def test_a_command_without_a_front_fails_as_in_discord(scene: FaultScene) -> None:
     await scene.front.kill()
     with pytest.raises(InteractionFailed):
         await scene.queued(await scene.ask())

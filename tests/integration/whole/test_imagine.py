@@ -87,7 +87,7 @@ def test_a_folder_a_single_file_and_a_hub_id_paint_the_same(
     (tmp_path / "one").mkdir()
     file = write_original(folder, tmp_path / "one" / "model.safetensors")
     shutil.copytree(folder / "tokenizer", tmp_path / "one" / "tokenizer")
-    commit = "1" * 40  # as a download leaves it; nobody can be asked, tests being without a hub
+    commit = "1" * 40  # as a download leaves it; tests have no hub
     repository = tmp_path / "hub" / "models--someone--tiny"
     shutil.copytree(folder, repository / "snapshots" / commit)
     (repository / "refs").mkdir()
@@ -142,7 +142,7 @@ def test_only_what_the_picture_needs_is_compiled(
 
 
 @pytest.mark.parametrize("output", ["no such folder/x.png", "."])
-def test_a_place_that_cannot_be_written_is_found_out_before_painting(
+def test_an_unwritable_output_is_an_error_before_painting(
     imagine: Imagine, capsys: pytest.CaptureFixture[str], output: str
 ) -> None:
     assert imagine(PROMPT, "-o", output) in (1, 2)

@@ -21,7 +21,7 @@ LONGEST_WORK = 2.0  # seconds from a start to the kill
 
 
 @pytest.mark.slow
-async def test_killed_at_any_moment_everything_accepted_is_delivered_exactly_once(
+async def test_kills_at_any_moment_deliver_every_accepted_job_exactly_once(
     lenient: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
 ) -> None:
     common = {"cache": compile_cache, "checkpoint": str(tiny_checkpoint)}

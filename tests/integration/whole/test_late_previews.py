@@ -1,4 +1,4 @@
-"""A machine too busy to encode previews: heartbeats go on without them, and the log stays quiet."""
+"""A machine too busy to encode previews: heartbeats go on without previews."""
 
 from __future__ import annotations
 

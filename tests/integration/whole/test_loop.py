@@ -19,20 +19,20 @@ SECONDS = 5.0
 RATE = 15.0  # commands a second
 COMPILING_SECONDS = 15.0  # of compilations that are watched, at most
 PAUSE_SECONDS = 0.5
-LOOP_SECONDS = 0.1  # of processor time, on average for one command: all that the bot does about it
+LOOP_SECONDS = 0.1  # of processor time per command on average, for all of the bot's work
 FULL_COLLECTIONS = 'python_gc_collections_total{generation="2"}'
 LOOP_TIME = "sdjax_loop_processor_seconds_total"
 
 
 async def with_every_lane(bot: Role) -> None:
-    """Return once nothing is compiled any more."""
+    """Wait until all compilations have ended."""
     async with asyncio.timeout(START_SECONDS):
         while "everything ready" not in bot.logs():  # noqa: ASYNC110 - another process sets no event
             await asyncio.sleep(0.1)
 
 
 async def type_for(mina: Member, seconds: float) -> int:
-    """Send commands at fixed moments; how many."""
+    """Send commands at fixed times; return their number."""
     began, count = time.monotonic(), round(seconds * RATE)
     for number in range(count):
         await asyncio.sleep(max(0.0, began + number / RATE - time.monotonic()))
@@ -57,7 +57,7 @@ async def test_each_command_is_acknowledged_in_time_while_the_engine_is_saturate
     assert (after[LOOP_TIME] - before[LOOP_TIME]) / count < LOOP_SECONDS, bot.logs()
 
 
-async def test_no_full_garbage_collection_holds_the_loop_while_programs_are_compiled(
+async def test_no_full_garbage_collection_blocks_the_loop_while_programs_are_compiled(
     sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path
 ) -> None:
     bot = write_role(tmp_path, "run", sandbox, cache=tmp_path / "cold", checkpoint=str(tiny_checkpoint))

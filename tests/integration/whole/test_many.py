@@ -1,4 +1,4 @@
-"""The shipped roles as processes of their own, on one PostgreSQL: two fronts, two workers."""
+"""The shipped roles as separate processes on one PostgreSQL: two fronts, two workers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def refused(config: Path) -> str:
 
 
 class Asking:
-    """Mina, who asks in each place whenever fewer than JOBS of hers are in work there."""
+    """Mina, who requests pictures in each place while fewer than JOBS of hers are active there."""
 
     def __init__(self, mina: Member) -> None:
         self._mina = mina
@@ -90,7 +90,7 @@ class Asking:
                 asked.append(await self._mina.imagine(prompt=prompt, seed=number, channel=place, **LONG))
 
     async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
-        """Go on until something holds: however quick the machine is, work is left then."""
+        """Go on until a condition holds, so that work is left even on a fast machine."""
         async with asyncio.timeout(START_SECONDS):
             while not await holds():
                 await self.go_on()
@@ -114,7 +114,7 @@ async def at_work(store: Store, workers: int) -> bool:
 
 
 @pytest.mark.slow
-async def test_everything_is_delivered_once_though_a_worker_is_replaced_in_the_middle(
+async def test_every_result_is_delivered_once_although_a_worker_is_replaced(
     sandbox: Sandbox, configured: WriteConfig, postgres_url: str
 ) -> None:
     stack = AsyncExitStack()
@@ -136,7 +136,7 @@ async def test_everything_is_delivered_once_though_a_worker_is_replaced_in_the_m
         new = await run("worker", "new")
         await asking.until(lambda: at_work(store, 2))
         replaced = await end(old, signal.SIGTERM)
-        await asking.go_on()  # of the new one alone
+        await asking.go_on()  # of the new worker only
         assert "in another place" in await refused(configured("astray", pictures="elsewhere", front=shard(1)))
         await asking.assert_each_delivered_once()
         ended = [replaced, *[await end(bot, signal.SIGTERM) for bot in (new, *fronts)]]

@@ -1,4 +1,4 @@
-"""Where a result goes when its place is closed, and what is stored of that: one test for each refusal."""
+"""The outcome of a delivery to a closed place: one test for each refusal."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from bot.sandbox.server import Sandbox
 Message = dict[str, Any]
 
 
-class Deliveries:
-    """What became of the deliveries, read from the database as an operator would."""
+class DeliveryOutcomes:
+    """The outcomes of deliveries, read from the database as by an operator."""
 
     def __init__(self, served: Served, database: Path) -> None:
         self._served = served
@@ -45,12 +45,12 @@ class Deliveries:
 
 
 @pytest.fixture
-def outcome(served: Served, tmp_path: Path) -> Iterator[Deliveries]:
-    return Deliveries(served, tmp_path / "queue.sqlite3")
+def outcome(served: Served, tmp_path: Path) -> Iterator[DeliveryOutcomes]:
+    return DeliveryOutcomes(served, tmp_path / "queue.sqlite3")
 
 
 async def ask(member: Member, served: Served, **options: Any) -> tuple[Message, Job]:
-    """Ask for a picture; the message that says it is queued, and its job."""
+    """Request a picture; return the message that shows it in the queue, and its job."""
     message = await member.message_of(
         await member.imagine(prompt="a red heart", **options), channel=options.get("channel")
     )
@@ -74,8 +74,8 @@ def text_of(message: Message) -> str:
     return "\n".join(part["content"] for _, part in walk(message["components"]) if "content" in part)
 
 
-async def test_thrown_out_of_the_server_nothing_can_be_said_and_nothing_is_tried_again(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries
+async def test_after_a_removal_from_the_server_no_delivery_is_retried(
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes
 ) -> None:
     _, job = await ask(mina, served)
     sandbox.misbehave(expire_tokens=True)
@@ -86,7 +86,7 @@ async def test_thrown_out_of_the_server_nothing_can_be_said_and_nothing_is_tried
 
 
 async def test_without_the_right_to_attach_files_the_result_comes_as_a_direct_message(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries, tmp_path: Path
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes, tmp_path: Path
 ) -> None:
     _, job = await ask(mina, served)
     forget_message(tmp_path)
@@ -99,7 +99,7 @@ async def test_without_the_right_to_attach_files_the_result_comes_as_a_direct_me
 
 
 async def test_without_any_right_and_with_closed_direct_messages_the_refusal_is_stored(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries, tmp_path: Path
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes, tmp_path: Path
 ) -> None:
     _, job = await ask(mina, served)
     forget_message(tmp_path)
@@ -110,8 +110,8 @@ async def test_without_any_right_and_with_closed_direct_messages_the_refusal_is_
     assert await direct(mina) == []
 
 
-async def test_who_asked_in_direct_messages_and_closed_them_is_left_in_peace(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries, tmp_path: Path
+async def test_closed_direct_messages_end_a_delivery_without_retries(
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes, tmp_path: Path
 ) -> None:
     _, job = await ask(mina, served, channel="dm")
     forget_message(tmp_path)
@@ -120,8 +120,8 @@ async def test_who_asked_in_direct_messages_and_closed_them_is_left_in_peace(
     assert await outcome.only(job) == "direct_closed"
 
 
-async def test_an_archived_thread_is_woken_by_the_result(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries
+async def test_an_archived_thread_is_unarchived_by_the_result(
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes
 ) -> None:
     sandbox.open_thread("art", "sketches")
     queued, job = await ask(mina, served, channel="sketches")
@@ -132,8 +132,8 @@ async def test_an_archived_thread_is_woken_by_the_result(
     assert (await served.store.jobs.get(job.id)).message_id == int(shown[0]["id"])
 
 
-async def test_a_locked_thread_leaves_direct_messages(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries
+async def test_the_result_of_a_locked_thread_is_a_direct_message(
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes
 ) -> None:
     sandbox.open_thread("art", "sketches")
     _, job = await ask(mina, served, channel="sketches")
@@ -142,8 +142,8 @@ async def test_a_locked_thread_leaves_direct_messages(
     assert len(await direct(mina)) == 1
 
 
-async def test_a_dead_token_is_asked_once_however_often_progress_and_result_come(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries
+async def test_an_expired_token_is_tried_only_once(
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes
 ) -> None:
     queued, job = await ask(mina, served)
     sandbox.misbehave(expire_tokens=True)
@@ -157,8 +157,8 @@ async def test_a_dead_token_is_asked_once_however_often_progress_and_result_come
     assert (await mina.messages())[0]["id"] == queued["id"]
 
 
-async def test_a_long_retry_after_is_waited_for_outside_of_the_client_and_nothing_is_asked_meanwhile(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries
+async def test_a_long_retry_after_delays_deliveries_without_requests_meanwhile(
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes
 ) -> None:
     queued, job = await ask(mina, served)
     sandbox.misbehave(expire_tokens=True)
@@ -178,8 +178,8 @@ async def test_a_long_retry_after_is_waited_for_outside_of_the_client_and_nothin
     assert sandbox.invalid_requests - asked <= 1  # its own token, found dead
 
 
-async def test_what_discord_refuses_for_its_form_is_said_in_the_message(
-    served: Served, sandbox: Sandbox, mina: Member, outcome: Deliveries, monkeypatch: pytest.MonkeyPatch
+async def test_a_content_that_discord_refuses_is_reported_in_the_message(
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queued, job = await ask(mina, served)
     monkeypatch.setattr("bot.delivery.result.MAX_ALT", 5000)
@@ -196,7 +196,7 @@ async def test_what_discord_refuses_for_its_form_is_said_in_the_message(
 
 
 def forget_message(folder: Path) -> None:
-    """As after a crash before the message's id was noted."""
+    """Delete the message's id, as after a crash before it was stored."""
     with sqlite3.connect(folder / "queue.sqlite3") as database:
         database.execute("UPDATE jobs SET message_id = NULL, token_expires_at = 0")
     database.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from postgres_server import PostgresServer
-from scene import Scene, on_stage
+from scene import FaultScene, on_stage
 
 from bot.sandbox.server import Sandbox
 
@@ -18,7 +18,7 @@ CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_
 @pytest.fixture
 async def scene(
     sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path, postgres_url: str
-) -> AsyncIterator[Scene]:
+) -> AsyncIterator[FaultScene]:
     database = f"{postgres_url}&timeout=2&command_timeout=5"
     common = {"cache": compile_cache, "checkpoint": tiny_checkpoint, "database": database}
     async with on_stage(sandbox, tmp_path, **common) as scene:
@@ -26,7 +26,7 @@ async def scene(
 
 
 async def test_a_server_that_is_cut_off_and_restarted_loses_nothing(
-    scene: Scene, postgres_server: PostgresServer
+    scene: FaultScene, postgres_server: PostgresServer
 ) -> None:
     asked = [await scene.ask(steps=150, variants=6) for _ in range(3)]
     await scene.counted(scene.front, "sdjax_images_running", 1)

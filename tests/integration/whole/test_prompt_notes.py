@@ -24,14 +24,16 @@ async def painted(member: Member, **options: Any) -> str:
     return "\n".join(part["content"] for _, part in walk(message["components"]) if "content" in part)
 
 
-async def test_a_person_reads_in_their_language_what_was_left_out(painting: Served, yuna: Member) -> None:
+async def test_the_cut_end_of_a_prompt_is_shown_in_the_persons_language(
+    painting: Served, yuna: Member
+) -> None:
     said = await painted(yuna, prompt="red " * ROOM + "(blue:1.2) star", negative_prompt="[white] circle")
 
     assert f"프롬프트에서 앞의 {ROOM}토큰만 반영되었습니다. 빠진 부분: “(blue:1.2) star”" in said
     assert "제외 프롬프트에서" not in said
 
 
-async def test_of_a_prompt_that_fits_nothing_is_said(painting: Served, mina: Member) -> None:
+async def test_a_prompt_that_fits_has_no_note(painting: Served, mina: Member) -> None:
     said = await painted(mina, prompt="(red circle:1.3), blue star")
 
     assert "token" not in said

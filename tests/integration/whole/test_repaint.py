@@ -121,7 +121,7 @@ async def test_a_lost_picture_of_a_size_that_is_no_longer_offered_is_not_repaint
     assert failed.images[0].failure == "start_not_offered"
 
 
-async def test_a_lost_picture_that_only_another_worker_repaints_is_waited_for(
+async def test_an_image_waits_for_a_lost_picture_that_only_another_worker_repaints(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     other = replace(SMALL, width=128)

@@ -67,7 +67,7 @@ def assert_each_once(messages: list[Message], interactions: list[str]) -> None:
 
 
 @pytest.mark.slow
-async def test_after_a_kill_and_a_restart_everything_is_delivered_once(
+async def test_after_a_kill_and_a_restart_every_result_is_delivered_once(
     sandbox: Sandbox, config: Path
 ) -> None:
     async with Member(sandbox.address, "Mina") as mina:
@@ -130,7 +130,7 @@ main()
 
 
 @pytest.mark.slow
-async def test_after_stuck_devices_a_new_process_delivers_once(
+async def test_after_hanging_devices_a_new_process_delivers_once(
     sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
 ) -> None:
     config = write_config(

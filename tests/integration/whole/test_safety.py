@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import sqlite3
 from collections.abc import AsyncIterator
@@ -11,18 +12,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
 import pytest
 from serving import Served, serving
 
 from bot.config import Config, ModelConfig
 from bot.files.artifacts import Artifacts
+from bot.jobs import Showing, State
+from bot.levels import Level
+from bot.moderation.pictures import PictureRules
+from bot.picture_hashes import hash_of
 from bot.sandbox.client import Member
+from bot.sandbox.community import GUILD_ID
 from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
 from bot.store import Store
+from bot.store.auditing import By
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
 from sdjax_engine.request import Image, Request, SafetyScores
+from sdjax_engine.scores import PictureScores
 
 FLAGGED_SEED = 8
 GALLERY = 12
@@ -114,3 +125,82 @@ async def test_in_an_age_restricted_channel_it_is_covered_and_the_others_are_not
     assert [gallery["spoiler"] for gallery in galleries(message)] == [False, True]
     assert [file["filename"].startswith("SPOILER_") for file in message["attachments"]] == [False, True]
     assert "1 picture is covered" in text_of(message)
+
+
+LABELS = ("drawing", "bare", "gore")
+RULES = PictureRules(
+    levels=dict(zip(LABELS, (Level.NONE, Level.MILD, Level.EXTREME), strict=True)),
+    elsewhere=(Showing.SPOILER, Showing.WITHHOLD, Showing.WITHHOLD),
+)
+BY_SEED = {7: (0.9, 0.1, 0.0), 8: (0.2, 0.7, 0.1), 9: (0.1, 0.1, 0.8)}
+
+
+class Classifying(Judging):
+    """The engine, and a picture classifier that judges by the seed, and start pictures by their light."""
+
+    def classifies_pictures(self, model: str) -> bool:
+        return model == "tiny"
+
+    def judge(self, _model: str, pixels: npt.NDArray[np.uint8]) -> PictureScores:
+        dark = float(pixels.mean() < 128)
+        return PictureScores(labels=LABELS, probabilities=(1 - dark, 0.0, dark))
+
+    def _judged(self, image: Image) -> Image:
+        scores = PictureScores(labels=LABELS, probabilities=BY_SEED[image.request.seed])
+        return replace(image, classified=scores)
+
+
+@pytest.fixture
+async def classified(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, tiny_engine: Engine, discord_address: object
+) -> AsyncIterator[Served]:
+    """The shipped bot on the sandbox, and a worker whose engine has a picture classifier."""
+    engine: Any = Classifying(tiny_engine)
+    worker = Worker(engine, store, artifacts, name="worker", lease_seconds=30.0, rules={"tiny": RULES})
+    config = Config(models=(ModelConfig(name="tiny", sizes=("64x64",), num_inference_steps=2),))
+    async with serving(sandbox, store, artifacts, config) as served:
+        working = asyncio.create_task(worker.run())
+        yield served
+        worker.drain()
+        async with asyncio.timeout(60.0):
+            await working
+
+
+async def test_levels_decide_tile_by_tile_and_a_picture_like_a_blocked_one_is_withheld(
+    classified: Served, mina: Member
+) -> None:
+    message = await painted(mina, "art", variants=3)
+    assert [gallery["spoiler"] for gallery in galleries(message)] == [False, True]
+    assert "1 picture is covered" in text_of(message)
+    assert "1 picture is not shown: the safety checker found it unfit" in text_of(message)
+    [job] = await classified.store.erasure.jobs_of(guild_id=GUILD_ID, limit=1)
+    assert [image.notes.level for image in job.images] == [Level.NONE, Level.MILD, Level.EXTREME]
+    assert [image.notes.classified is not None for image in job.images] == [True] * 3
+    shown = await classified.store.known.of_job(GUILD_ID, job.id)
+    assert [match.index for match in shown] == [0, 1]
+    await classified.store.known.block(shown[0].hash, By(actor_id=1, guild_id=GUILD_ID))
+    interaction = await mina.imagine(prompt="a boat", seed=FLAGGED_SEED - 1)
+    again = await mina.message_of(interaction, lambda message: "blocked here" in text_of(message))
+    assert "1 picture is not shown: it is very like a picture that is blocked here." in text_of(again)
+    assert again["attachments"] == []
+
+
+async def test_an_unfit_start_picture_fails_the_request_before_anything_is_painted(
+    classified: Served, mina: Member
+) -> None:
+    for light, said in ((40, "The picture to start from is unfit for this channel"), (200, "seed")):
+        file = io.BytesIO()
+        PIL.Image.new("RGB", (64, 64), (light,) * 3).save(file, "PNG")
+        interaction = await mina.imagine(
+            prompt="a boat", seed=FLAGGED_SEED - 1, image=("start.png", file.getvalue())
+        )
+        await mina.message_of(interaction, lambda message, said=said: said in text_of(message))
+    newest, oldest = await classified.store.erasure.jobs_of(guild_id=GUILD_ID, limit=2)
+    assert [image.state for image in (*newest.images, *oldest.images)] == [State.DONE, State.FAILED]
+    assert oldest.images[0].furthest == 0
+    [start] = [
+        match
+        for match in await classified.store.known.whose(GUILD_ID, hash_of(PIL.Image.open(file)), limit=5)
+        if match.is_start
+    ]
+    assert start.job.id == newest.id

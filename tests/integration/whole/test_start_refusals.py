@@ -1,4 +1,4 @@
-"""Errors of a start: Discord is unreachable, or the demo's first picture does not come."""
+"""Errors of a start: Discord is unreachable, or the demo's first picture is missing."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ async def test_an_address_without_a_server_is_reported(discord_address: SetAddre
     assert "cannot be reached" in str(error)
 
 
-async def test_a_first_picture_that_does_not_come_is_one_sentence(sandbox: Sandbox) -> None:
+async def test_a_missing_first_picture_is_one_sentence(sandbox: Sandbox) -> None:
     with pytest.raises(BotError, match="first picture did not come: There is no command /imagine"):
         await first_picture(sandbox.address, report=lambda _line: None)

@@ -19,13 +19,16 @@ import PIL.Image
 import pytest
 from serving import Served, serving, until
 from tour import Guest, Message, Used, is_within_limits, offered_in, text_of, unused
+from tour_known import know_pictures
+from tour_review import review_everything
+from tour_sessions import hold_session
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.front import views
-from bot.front.commands import commands, paint_from, use_recipe
+from bot.front.commands import commands, paint_from, report, use_recipe, whose
 from bot.sandbox.client import Member
-from bot.sandbox.community import PEOPLE
+from bot.sandbox.community import MODERATORS_ID, PEOPLE
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.worker.worker import Worker
@@ -38,7 +41,7 @@ OMAR, WEI = PEOPLE[3].id, PEOPLE[4].id
 KEYWORDS = "circle,0,9,\nheart,0,5,\n"
 COLOURS = "{red, blue, green, yellow}"
 SHAPES = ("circle", "star", "heart")
-MENUS = {use_recipe.NAME, paint_from.NAME}
+MENUS = {use_recipe.NAME, paint_from.NAME, report.NAME, whose.NAME}
 """They are called as Discord has them, which has no Arabic."""
 
 CONFIG: dict[str, Any] = {
@@ -287,6 +290,9 @@ async def keep_order(evening: Evening) -> None:
     for name in ("add", "show", "remove"):
         assert await mina.suggested(f"rules {name}", "name", "no") == ["No fog"]
     await mina.answer(await mina.use("rules remove", name="No fog"))
+    await set_policies(evening)
+    for use in ("off", "on"):
+        assert "AutoMod" in text_of(await mina.answer(await mina.use("rules automod", use=use)))
     for hours in range(1, 7):  # more acts than a page of the log has
         await mina.answer(await mina.use("moderate block", member=member, hours=hours, reason="a test"))
         assert "a test" in text_of(await mina.answer(await mina.use("moderate show")))
@@ -307,6 +313,22 @@ async def keep_order(evening: Evening) -> None:
     exported = await mina.press(newest, views.AuditButton, kind="export")
     await mina.answer(exported, has=lambda seen: bool(seen["attachments"]))
     assert text_of(await mina.answer(await mina.use("audit", act="block")))
+
+
+async def set_policies(evening: Evening) -> None:
+    """Mina sets policies of the channel, a role and the server, and looks; Ravi reads his limits."""
+    mina, ravi, role = evening.mina, evening.ravi, str(MODERATORS_ID)
+    opened = await mina.use("policy set", what="quotas", where="channel")
+    await mina.answer(await mina.fill(opened, pictures_per_day="100", cool_down="0"))
+    opened = await mina.use("policy set", what="pictures", role=role)
+    await mina.answer(await mina.fill(opened, steps="4", loras="*"))
+    for what in ("who", "more"):
+        await mina.answer(await mina.fill(await mina.use("policy set", what=what)))
+    assert "100" in text_of(await mina.answer(await mina.use("policy show")))
+    assert "100" in text_of(await mina.answer(await mina.use("policy why", member=str(PEOPLE[1].id))))
+    assert "100" in text_of(await ravi.answer(await ravi.use("limits")))
+    await mina.answer(await mina.use("policy reset", role=role))
+    await mina.answer(await mina.use("policy reset", where="channel"))
 
 
 async def tidy_up(evening: Evening) -> None:
@@ -339,8 +361,11 @@ async def test_an_evening_uses_everything_and_breaks_no_rule_of_discords(
         await paint_otherwise(evening)
         await use_menus(evening, grid, monkeypatch)
         await look_back(evening, grid)
+        await review_everything(evening.guests, evening.served.store)
+        await hold_session(evening.mina, evening.yuna, evening.wei)
     await wait_and_cancel(evening)
     await keep_order(evening)
+    await know_pictures(evening.guests, grid)
     await tidy_up(evening)
 
     seen = [message for guest in evening.guests.values() for message in guest.seen()]

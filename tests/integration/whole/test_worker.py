@@ -93,7 +93,7 @@ async def test_heartbeats_record_the_step_of_an_image(
             await store.jobs.cancel(job.id, user_id=None)
 
 
-async def test_no_lane_waits_while_another_is_full(
+async def test_a_full_lane_does_not_block_another_lane(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
     crowd = await enqueue_much(store)
@@ -215,7 +215,7 @@ async def test_a_cancelled_worker_gives_every_image_back_and_the_next_one_paints
     assert done.state is State.DONE
 
 
-async def test_an_image_that_cannot_be_kept_fails_as_not_kept(
+async def test_an_image_whose_file_cannot_be_written_fails_as_not_kept(
     tiny_engine: Engine, store: Store, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("not a folder")

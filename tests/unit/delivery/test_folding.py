@@ -1,4 +1,4 @@
-"""Long prompts in messages: cut at a word, nothing torn, and a line that says where the whole is."""
+"""Long prompts in messages: cut at a word, with a line that names the button for the whole prompt."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def words(count: int) -> str:
     return ("boat " * count)[:count]
 
 
-def test_a_prompt_of_the_limit_is_whole_and_one_letter_more_is_folded_at_a_word() -> None:
+def test_a_prompt_over_the_limit_is_folded_at_a_word() -> None:
     whole = words(SHOWN_PROMPT - 1) + "s"
     assert len(whole) == 240
     assert of(whole).heading == f"**{whole}**"
@@ -42,7 +42,7 @@ def test_a_prompt_of_the_limit_is_whole_and_one_letter_more_is_folded_at_a_word(
     assert folded.text.endswith(f"\n{WHOLE}")
 
 
-def test_a_negative_prompt_of_the_limit_is_whole_and_one_letter_more_is_folded() -> None:
+def test_a_negative_prompt_over_the_limit_is_folded() -> None:
     whole = words(SHOWN_NEGATIVE_PROMPT - 1) + "s"
     assert len(whole) == 120
     assert of("a boat", negative=whole).text.endswith(f"\n-# without: {whole}")
@@ -80,7 +80,7 @@ def test_a_letter_longer_than_the_limit_is_cut_all_the_same() -> None:
     "piece",
     ["```fence``` ", "**bold** ", "@everyone ", "<@123> ", "[a](https://b.example) ", "||hidden|| ", "\\*"],
 )
-def test_what_is_folded_stays_escaped(piece: str) -> None:
+def test_a_folded_prompt_stays_escaped(piece: str) -> None:
     for extra in range(12):
         inside = of("x" * extra + " " + piece * 150).heading.removeprefix("**").removesuffix("**")
         assert inside.endswith("…")
@@ -107,12 +107,12 @@ def test_a_message_that_has_neither_button_folds_without_the_line(state: State) 
 
 
 @pytest.mark.parametrize("state", [State.FAILED, State.CANCELLED])
-def test_where_there_is_no_picture_remix_has_the_whole(state: State) -> None:
+def test_without_a_picture_remix_has_the_whole_prompt(state: State) -> None:
     assert of(words(600), state).folded == "-# The whole prompt: Remix."
     assert of("a boat", state, negative=words(600)).folded == ""  # its negative prompt is not shown
 
 
-def test_where_there_is_no_remix_either_there_is_no_line() -> None:
+def test_without_remix_there_is_no_line() -> None:
     assert of(words(600), State.FAILED, failure="start_missing").folded == ""
 
 

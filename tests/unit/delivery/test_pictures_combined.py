@@ -1,4 +1,4 @@
-"""The file that a message carries: the picture itself, or a grid that says how to paint its first."""
+"""The file of a message: the picture itself, or a grid with the recipe of its first picture."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def painted(request: Request, grey: int) -> bytes:
     return encode_png(np.full((8, 8, 3), grey, np.uint8), request, extra={"job": "abc"})
 
 
-def test_a_picture_alone_is_the_very_file() -> None:
+def test_a_single_picture_is_the_painted_file() -> None:
     file = painted(RECIPE.request(0), 9)
     assert combine([file]) is file
 
@@ -74,7 +74,7 @@ def test_the_tiles_of_a_grid_are_numbered_and_the_rest_of_each_stays_as_it_is() 
     assert (other != grid).any()
 
 
-def test_what_fits_nowhere_is_as_small_as_can_be() -> None:
+def test_a_picture_that_fits_no_limit_is_as_small_as_possible() -> None:
     assert len(fit([noisy(1)], 10).data) < 10_000
 
 

@@ -1,4 +1,4 @@
-"""When the rate guard allows no request."""
+"""The cases in which the rate guard delays a request."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ def test_no_request_is_made_before_a_long_wait_is_over() -> None:
 
 
 @pytest.mark.parametrize(("status", "counts"), [(401, True), (403, True), (429, True), (404, False)])
-def test_too_many_refusals_end_all_requests_for_as_long_as_discord_counts_them(
-    status: int, counts: bool
-) -> None:
+def test_too_many_refusals_stop_all_requests_for_discords_window(status: int, counts: bool) -> None:
     clock = Clock()
     rate_guard = RateGuard(clock=clock)
     for _ in range(MAX_INVALID - 1):
@@ -59,9 +57,7 @@ def test_too_many_refusals_end_all_requests_for_as_long_as_discord_counts_them(
 @pytest.mark.parametrize(
     ("header", "seconds"), [({"Retry-After": "900"}, 900), ({"Server": "x"}, BAN_SECONDS)]
 )
-def test_a_ban_by_the_proxy_in_front_of_discord_is_waited_out_by_all(
-    header: dict[str, str], seconds: float
-) -> None:
+def test_a_cloudflare_ban_stops_all_requests_until_its_end(header: dict[str, str], seconds: float) -> None:
     rate_guard = RateGuard(clock=Clock())
     rate_guard.note(refused(429))
     rate_guard.check(by_token=False)

@@ -1,4 +1,4 @@
-"""What Discord's refusals mean, and how long to wait after one."""
+"""The meaning of Discord's refusals, and the wait after a refusal."""
 
 from __future__ import annotations
 

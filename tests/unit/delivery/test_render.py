@@ -12,7 +12,8 @@ from bot.delivery.content import MAX_ALT, MessageContent
 from bot.delivery.layout import layout
 from bot.delivery.render import MAX_TEXT, TROUBLES, render
 from bot.delivery.result import FAILURES, seeds_text
-from bot.jobs import Descent, Job, Notes, Parent, Position, Showing, State
+from bot.jobs import Descent, Job, Notes, Parent, Showing, State
+from bot.positions import Position
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.request import PromptFacts, Trouble
 

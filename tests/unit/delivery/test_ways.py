@@ -14,11 +14,17 @@ from bot.jobs import State
 
 
 def attempt(
-    *, private: bool = False, message: int | None = 7, refused: bool = False, cancelled: bool = False
+    *,
+    private: bool = False,
+    message: int | None = 7,
+    channel: int | None = None,
+    refused: bool = False,
+    cancelled: bool = False,
 ) -> Attempt:
     job = SimpleNamespace(
         origin=SimpleNamespace(private=private, external=False),
         message_id=message,
+        message_channel_id=channel,
         state=State.CANCELLED if cancelled else State.DONE,
     )
     content = SimpleNamespace(refusal=refused)
@@ -90,3 +96,7 @@ def test_the_reason_is_that_of_the_last_way_or_that_there_was_none(
 
 def test_progress_only_edits() -> None:
     assert [way.send.__name__ for way in EDITS] == ["_edit_by_token", "_edit_by_bot"]
+
+
+def test_a_result_that_was_sent_directly_is_changed_there() -> None:
+    assert next(tried(attempt(private=True, channel=9), token=True)) == "edit_by_bot"

@@ -1,4 +1,4 @@
-"""People's words in messages: nothing in them works, turns, hides or covers what is beside them."""
+"""People's words in messages: no Markdown, no change of direction, no invisible characters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from bot.texts import shown, tidy
 
 
-def test_words_turn_nothing_round_that_stands_after_them() -> None:
+def test_words_do_not_change_the_direction_of_the_text_after_them() -> None:
     assert shown("a\u202eb\u2066c", 10) == "abc"
 
 
@@ -24,7 +24,7 @@ def test_words_turn_nothing_round_that_stands_after_them() -> None:
         "สวัสดีครับ",
     ],
 )
-def test_letters_of_people_stay_whole(whole: str) -> None:
+def test_letters_with_their_marks_stay_whole(whole: str) -> None:
     assert shown(whole, 20) == whole
 
 

@@ -1,4 +1,4 @@
-"""Files are fetched from Discord's own hosts alone, never more than allowed, never for long."""
+"""Files are fetched from Discord's own hosts only, within limits of size and time."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_the_proxy_is_known_by_its_hosts_and_its_folder(address: str) -> None:
         "",
     ],
 )
-async def test_any_other_address_is_never_asked(address: str) -> None:
+async def test_other_addresses_are_never_fetched(address: str) -> None:
     assert not is_attachment(address, ORIGINS)
     assert await problem_of(at("http://127.0.0.1:8420"), address) == "picture_unreachable"
 
@@ -152,7 +152,7 @@ async def test_a_file_comes_as_it_was_sent(serve: Serve) -> None:
     ("status", "problem"),
     [(404, "picture_gone"), (403, "picture_gone"), (410, "picture_gone"), (500, "picture_unreachable")],
 )
-async def test_an_address_that_has_ended_is_told_from_a_host_in_trouble(
+async def test_an_expired_address_is_distinguished_from_a_failing_host(
     serve: Serve, status: int, problem: str
 ) -> None:
     async def answer(_request: web.Request) -> web.Response:
@@ -174,7 +174,7 @@ async def test_no_redirect_is_followed(serve: Serve) -> None:
     assert asked == ["/attachments/1"]
 
 
-async def test_a_file_longer_than_it_was_said_to_be_is_left_at_the_limit(serve: Serve) -> None:
+async def test_a_file_longer_than_its_stated_size_is_cut_off_at_the_limit(serve: Serve) -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -185,7 +185,7 @@ async def test_a_file_longer_than_it_was_said_to_be_is_left_at_the_limit(serve: 
     assert await problem_of(at(address), f"{address}/attachments/1") == "picture_heavy"
 
 
-async def test_nothing_is_unpacked_on_the_way(serve: Serve) -> None:
+async def test_no_content_encoding_is_decoded(serve: Serve) -> None:
     async def answer(_request: web.Request) -> web.Response:
         response = web.Response(body=bytes(1 << 20))
         response.enable_compression(web.ContentCoding.deflate)
@@ -195,7 +195,7 @@ async def test_nothing_is_unpacked_on_the_way(serve: Serve) -> None:
     assert await problem_of(at(address), f"{address}/attachments/1") == "picture_heavy"
 
 
-async def test_a_host_that_does_not_answer_is_not_waited_for(serve: Serve) -> None:
+async def test_a_host_that_does_not_answer_times_out(serve: Serve) -> None:
     never = asyncio.Event()
 
     async def answer(_request: web.Request) -> web.Response:
@@ -207,7 +207,7 @@ async def test_a_host_that_does_not_answer_is_not_waited_for(serve: Serve) -> No
     assert await problem_of(attachments, f"{address}/attachments/1") == "picture_unreachable"
 
 
-async def test_a_host_that_is_not_there_is_told() -> None:
+async def test_an_unreachable_host_is_an_error() -> None:
     assert await problem_of(at("http://127.0.0.1:9"), "http://127.0.0.1:9/attachments/1") == (
         "picture_unreachable"
     )

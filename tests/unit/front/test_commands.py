@@ -58,9 +58,15 @@ async def test_all_commands_are_there() -> None:
         "style",
         "wildcard",
         "rules",
+        "review",
+        "session",
         "privacy",
+        "limits",
         "moderate",
+        "policy",
         "audit",
+        "whose",
+        "known",
         "help",
     ]
 
@@ -80,7 +86,12 @@ async def test_names_and_descriptions_keep_discords_rules_in_every_language() ->
 
 async def test_menus_have_names_alone_and_differ_in_every_language() -> None:
     found = await menu_payload()
-    assert [menu["name"] for menu in found] == ["Use this recipe", "Paint from this picture"]
+    assert [menu["name"] for menu in found] == [
+        "Use this recipe",
+        "Paint from this picture",
+        "Report this picture",
+        "Whose picture is this?",
+    ]
     for menu in found:
         assert menu["type"] == 3
         assert "description" not in menu
@@ -201,10 +212,12 @@ async def test_any_change_is_registered(change: Any) -> None:
 
 async def test_commands_for_moderators_are_offered_in_servers_to_whoever_manages_messages() -> None:
     found = {command["name"]: command for command in await payload(OFFER)}
-    for name in ("rules", "moderate", "audit"):
+    [found["menu"]] = [menu for menu in await menu_payload() if menu["name"] == "Whose picture is this?"]
+    theirs = ("rules", "review", "moderate", "policy", "audit", "whose", "known", "menu")
+    for name in theirs:
         assert found[name]["default_member_permissions"] == discord.Permissions(manage_messages=True).value
         assert (found[name]["contexts"], found[name]["integration_types"]) == ([0], [0])
-    others = [command for name, command in found.items() if name not in ("rules", "moderate", "audit")]
+    others = [command for name, command in found.items() if name not in theirs]
     assert all(command["default_member_permissions"] is None for command in others)
 
 

@@ -16,7 +16,7 @@ def picture(width: int, height: int, colour: str) -> bytes:
     return file.getvalue()
 
 
-def test_each_request_has_a_tile_in_its_order_whatever_its_shape() -> None:
+def test_each_request_of_any_shape_has_a_tile_in_its_order() -> None:
     sheet = contact_sheet([picture(64, 128, "red"), None, picture(640, 64, "blue")])
     shown = np.asarray(PIL.Image.open(io.BytesIO(sheet)).convert("RGB")).astype(int)
     assert shown.shape == (TILE, 3 * TILE, 3)

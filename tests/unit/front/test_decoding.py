@@ -1,4 +1,4 @@
-"""Files are decoded in processes of their own, of little time and memory, that see nothing of ours."""
+"""Files are decoded in separate processes with little time and memory and without secrets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def problem_of(reader: Decoder, data: bytes) -> str:
     return error.problem if isinstance(error, InvalidRequest) else error.message_id
 
 
-async def test_a_picture_and_its_hole_and_a_mask_come_back_whole() -> None:
+async def test_a_picture_its_transparency_and_a_mask_are_decoded() -> None:
     found = await decoder().picture(png(40, 20, "RGBA", (255, 0, 0, 0)), what="“image”")
     assert (found.width, found.height) == (40, 20)
     assert found.mask is not None
@@ -48,7 +48,7 @@ async def test_a_picture_and_its_hole_and_a_mask_come_back_whole() -> None:
     assert PIL.Image.open(io.BytesIO(mask)).mode == "L"
 
 
-async def test_what_is_wrong_with_a_file_is_told() -> None:
+async def test_the_fault_of_a_file_is_reported() -> None:
     small = Limits(max_bytes=1000, max_pixels=100)
     assert await problem_of(decoder(), b"#!/bin/sh") == "picture"
     assert await problem_of(decoder(limits=small), png(40, 20)) == "picture_large"
@@ -92,7 +92,7 @@ async def test_a_decoder_that_uses_up_its_time_is_ended(
     assert await problem_of(decoder(seconds=1), png(8, 8)) == "picture_costly"
 
 
-async def test_a_decoder_gets_no_secret_of_the_bots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_decoder_gets_no_secrets_of_the_bot(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DISCORD_TOKEN", "a-secret")
     look, seen = tmp_path / "look.py", tmp_path / "seen"
     look.write_text(f"import os\nopen({str(seen)!r}, 'w').write(repr(dict(os.environ)))")

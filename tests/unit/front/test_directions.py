@@ -18,7 +18,8 @@ from bot.front.commands.help import Limits, help_text
 from bot.front.commands.history import Page, history_lines
 from bot.front.commands.naming import request_name
 from bot.front.commands.queue import Listing, queue_lines
-from bot.jobs import Job, Position, State
+from bot.jobs import Job, State
+from bot.positions import Position
 from bot.texts import Texts
 
 LIMITS = Limits(requests=30, waiting=60, files=6, picture_days=30, job_days=365)

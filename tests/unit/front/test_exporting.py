@@ -1,4 +1,4 @@
-"""What a person takes with them of what is kept."""
+"""The export of a person's data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from recipes import job_of, recipe
 
-from bot.front.exporting import FAVOURITES, MODERATION, REQUESTS, SETTINGS, files_of, moderated, packed
+from bot.front.exporting import FAVOURITES, MODERATION, REQUESTS, SETTINGS, VOTES, files_of, moderated, packed
 from bot.jobs import State
 from bot.store.auditing import Act, Entry
 from bot.store.moderation import Kind, Restriction, Scope
@@ -19,7 +19,7 @@ def test_an_export_holds_the_words_and_the_files_and_no_token() -> None:
     job = job_of(State.DONE, State.FAILED, recipe=recipe(prompt="그림", init_image="cc/upload.png"))
     assert files_of([job, job], sent={"cc/upload.png"}) == ["aa/0.png", "cc/upload.png"]
     archive = zipfile.ZipFile(io.BytesIO(packed([job], {"aa/0.png": b"a picture"}, {"steps": 9}, ["a1"])))
-    assert archive.namelist() == [REQUESTS, SETTINGS, FAVOURITES, MODERATION, "aa/0.png"]
+    assert archive.namelist() == [REQUESTS, SETTINGS, FAVOURITES, MODERATION, VOTES, "aa/0.png"]
     assert json.loads(archive.read(SETTINGS)) == {"steps": 9}
     assert json.loads(archive.read(FAVOURITES)) == ["a1"]
     (said,) = json.loads(archive.read(REQUESTS))
@@ -31,7 +31,7 @@ def test_an_export_holds_the_words_and_the_files_and_no_token() -> None:
     assert job.origin.interaction_token not in archive.read(REQUESTS).decode()
 
 
-def test_an_export_says_what_moderators_did_without_their_names() -> None:
+def test_an_export_has_the_acts_of_moderators_without_their_names() -> None:
     block = Restriction(
         kind=Kind.BLOCK, scope=Scope(guild_id=21, user_id=12), until=86_400.0, reason="spam", by=11, at=0.0
     )
@@ -52,6 +52,6 @@ def test_an_export_says_what_moderators_did_without_their_names() -> None:
     assert "11" not in str(entry.values())
 
 
-def test_what_another_sent_is_not_exported_with_a_repeat_that_starts_from_it() -> None:
+def test_another_persons_upload_is_not_exported_with_a_repeat() -> None:
     job = job_of(State.DONE, recipe=recipe(init_image="cc/upload.png"))
     assert files_of([job], sent={"cc/other.png"}) == ["aa/0.png"]

@@ -1,4 +1,4 @@
-"""A second pass as people type it, and the recipes of pictures that have one."""
+"""Second passes as typed, and the recipes of their pictures."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_the_settings_line_has_the_second_pass_and_reads_it_again() -> None:
     assert parsed(hires_text(SECOND)).second_pass == SECOND
 
 
-def test_the_store_keeps_it_and_reads_recipes_of_before() -> None:
+def test_the_store_keeps_the_second_pass_and_reads_older_recipes() -> None:
     assert recipe_from(recipe_values(LARGE)) == LARGE
     old = {name: value for name, value in recipe_values(RECIPE).items() if name != "second_pass"}
     assert recipe_from(old) == RECIPE
@@ -131,7 +131,7 @@ def test_a_step_of_the_second_pass_counts_by_its_pixels() -> None:
     assert LARGE.cost == pytest.approx((20 * 512 * 512 + 10 * 1024 * 1024) / 1e6)
 
 
-def test_what_starts_from_such_a_picture_has_its_size_and_one_pass() -> None:
+def test_a_job_from_a_two_pass_picture_has_its_size_and_one_pass() -> None:
     job = job_of(State.DONE, recipe=LARGE)
     for child in (varied(job, 0, seed=3), enlarged(job, 0, OFFER)):
         assert child.second_pass is None

@@ -1,4 +1,4 @@
-"""The pages of /history: what stands in a line, and where the buttons lead."""
+"""The pages of /history: the parts of a line, and the targets of the buttons."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ def lines_of(*jobs: Job) -> list[str]:
     return history_lines(Page(jobs=jobs, older=False, newer=False), ENGLISH)
 
 
-def test_a_line_says_when_what_how_many_what_became_of_it_and_where() -> None:
+def test_a_line_has_time_words_count_outcome_and_link() -> None:
     (line,) = lines_of(done(created_at=1000.5))
     assert line == (
         "1. <t:1000:R> · \\*a boat\\* \\<@3> · 1 picture · painted · [message](https://discord.com/channels/5/6/7)"
@@ -54,11 +54,11 @@ def test_a_line_says_when_what_how_many_what_became_of_it_and_where() -> None:
         ),
     ],
 )
-def test_a_line_says_what_became_of_a_job(job: Job, said: str) -> None:
+def test_a_line_has_the_outcome_of_its_job(job: Job, said: str) -> None:
     assert said in lines_of(job)[0]
 
 
-def test_only_a_message_that_is_there_to_be_seen_is_linked() -> None:
+def test_only_a_visible_message_is_linked() -> None:
     private = done()
     private = replace(private, origin=replace(private.origin, private=True))
     direct = done()
@@ -73,7 +73,7 @@ def test_only_a_message_that_is_there_to_be_seen_is_linked() -> None:
     assert message_address(direct) == "https://discord.com/channels/@me/6/7"
 
 
-def test_results_that_are_there_can_be_shown_again_by_the_number_of_their_line() -> None:
+def test_existing_results_can_be_shown_again_by_the_number_of_their_line() -> None:
     private = replace(done(), origin=origin(2, private=True))
     jobs = (job_of(State.FAILED), private, replace(private, deleted_at=1.0), done())
     found = Page(jobs=jobs, older=False, newer=False)
@@ -114,7 +114,7 @@ def test_a_whole_page_of_long_prompts_fits_a_message(language: str) -> None:
         ((Showing.WITHHOLD, Showing.SHOW), "painted"),
     ],
 )
-def test_a_job_of_which_nothing_is_shown_is_not_called_painted(
+def test_a_job_without_visible_pictures_is_not_called_painted(
     showings: tuple[Showing, ...], word: str
 ) -> None:
     job = job_of(*(State.DONE for _ in showings))
@@ -123,7 +123,7 @@ def test_a_job_of_which_nothing_is_shown_is_not_called_painted(
     assert word in line
 
 
-def test_the_buttons_of_the_longest_search_are_taken_and_carry_it_whole() -> None:
+def test_the_buttons_carry_the_longest_search() -> None:
     search = "\N{ROBOT FACE}" * (MAX_SEARCH - 4) + " a:b"
     one = replace(done(), origin=origin(2**63 - 1))
     page = Page(jobs=(one,), older=True, newer=True, look=Look(search, starred=True))

@@ -48,13 +48,13 @@ def test_the_last_keyword_is_completed_and_what_stands_before_stays(
     assert KEYWORDS.complete(prompt) == completed
 
 
-def test_what_does_not_fit_into_a_choice_is_not_suggested() -> None:
+def test_a_prompt_too_long_for_a_choice_is_not_suggested() -> None:
     assert KEYWORDS.complete("x" * 89 + ", long h") == ["x" * 89 + ", long hair"]
     assert KEYWORDS.complete("x" * 90 + ", long h") == []
     assert KEYWORDS.complete("x" * 2000 + ", lo") == []
 
 
-def test_a_keyword_is_suggested_once_whatever_of_it_matches() -> None:
+def test_a_keyword_is_suggested_once() -> None:
     assert Keywords([["ab", "0", "1", "abc,abd"]]).complete("a") == ["ab"]
 
 

@@ -1,4 +1,4 @@
-"""What a message holds for a painter: texts, pictures, files, or a result of this bot."""
+"""The contents of a message: texts, pictures, files, or a result of this bot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages for moderators in every language: what holds, what was done, and the file of it."""
+"""The pages for moderators in every language: restrictions, entries of the log, and the exported file."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ ENTRIES = [
     entry(Act.RULE, subject_id=0, after={"name": "*a*", "terms": ["b"]}),
     entry(Act.RULE, subject_id=0, before={"name": "a"}, after={"name": "A"}),
     entry(Act.RULE, subject_id=0, before={"name": "a"}),
+    entry(Act.POLICY, subject_id=0, before={"scope": "role", "id": 41}, after={"scope": "role", "id": 41}),
     entry(Act.BLOCK, subject_id=0, actor_id=0, after={"until": None, "reason": ""}),
 ]
 
 
-def test_an_act_is_said_with_its_time_its_people_and_its_reason() -> None:
+def test_an_entry_shows_time_people_and_reason() -> None:
     assert entry_lines(ENTRIES, Texts("en")) == [
         "- <t:1780000000:R> · <@11> blocked <@12> · ends <t:1780003600:R> · \\*spam\\*",
         "- <t:1780000000:R> · <@11> ended the block of <@12>",
@@ -52,6 +53,7 @@ def test_an_act_is_said_with_its_time_its_people_and_its_reason() -> None:
         "- <t:1780000000:R> · <@11> added the rule \\*a\\*",
         "- <t:1780000000:R> · <@11> changed the rule A",
         "- <t:1780000000:R> · <@11> removed the rule a",
+        "- <t:1780000000:R> · <@11> changed a policy: <@&41>",
         "- <t:1780000000:R> · the bot's owner blocked this server",
     ]
 
@@ -65,7 +67,7 @@ def test_every_act_names_its_people_in_every_language(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_holds_is_said_in_every_language(language: str) -> None:
+def test_restrictions_are_listed_in_every_language(language: str) -> None:
     places = [Scope(guild_id=SERVER, user_id=RAVI), Scope(guild_id=SERVER)]
     places.append(Scope(guild_id=SERVER, channel_id=CHANNEL))
     found = [

@@ -1,4 +1,4 @@
-"""What forms of this process refer to, and the pictures and recipes among that."""
+"""Values that forms refer to by a key: pictures and recipes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Clock:
         return self.now
 
 
-def test_a_thing_is_found_by_its_person_until_its_time_or_room_ends() -> None:
+def test_an_offered_value_is_found_by_its_person_until_it_expires_or_is_evicted() -> None:
     clock = Clock()
     offered: Offered[str] = Offered(clock=clock, most=2, seconds=10)
     first, second = offered.keep("first", user_id=ME), offered.keep("second", user_id=ME)
@@ -77,7 +77,7 @@ def test_the_name_of_a_file_is_plain_short_text() -> None:
     assert pictures_among([nameless], lambda given: next(iter(given)), ENGLISH)[0].name == "Picture 1"
 
 
-def test_the_first_text_with_data_counts_and_talk_is_no_mistake() -> None:
+def test_the_first_text_with_data_counts_and_ordinary_text_is_no_mistake() -> None:
     found = read_texts(["hello", "{talk", "a boat\nSteps: 9, Sampler: Euler", "a kite\nSteps: 8, Seed: 1"])
     assert found is not None
     assert found.prompt == "a boat"
@@ -95,7 +95,7 @@ def test_a_text_file_is_read_in_any_encoding_up_to_a_length() -> None:
     assert caught.value.message_id == "generation_data_long"
 
 
-def test_the_error_that_says_most_is_told() -> None:
+def test_the_most_specific_error_is_raised() -> None:
     none, gone = UserMistake("recipe_none"), UserMistake("picture_gone", what="x")
     assert telling([NoGenerationData(), gone], otherwise=none) is gone
     assert telling([NoGenerationData("generation_data_no_file")], otherwise=none) is none

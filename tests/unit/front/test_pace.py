@@ -1,4 +1,4 @@
-"""People and servers may ask so often, and send files less often."""
+"""Rate limits of persons and servers for requests and files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RAVI, OMAR, ELSEWHERE = (
 )
 
 
-def test_a_minutes_requests_may_come_at_once_and_the_next_as_time_goes() -> None:
+def test_a_minutes_requests_can_come_together_and_tokens_refill_evenly() -> None:
     clock = Clock()
     pace = Pace(Rates(requests=6), clock=clock)
     assert [problem_of(pace, RAVI) for _ in range(6)] == [None] * 6
@@ -84,14 +84,14 @@ def test_files_have_buckets_of_their_own_and_one_that_cannot_be_used_costs_more(
     assert problem_of(pace, RAVI, files=2) is None
 
 
-def test_a_refused_request_takes_nothing() -> None:
+def test_a_refused_request_takes_no_tokens() -> None:
     pace = Pace(Rates(requests=2, files=1), clock=Clock())
     assert problem_of(pace, RAVI, files=1) is None
     assert problem_of(pace, RAVI, files=1) == ("files_too_quick", 60)
     assert problem_of(pace, RAVI) is None
 
 
-def test_whoever_sends_what_cannot_be_used_again_and_again_waits_two_minutes_at_most() -> None:
+def test_repeated_unusable_files_delay_a_sender_by_at_most_two_minutes() -> None:
     pace = Pace(Rates(files=6), clock=Clock())
     for _ in range(100):
         pace.refused_file(RAVI)
@@ -106,12 +106,12 @@ def test_full_buckets_are_forgotten() -> None:
     assert not buckets.wait(0, 1, now=float(3 * MOST_BUCKETS))
 
 
-def test_without_rates_nobody_waits() -> None:
+def test_without_rates_there_is_no_limit() -> None:
     pace = Pace(Rates(), clock=Clock())
     assert [problem_of(pace, RAVI, files=2) for _ in range(1000)] == [None] * 1000
 
 
-async def test_the_room_for_files_is_bounded_for_a_person_a_server_and_everybody() -> None:
+async def test_the_waiting_room_has_limits_per_person_per_server_and_in_all() -> None:
     room = WaitingRoom(places=16)
 
     async def stay(sender: Sender) -> None:
@@ -141,7 +141,7 @@ async def test_the_room_for_files_is_bounded_for_a_person_a_server_and_everybody
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_a_person_with_many_files_keeps_nobody_waiting_for_more_than_one() -> None:
+async def test_a_person_with_many_files_delays_others_by_at_most_one_file() -> None:
     room = WaitingRoom(places=32)
     order: list[int] = []
     leave: asyncio.Queue[None] = asyncio.Queue()

@@ -31,7 +31,7 @@ def test_a_wordless_prompt_takes_the_pasted_words_and_every_setting() -> None:
     assert [each.setting for each in pasted.differences] == ["model", "other"]
 
 
-def test_what_was_typed_beats_what_was_pasted_and_is_no_difference() -> None:
+def test_a_typed_option_replaces_the_pasted_one_and_is_no_difference() -> None:
     asked = Asked(prompt="a ship", steps=9, seed=1, model=OFFER.model)
     pasted = filled_from(asked, A1111, [OFFER])
     assert not pasted.literal

@@ -1,4 +1,4 @@
-"""Files of strangers: whatever is in them, a clean picture or one sentence."""
+"""Untrusted files: each gives a clean picture or one sentence."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def png(width: int, height: int, *, depth: int = 8, colour: int = 2, rows: bytes, more: bytes = b"") -> bytes:
-    """A PNG with this header, whatever is really in it."""
+    """A PNG with this header and any contents."""
     header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
     return (
         SIGNATURE + chunk(b"IHDR", header) + more + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
@@ -79,7 +79,7 @@ def test_the_usual_kinds_of_pictures_are_read(kind: str) -> None:
     [(mode, "PNG") for mode in ("1", "L", "LA", "P", "RGBA")]
     + [(mode, "JPEG") for mode in ("L", "CMYK", "YCbCr")],
 )
-def test_every_way_to_write_colours_becomes_plain_ones(mode: str, kind: str) -> None:
+def test_every_colour_mode_is_converted_to_rgb(mode: str, kind: str) -> None:
     picture = PIL.Image.new("RGB", (16, 16), WHITE).convert(mode)
     clean = opened(read(saved(picture, kind)).png)
     assert (clean.mode, clean.getpixel((8, 8))) == ("RGB", WHITE)
@@ -108,7 +108,7 @@ def test_a_palette_with_a_transparent_colour_has_its_hole() -> None:
     assert [opened(found.png).getpixel((x, 2)) for x in (1, 6)] == [RED, WHITE]
 
 
-def test_what_is_transparent_becomes_white_and_a_mask_and_a_rounding_does_not() -> None:
+def test_transparent_pixels_become_white_and_a_mask_but_rounding_errors_do_not() -> None:
     picture = corners().convert("RGBA")
     alpha = PIL.Image.new("L", picture.size, 255)
     alpha.paste(0, (0, 0, 8, 32))
@@ -138,7 +138,7 @@ def test_what_is_transparent_becomes_white_and_a_mask_and_a_rounding_does_not() 
     ],
 )
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
-def test_a_picture_stands_as_the_camera_was_held(
+def test_exif_orientation_is_applied(
     kind: str, orientation: int, top_left: Sequence[int], size: tuple[int, int]
 ) -> None:
     exif = PIL.Image.Exif()
@@ -150,19 +150,19 @@ def test_a_picture_stands_as_the_camera_was_held(
 
 @pytest.mark.parametrize("exif", [b"Exif\0\0nonsense", b"", b"Exif\0\0II*\0\xff\xff\xff\xff"])
 @pytest.mark.filterwarnings("ignore")  # Pillow says that the EXIF is broken
-def test_nonsense_in_exif_leaves_the_picture_as_it_is(exif: bytes) -> None:
+def test_invalid_exif_leaves_the_picture_unchanged(exif: bytes) -> None:
     assert read(saved(corners(), "JPEG", exif=exif)).width == 64
 
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
-def test_of_an_animation_the_first_frame_is_taken(kind: str) -> None:
+def test_the_first_frame_of_an_animation_is_used(kind: str) -> None:
     frames = [PIL.Image.new("RGB", (16, 16), colour) for colour in (RED, GREEN, BLUE)]
     how = {"lossless": True} if kind == "WEBP" else {}
     data = saved(frames[0], kind, save_all=True, append_images=frames[1:], duration=100, **how)
     assert opened(read(data).png).getpixel((8, 8)) == pytest.approx(RED, abs=3)
 
 
-def test_nothing_of_the_file_is_kept_but_its_pixels() -> None:
+def test_only_the_pixels_of_a_file_are_kept() -> None:
     exif = PIL.Image.Exif()
     exif[Base.Artist] = "a person's name"
     profile = b"a colour profile" * 10
@@ -175,7 +175,7 @@ def test_nothing_of_the_file_is_kept_but_its_pixels() -> None:
         assert b"a " not in clean
 
 
-def test_a_mask_is_grey_and_where_it_is_transparent_something_is_kept() -> None:
+def test_a_mask_is_grey_and_its_transparent_part_means_kept() -> None:
     drawn = PIL.Image.new("RGBA", (8, 4), (0, 0, 0, 0))
     drawn.paste((255, 255, 255, 255), (4, 0, 8, 4))
     mask = opened(read_mask(saved(drawn, "PNG"), limits=LIMITS))
@@ -237,18 +237,18 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_what_cannot_or_must_not_be_read_is_refused_in_a_sentence(name: str) -> None:
+def test_unreadable_and_oversized_files_are_refused_in_one_sentence(name: str) -> None:
     make, problem = HOSTILE[name]
     assert problem_of(make()) == problem
 
 
-def test_a_name_or_a_claimed_type_makes_no_picture() -> None:
+def test_a_name_or_a_claimed_type_is_not_trusted() -> None:
     assert problem_of(b"image/png; filename=picture.png") == "picture"
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF"])
 @pytest.mark.filterwarnings("ignore")  # Pillow has words about what it finds in broken files
-def test_a_damaged_file_is_a_picture_or_a_sentence_and_nothing_else(kind: str) -> None:
+def test_a_damaged_file_gives_a_picture_or_one_sentence(kind: str) -> None:
     whole = saved(corners(), kind, **({"exif": PIL.Image.Exif()} if kind == "JPEG" else {}))
     chance = random.Random(kind)
     outcomes = set()

@@ -1,4 +1,4 @@
-"""Whose options hold, and what does not suit a request."""
+"""The precedence of options, and options that do not suit a request."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ LARGE = replace(SMALL, model="large", sizes=((512, 512),))
 OFFERS = (SMALL, LARGE)
 
 
-def test_the_nearest_wins_option_by_option() -> None:
+def test_the_most_specific_option_applies_option_by_option() -> None:
     mine, channel, server = {"steps": 30}, {"steps": 20, "size": "1:1"}, {"steps": 10, "guidance": 7.0}
     assert nearest([mine, channel, server]) == {"steps": 30, "size": "1:1", "guidance": 7.0}
 
 
-def test_the_command_beats_every_preference() -> None:
+def test_an_option_of_the_command_takes_precedence() -> None:
     options = {"steps": 30, "guidance": 7.0, "negative_prompt": "fog"}
     asked, unsuitable = filled_in(Asked(prompt="a boat", steps=5), options, OFFERS)
     assert (asked.steps, asked.guidance, asked.negative_prompt) == (5, 7.0, "fog")
     assert unsuitable == []
 
 
-def test_what_does_not_suit_the_model_of_the_command_is_left_out_and_named() -> None:
+def test_preferences_unsuitable_for_the_model_are_left_out_and_named() -> None:
     options = {"model": "demo", "size": "128x128", "steps": 12}
     asked, unsuitable = filled_in(Asked(prompt="a boat", model="large"), options, OFFERS)
     assert (asked.model, asked.size, asked.steps) == ("large", None, 12)

@@ -56,7 +56,7 @@ def test_the_line_reads_as_it_was_written_in_every_language(language: str) -> No
     }
 
 
-def test_what_people_type_is_understood() -> None:
+def test_common_spellings_are_understood() -> None:
     typed = " Steps: 30,guidance=7.5 ,\nseed , seed 5, seed 6,"
     assert read_settings_line(typed, ENGLISH) == {"steps": 30, "guidance": 7.5, "seed": 6}
     assert read_settings_line("steps 9", Texts.for_locale("ko")) == {"steps": 9}

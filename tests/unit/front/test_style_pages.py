@@ -1,4 +1,4 @@
-"""The pages of /style show and /wildcard show fit a message, however much a server keeps."""
+"""The pages of /style show and /wildcard show fit a message with any contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Styles around a person's words: texts, names, and whose options win."""
+"""Styles around a person's words: texts, names, and the precedence of options."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_styles_text_takes_the_words_in_its_place_or_before_it(text: str, word
     assert placed(text, words) == whole
 
 
-def test_both_texts_of_a_style_go_around_what_was_typed_and_options_stay() -> None:
+def test_both_texts_of_a_style_are_added_and_typed_options_stay() -> None:
     asked = styled(Asked(prompt="a boat", negative_prompt="people", steps=5), INK)
     assert asked == Asked(
         prompt="ink drawing of a boat, fine", negative_prompt="people, photo", steps=5, style="Ink"
@@ -46,7 +46,7 @@ def test_a_style_without_a_negative_text_leaves_room_for_the_preferred_one() -> 
     assert styled(Asked(prompt="a boat"), FOG).negative_prompt is None
 
 
-def test_a_style_is_weaker_than_the_settings_it_stands_in_and_stronger_than_those_behind() -> None:
+def test_a_style_comes_after_the_settings_that_name_it_and_before_the_next() -> None:
     mine, server = {"guidance": 3.0}, {"steps": 10, "guidance": 9.0, "variants": 2}
     assert nearest(with_style([mine, server], INK, before=1)) == {"steps": 30, "guidance": 3.0, "variants": 2}
     assert nearest(with_style([{"steps": 5}, server], INK, before=0))["steps"] == 30

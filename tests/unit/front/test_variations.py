@@ -1,4 +1,4 @@
-"""What the buttons under a picture ask for."""
+"""The recipes behind the buttons under a picture."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_each_picture_of_a_grid_has_buttons_by_its_place_that_name_it_by_its_ind
     assert [[button.label for button in row] for row in rows[2:]] == [["Again", "Remix", "Files"], ["Delete"]]
 
 
-def test_nothing_is_to_be_varied_where_nothing_was_painted() -> None:
+def test_without_pictures_there_are_no_buttons_to_vary() -> None:
     assert (
         ids(State.FAILED)
         == ids(State.CANCELLED, State.FAILED)
@@ -69,7 +69,7 @@ def test_the_buttons_keep_discords_limits(language: str, count: int) -> None:
     assert layout(content, file_names=["abc.png"]).total_children_count <= 40
 
 
-def test_every_button_that_is_shown_is_known_again() -> None:
+def test_every_shown_button_matches_a_registered_template() -> None:
     shown = [State.WAITING, *[State.DONE] * 2], [State.DONE] * MAX_VARIANTS
     for states in shown:
         content = render(job_of(*states), None, ENGLISH, offers=(LARGER,))
@@ -102,7 +102,7 @@ def test_an_enlargement_starts_from_the_picture_with_its_own_seed_in_the_next_si
     )
 
 
-def test_what_is_not_there_or_not_offered_is_said() -> None:
+def test_missing_pictures_and_sizes_are_reported() -> None:
     job = job_of(State.DONE, State.FAILED)
     for index in (1, 7):
         with pytest.raises(UserMistake, match="no_picture"):
@@ -120,6 +120,6 @@ def test_the_settings_say_what_a_picture_was_started_from() -> None:
     assert "strength" not in render(job_of(State.DONE), None, ENGLISH).footer
 
 
-def test_a_started_picture_counts_the_steps_it_really_makes() -> None:
+def test_a_picture_from_a_start_picture_counts_its_real_steps() -> None:
     job = job_of(State.RUNNING, step=3, recipe=replace(MASKED, strength=0.5))
     assert render(job, None, ENGLISH).status.startswith("Painting: step 3 of 10.\n")

@@ -1,4 +1,4 @@
-"""Lists of a server: their names, their entries, and what a prompt draws from them."""
+"""Lists of a server: names, entries, and drawing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_same_seed_draws_the_same_words_in_any_spelling_of_the_name() -> Non
     assert len(set(drawn.values())) == 9
 
 
-def test_an_unknown_list_is_named_with_those_that_are_there() -> None:
+def test_an_unknown_list_is_reported_with_the_known_lists() -> None:
     with pytest.raises(UserMistake, match="wildcard_unknown") as caught:
         read_phrase("__fog__").text(0, drawing(LISTS, seed=1))
     assert "Colour, animal" in ENGLISH.mistake(caught.value)

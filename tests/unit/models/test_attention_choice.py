@@ -1,4 +1,4 @@
-"""Which kernel computes an attention, by platform, number format and widths, and what is said of it."""
+"""The choice of an attention kernel by platform, dtype and widths, and the start-up's report of it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def but(shape: AttentionShape, **changes: Any) -> AttentionShape:
         (Backend(platform="rocm"), SMALL, Kernel.XLA),
     ],
 )
-def test_each_shape_has_the_best_kernel_that_takes_it(
+def test_each_shape_gets_the_fastest_supported_kernel(
     backend: Backend, shape: AttentionShape, kernel: Kernel
 ) -> None:
     assert choose(shape, backend) is kernel
@@ -96,5 +96,5 @@ def test_each_shape_has_the_best_kernel_that_takes_it(
         (CPU, "float32", "attention: XLA, head by head, long ones in parts that fit into the cache"),
     ],
 )
-def test_a_start_says_what_was_chosen_and_why(backend: Backend, dtype: str, line: str) -> None:
+def test_the_start_reports_the_choice_and_its_reason(backend: Backend, dtype: str, line: str) -> None:
     assert describe(backend, dtype) == line

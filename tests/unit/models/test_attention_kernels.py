@@ -1,4 +1,4 @@
-"""Every kernel of attention computes the same, whatever the shape, and each row for itself."""
+"""Every attention kernel gives the same result for every shape, each row independent."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_each_kernel_computes_attention(kernel: Kernel, lengths: Array | None) -
 
 @pytest.mark.parametrize("lengths", [None, LENGTHS])
 @pytest.mark.parametrize("kernel", [Kernel.XLA, Kernel.BY_HEAD])
-def test_a_causal_query_sees_nothing_later(kernel: Kernel, lengths: Array | None) -> None:
+def test_a_causal_query_attends_to_no_later_key(kernel: Kernel, lengths: Array | None) -> None:
     inputs = given(0, queries=21)
     ours = attending(kernel, causal=True)(inputs, lengths)
     np.testing.assert_allclose(ours, in_float64(inputs, lengths, causal=True), atol=1e-6)
@@ -88,7 +88,7 @@ def test_each_kernel_keeps_the_dtype_of_its_network(kernel: Kernel) -> None:
 
 
 @pytest.mark.parametrize("kernel", IN_PARTS)
-def test_rows_have_the_same_bits_in_any_company_and_place(kernel: Kernel) -> None:
+def test_rows_have_the_same_bits_beside_any_rows_in_any_place(kernel: Kernel) -> None:
     ours, strangers = given(0), given(1)
     attended = attending(kernel)
     alone = attended(ours, LENGTHS)[0]
@@ -102,7 +102,7 @@ def test_rows_have_the_same_bits_in_any_company_and_place(kernel: Kernel) -> Non
 
 
 @pytest.mark.parametrize("kernel", IN_PARTS)
-def test_no_more_scores_than_those_of_a_part_are_computed_at_once(kernel: Kernel) -> None:
+def test_the_scores_in_memory_are_bounded_by_one_part(kernel: Kernel) -> None:
     q, k, v = map(jnp.asarray, given(0, keys=20))
     jaxpr = jax.make_jaxpr(partial(KERNELS[kernel], causal=False))(q, KeyValues(k, v))
     limit = {Kernel.BY_HEAD_IN_PARTS: 200, Kernel.XLA_IN_PARTS: 1200}[kernel]
@@ -116,7 +116,7 @@ def test_no_more_scores_than_those_of_a_part_are_computed_at_once(kernel: Kernel
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 8])
-def test_parts_are_no_larger_than_asked_and_nothing_is_lost(size: int) -> None:
+def test_parts_have_at_most_the_given_size_and_cover_all_tokens(size: int) -> None:
     largest = 0
 
     def double(part: jax.Array) -> jax.Array:
@@ -144,7 +144,7 @@ def test_the_kernel_for_tpus_is_lowered_for_true_shapes(tokens: int, width: int)
     assert "tpu_custom_call" in traced.lower(lowering_platforms=("tpu",)).as_text()
 
 
-def test_a_kernel_that_does_not_work_here_is_found_out() -> None:
+def test_a_kernel_that_does_not_work_here_is_detected() -> None:
     """There is no cuDNN on the CPU, where these tests run."""
     backend = try_kernels("gpu")
     assert backend.widest == {}
@@ -152,7 +152,7 @@ def test_a_kernel_that_does_not_work_here_is_found_out() -> None:
     assert backend.problem.startswith("cuDNN does not work here: ")
 
 
-def test_a_shape_that_a_kernel_refuses_leaves_it_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_use_that_a_kernel_refuses_leaves_the_other_uses(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_causal_heads_over_128(queries: jax.Array, keys_values: KeyValues, *, causal: bool) -> jax.Array:
         if causal and (queries.shape[1] % 64 or queries.shape[-1] > 128):
             raise NotImplementedError("77 queries are no whole block.")
@@ -167,7 +167,7 @@ def test_a_shape_that_a_kernel_refuses_leaves_it_the_others(monkeypatch: pytest.
     assert backend.problem == "cuDNN does not work here for texts: 77 queries are no whole block."
 
 
-def test_so_is_one_that_computes_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_with_wrong_results_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, v = map(jnp.asarray, given(0))
     assert problem_of(Kernel.BY_HEAD, q, KeyValues(k, v)) is None
     wrong = {**KERNELS, Kernel.BY_HEAD: lambda queries, _keys_values, **_how: queries}

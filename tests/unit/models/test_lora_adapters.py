@@ -1,4 +1,4 @@
-"""What an adapter adds to a layer is what the weights' difference up · down would add."""
+"""An adapter adds to a layer the result of the weights' difference up · down."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_linear_map_of_vectors_is_adapted_too(network: nnx.Dict[nnx.Module]) -
     np.testing.assert_allclose(adapted, plain + added, rtol=1e-5, atol=1e-5)
 
 
-def test_row_zero_adds_nothing_at_all(network: nnx.Module) -> None:
+def test_row_zero_adds_exactly_nothing(network: nnx.Module) -> None:
     x = random(2, 7, 5, 6, seed=3)
     bank = {name: factors_for(layer) for name, layer in layers_of(network).items()}
     plain, adapted = run(network, {}, [[0]], [[0]], x), run(network, bank, [[0] * 3] * 2, [[0] * 3] * 2, x)

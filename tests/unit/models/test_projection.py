@@ -43,7 +43,7 @@ UNETS: dict[str, dict[str, Any]] = {
 }
 
 
-class Network:
+class ProjectedUNet:
     """A network with random parameters and LoRAs, its prompts, and both ways to ask it."""
 
     def __init__(self, config: dict[str, Any], *, loras: bool = False) -> None:
@@ -97,7 +97,7 @@ def quickly(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.parametrize(("name", "loras"), [("SD 1", True), ("SDXL", False), ("only cross-attention", True)])
 def test_a_projection_predicts_what_its_context_predicts(name: str, loras: bool) -> None:
-    network = Network(UNETS[name], loras=loras)
+    network = ProjectedUNet(UNETS[name], loras=loras)
     projection = quickly(network.project)(network.parameters, network.context)
 
     ours = quickly(network.ask_with_projection)(network.parameters, projection)
@@ -108,8 +108,8 @@ def test_a_projection_predicts_what_its_context_predicts(name: str, loras: bool)
 
 
 @pytest.mark.parametrize("loras", [False, True])
-def test_what_stands_beyond_the_lengths_reaches_no_projection(loras: bool) -> None:
-    network = Network(UNETS["only cross-attention"], loras=loras)
+def test_states_beyond_the_lengths_do_not_change_a_projection(loras: bool) -> None:
+    network = ProjectedUNet(UNETS["only cross-attention"], loras=loras)
     beyond = np.arange(KEYS)[None, :, None] >= LENGTHS[:, None, None]
     project = quickly(network.project)
     clean = project(network.parameters, jnp.where(beyond, 0.0, network.context))
@@ -118,8 +118,8 @@ def test_what_stands_beyond_the_lengths_reaches_no_projection(loras: bool) -> No
 
 
 @pytest.mark.parametrize("name", ["SDXL", "only cross-attention"])
-def test_a_step_makes_no_keys_and_values_of_the_prompt(name: str) -> None:
-    network = Network(UNETS[name])
+def test_a_step_with_a_projection_computes_no_keys_and_values_of_the_prompt(name: str) -> None:
+    network = ProjectedUNet(UNETS[name])
     projection = jax.eval_shape(network.project, network.parameters, network.context)
 
     def products(function: Any, told: Any) -> int:
@@ -135,7 +135,7 @@ def test_a_step_makes_no_keys_and_values_of_the_prompt(name: str) -> None:
 )
 def test_each_layer_that_attends_to_the_prompt_has_its_place(name: str, first: int, second: int) -> None:
     """In SD 1's form here, one block down, the middle and two up; SDXL's have two layers each."""
-    network = Network(UNETS[name])
+    network = ProjectedUNet(UNETS[name])
     places = jax.eval_shape(network.project, network.parameters, network.context).keys_values.keys()
     assert [sum(place.endswith(each) for place in places) for each in ("attn1", "attn2")] == [first, second]
     assert places == set(cross_attentions(network.parameters, settle_unet_config(UNETS[name])))

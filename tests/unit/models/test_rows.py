@@ -16,11 +16,11 @@ import numpy.typing as npt
 import pytest
 from checkpoints import FAMILIES, make_tiny_checkpoint
 
-from sdjax_engine.memory.devices import network_options
+from sdjax_engine.memory.devices import network_options, open_mesh
 from sdjax_engine.weights import Checkpoint, Parameters, load_checkpoint
 
 Array = npt.NDArray[Any]
-Network = Callable[..., Array]
+NetworkCall = Callable[..., Array]
 ROWS = 4
 
 
@@ -49,15 +49,15 @@ def inputs_of(name: str, seed: int) -> tuple[Array, ...]:
     }[name]
 
 
-def told_more(module: Any) -> Network:
+def told_more(module: Any) -> NetworkCall:
     names = ("context_lengths", "text_embeds", "time_ids")
     return lambda *values: module(*values[:3], **dict(zip(names, values[3:], strict=True)))
 
 
-def network_of(checkpoint: Checkpoint, name: str) -> Network:
+def network_of(checkpoint: Checkpoint, name: str) -> NetworkCall:
     component = getattr(checkpoint, name.partition(" ")[0])
 
-    def call_of(parameters: Parameters) -> Network:
+    def call_of(parameters: Parameters) -> NetworkCall:
         module = component.module(parameters)
         if name == "text_encoder":
             return lambda ids: module(ids).hidden
@@ -65,12 +65,12 @@ def network_of(checkpoint: Checkpoint, name: str) -> Network:
             return told_more(module)
         return module
 
-    options = network_options() if name.startswith("unet") else {}
+    options = network_options(open_mesh()) if name.startswith("unet") else {}
     compiled = jax.jit(lambda given, *values: call_of(given)(*values), compiler_options=options)
     return lambda *values: np.asarray(compiled(component.parameters, *values)).view(np.uint8)
 
 
-def check_rows(network: Network, name: str) -> None:
+def check_rows(network: NetworkCall, name: str) -> None:
     ours, strangers = inputs_of(name, seed=0), inputs_of(name, seed=1)
     alone = network(*ours)
 

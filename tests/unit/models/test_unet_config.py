@@ -1,4 +1,4 @@
-"""A UNet's config.json is read as the reference reads it, and refused by name where that cannot be."""
+"""A UNet's config.json is read as in the reference; unsupported values are refused by name."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_a_block_in_the_middle_may_have_no_transformer(mid_block_type: str | Non
     assert layers_of(NESTED | {"mid_block_type": mid_block_type})[2] == ()
 
 
-def test_heads_matter_only_where_there_is_attention() -> None:
+def test_heads_are_checked_only_for_blocks_with_attention() -> None:
     values = settle_unet_config(TWO_BLOCKS)
 
     assert values["num_attention_heads"] == (5, 4)
 
 
 @pytest.mark.parametrize("config", [TWO_BLOCKS, NESTED], ids=["plain", "nested"])
-def test_what_was_settled_settles_to_itself(config: dict[str, Any]) -> None:
+def test_a_checked_config_is_checked_to_itself(config: dict[str, Any]) -> None:
     values = settle_unet_config(config)
 
     assert settle_unet_config(values) == values
@@ -74,6 +74,6 @@ def test_what_was_settled_settles_to_itself(config: dict[str, Any]) -> None:
         ({"dual_cross_attention": True}, "dual_cross_attention=True"),
     ],
 )
-def test_what_there_is_no_code_for_is_refused_by_name(overrides: dict[str, Any], named: str) -> None:
+def test_unsupported_values_are_refused_by_name(overrides: dict[str, Any], named: str) -> None:
     with pytest.raises(UnreadableCheckpoint, match=named):
         settle_unet_config(TWO_BLOCKS | overrides)

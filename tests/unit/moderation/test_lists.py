@@ -1,4 +1,4 @@
-"""How many evasions are caught, and how many innocent prompts pass."""
+"""The shares of detected evasions and of accepted innocent prompts."""
 
 import pytest
 from moderation_lists import LANGUAGES, Prompts, condemned, held_out_prompts, missed, own_prompts
@@ -14,7 +14,7 @@ def passed(prompts: Prompts) -> float:
     return 1 - len(condemned(prompts, find_all)) / len(prompts.innocent)
 
 
-def test_the_lists_are_long_enough_to_say_something() -> None:
+def test_the_lists_are_long_enough_for_percentages() -> None:
     own = own_prompts()
     assert sum(prompts.evasion_count for prompts in own.values()) >= 300
     assert sum(len(set(prompts.innocent)) for prompts in own.values()) >= 300

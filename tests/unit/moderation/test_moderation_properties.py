@@ -1,9 +1,11 @@
-"""What holds for any text and any list."""
+"""Properties of the search for any text and any list."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.moderation import Terms, breaks_hard_rule, find, find_all, matches, read
+from bot.moderation.characters import _with_letters
+from bot.moderation.scripts import numbered_words_of, words_of
 
 TERMS = ("blood", "nude", "weapon", "섹스", "살인", "血腥", "暴力", "قتل", "مخدرات", "dead body")
 WORDS = st.sampled_from(TERMS)
@@ -67,3 +69,16 @@ def test_a_term_is_found_among_others_as_alone(words: list[str], data: st.DataOb
     together = Terms(TERMS)
     assert together.find_all(text) == [term for term in TERMS if matches(text, [term])]
     assert set(words) <= set(together.find_all(text))
+
+
+def test_every_character_of_the_basic_plane_has_the_same_letters_among_any_others() -> None:
+    beyond = "\U00010330"  # a letter, for which the text is not of the basic plane
+    for code in range(0x80, 0xFFFF):
+        assert _with_letters(chr(code)) + beyond == _with_letters(chr(code) + beyond), hex(code)
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=0xFFFF), max_size=200))
+def test_words_of_the_basic_plane_are_those_of_any_text(text: str) -> None:
+    beyond = "\U00010330"  # a letter, after which the text is not of the basic plane
+    assert words_of(f"{text} {beyond}") == [*words_of(text), beyond]
+    assert numbered_words_of(f"{text} {beyond}") == [*numbered_words_of(text), beyond]

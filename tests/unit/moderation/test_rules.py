@@ -28,7 +28,7 @@ def test_a_prompt_with_a_term_is_refused_by_its_rule(prompt: str) -> None:
     assert rule_of(prompt, rules=(BRAND, BLOOD)) == "No gore"
 
 
-def test_the_negative_prompt_and_every_other_text_are_looked_at() -> None:
+def test_the_negative_prompt_and_every_other_text_are_checked() -> None:
     assert rule_of("a castle", "", "blood", rules=(BLOOD,)) == "No gore"
     assert rule_of("a castle", "", rules=(BLOOD,)) is None
 
@@ -40,7 +40,7 @@ def test_a_combination_needs_a_term_of_both_lists_in_one_text() -> None:
     assert rule_of("Acme", "a logo", rules=(BRAND,)) is None
 
 
-def test_an_allowed_phrase_does_not_count_and_excuses_nothing_else() -> None:
+def test_an_allowed_phrase_is_ignored_but_other_uses_of_its_words_are_not() -> None:
     assert rule_of("a Blood Orange on a plate", rules=(BLOOD, ORANGE)) is None
     assert rule_of("a blood orange in blood", rules=(BLOOD, ORANGE)) == "No gore"
 
@@ -75,6 +75,14 @@ def test_a_rule_of_one_channel_holds_nowhere_else() -> None:
     assert rule_of("a clown", rules=(ONLY_HERE,)) == "Here"
     assert rule_of("a clown", rules=(ONLY_HERE,), channel_id=THERE) is None
     assert rule_of("a clown", rules=(ONLY_HERE,), channel_id=None) is None
+
+
+def test_a_rule_that_refuses_comes_before_one_that_holds() -> None:
+    blades = PromptRule(name="Blades", action=Action.HOLD, terms=("sword",))
+    assert rule_of("a sword", rules=(blades, BLOOD)) == "Blades"
+    assert rule_of("a sword in blood", rules=(blades, BLOOD)) == "No gore"
+    assert rule_of("a sword", "blood", rules=(blades, BLOOD)) == "No gore"
+    assert rule_of("a castle", rules=(blades, BLOOD)) is None
 
 
 def test_the_verdict_names_the_terms_for_moderators() -> None:

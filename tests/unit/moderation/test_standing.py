@@ -1,4 +1,4 @@
-"""Which restriction decides about a request, and what its person is told."""
+"""Which restriction decides a request, and its sentence for the person."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_pause_refuses_nothing_and_the_nearer_word_counts() -> None:
     assert decide([SERVER_PAUSE, HERE]) == Decision(refused=HERE, paused=SERVER_PAUSE)
 
 
-def test_of_several_blocks_the_widest_is_told() -> None:
+def test_of_several_blocks_the_widest_is_reported() -> None:
     assert decide([HERE, OF_SERVER, EVERYWHERE]).refused == EVERYWHERE
     assert decide([HERE, OF_SERVER]).refused == OF_SERVER
     assert decide([HERE]).refused == HERE

@@ -1,4 +1,4 @@
-"""What counts as a use of a term: spellings, boundaries, inflections, phrases."""
+"""Uses of a term: spellings, boundaries, inflections, phrases."""
 
 import pytest
 
@@ -151,6 +151,6 @@ def test_both_lists_must_match() -> None:
     assert not matches_both("a pen in a school", ["gun", "knife"], ["school"])
 
 
-def test_many_words_that_explain_a_chinese_term_hide_no_true_one() -> None:
+def test_many_compounds_of_a_chinese_term_do_not_hide_a_true_use() -> None:
     assert not matches("红色情人节，" * 20, ["色情"])
     assert matches("红色情人节，" * 20 + "色情", ["色情"])

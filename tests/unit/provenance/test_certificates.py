@@ -1,4 +1,4 @@
-"""Certificates: a self-made one that stays, and every mistake in an operator's."""
+"""Certificates: a persistent self-made one, and every mistake in an operator's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bot.provenance.manifests import PURPOSES
 from bot.provenance.opening import check_certificate, open_signing
 
 
-def test_a_self_made_certificate_says_so_and_only_its_owner_reads_the_key(tmp_path: Path) -> None:
+def test_a_self_made_certificate_names_itself_so_and_its_key_is_private(tmp_path: Path) -> None:
     made = kept_credentials(tmp_path / "new" / "folder")
     leaf, authority = x509.load_pem_x509_certificates(made.chain)
     assert "self-made" in leaf.subject.rfc4514_string()
@@ -32,7 +32,7 @@ def test_a_self_made_certificate_says_so_and_only_its_owner_reads_the_key(tmp_pa
     assert "PRIVATE KEY" not in repr(made)
 
 
-def test_a_self_made_certificate_stays_until_it_nearly_ends(tmp_path: Path) -> None:
+def test_a_self_made_certificate_is_kept_until_shortly_before_its_end(tmp_path: Path) -> None:
     made = kept_credentials(tmp_path)
     assert kept_credentials(tmp_path) == made
     later = kept_credentials(tmp_path, now=lambda: utc_now() + timedelta(days=3640))
@@ -40,13 +40,13 @@ def test_a_self_made_certificate_stays_until_it_nearly_ends(tmp_path: Path) -> N
     assert [file.name for file in tmp_path.iterdir()] == [SELF_MADE_FILE]
 
 
-def test_a_damaged_self_made_certificate_is_made_anew(tmp_path: Path) -> None:
+def test_a_damaged_self_made_certificate_is_replaced(tmp_path: Path) -> None:
     made = kept_credentials(tmp_path)
     (tmp_path / SELF_MADE_FILE).write_bytes(made.chain[:300])
     assert kept_credentials(tmp_path).chain != made.chain
 
 
-def test_a_folder_that_cannot_be_written_costs_the_same_certificate_not_the_start(
+def test_a_read_only_folder_prevents_keeping_the_certificate_but_not_the_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("in the way")
@@ -152,7 +152,7 @@ def test_a_certificate_outside_its_time_or_for_another_purpose_is_refused(tmp_pa
         ),
     ],
 )
-def test_half_given_keys_are_one_sentence_each(section: dict[str, str], sentence: str) -> None:
+def test_incomplete_settings_raise_one_sentence_each(section: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         Config.parse({"provenance": section})
     assert str(caught.value).splitlines()[1:] == [sentence]

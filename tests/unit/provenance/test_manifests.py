@@ -1,4 +1,4 @@
-"""The manifests of pictures: right, beside the recipe, and made without the network."""
+"""The manifests of pictures: valid, beside the recipe, made without the network."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_every_form_of_a_message_is_signed_within_its_limit(
     assert read_recipe(io.BytesIO(made.data)) == REQUEST
 
 
-def test_a_changed_pixel_is_found_out(signing: Signing) -> None:
+def test_a_changed_pixel_is_detected(signing: Signing) -> None:
     signed = bytearray(signing.signed(painted()))
     signed[-100] ^= 1
     found = read_manifest(bytes(signed))
@@ -119,7 +119,7 @@ def test_a_picture_that_cannot_be_signed_is_kept_and_each_cause_is_logged_once(
     assert b'sdjax_provenance_pictures_total{outcome="signed"} 1.0' in metrics.text()
 
 
-def test_nothing_is_signed_where_it_is_switched_off(tmp_path: Path) -> None:
+def test_nothing_is_signed_if_signing_is_off(tmp_path: Path) -> None:
     signing = open_signing(ProvenanceConfig(sign=False, folder=str(tmp_path / "none")))
     assert signing.signed(file := painted()) is file
     assert not signing
@@ -148,7 +148,7 @@ def asked() -> Iterator[tuple[str, list[str]]]:
     server.server_close()
 
 
-def test_no_address_in_a_certificate_is_asked(asked: tuple[str, list[str]], tmp_path: Path) -> None:
+def test_no_address_in_a_certificate_is_contacted(asked: tuple[str, list[str]], tmp_path: Path) -> None:
     address, paths = asked
     certificate, key = write_certificate(tmp_path, status_url=address)
     signed = open_signing(ProvenanceConfig(certificate=certificate, private_key=key)).signed(painted())

@@ -1,4 +1,4 @@
-"""A tiny checkpoint, and a copy of it that a test may spoil."""
+"""A tiny checkpoint, and a copy of it that a test may change."""
 
 from __future__ import annotations
 

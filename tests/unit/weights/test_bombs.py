@@ -1,4 +1,4 @@
-"""Configurations meant to exhaust the process that reads them: each is refused before anything is built."""
+"""Configurations meant to exhaust the reading process: each is refused before anything is built."""
 
 from __future__ import annotations
 
@@ -123,5 +123,5 @@ def test_long_json_is_not_read_whole(tmp_path: Path) -> None:
         read_json(file)
 
 
-def test_settings_of_a_lora_nested_beyond_recursion_are_somebody_elses() -> None:
+def test_too_deeply_nested_lora_settings_are_ignored() -> None:
     assert read_settings(DEEP) == {}

@@ -1,4 +1,4 @@
-"""What was converted once is read again as it is, and never instead of what the source holds now."""
+"""The cache returns converted parameters unchanged, and never in place of a changed source."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def same(one: Checkpoint, other: Checkpoint) -> bool:
 
 
 def change_in_place(file: Path) -> None:
-    """Change one number in the middle of the last tensor; the file's size, inode and time stay."""
+    """Change one number of the last tensor without changing the file's size, inode and time."""
     facts = file.stat()
     with file.open("r+b") as opened:
         opened.seek(facts.st_size - 9 * 4)
@@ -69,7 +69,7 @@ def test_second_load_reads_the_same_parameters_and_no_source(
     assert same(first, second)
 
 
-def test_changed_source_is_read_anew_and_its_old_parameters_are_removed(folder: Path, cache: Path) -> None:
+def test_changed_source_is_read_again_and_its_old_cache_is_removed(folder: Path, cache: Path) -> None:
     load_checkpoint(str(folder), cache_dir=cache)
     before = kept(cache)
     halves = {name: 0.5 * tensor for name, tensor in load_file(folder / VAE_FILE).items()}
@@ -111,7 +111,7 @@ def test_weights_that_change_while_they_are_read_are_not_kept(
 
 
 @pytest.mark.parametrize("damage", ["truncated", "other bytes", "another network's"])
-def test_damaged_file_is_written_anew(damage: str, original: Path, cache: Path) -> None:
+def test_damaged_file_is_rewritten(damage: str, original: Path, cache: Path) -> None:
     expected = load_checkpoint(str(original), cache_dir=cache)
     files = sorted((cache / "weights").glob("*.safetensors"), key=lambda file: file.stat().st_size)
     victim, content = files[0], files[0].read_bytes()
@@ -128,7 +128,7 @@ def test_damaged_file_is_written_anew(damage: str, original: Path, cache: Path) 
     assert victim.read_bytes() == content
 
 
-def test_other_code_checks_what_is_kept_against_the_network_again(
+def test_changed_code_checks_the_cache_against_the_network_again(
     original: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = load_checkpoint(str(original), cache_dir=cache)
@@ -153,16 +153,14 @@ def test_dtypes_and_sources_are_kept_beside_each_other(original: Path, folder: P
     assert len(kept(cache)) == 9
 
 
-def test_folder_that_cannot_be_written_only_means_that_nothing_is_kept(
-    original: Path, tmp_path: Path
-) -> None:
+def test_read_only_folder_only_disables_the_cache(original: Path, tmp_path: Path) -> None:
     blocked = tmp_path / "blocked"
     blocked.write_text("a file where the folder would be")
 
     assert same(load_checkpoint(str(original), cache_dir=blocked), load_checkpoint(str(original)))
 
 
-def test_what_was_never_finished_is_removed_when_it_is_old(original: Path, cache: Path) -> None:
+def test_old_partial_files_are_removed(original: Path, cache: Path) -> None:
     load_checkpoint(str(original), cache_dir=cache)
     whole = min((cache / "weights").glob("*.safetensors"), key=lambda file: file.stat().st_size)
     old, young = (whole.with_name(f"{whole.stem}.{number}.part") for number in (1, 2))

@@ -1,4 +1,4 @@
-"""Digests of files: of every byte, and remembered only while the file is provably the same."""
+"""Digests of files: over every byte, and remembered only for an unchanged file."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_file_changed_shortly_before_is_read_again(file: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{}", "[" * 100_000, '{"facts": [], "digest": "0"}'])
-def test_damaged_note_is_written_anew(damage: str, file: Path) -> None:
+def test_damaged_digest_file_is_rewritten(damage: str, file: Path) -> None:
     before = digest(file)
     (note,) = file.with_name("kept").iterdir()
     content = note.read_text()

@@ -1,4 +1,4 @@
-"""Folders of every family: which networks are read, in which dtype, and which do not belong together."""
+"""Folders of every family: networks, dtypes, and components that do not match."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_safety_checker_asked_for_where_there_is_none_is_none(original: Path) ->
     assert load_checkpoint(str(original), safety_checker=True).safety_checker is None
 
 
-def test_fingerprint_tells_weights_of_one_architecture_apart(original: Path, folder: Path) -> None:
+def test_fingerprint_differs_for_different_weights(original: Path, folder: Path) -> None:
     file = folder / "vae" / "diffusion_pytorch_model.safetensors"
     save_file({name: tensor + 1 for name, tensor in load_file(file).items()}, file)
 

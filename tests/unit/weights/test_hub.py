@@ -1,4 +1,4 @@
-"""Checkpoints on the hub: the real client in a process of its own against a hub on this machine."""
+"""Checkpoints on the hub: the real client in its own process, against a hub on this machine."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CALLS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Visit:
-    """What came of every call, what the hub was asked, and where its cache is."""
+    """The results of every call, the requests to the hub, and the folder of its cache."""
 
     results: dict[str, dict[str, Any]]
     hub: Hub
@@ -179,7 +179,7 @@ def test_variant_is_fetched_where_there_is_one_and_plain_files_elsewhere(visit: 
     }
 
 
-def test_cut_download_goes_on_where_it_stopped(visit: Visit) -> None:
+def test_interrupted_download_is_resumed(visit: Visit) -> None:
     first, second = (first for path, first in visit.hub.fetched("someone/cut") if path == UNET)
 
     assert first == 0
@@ -192,7 +192,7 @@ def test_of_a_decoder_only_the_configuration_and_the_weights_are_fetched(visit: 
     assert files_of(visit.results["decoder"]) == {"config.json", "diffusion_pytorch_model.safetensors"}
 
 
-def test_token_opens_what_it_is_for(visit: Visit) -> None:
+def test_token_gives_access_to_its_repository(visit: Visit) -> None:
     assert UNET in files_of(visit.results["token"])
 
 
@@ -206,14 +206,14 @@ def test_token_opens_what_it_is_for(visit: Visit) -> None:
         ("no such revision", ("someone/tiny", "'lost'")),
     ],
 )
-def test_what_cannot_be_read_is_said_in_one_sentence(call: str, words: tuple[str, ...], visit: Visit) -> None:
+def test_unreadable_repositories_raise_one_sentence(call: str, words: tuple[str, ...], visit: Visit) -> None:
     sentence = refusal(visit, call)
 
     assert all(word in sentence for word in words), sentence
 
 
 @pytest.mark.parametrize("error", CUT_OFF)
-def test_connection_that_fails_in_the_middle_is_said_in_one_sentence(error: type[Exception]) -> None:
+def test_connection_that_fails_during_a_transfer_raises_one_sentence(error: type[Exception]) -> None:
     sentence = r"someone/tiny.*cannot be reached.*the line is dead"
 
     with pytest.raises(UnreadableCheckpoint, match=sentence), refusals("someone/tiny", None):

@@ -1,4 +1,4 @@
-"""What `load_checkpoint` reads, whoever wrote the files."""
+"""The files that `load_checkpoint` reads, from every writer."""
 
 from __future__ import annotations
 
@@ -111,9 +111,7 @@ def test_files_of_the_variant_are_read_where_there_are_any(original: Path, folde
 
 @pytest.mark.parametrize("stored", [np.float32, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_parameters_have_the_dtype_asked_for_whatever_the_file_holds(
-    stored: type, dtype: str, folder: Path
-) -> None:
+def test_parameters_have_the_requested_dtype_for_any_file(stored: type, dtype: str, folder: Path) -> None:
     for file in (UNET_FILE, VAE_FILE, TEXT_FILE):
         rewrite(folder / file, lambda tensors: {name: x.astype(stored) for name, x in tensors.items()})
 
@@ -141,7 +139,7 @@ def test_scheduler_configuration_passes_through_as_it_is(folder: Path) -> None:
     assert load_checkpoint(str(folder)).scheduler_config == content
 
 
-def test_number_of_heads_wins_over_the_misnamed_key(original: Path, folder: Path) -> None:
+def test_number_of_heads_takes_precedence_over_the_misnamed_key(original: Path, folder: Path) -> None:
     file = folder / "unet" / "config.json"
     renamed = json.loads(file.read_text()) | {"num_attention_heads": 4, "attention_head_dim": 8}
     file.write_text(json.dumps(renamed))
@@ -151,7 +149,7 @@ def test_number_of_heads_wins_over_the_misnamed_key(original: Path, folder: Path
     assert heads == load_checkpoint(str(original)).unet.config["num_attention_heads"] == (4, 4)
 
 
-def test_fingerprint_tells_configurations_apart(original: Path, folder: Path) -> None:
+def test_fingerprint_differs_for_different_configurations(original: Path, folder: Path) -> None:
     file = folder / "scheduler" / "scheduler_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"prediction_type": "v_prediction"}))
 

@@ -1,4 +1,4 @@
-"""What `load_checkpoint` refuses: each broken checkpoint in one clear sentence that names the trouble."""
+"""The checkpoints that `load_checkpoint` refuses, each in one sentence with the fault."""
 
 from __future__ import annotations
 

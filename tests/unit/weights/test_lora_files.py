@@ -1,4 +1,4 @@
-"""LoRA files are read strictly: each tensor has its place in the model, or one sentence says what has not."""
+"""LoRA files are read strictly: every tensor belongs to a layer, or one sentence names the others."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_alpha_over_rank_scales_each_layer(tmp_path: Path) -> None:
         ({}, 1.0),
     ],
 )
-def test_pefts_settings_scale_what_has_no_alpha(
+def test_pefts_settings_scale_layers_without_alpha(
     settings: Mapping[str, Any], expected: float, tmp_path: Path
 ) -> None:
     tensors = {f"{PEFT}.lora_A.weight": ones(4, 6), f"{PEFT}.lora_B.weight": ones(4, 4)}
@@ -156,13 +156,13 @@ def test_a_folder_that_diffusers_saved_is_read(tmp_path: Path) -> None:
         ({}, "as a LoRA: no tensors"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_name(tensors: Tensors, reason: str, tmp_path: Path) -> None:
+def test_unfitting_tensors_are_refused_by_name(tensors: Tensors, reason: str, tmp_path: Path) -> None:
     with pytest.raises(UnreadableCheckpoint, match=reason) as refused:
         read_lora(saved(tmp_path, tensors), SHAPES)
     assert "\n" not in str(refused.value)
 
 
-def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+def test_all_faults_are_in_one_error(tmp_path: Path) -> None:
     tensors = kohya("lora_unet_else", dora_scale=ones(1)) | {f"{KOHYA}.alpha": ones(1)}
     with pytest.raises(UnreadableCheckpoint, match=r"DoRA .*; tensors of no layer .*; layers without one"):
         read_lora(saved(tmp_path, tensors), SHAPES)
@@ -195,7 +195,9 @@ def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "pattern", ["(.*)*!", "(.|.)" * 30 + "!", ".*" * 30 + "!", "(?x:(.|.) *)!", "[", "a{99999999999}"]
 )
-def test_expressions_of_strangers_that_could_take_for_ever_are_refused(pattern: str, tmp_path: Path) -> None:
+def test_regular_expressions_that_could_take_exponential_time_are_refused(
+    pattern: str, tmp_path: Path
+) -> None:
     tensors = {f"{PEFT}.lora_A.weight": ones(4, 6), f"{PEFT}.lora_B.weight": ones(4, 4)}
     settings = {"unet.lora_alpha": 3, "unet.alpha_pattern": {pattern: 1}}
     with pytest.raises(UnreadableCheckpoint, match=r"settings of no LoRA: .* in alpha_pattern"):

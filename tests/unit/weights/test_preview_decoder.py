@@ -1,4 +1,4 @@
-"""What is no decoder of previews, each in one sentence that says what to change."""
+"""Invalid decoders of previews, each in one sentence that says what to change."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("change", REFUSED)
-def test_what_is_wrong_is_said_in_one_sentence(change: str, folder: Path) -> None:
+def test_invalid_decoders_raise_one_sentence(change: str, folder: Path) -> None:
     spoil, words = REFUSED[change]
     spoil(folder)
     with pytest.raises(UnreadableCheckpoint) as caught:
@@ -113,7 +113,7 @@ def test_what_is_wrong_is_said_in_one_sentence(change: str, folder: Path) -> Non
 
 
 @pytest.mark.parametrize("source", ["no/such/folder", "../nowhere", "file.safetensors"])
-def test_what_is_not_there_is_said_in_one_sentence(
+def test_missing_decoders_raise_one_sentence(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

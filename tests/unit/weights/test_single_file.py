@@ -1,4 +1,4 @@
-"""A checkpoint in one file of the original layout is the checkpoint that it was made from."""
+"""A checkpoint in one file of the original layout equals its folder."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_schedule_and_size_are_those_of_the_family(
     [({}, (512, 512)), ({"modelspec.resolution": "640x384"}, (640, 384))],
     ids=["prediction", "prediction and size"],
 )
-def test_what_a_file_notes_of_itself_goes_before_its_family(
+def test_metadata_of_a_file_takes_precedence_over_its_family(
     notes: dict[str, str], size: tuple[int, int], folders: dict[str, Path], tmp_path: Path
 ) -> None:
     noted = {"modelspec.prediction_type": "epsilon", **notes}
@@ -168,7 +168,9 @@ def test_marks_of_zero_terminal_noise_change_the_schedule(folders: dict[str, Pat
     assert config["timestep_spacing"] == "trailing"
 
 
-def test_schedule_beside_the_file_goes_before_its_family(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_schedule_beside_the_file_takes_precedence_over_its_family(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
     file = write_original(folders["SD 2"], tmp_path / "turbo.safetensors")
     schedule = {"_class_name": "EulerDiscreteScheduler", "timestep_spacing": "trailing"}
     (tmp_path / "turbo.scheduler_config.json").write_text(json.dumps(schedule))
@@ -212,7 +214,7 @@ def test_vocabulary_is_found_in_the_hubs_cache(
     assert np.array_equal(tokenizer.encode("a red star"), loaded["SD 1"].tokenizer.encode("a red star"))
 
 
-def test_missing_vocabulary_is_said_with_the_place_to_put_it(
+def test_missing_vocabulary_error_names_the_folder_to_put_it(
     folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "no cache"))

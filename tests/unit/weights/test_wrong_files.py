@@ -1,4 +1,4 @@
-"""Single files that are no checkpoint, or a broken one: each refused in a sentence that names the trouble."""
+"""Single files that are no checkpoint or damaged: each is refused in one sentence with the fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stored failure of an image, from which the person's sentence is made."""
+"""The stored failure of an image, the source of the person's sentence."""
 
 from __future__ import annotations
 

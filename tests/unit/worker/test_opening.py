@@ -55,6 +55,12 @@ def test_the_default_configuration_gives_the_default_engine_with_previews() -> N
     assert engine_config(Config()) == plain
 
 
+def test_a_classifier_comes_with_the_labels_that_have_levels() -> None:
+    named = {"picture_classifier": "owner/judge", "picture_levels": {"nice": "none", "gore": "extreme"}}
+    [spec] = engine_config(Config.parse({"models": [named]})).models
+    assert (spec.picture_classifier, spec.picture_labels) == ("owner/judge", {"nice", "gore"})
+
+
 @pytest.mark.parametrize(("on_cpu", "dtype"), [(True, Dtype.FLOAT32), (False, Dtype.BFLOAT16)])
 def test_the_default_number_format_depends_on_the_device(*, on_cpu: bool, dtype: Dtype) -> None:
     nobody_says = engine_config(Config.parse({})).dtype

@@ -16,8 +16,8 @@ from bot.worker.repaint import Repaint
 from bot.worker.start_pictures import StartPictures
 
 
-class Files:
-    """The store's lost files: each is claimed once, and `broken` meets an unexpected error."""
+class LostFiles:
+    """The store's lost files: each is claimed once, and `broken` raises an unexpected error."""
 
     def __init__(self, *rounds: list[str], broken: str) -> None:
         self._rounds = list(rounds)
@@ -47,7 +47,7 @@ async def test_an_unexpected_error_with_one_file_stops_neither_the_loop_nor_anot
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(repaint, "POLL_SECONDS", 0.01)
-    files: Any = Files(["broken.png", "beside.png"], ["later.png"], broken="broken.png")
+    files: Any = LostFiles(["broken.png", "beside.png"], ["later.png"], broken="broken.png")
     engine: Any = SimpleNamespace(ready_lanes=[])
     store: Any = SimpleNamespace(files=files)
     artifacts: Any = NoFiles()

@@ -10,7 +10,7 @@ import pytest
 from bot.worker.side_tasks import keep_running
 
 
-class Work:
+class FailingWork:
     """Endless work that fails for its first times."""
 
     def __init__(self, failures: int) -> None:
@@ -27,7 +27,7 @@ class Work:
 
 
 async def test_work_that_fails_is_logged_and_started_again(caplog: pytest.LogCaptureFixture) -> None:
-    work = Work(failures=2)
+    work = FailingWork(failures=2)
     with caplog.at_level(logging.ERROR, logger="bot.worker.side_tasks"):
         task = asyncio.create_task(keep_running(work, "heartbeat", pause_seconds=0.0))
         async with asyncio.timeout(15):

@@ -13,7 +13,7 @@ from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested
 from sdjax_engine.errors import EngineClosed
 
 
-class Worker:
+class ScriptedWorker:
     """A worker whose drain takes until `finish` is set."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Worker:
         self._draining.set()
 
 
-async def role(worker: Worker, shutdown: Shutdown, beside: asyncio.Future[None]) -> None:
+async def role(worker: ScriptedWorker, shutdown: Shutdown, beside: asyncio.Future[None]) -> None:
     async def heartbeat() -> None:
         await beside
 
@@ -48,14 +48,16 @@ async def role(worker: Worker, shutdown: Shutdown, beside: asyncio.Future[None])
         await run_until_shutdown(stand_in, tasks, shutdown)
 
 
-async def begun(worker: Worker, shutdown: Shutdown, beside: asyncio.Future[None]) -> asyncio.Task[None]:
+async def begun(
+    worker: ScriptedWorker, shutdown: Shutdown, beside: asyncio.Future[None]
+) -> asyncio.Task[None]:
     running = asyncio.create_task(role(worker, shutdown, beside))
     await asyncio.sleep(0.01)
     return running
 
 
 async def test_a_failure_beside_the_worker_drains_it_and_is_raised_afterwards() -> None:
-    worker, beside = Worker(), asyncio.get_running_loop().create_future()
+    worker, beside = ScriptedWorker(), asyncio.get_running_loop().create_future()
     running = await begun(worker, Shutdown(), beside)
     beside.set_exception(NameTaken("taken"))
     await asyncio.sleep(0.01)
@@ -68,7 +70,7 @@ async def test_a_failure_beside_the_worker_drains_it_and_is_raised_afterwards() 
 
 
 async def test_a_failure_of_the_worker_is_raised_itself() -> None:
-    worker, beside = Worker(), asyncio.get_running_loop().create_future()
+    worker, beside = ScriptedWorker(), asyncio.get_running_loop().create_future()
     worker.failure = EngineClosed("dead")
     with pytest.raises(EngineClosed, match="dead"):
         await role(worker, Shutdown(), beside)
@@ -76,7 +78,7 @@ async def test_a_failure_of_the_worker_is_raised_itself() -> None:
 
 
 async def test_a_request_drains_the_worker_and_a_second_one_cancels_it() -> None:
-    worker, shutdown, beside = Worker(), Shutdown(), asyncio.get_running_loop().create_future()
+    worker, shutdown, beside = ScriptedWorker(), Shutdown(), asyncio.get_running_loop().create_future()
     running = await begun(worker, shutdown, beside)
     shutdown.request()
     await asyncio.sleep(0.01)
@@ -89,7 +91,7 @@ async def test_a_request_drains_the_worker_and_a_second_one_cancels_it() -> None
 
 
 async def test_a_failure_during_the_drain_does_not_cut_it_short() -> None:
-    worker, shutdown, beside = Worker(), Shutdown(), asyncio.get_running_loop().create_future()
+    worker, shutdown, beside = ScriptedWorker(), Shutdown(), asyncio.get_running_loop().create_future()
     running = await begun(worker, shutdown, beside)
     shutdown.request()
     await asyncio.sleep(0.01)
@@ -103,7 +105,7 @@ async def test_a_failure_during_the_drain_does_not_cut_it_short() -> None:
 
 
 async def test_a_cancelled_role_drains_the_worker_and_stays_cancelled() -> None:
-    worker, beside = Worker(), asyncio.get_running_loop().create_future()
+    worker, beside = ScriptedWorker(), asyncio.get_running_loop().create_future()
     running = await begun(worker, Shutdown(), beside)
     running.cancel()
     await asyncio.sleep(0.01)

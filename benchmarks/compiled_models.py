@@ -1,0 +1,112 @@
+"""Checkpoints without weights for `compiled.py`: configurations, and the shapes of their parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import loading
+from compiled_targets import replicated
+from engine_checkpoints import DEMO, XL_PARTS
+from jax.sharding import Mesh
+
+from sdjax_engine.memory.ledger import Need
+from sdjax_engine.memory.residency import Residency
+from sdjax_engine.weights.checkpoint import Checkpoint, Component
+from sdjax_engine.weights.contents import Contents, check_together
+from sdjax_engine.weights.digests import Digests
+from sdjax_engine.weights.folder import read_folder
+from sdjax_engine.weights.load import assemble, dtype_of
+from sdjax_engine.weights.networks import Part, plan, settle_config
+
+SD_21_UNET = {
+    "attention_head_dim": [5, 10, 20, 20],
+    "cross_attention_dim": 1024,
+    "sample_size": 96,
+    "use_linear_projection": True,
+}
+SD_21_TEXT = {
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 23,
+    "num_attention_heads": 16,
+    "hidden_act": "gelu",
+}
+
+
+def parts_of(name: str) -> tuple[dict[str, tuple[str, dict[str, Any]]], str]:
+    """Return class and configuration of each network of a known checkpoint, and the pipeline's class."""
+    sd_15 = {part: (model, config) for part, (model, _, config) in loading.PARTS.items()}
+    match name:
+        case "sd15":
+            return sd_15, "StableDiffusionPipeline"
+        case "sd21":
+            changed = {"unet": SD_21_UNET, "text_encoder": SD_21_TEXT}
+            merged = {
+                part: (model, config | changed.get(part, {})) for part, (model, config) in sd_15.items()
+            }
+            return merged, "StableDiffusionPipeline"
+        case "sdxl":
+            return {part: (model, config) for part, (model, _, config) in XL_PARTS.items()}, (
+                "StableDiffusionXLPipeline"
+            )
+    raise SystemExit(f"There is no checkpoint {name!r}: a folder, demo, sd15, sd21 or sdxl.")
+
+
+def contents_of(name: str) -> Contents:
+    """Return the contents of a known checkpoint, or of the folder of this name."""
+    if name == "demo" or Path(name).is_dir():
+        return read_folder(DEMO if name == "demo" else Path(name), variant=None, safety_checker=False)
+    like = read_folder(DEMO, variant=None, safety_checker=False)
+    parts, pipeline = parts_of(name)
+    settled = {
+        part: Part(model=model, config=settle_config(model, config, origin=part), stored={}, origin=part)
+        for part, (model, config) in parts.items()
+    }
+    tokenizers = like.tokenizers * sum(part.startswith("text_encoder") for part in parts)
+    contents = replace(like, origin=name, pipeline=pipeline, parts=settled, tokenizers=tokenizers)
+    check_together(contents)
+    return contents
+
+
+def described_checkpoint(name: str, mesh: Mesh, *, dtype: str) -> Checkpoint:
+    """Return a checkpoint whose parameters are shapes on every device of the mesh."""
+    contents, sharding = contents_of(name), replicated(mesh)
+
+    def described(name: str, part: Part) -> Component:
+        planned = plan(part, dtype=dtype_of(name, contents, dtype))
+        shapes = {
+            each.key: jax.ShapeDtypeStruct(each.shape, planned.dtype, sharding=sharding)
+            for each in planned.wanted.values()
+        }
+        ordered: Any = dict(sorted(shapes.items()))
+        return Component(parameters=ordered, blueprint=planned.blueprint, config=part.config)
+
+    components = {part: described(part, each) for part, each in contents.parts.items()}
+    return assemble(name, contents, components, Digests(folder=None))
+
+
+def bytes_of(tree: Any) -> int:
+    """Return the bytes of all arrays or shapes of a tree."""
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
+class DescribedResidency(Residency):
+    """Takes shapes for parameters, and has room for everything; `held` are the bytes of the claims."""
+
+    def __init__(self) -> None:
+        self.held: dict[Hashable, Need] = {}
+
+    def adopt(self, name: str, arrays: Any) -> Any:
+        """Return the shapes as a model's parameters."""
+        return SimpleNamespace(name=name, shapes=arrays, arrays=arrays, size=bytes_of(arrays))
+
+    def claim(self, owner: Hashable, need: Need) -> bool:
+        """Note a claim."""
+        self.held[owner] = need
+        return True

@@ -1,0 +1,217 @@
+"""The devices that `compiled.py` compiles for: described to the vendors' compilers, not there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import topologies
+from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
+
+from sdjax_engine.memory import devices
+from sdjax_engine.models.attention_backend import CUDNN_WIDTHS, FLASH_WIDTH, LONGEST, PROMPT, TOKENS
+from sdjax_engine.models.attention_choice import FLASH_LEAST_TOKENS, Backend, Kernel, Use
+from sdjax_engine.models.attention_kernels import KERNELS
+from sdjax_engine.models.cross_attention_inputs import KeyValues
+from sdjax_engine.wording import first_line
+
+GIB = 2**30
+GPU_TEXT = """
+gpu_device_info {{
+  threads_per_block_limit: 1024
+  threads_per_warp: 32
+  shared_memory_per_block: 49152
+  shared_memory_per_core: {shared}
+  threads_per_core_limit: {threads}
+  core_count: {cores}
+  fpus_per_core: {fpus}
+  block_dim_limit_x: 2147483647
+  block_dim_limit_y: 65535
+  block_dim_limit_z: 65535
+  memory_bandwidth: {bandwidth}
+  l2_cache_size: {cache}
+  clock_rate_ghz: {clock}
+  device_memory_size: {memory}
+  shared_memory_per_block_optin: {optin}
+  cuda_compute_capability {{ major: {major} minor: {minor} }}
+  registers_per_core_limit: 65536
+  registers_per_block_limit: 65536
+}}
+platform_name: "CUDA"
+dnn_version_info {{ major: 9 minor: 10 patch: 0 }}
+device_description_str: "NVIDIA {name}"
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A kind of device by its data sheet: bytes of memory, bfloat16 operations and bytes a second.
+
+    A TPU's `topology` has several devices. `facts` describe a GPU to XLA, `capability` is its CUDA compute
+    capability.
+    """
+
+    name: str
+    memory: int
+    flops: float
+    bandwidth: float
+    topology: str = ""
+    capability: tuple[int, int] = (0, 0)
+    facts: Mapping[str, Any] | None = None
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether NVIDIA's compiler compiles for it."""
+        return self.facts is not None
+
+    @property
+    def description(self) -> str:
+        """The text that describes a GPU to XLA."""
+        major, minor = self.capability
+        facts = {**(self.facts or {}), "memory": self.memory, "bandwidth": int(self.bandwidth)}
+        return GPU_TEXT.format(name=self.name.upper(), major=major, minor=minor, **facts)
+
+
+# Of a TPU v2 or v3 every core is a device with half of the chip's memory.
+TARGETS = {
+    target.name: target
+    for target in (
+        Target(name="v2", topology="v2:2x2", memory=8 * GIB, flops=23e12, bandwidth=350e9),
+        Target(name="v3", topology="v3:2x2", memory=16 * GIB, flops=61.5e12, bandwidth=450e9),
+        Target(name="v5e", topology="v5e:2x2", memory=16 * GIB, flops=197e12, bandwidth=819e9),
+        Target(name="v6e", topology="v6e:2x2", memory=32 * GIB, flops=918e12, bandwidth=1640e9),
+        Target(
+            name="h200",
+            memory=141 * 10**9,
+            flops=989e12,
+            bandwidth=4.8e12,
+            capability=(9, 0),
+            facts={
+                "shared": 233472,
+                "threads": 2048,
+                "cores": 132,
+                "fpus": 128,
+                "cache": 52428800,
+                "clock": 1.98,
+                "optin": 232448,
+            },
+        ),
+        Target(
+            name="a100",
+            memory=80 * 10**9,
+            flops=312e12,
+            bandwidth=2.039e12,
+            capability=(8, 0),
+            facts={
+                "shared": 167936,
+                "threads": 2048,
+                "cores": 108,
+                "fpus": 64,
+                "cache": 41943040,
+                "clock": 1.41,
+                "optin": 166912,
+            },
+        ),
+        Target(
+            name="l4",
+            memory=24 * 10**9,
+            flops=121e12,
+            bandwidth=300e9,
+            capability=(8, 9),
+            facts={
+                "shared": 102400,
+                "threads": 1536,
+                "cores": 58,
+                "fpus": 128,
+                "cache": 50331648,
+                "clock": 2.04,
+                "optin": 101376,
+            },
+        ),
+    )
+}
+
+
+def described_mesh(target: Target) -> Mesh:
+    """Return the mesh over a target's devices; raises RuntimeError where its compiler is not installed."""
+    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
+    if target.is_gpu:
+        discover_cuda(target)
+        found = topologies.get_topology_desc(
+            platform="cuda", topology_name="", target_config=target.description, topology="1x1x1"
+        )
+    else:
+        found = topologies.get_topology_desc(platform="tpu", topology_name=target.topology)
+    return devices.mesh_over(found.devices)
+
+
+def discover_cuda(target: Target) -> None:
+    """Load the CUDA plugin without a device, and let JAX's cuDNN attention believe in the target."""
+    from jax._src import xla_bridge  # noqa: PLC0415 - there is no public way
+    from jax._src.cudnn import fused_attention_stablehlo as fused  # noqa: PLC0415
+
+    try:
+        xla_bridge.discover_pjrt_plugins()
+    except Exception as error:
+        if "ALREADY_EXISTS" not in str(error):
+            raise
+    current: Any = fused
+    current.check_compute_capability = lambda least: (
+        target.capability >= tuple(int(part) for part in least.split("."))
+    )
+    current.is_cuda_compute_capability_equal = lambda other: (
+        target.capability == tuple(int(part) for part in other.split("."))
+    )
+
+
+def backend_of(target: Target, mesh: Mesh) -> Backend:
+    """Return what the target's compiler takes of its fused kernel, as a start finds it by running it too."""
+    if target.is_gpu:
+        widths = CUDNN_WIDTHS if target.capability >= (9, 0) else CUDNN_WIDTHS[1:]
+        uses, kernel = tuple(Use), Kernel.CUDNN
+    else:
+        widths, uses, kernel = (FLASH_WIDTH,), (Use.PICTURES,), Kernel.FLASH
+    widest: dict[Use, int] = {}
+    problem = None
+    for use in uses:
+        for width in widths:
+            refusal = refusal_of(kernel, use, width, mesh)
+            if refusal is None:
+                widest[use] = width
+                break
+            problem = refusal
+    return Backend(platform="gpu" if target.is_gpu else "tpu", widest=widest, problem=problem)
+
+
+def refusal_of(kernel: Kernel, use: Use, width: int, mesh: Mesh) -> str | None:
+    """Return why a compiler refuses a kernel for a use and a width of heads; None: it takes it."""
+    tokens = FLASH_LEAST_TOKENS if kernel is Kernel.FLASH else TOKENS
+
+    def of(length: int) -> Any:
+        shape = (2, length, 2, width)
+        return jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=SingleDeviceSharding(mesh.devices.flat[0]))
+
+    queries, keys = {
+        Use.PICTURES: (tokens, tokens),
+        Use.PROMPTS: (tokens, LONGEST),
+        Use.TEXTS: (PROMPT, PROMPT),
+    }[use]
+
+    def attend(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+        attended: jax.Array = KERNELS[kernel](q, KeyValues(k, v), causal=use is Use.TEXTS)
+        return attended
+
+    try:
+        jax.jit(attend).lower(of(queries), of(keys), of(keys)).compile()
+    except Exception as refusal:  # noqa: BLE001 - whatever a compiler dies of
+        return first_line(refusal)
+    return None
+
+
+def replicated(mesh: Mesh) -> NamedSharding:
+    """Return how parameters are placed: whole on every device."""
+    return NamedSharding(mesh, devices.REPLICATED)

@@ -1,0 +1,52 @@
+"""[policy] and [policy.bounds]: who may what where no server says otherwise, and at most."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from bot.config.section import Section
+
+ANY = "*"
+Name = Annotated[str, Field(min_length=1, max_length=255)]
+Count = Annotated[int, Field(ge=0)]
+Quota = Annotated[float, Field(ge=0, le=100_000)]
+Treatment = Literal["show", "spoiler", "hold", "withhold"]
+Levels = tuple[Treatment, Treatment, Treatment] | tuple[()]
+
+
+class PolicySection(Section):
+    """The keys of a policy; a default says nothing. 0 is no limit, and a cost is in usual pictures."""
+
+    paint: bool = True
+    models: tuple[Name, ...] = (ANY,)
+    pixels: Count = 0
+    steps: Count = 0
+    variants: Count = 0
+    loras: tuple[Name, ...] = (ANY,)
+    start_pictures: bool = True
+    private: Literal["free", "always", "never"] = "free"
+    previews: bool = True
+    review: bool = False
+    flagged: Levels = ()
+    flagged_age_restricted: Levels = ()
+    pictures_per_hour: Quota = 0.0
+    pictures_per_day: Quota = 0.0
+    cost_per_hour: Quota = 0.0
+    cost_per_day: Quota = 0.0
+    cool_down: Annotated[float, Field(ge=0, le=86_400)] = 0.0
+    weight: Annotated[float, Field(ge=0, le=100)] = 0.0
+    language: Literal["", "en", "ko", "zh", "ar"] = ""
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The keys that say something, and their values."""
+        defaults = PolicySection.model_fields
+        return {key: getattr(self, key) for key in defaults if getattr(self, key) != defaults[key].default}
+
+
+class PolicyConfig(PolicySection):
+    """The operator's policy, and the bounds of all others."""
+
+    bounds: PolicySection = PolicySection()

@@ -1,0 +1,182 @@
+"""What a moderators' message about a review shows, as plain data; no Discord here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bot.delivery.buttons import ButtonContent, Row
+from bot.delivery.content import MessageContent, PictureContent, Tone, shortened
+from bot.delivery.lineage import message_address
+from bot.delivery.result import FAILURES
+from bot.holds import Cause, Outcome
+from bot.jobs import ImageRecord, Showing
+from bot.store.review_messages import DueReview
+from bot.store.review_rows import Kind, Review
+from bot.store.rows import origin_from, recipe_from
+from bot.texts import Moment, Texts, shown, tidy
+
+SHOWN_PROMPT = 600
+SHOWN_REPORT = 100
+SHOWN_REASON = 300
+APPROVE, SPOILER, REJECT = "approve", "spoiler", "reject"
+ACCEPT, DECLINE, BLOCK = "accept", "decline", "block"
+
+
+def review_content(due: DueReview, texts: Texts, *, pictures: bool = True) -> MessageContent:
+    """Return the message: pictures and buttons while it waits, then who has decided, and when.
+
+    Without `pictures`, a sentence says that their files are gone.
+    """
+    review = due.review
+    lines = [_line(part, texts) for part in (*_about(due, texts), *_state(due, texts))]
+    gone = not pictures and review.outcome is None
+    if gone:
+        lines.append(texts.gettext(FAILURES["artifact_missing"]))
+    waits = review.outcome is None
+    return MessageContent(
+        heading=f"### {_heading(review, texts)}",
+        status="\n".join(lines),
+        pictures=tuple(_pictures(due, texts)) if waits and pictures else (),
+        rows=_rows(review, texts) if waits else (),
+        tone=Tone.WAITING if waits else Tone.DONE,
+    )
+
+
+def _line(text: str, texts: Texts) -> str:
+    return texts.line(text, mark="")
+
+
+def _heading(review: Review, texts: Texts) -> str:
+    if review.kind is Kind.APPEAL:
+        return texts.gettext("An appeal")
+    if review.kind is Kind.REPORT:
+        return texts.gettext("A reported picture")
+    return texts.gettext("A picture waits for review")
+
+
+def _about(due: DueReview, texts: Texts) -> Iterator[str]:
+    """Yield the person and the place, the words, and why moderators are asked."""
+    review, job = due.review, due.job
+    yield texts.joined([person(review.user_id, texts), *_place(due, texts)])
+    words = _words(due)
+    if words:
+        yield shown(words, SHOWN_PROMPT)
+    if review.rule:
+        yield texts.gettext("Held by the rule {rule}.", rule=shown(review.rule, SHOWN_REASON))
+    elif review.kind is Kind.HOLD and job is not None:
+        yield _cause(job.hold.cause if job.hold else Cause.PICTURE, texts)
+    if due.count:
+        yield texts.ngettext(
+            "{count} member has reported this.", "{count} members have reported this.", due.count
+        )
+    for reason in due.reported:
+        yield f"- {shown(reason, SHOWN_REPORT)}"
+
+
+def _place(due: DueReview, texts: Texts) -> Iterator[str]:
+    if due.job is not None:
+        yield f"<#{due.job.origin.channel_id}>"
+        if address := message_address(due.job):
+            word = texts.gettext("message")
+            yield f"[{word}]({address})"
+    elif due.review.request is not None:
+        yield f"<#{origin_from(due.review.request['origin']).channel_id}>"
+
+
+def _words(due: DueReview) -> str:
+    if due.job is not None:
+        return due.job.recipe.prompt
+    return "" if due.review.request is None else recipe_from(due.review.request["recipe"]).prompt
+
+
+def _cause(cause: Cause, texts: Texts) -> str:
+    if cause is Cause.SESSION:
+        return texts.gettext("Results of this session go to moderators first.")
+    if cause is Cause.PICTURE:
+        return texts.gettext("The picture itself was found to need a look.")
+    if cause is Cause.REPORTS:
+        return texts.gettext("Members have reported it.")
+    return texts.gettext("Results of this place go to moderators first.")
+
+
+def _state(due: DueReview, texts: Texts) -> Iterator[str]:
+    review = due.review
+    if review.outcome is None:
+        until = Moment(review.due_at)
+        if due.job is not None and any(image.showing is Showing.HOLD for image in due.job.images):
+            yield texts.gettext("Only moderators see it. Undecided, it is withheld {until}.", until=until)
+        else:
+            yield texts.gettext("Without a decision all stays as it is; this ends {until}.", until=until)
+        return
+    yield _decided(review, texts)
+    if review.reason:
+        yield shown(review.reason, SHOWN_REASON)
+
+
+def _decided(review: Review, texts: Texts) -> str:
+    when = Moment(review.decided_at or 0.0)
+    if review.outcome is Outcome.WITHDRAWN:
+        return texts.gettext("Its person has deleted it.")
+    if review.outcome is Outcome.EXPIRED:
+        return texts.gettext("Nobody has decided in time.")
+    who = person(review.decided_by or 0, texts)
+    if review.outcome is Outcome.SHOWN:
+        return texts.gettext("{moderator} has let it through {when}.", moderator=who, when=when)
+    if review.outcome is Outcome.SPOILER:
+        return texts.gettext("{moderator} has let it through, covered, {when}.", moderator=who, when=when)
+    if review.outcome is Outcome.DECLINED:
+        return texts.gettext("{moderator} has declined it {when}.", moderator=who, when=when)
+    return texts.gettext("{moderator} has rejected it {when}.", moderator=who, when=when)
+
+
+def person(user_id: int, texts: Texts) -> str:
+    """Return a mention, or words for a person of whom a number is left."""
+    return f"<@{user_id}>" if user_id >= 0 else texts.gettext("person no. {number}", number=-user_id)
+
+
+def _pictures(due: DueReview, texts: Texts) -> Iterator[PictureContent]:
+    """Yield the pictures in question as one covered file."""
+    if due.job is None:
+        return
+    names = tuple(filter(None, (_file(image, due.review.kind) for image in due.job.images)))
+    if names:
+        alt = texts.gettext("Pictures to review: {prompt}", prompt=tidy(due.job.recipe.prompt))
+        stem = f"SPOILER_review-{due.review.id}"
+        yield PictureContent(artifacts=names, stem=stem, alt=shortened(alt), spoiler=True)
+
+
+def _file(image: ImageRecord, kind: Kind) -> str | None:
+    if kind is Kind.APPEAL:
+        return image.held if image.showing is Showing.WITHHOLD else None
+    if kind is Kind.HOLD or image.showing is Showing.HOLD:
+        return image.held if image.showing is Showing.HOLD else None
+    return image.artifact
+
+
+def _rows(review: Review, texts: Texts) -> tuple[Row, ...]:
+    block = ButtonContent(label=texts.gettext("Block member"), custom_id=_id(BLOCK, review), dangerous=True)
+    if review.kind is Kind.APPEAL:
+        accept = ButtonContent(label=texts.gettext("Accept"), custom_id=_id(ACCEPT, review), primary=True)
+        decline = ButtonContent(label=texts.gettext("Decline"), custom_id=_id(DECLINE, review))
+        return ((accept, decline), (block,))
+    approve = ButtonContent(label=texts.gettext("Approve"), custom_id=_id(APPROVE, review), primary=True)
+    spoiler = ButtonContent(label=texts.gettext("Spoiler"), custom_id=_id(SPOILER, review))
+    reject = ButtonContent(label=texts.gettext("Reject"), custom_id=_id(REJECT, review))
+    return ((approve, spoiler, reject), (block,))
+
+
+def _id(act: str, review: Review) -> str:
+    return f"review:{act}:{review.id}"
+
+
+def appeal_answer(review: Review, texts: Texts) -> str:
+    """Return what a person is told of a prompt whose appeal was not accepted."""
+    prompt = "" if review.request is None else recipe_from(dict(review.request["recipe"])).prompt
+    fields = {"prompt": shown(prompt, SHOWN_REASON)}
+    if review.outcome is Outcome.EXPIRED:
+        return texts.gettext("No moderator has looked at your appeal in time: {prompt}", **fields)
+    said = texts.gettext("Moderators have declined your appeal: {prompt}", **fields)
+    if review.reason:
+        reason = shown(review.reason, SHOWN_REASON)
+        said += "\n" + texts.gettext("The moderator's reason: {reason}", reason=reason)
+    return said

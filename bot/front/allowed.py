@@ -1,0 +1,180 @@
+"""What holds for the person of an interaction: blocks, pauses and policies, read once and then remembered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import discord
+
+from bot.errors import StoreUnavailable, UserMistake
+from bot.front.options import find_offer
+from bot.front.services import Interaction, Services, services_of
+from bot.jobs import Origin, Recipe
+from bot.moderation.generosity import Privacy
+from bot.moderation.limits import kept_for_later, offers_within, quotas_of
+from bot.moderation.limits import refusal as refusal_of
+from bot.moderation.policy import Effective, Policy, Said, effective, said_by
+from bot.moderation.standing import Decision, decide, refusal
+from bot.quotas import Charge, Quota, cost_of
+from bot.retries import while_unavailable
+from bot.store.policies import PolicyRow, PolicyScope
+from bot.store.standing import Place
+from sdjax_engine.request import Offer
+
+PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person still waits
+EARLY_SECONDS = 0.5  # of the three in which Discord wants its acknowledgement
+HELD = "held"  # the key in an interaction's extras
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """What holds for a person in a channel.
+
+    `said` are the stored policies that hold, `quotas` are theirs, `weight` is theirs in the fair order.
+    """
+
+    decision: Decision
+    effective: Effective
+    said: tuple[Said, ...]
+    quotas: tuple[Quota, ...]
+    weight: float
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that the rules make together."""
+        return self.effective.policy
+
+
+async def held_of(interaction: Interaction) -> Held:
+    """Return what holds for the person of the interaction."""
+    found: Held | None = interaction.extras.get(HELD)
+    if found is None:
+        found = interaction.extras[HELD] = await read_held(interaction, interaction.user)
+    return found
+
+
+async def held_early(interaction: Interaction) -> Held | None:
+    """Return what holds if it is known in time before the acknowledgement; Discord waits for no database."""
+    try:
+        async with asyncio.timeout(EARLY_SECONDS):
+            return await held_of(interaction)
+    except (StoreUnavailable, TimeoutError):
+        return None
+
+
+async def read_held(interaction: Interaction, person: discord.User | discord.Member) -> Held:
+    """Return what holds for a person in the channel of the interaction."""
+    services = services_of(interaction)
+    place = place_of(interaction, person)
+    read = await while_unavailable(PATIENCE_SECONDS, services.store.standings.of, place)
+    weight = services.weight_of(person)
+    found = effective(all_said(services, read.policies, weight=weight))
+    return Held(
+        decision=decide(read.restrictions),
+        effective=found,
+        said=tuple(map(said_by, read.policies)),
+        quotas=quotas_of(found, services.bounds, guild_id=interaction.guild_id),
+        weight=found.policy.weight or weight,
+    )
+
+
+def all_said(services: Services, rows: Sequence[PolicyRow], *, weight: float) -> list[Said]:
+    """Return stored policies with those of the operator; `weight` is the one that the operator gives."""
+    policy, bounds = services.policy, services.bounds
+    if policy.weight is None:
+        policy = replace(policy, weight=weight)
+    if bounds.weight is None:
+        bounds = replace(bounds, weight=max(1.0, weight, *services.weights.values()))
+    own = Said(scope=PolicyScope.OPERATOR, policy=policy), Said(scope=PolicyScope.BOUND, policy=bounds)
+    return [*map(said_by, rows), *own]
+
+
+def place_of(interaction: Interaction, person: discord.User | discord.Member) -> Place:
+    """Return a person with their roles, in the channel of the interaction and, for a thread, its channel."""
+    parent_id = parent_channel_of(interaction)
+    channels = (interaction.channel_id, parent_id or None)
+    return Place(
+        user_id=person.id,
+        guild_id=interaction.guild_id,
+        channel_ids=tuple(channel_id for channel_id in channels if channel_id is not None),
+        role_ids=tuple(role.id for role in getattr(person, "roles", ())),
+    )
+
+
+def parent_channel_of(interaction: Interaction) -> int:
+    """Return the channel of the interaction's thread; 0 elsewhere."""
+    return getattr(interaction.channel, "parent_id", None) or 0
+
+
+async def check_blocks(interaction: Interaction) -> None:
+    """Raise UserMistake where the person or the server is blocked, or where the person may not paint here."""
+    await check_blocked(interaction)
+    if (await held_of(interaction)).policy.paint is False:
+        raise UserMistake("policy_paint")
+
+
+async def check_blocked(interaction: Interaction) -> None:
+    """Raise UserMistake where the person or the server is blocked."""
+    if (block := (await held_of(interaction)).decision.refused) is not None:
+        raise refusal(block)
+
+
+async def wants_private(interaction: Interaction) -> bool:
+    """Return whether a policy wants every answer for the person alone, if that is known in time."""
+    if interaction.guild_id is None:
+        return False
+    held = await held_early(interaction)
+    return held is not None and held.policy.private is Privacy.ALWAYS
+
+
+async def check_privacy(interaction: Interaction, *, asked: bool, private: bool) -> None:
+    """Raise UserMistake where a policy allows no private answer that was asked for, or no public one.
+
+    A direct message is private anyway.
+    """
+    privacy = (await held_of(interaction)).policy.private if interaction.guild_id is not None else None
+    if privacy is Privacy.NEVER and asked:
+        raise UserMistake("policy_private_never")
+    if privacy is Privacy.ALWAYS and not private:
+        raise UserMistake("policy_private_always")
+
+
+async def check_start_pictures(interaction: Interaction) -> None:
+    """Raise UserMistake where a policy lets no picture start from another."""
+    if (await held_of(interaction)).policy.start_pictures is False:
+        raise UserMistake("policy_start_pictures")
+
+
+async def check_recipe(interaction: Interaction, recipe: Recipe) -> None:
+    """Raise UserMistake where a policy refuses the pictures of a recipe."""
+    if (error := refusal_of((await held_of(interaction)).policy, recipe)) is not None:
+        raise error
+
+
+async def charge_of(interaction: Interaction, recipe: Recipe) -> Charge:
+    """Return what a request counts, and against which quotas."""
+    return Charge(
+        pictures=recipe.variants,
+        cost=cost_of(recipe, find_offer(recipe.model, services_of(interaction).offers)),
+        parent_channel_id=parent_channel_of(interaction),
+        quotas=(await held_of(interaction)).quotas,
+    )
+
+
+def under_policy(origin: Origin, policy: Policy) -> Origin:
+    """Return an origin with what a policy says for later: how pictures are shown, and in which language.
+
+    A private answer is in the person's own language.
+    """
+    kept = kept_for_later(policy, age_restricted=origin.age_restricted)
+    language = None if origin.private or origin.guild_id is None else policy.language
+    return replace(origin, policy=kept, locale=language or origin.locale)
+
+
+def offers_here(interaction: Interaction) -> tuple[Offer, ...]:
+    """Return what of the offers the policy allows, once it is known; before that, all of them."""
+    held: Held | None = interaction.extras.get(HELD)
+    offers = services_of(interaction).offers
+    return offers if held is None else offers_within(offers, held.policy)

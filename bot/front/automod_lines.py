@@ -1,0 +1,65 @@
+"""What a moderator reads about Discord's AutoMod rules: which hold for prompts, and why others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bot.front.automod import Standing, automod_standing
+from bot.front.services import Interaction, services_of
+from bot.moderation.automod import AutomodRule, Ignored
+from bot.texts import Texts, shown
+
+SHOWN_NAME = 100
+SHOWN_PATTERNS = 600
+
+
+async def automod_lines(interaction: Interaction) -> list[str]:
+    """Return a heading, whether the rules of the server hold, and a line for each rule."""
+    standing, rules = await automod_standing(interaction)
+    return list(lines_of(standing, rules, services_of(interaction).texts(interaction)))
+
+
+def lines_of(standing: Standing, rules: Sequence[AutomodRule], texts: Texts) -> Iterator[str]:
+    """Yield the same of plain data."""
+    title = texts.gettext("AutoMod of Discord")
+    yield f"### {title}"
+    yield _said(standing, rules, texts)
+    for rule in rules:
+        yield texts.line(texts.joined(_facts(rule, texts)), mark="- ")
+        if rule.unread:
+            yield texts.ngettext(
+                "{count} pattern does not hold, for the bot cannot read it as Discord does: {patterns}",
+                "{count} patterns do not hold, for the bot cannot read them as Discord does: {patterns}",
+                len(rule.unread),
+                patterns=texts.isolated(shown(" ".join(rule.unread), SHOWN_PATTERNS)),
+            )
+
+
+def _said(standing: Standing, rules: Sequence[AutomodRule], texts: Texts) -> str:
+    if standing is Standing.OFF:
+        return texts.gettext("These rules do not hold for prompts: a moderator has switched them off.")
+    if standing is Standing.NO_RIGHT:
+        return texts.gettext(
+            "These rules do not hold for prompts: the bot reads them only with the permission Manage Server."
+        )
+    if standing is Standing.UNREAD:
+        return texts.gettext(
+            "Discord did not give these rules. Those read before hold; the bot asks again soon."
+        )
+    if not rules:
+        return texts.gettext("This server has no such rules.")
+    return texts.gettext("These rules hold for prompts too:")
+
+
+def _facts(rule: AutomodRule, texts: Texts) -> Iterator[str]:
+    yield f"**{shown(rule.name, SHOWN_NAME)}**"
+    if rule.ignored is Ignored.PRESET:
+        yield texts.gettext("does not hold: Discord shows its own lists of words to nobody")
+    elif rule.ignored is Ignored.NOT_WORDS:
+        yield texts.gettext("does not hold: it is not about the words of messages")
+    elif rule.ignored is Ignored.NOT_BLOCKING:
+        yield texts.gettext("does not hold: it blocks no messages")
+    else:
+        yield texts.ngettext("{count} word or phrase", "{count} words and phrases", len(rule.keywords))
+        if rule.patterns:
+            yield texts.ngettext("{count} pattern", "{count} patterns", len(rule.patterns))

@@ -1,0 +1,80 @@
+"""`/limits`: what is left of a person's quotas in a channel, and what they may ask for there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from discord.app_commands import locale_str
+
+from bot.front.allowed import Held, held_of
+from bot.front.answers import page, page_lines
+from bot.front.command_tree import Command, make_command
+from bot.front.first_answers import acknowledge
+from bot.front.options import size_name
+from bot.front.policy_lines import key_line, left_lines_of
+from bot.front.services import Interaction, sender_of, services_of
+from bot.moderation.limits import COOL_DOWN, offers_within
+from bot.moderation.policy import allows
+from bot.moderation.standing import refusal
+from bot.quotas import Left
+from bot.texts import MISTAKES, Moment, Texts
+from sdjax_engine.request import Offer
+
+SHOWN_SIZES = 12
+MODELS = "models"  # a key of a policy
+ALLOWED = ("steps", "variants", "loras", "start_pictures", "private", "cool_down")
+"""The keys of a policy that people are told, as far as something is said about them."""
+
+
+def limits_command() -> Command:
+    """The command."""
+    return make_command(
+        name="limits",
+        description=locale_str("What you may ask for here, and how much of it is left."),
+        run=show_limits,
+    )
+
+
+async def show_limits(interaction: Interaction) -> None:
+    """Show the person alone what they may ask for in this channel."""
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
+    held = await held_of(interaction)
+    charges = services.store.charges
+    left = await charges.left(interaction.user.id, held.quotas)
+    pauses = [quota for quota in held.quotas if quota.key == COOL_DOWN]
+    waits = [await charges.free_at(interaction.user.id, quota) for quota in pauses]
+    texts = services.texts(interaction)
+    lines = limit_lines(held, left, max(filter(None, waits), default=None), services.offers, texts)
+    await interaction.edit_original_response(view=page(page_lines(list(lines), texts)))
+
+
+def limit_lines(
+    held: Held, left: list[Left], free_at: float | None, offers: tuple[Offer, ...], texts: Texts
+) -> Iterator[str]:
+    """Yield the lines: whether the person may paint, what is left, and what they may choose."""
+    policy = held.policy
+    heading = texts.gettext("Your limits here")
+    yield f"### {heading}"
+    if (block := held.decision.refused) is not None:
+        yield texts.mistake(refusal(block))
+        return
+    if policy.paint is False:
+        yield texts.gettext(MISTAKES["policy_paint"])
+        return
+    quotas = left_lines_of(left, texts)
+    yield from (texts.line(line, mark="- ") for line in quotas)
+    if not quotas:
+        yield texts.line(texts.gettext("There is no quota for you here."), mark="- ")
+    if free_at is not None:
+        yield texts.line(texts.gettext("Your next request is possible {at}.", at=Moment(free_at)), mark="- ")
+    for key in ALLOWED:
+        if (value := getattr(policy, key)) is not None:
+            yield key_line(key, value, texts)
+    allowed = [offer for offer in offers_within(offers, policy) if allows(policy.models, offer.model)]
+    sizes = dict.fromkeys(chain.from_iterable(offer.sizes for offer in allowed))
+    yield key_line(MODELS, [offer.model for offer in allowed], texts)
+    named = ", ".join(size_name(size) for size in list(sizes)[:SHOWN_SIZES])
+    yield texts.line(texts.gettext("Sizes: {sizes}", sizes=named), mark="- ")

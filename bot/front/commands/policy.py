@@ -1,0 +1,241 @@
+"""`/policy`: who may what in a server, a channel or with a role, and why a member may what they may."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import discord
+from discord.app_commands import locale_str
+
+from bot.errors import StoreUnavailable, UserMistake
+from bot.front.allowed import PATIENCE_SECONDS, read_held
+from bot.front.answers import add_page, page, page_lines, report
+from bot.front.command_tree import Command, Group, Option, for_moderators, make_command, make_group
+from bot.front.first_answers import acknowledge, open_form
+from bot.front.modals import choice_field, modal, text_field
+from bot.front.permissions import acting, managed_server, moderated_server
+from bot.front.policy_lines import policy_lines, why_lines
+from bot.front.policy_values import (
+    GROUPS,
+    MORE,
+    NAMES,
+    PICTURES,
+    QUOTAS,
+    WHO,
+    choices_of,
+    is_chosen,
+    key_name,
+    read_value,
+    typed_text,
+)
+from bot.front.services import Interaction, sender_of, services_of
+from bot.moderation.policy import Policy, policy_from, values_of
+from bot.retries import while_unavailable
+from bot.store.policies import PolicyRow, PolicyScope
+from bot.texts import Texts
+
+LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
+CHANNEL, SERVER = "channel", "server"
+POLICY = "policy"
+MOST_TYPED = 500
+LARGEST_ID = 2**63 - 1  # that the database takes
+
+
+def policy_group() -> Group:
+    """The command and its subcommands; Discord shows it to moderators alone."""
+    what = Option(
+        name="what",
+        description=locale_str("Which part of the policy."),
+        kind=str,
+        required=True,
+        choices=[
+            (locale_str("Who may paint, and how it is shown", words=True), WHO),
+            (locale_str("Models, sizes, steps, pictures at once, LoRAs", words=True), PICTURES),
+            (locale_str("Quotas and pauses between requests", words=True), QUOTAS),
+            (locale_str("Weight, language, unsafe pictures", words=True), MORE),
+        ],
+    )
+    member = Option(name="member", description=locale_str("Which member."), kind=discord.User, required=True)
+    described = locale_str("For moderators: who may paint what, where and how much.")
+    return for_moderators(
+        make_group(
+            name="policy",
+            description=described,
+            commands=[
+                _command(
+                    "set",
+                    locale_str("Change a policy, in a form; for who manages the server."),
+                    set_policy,
+                    [what, *_scopes()],
+                ),
+                _command("show", locale_str("Show the policies of this server."), show_policies),
+                _command(
+                    "why", locale_str("Explain rule by rule what a member may do here."), explain, [member]
+                ),
+                _command("reset", locale_str("Remove a policy."), reset_policy, _scopes()),
+            ],
+        )
+    )
+
+
+def _command(name: str, described: locale_str, run: Any, options: Sequence[Option] = ()) -> Command:
+    return make_command(name=name, description=described, run=run, options=options)
+
+
+def _scopes() -> list[Option]:
+    return [
+        Option(
+            name="where",
+            description=locale_str("The whole server, or this channel. Left out: the whole server."),
+            kind=str,
+            choices=[
+                (locale_str("The whole server", words=True), SERVER),
+                (locale_str("This channel", words=True), CHANNEL),
+            ],
+        ),
+        Option(
+            name="role",
+            description=locale_str("For members with this role, in the whole server."),
+            kind=discord.Role,
+        ),
+    ]
+
+
+def scope_of(
+    interaction: Interaction, where: str | None, role: discord.Role | None
+) -> tuple[PolicyScope, int]:
+    """Return whose policy the options name; the role of everybody is the server.
+
+    Raises UserMistake `policy_two` for a role in a channel.
+    """
+    guild_id = interaction.guild_id or 0
+    if role is not None and where is not None:
+        raise UserMistake("policy_two")
+    if role is not None and role.id != guild_id:
+        return PolicyScope.ROLE, role.id
+    if where == CHANNEL and interaction.channel_id is not None:
+        return PolicyScope.CHANNEL, interaction.channel_id
+    return PolicyScope.SERVER, guild_id
+
+
+async def set_policy(
+    interaction: Interaction, what: str, where: str | None = None, role: discord.Role | None = None
+) -> None:
+    """Open the form of one part of a policy, with the present values."""
+    guild_id = managed_server(interaction)
+    scope, owner_id = scope_of(interaction, where, role)
+    services = services_of(interaction)
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            rows = await services.store.policies.all_of(guild_id)
+    except TimeoutError:
+        raise StoreUnavailable("a policy could not be read in time for a form") from None
+    present = next((row.values for row in rows if (row.scope, row.id) == (scope, owner_id)), {})
+    texts = services.texts(interaction)
+    fields = [_field(key, policy_from(present), texts) for key in GROUPS[what]]
+    title = {
+        PolicyScope.SERVER: texts.gettext("Policy of the server"),
+        PolicyScope.CHANNEL: texts.gettext("Policy of this channel"),
+        PolicyScope.ROLE: texts.gettext("Policy of a role"),
+    }[scope]
+    await open_form(interaction, modal(title, f"{POLICY}:{what}:{scope.value}:{owner_id}", *fields))
+
+
+def _field(key: str, policy: Policy, texts: Texts) -> discord.ui.Label[Any]:
+    value = getattr(policy, key)
+    if is_chosen(key):
+        choices = choices_of(key, texts)
+        chosen = next((number for number, choice in enumerate(choices) if choice[1] == value), 0)
+        return choice_field(key_name(key, texts), key, [name for name, _ in choices], chosen=chosen)
+    if key in NAMES:
+        hint = texts.gettext("Names with commas between. “*”: all. Empty: not said here.")
+    else:
+        hint = texts.gettext("“-”: no limit. Empty: not said here.")
+    return text_field(
+        key_name(key, texts),
+        key,
+        typed_text(key, value)[:MOST_TYPED],
+        required=False,
+        max_length=MOST_TYPED,
+        description=hint,
+    )
+
+
+async def change_policy(interaction: Interaction, what: str, scope: str, owner_id: str, **typed: str) -> None:
+    """Store what the form says; what was typed is given back if it is refused."""
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
+    texts = services.texts(interaction)
+    try:
+        guild_id = managed_server(interaction)
+        whose = PolicyScope(scope)
+        owner = guild_id if whose is PolicyScope.SERVER else min(int(owner_id), LARGEST_ID)
+        values = _read(typed, GROUPS[what], interaction)
+        put = services.store.policies.put
+        row = await while_unavailable(PATIENCE_SECONDS, put, whose, owner, values, acting(interaction))
+    except UserMistake as error:
+        await report(interaction, error)
+        given = (
+            f"{key_name(key, texts)}: {typed.get(key, '')}" for key in GROUPS[what] if not is_chosen(key)
+        )
+        await add_page(interaction, "\n".join(given).replace("```", "\u02cb\u02cb\u02cb"))
+        return
+    lines = [texts.gettext("Saved."), *policy_lines([row], texts)]
+    await interaction.edit_original_response(view=page(page_lines(lines, texts)))
+
+
+def _read(typed: Mapping[str, str], keys: Sequence[str], interaction: Interaction) -> dict[str, Any]:
+    """Return the values of a form as a policy's row has them; raises UserMistake."""
+    services = services_of(interaction)
+    texts = services.texts(interaction)
+    read = {key: read_value(key, typed.get(key, ""), services.offers, texts) for key in keys}
+    said = values_of(Policy(**read))
+    return {key: said.get(key) for key in keys}
+
+
+async def show_policies(interaction: Interaction) -> None:
+    """Show every policy of the server, to the moderator alone."""
+    guild_id = moderated_server(interaction, channel=True)
+    await acknowledge(interaction, private=True)
+    services = services_of(interaction)
+    texts = services.texts(interaction)
+    rows = await while_unavailable(PATIENCE_SECONDS, services.store.policies.all_of, guild_id)
+    lines = policy_lines(rows, texts) or [texts.gettext("There are no policies here yet.")]
+    await interaction.edit_original_response(view=page(page_lines(lines, texts)))
+
+
+async def explain(interaction: Interaction, member: discord.User) -> None:
+    """Explain to the moderator alone, key by key and rule by rule, what a member may do in this channel."""
+    moderated_server(interaction, channel=True)
+    await acknowledge(interaction, private=True)
+    services = services_of(interaction)
+    texts = services.texts(interaction)
+    held = await read_held(interaction, member)
+    left = await services.store.charges.left(member.id, held.quotas)
+    lines = why_lines(held, left, texts)
+    heading = texts.gettext("What {member} may do here, and why", member=f"<@{member.id}>")
+    await interaction.edit_original_response(view=page(page_lines([f"### {heading}", *lines], texts)))
+
+
+async def reset_policy(
+    interaction: Interaction, where: str | None = None, role: discord.Role | None = None
+) -> None:
+    """Remove a policy."""
+    managed_server(interaction)
+    scope, owner_id = scope_of(interaction, where, role)
+    await acknowledge(interaction, private=True)
+    services = services_of(interaction)
+    remove = services.store.policies.remove
+    gone = await while_unavailable(PATIENCE_SECONDS, remove, scope, owner_id, acting(interaction))
+    if gone is None:
+        raise UserMistake("policy_nothing")
+    await _say_removed(interaction, gone)
+
+
+async def _say_removed(interaction: Interaction, gone: PolicyRow) -> None:
+    texts = services_of(interaction).texts(interaction)
+    lines = [texts.gettext("Removed:"), *policy_lines([gone], texts)]
+    await interaction.edit_original_response(view=page(page_lines(lines, texts)))

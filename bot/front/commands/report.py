@@ -1,0 +1,78 @@
+"""“Report this picture” in the menu of a message: a member tells moderators that it should not be here."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import discord
+from discord.app_commands import locale_str
+
+from bot.errors import StoreUnavailable, UnknownJob, UserMistake
+from bot.front.command_tree import MessageMenu, make_menu
+from bot.front.first_answers import acknowledge, open_form
+from bot.front.messages import result_of
+from bot.front.modals import modal, text_field
+from bot.front.permissions import sees
+from bot.front.requests import PATIENCE_SECONDS
+from bot.front.services import Interaction, sender_of, services_of
+from bot.jobs import lacking
+from bot.retries import while_unavailable
+
+NAME = "Report this picture"
+FORM = "report"
+LOOK_SECONDS = 1.0  # Discord takes a form only as the first answer, within 3 s
+MOST_REASON = 300  # characters
+
+
+def report_menu() -> MessageMenu:
+    """The command."""
+    return make_menu(name=locale_str(NAME), run=ask_report)
+
+
+async def ask_report(interaction: Interaction, message: discord.Message) -> None:
+    """Open the form; raises UserMistake `report_no_picture` for a message that shows no result."""
+    if interaction.guild_id is None or not interaction.is_guild_integration():
+        raise UserMistake("moderate_no_server")
+    user = interaction.client.user
+    job_id = result_of(message, user.id if user else 0)
+    if job_id is None:
+        raise UserMistake("report_no_picture")
+    with suppress(StoreUnavailable, TimeoutError):  # the form's submission checks it again
+        async with asyncio.timeout(LOOK_SECONDS):
+            job = await services_of(interaction).store.jobs.get(job_id)
+            if not any(image.artifact for image in job.images):
+                raise UserMistake(lacking(job.images))
+    texts = services_of(interaction).texts(interaction)
+    why = text_field(
+        texts.gettext("Reason"),
+        "reason",
+        "",
+        style=discord.TextStyle.paragraph,
+        max_length=MOST_REASON,
+        description=texts.gettext("Moderators read it, without your name."),
+    )
+    await open_form(interaction, modal(texts.gettext("Report this picture?"), f"{FORM}:{job_id}", why))
+
+
+async def report_picture(interaction: Interaction, job_id: str, *, reason: str = "") -> None:
+    """Store the report; raises UnknownJob for a picture that the person does not see."""
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
+    job = await services.store.jobs.get(job_id)
+    if job.origin.private or not sees(interaction, job):
+        raise UnknownJob(job=job_id)
+    hidden = await while_unavailable(
+        PATIENCE_SECONDS,
+        services.store.reports.add,
+        job_id,
+        interaction.user.id,
+        guild_id=interaction.guild_id or 0,
+        reason=" ".join(reason.split()),
+    )
+    texts = services.texts(interaction)
+    said = texts.gettext("Thank you: moderators of this server see your report.")
+    if hidden:
+        said += " " + texts.gettext("The picture is hidden until they have looked at it.")
+    await interaction.edit_original_response(content=said)

@@ -1,0 +1,174 @@
+"""`/review`: where moderators see what waits for them, for how long it waits, and what waits now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import discord
+from discord.app_commands import Range, locale_str
+
+from bot.delivery.lineage import MESSAGE_ADDRESS
+from bot.delivery.review_message import person
+from bot.errors import UserMistake
+from bot.front.answers import page, page_lines
+from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
+from bot.front.first_answers import acknowledge
+from bot.front.permissions import acting, moderated_server
+from bot.front.requests import PATIENCE_SECONDS
+from bot.front.services import Interaction, services_of
+from bot.retries import while_unavailable
+from bot.store.review_rows import Kind, Review, ReviewSettings
+from bot.texts import Moment, Texts
+
+MOST_HOURS, MOST_REPORTS = 720, 20
+SHOWN = 50
+HERE, NOWHERE = "here", "nowhere"
+
+
+def review_group() -> Group:
+    """The command and its subcommands; Discord shows it to moderators alone."""
+    use = Option(
+        name="use",
+        description=locale_str("Left out: this channel."),
+        kind=str,
+        choices=[
+            (locale_str("This channel", words=True), HERE),
+            (locale_str("No channel", words=True), NOWHERE),
+        ],
+    )
+    hours = Option(
+        name="hours",
+        description=locale_str("For how many hours something waits before it is withheld."),
+        kind=Range[int, 1, MOST_HOURS],
+    )
+    reports = Option(
+        name="reports",
+        description=locale_str("How many members must report a picture before it is hidden."),
+        kind=Range[int, 1, MOST_REPORTS],
+    )
+    commands = [
+        make_command(
+            name="channel",
+            description=locale_str("Let this channel be where moderators see what waits for them."),
+            run=choose_channel,
+            options=[use],
+        ),
+        make_command(
+            name="limits",
+            description=locale_str("How long things wait, and how many reports hide a picture."),
+            run=change_limits,
+            options=[hours, reports],
+        ),
+        make_command(
+            name="show",
+            description=locale_str("What waits for moderators, and what is set."),
+            run=show_waiting,
+        ),
+    ]
+    described = locale_str("For moderators: pictures that wait, reports and appeals.")
+    return for_moderators(make_group(name="review", description=described, commands=commands))
+
+
+async def choose_channel(interaction: Interaction, *, use: str = HERE) -> None:
+    """Make the interaction's channel the moderators', or let the server have none."""
+    moderated_server(interaction)
+    await acknowledge(interaction, private=True)
+    channel_id = interaction.channel_id if use == HERE else None
+    services = services_of(interaction)
+    change = services.store.reviews.set_channel
+    await while_unavailable(PATIENCE_SECONDS, change, channel_id, acting(interaction))
+    texts = services.texts(interaction)
+    if channel_id is None:
+        said = texts.gettext("No channel shows what waits; **{show}** does.", show=_show(interaction))
+    else:
+        said = texts.gettext("Moderators see here what waits for them.")
+        if _everybody_sees(interaction):
+            said += " " + texts.gettext("Every member sees this channel: close it to them.")
+    await interaction.edit_original_response(content=said)
+
+
+def _show(interaction: Interaction) -> str:
+    names = Texts.for_locale(str(interaction.locale))
+    return f"/{names.pgettext('name', 'review')} {names.pgettext('name', 'show')}"
+
+
+def _everybody_sees(interaction: Interaction) -> bool:
+    channel = interaction.channel
+    if not isinstance(channel, discord.abc.GuildChannel) or not channel.guild.roles:
+        return False
+    return channel.permissions_for(channel.guild.default_role).view_channel
+
+
+async def change_limits(
+    interaction: Interaction, *, hours: int | None = None, reports: int | None = None
+) -> None:
+    """Change how long things wait, and how many reports hide a picture; show what holds."""
+    moderated_server(interaction)
+    await acknowledge(interaction, private=True)
+    services = services_of(interaction)
+    if hours is None and reports is None:
+        raise UserMistake("review_nothing_set")
+    settings = await while_unavailable(
+        PATIENCE_SECONDS,
+        services.store.reviews.set_settings,
+        acting(interaction),
+        hours=hours,
+        reports=reports,
+    )
+    texts = services.texts(interaction)
+    await interaction.edit_original_response(content="\n".join(settings_lines(settings, texts)))
+
+
+async def show_waiting(interaction: Interaction) -> None:
+    """Show what waits in this server with links, the oldest first, and what is set."""
+    guild_id = moderated_server(interaction)
+    await acknowledge(interaction, private=True)
+    services = services_of(interaction)
+    settings = await services.store.reviews.settings(guild_id)
+    found = await services.store.reviews.waiting(guild_id, limit=SHOWN)
+    texts = services.texts(interaction)
+    heading = texts.gettext("What waits for moderators")
+    lines = [f"### {heading}", *waiting_lines(found, texts), *settings_lines(settings, texts)]
+    await interaction.edit_original_response(view=page(page_lines(lines, texts)))
+
+
+def waiting_lines(reviews: Sequence[Review], texts: Texts) -> list[str]:
+    """Return a line for each review: what it is, whose, until when, where, and what hinders its message."""
+    if not reviews:
+        return [texts.gettext("Nothing waits.")]
+    return [texts.line(texts.joined(_parts(review, texts)), mark="- ") for review in reviews]
+
+
+def _parts(review: Review, texts: Texts) -> Iterator[str]:
+    kinds = {
+        Kind.HOLD: texts.gettext("held picture"),
+        Kind.REPORT: texts.gettext("reported picture"),
+        Kind.APPEAL: texts.gettext("appeal"),
+    }
+    yield kinds[review.kind]
+    yield person(review.user_id, texts)
+    yield texts.gettext("ends {until}", until=Moment(review.due_at))
+    if review.message_id is not None:
+        address = MESSAGE_ADDRESS.format(
+            place=review.guild_id, channel=review.channel_id, message=review.message_id
+        )
+        word = texts.gettext("message")
+        yield f"[{word}]({address})"
+    elif review.trouble:
+        yield texts.gettext("not shown in a channel: {reason}", reason=review.trouble.replace("_", " "))
+
+
+def settings_lines(settings: ReviewSettings, texts: Texts) -> Iterator[str]:
+    """Yield what is set."""
+    if settings.channel_id is None:
+        yield texts.gettext("No channel is chosen for reviews.")
+    else:
+        yield texts.gettext("Reviews are shown in {channel}.", channel=f"<#{settings.channel_id}>")
+    yield texts.ngettext(
+        "What waits {count} hour is withheld.", "What waits {count} hours is withheld.", settings.hours
+    )
+    yield texts.ngettext(
+        "{count} report hides a picture until moderators decide.",
+        "{count} reports hide a picture until moderators decide.",
+        settings.reports,
+    )

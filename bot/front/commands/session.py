@@ -1,0 +1,229 @@
+"""`/session`: group sessions, opened and led by hosts."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable
+
+import discord
+from discord.app_commands import Range, locale_str
+
+from bot.delivery.layout import layout
+from bot.errors import UserMistake
+from bot.front.allowed import check_blocks
+from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
+from bot.front.first_answers import acknowledge
+from bot.front.requests import PATIENCE_SECONDS
+from bot.front.services import Interaction, services_of
+from bot.front.sessions.board import board, phase_of
+from bot.front.sessions.hosting import led, taken, the_session
+from bot.front.sessions.joining import check_takes_part
+from bot.front.sessions.opening import HERE, MINUTE, THREAD, ask_session
+from bot.retries import while_unavailable
+from bot.sessions.planning import MAX_MINUTES
+from bot.store.session_rows import GroupSession, Phase
+from bot.texts import Texts
+
+MAX_HOURS = 24
+
+
+def session_group(permission: str = "manage_events") -> Group:
+    """The command and its subcommands; Discord shows it to members with this permission."""
+    commands = [
+        make_command(
+            name="open",
+            description=locale_str("Open a group session with a theme, rounds and votes."),
+            run=ask_session,
+            options=_options(),
+        ),
+        make_command(
+            name="next",
+            description=locale_str("End the round or the vote, or begin the next round."),
+            run=next_phase,
+        ),
+        make_command(name="pause", description=locale_str("Stop the clock of the session."), run=pause),
+        make_command(name="resume", description=locale_str("Let the session go on."), run=resume),
+        make_command(
+            name="extend",
+            description=locale_str("Give the round or the vote more time."),
+            run=extend,
+            options=[
+                Option(
+                    name="minutes",
+                    description=locale_str("How many minutes more."),
+                    kind=Range[int, 1, MAX_MINUTES],
+                    required=True,
+                )
+            ],
+        ),
+        make_command(name="close", description=locale_str("End the session."), run=close),
+        make_command(name="show", description=locale_str("Show how the session stands."), run=show),
+        make_command(
+            name="host", description=locale_str("For moderators: become the host of the session."), run=host
+        ),
+    ]
+    group = make_group(
+        name="session",
+        description=locale_str("For hosts: group sessions with rounds and votes."),
+        commands=commands,
+    )
+    for_moderators(group).default_permissions = discord.Permissions(**{permission: True})
+    return group
+
+
+def _options() -> list[Option]:
+    return [
+        Option(
+            name="where",
+            description=locale_str("Where. Left out: in a thread of its own."),
+            kind=str,
+            choices=[
+                (locale_str("A thread of its own", words=True), THREAD),
+                (locale_str("This channel", words=True), HERE),
+            ],
+        ),
+        Option(
+            name="role",
+            description=locale_str("Who may take part. Left out: everybody."),
+            kind=discord.Role,
+        ),
+        Option(
+            name="voting",
+            description=locale_str("Minutes of the vote after a round; 0 for none. Left out: 5."),
+            kind=Range[int, 0, MAX_MINUTES],
+        ),
+        Option(
+            name="hours",
+            description=locale_str("After how many hours the session ends. Left out: 6."),
+            kind=Range[int, 1, MAX_HOURS],
+        ),
+        Option(
+            name="review",
+            description=locale_str("Moderators look at each picture before it is shown."),
+            kind=bool,
+        ),
+    ]
+
+
+async def next_phase(interaction: Interaction) -> None:
+    """Go on to the next phase."""
+    session = await _lead(interaction, services_of(interaction).store.sessions.next)
+    texts = services_of(interaction).texts(interaction)
+    said = texts.joined([texts.gettext("Round {number}", number=session.round), phase_of(session, texts)])
+    await interaction.edit_original_response(content=said)
+
+
+async def pause(interaction: Interaction) -> None:
+    """Pause the session."""
+    await _lead(interaction, services_of(interaction).store.sessions.pause)
+    await _say(interaction, lambda texts: texts.gettext("The session is paused: its clock stands still."))
+
+
+async def resume(interaction: Interaction) -> None:
+    """Let the session go on."""
+    await _lead(interaction, services_of(interaction).store.sessions.resume)
+    await _say(interaction, lambda texts: texts.gettext("The session goes on."))
+
+
+async def extend(interaction: Interaction, *, minutes: int) -> None:
+    """Give more time."""
+    extend_by = functools.partial(services_of(interaction).store.sessions.extend, seconds=minutes * MINUTE)
+    await _lead(interaction, extend_by)
+    await _say(
+        interaction,
+        lambda texts: texts.ngettext(
+            "There is {count} minute more.", "There are {count} minutes more.", minutes
+        ),
+    )
+
+
+async def close(interaction: Interaction) -> None:
+    """Close the session."""
+    session = await _lead(interaction, services_of(interaction).store.sessions.close)
+    await _say(interaction, lambda texts: phase_of(session, texts))
+
+
+async def host(interaction: Interaction) -> None:
+    """Become the host."""
+    await acknowledge(interaction, private=True)
+    session, by = await taken(interaction)
+    verb = services_of(interaction).store.sessions.take_over
+    await while_unavailable(PATIENCE_SECONDS, verb, session.id, by)
+    await _say(interaction, lambda texts: texts.gettext("You are the host of this group session now."))
+
+
+async def show(interaction: Interaction) -> None:
+    """Show the board to the person alone."""
+    await acknowledge(interaction, private=True)
+    session = await the_session(interaction)
+    showing = services_of(interaction).store.showing
+    content = board(
+        session,
+        await showing.crowd(session),
+        voters=await showing.voters(session.id, session.round),
+        texts=services_of(interaction).texts(interaction),
+    )
+    await interaction.edit_original_response(view=layout(content))
+
+
+async def _lead(interaction: Interaction, verb: Callable[..., Awaitable[GroupSession]]) -> GroupSession:
+    """Acknowledge, check who asks, and act on the session of the channel."""
+    await acknowledge(interaction, private=True)
+    session, by = await led(interaction)
+    return await while_unavailable(PATIENCE_SECONDS, verb, session.id, by)
+
+
+async def _say(interaction: Interaction, said: Callable[[Texts], str]) -> None:
+    await interaction.edit_original_response(content=said(services_of(interaction).texts(interaction)))
+
+
+async def show_mine(interaction: Interaction, session_id: str) -> None:
+    """Tell a person what they have painted in the round, what is left, and their vote."""
+    await acknowledge(interaction, private=True)
+    services = services_of(interaction)
+    session = await _shown_here(interaction, session_id)
+    texts, user_id = services.texts(interaction), interaction.user.id
+    used = await services.store.showing.used(session, user_id)
+    said = [
+        texts.gettext(
+            "Round {number}: {count} of {limit} pictures.",
+            number=session.round,
+            count=used,
+            limit=session.plan.quota,
+        )
+    ]
+    vote = await services.store.showing.vote_of(session.id, session.round, user_id)
+    if vote is not None:
+        said.append(texts.gettext("You have voted for no. {number}.", number=vote))
+    if session.phase is not Phase.PAINTING:
+        said.append(phase_of(session, texts))
+    await interaction.edit_original_response(content=texts.joined(said))
+
+
+async def _shown_here(interaction: Interaction, session_id: str) -> GroupSession:
+    """Return the session of a pressed button; raises UserMistake `session_gone` in another channel."""
+    session = await services_of(interaction).store.sessions.get(session_id)
+    if session.channel_id != interaction.channel_id:
+        raise UserMistake("session_gone")
+    return session
+
+
+async def vote(interaction: Interaction, session_id: str, round_number: str, number: str) -> None:
+    """Store a vote, and say so to the voter alone."""
+    await acknowledge(interaction, private=True)
+    await check_blocks(interaction)
+    services = services_of(interaction)
+    session = await _shown_here(interaction, session_id)
+    check_takes_part(interaction, session)
+    first = await while_unavailable(
+        PATIENCE_SECONDS,
+        services.store.showing.vote,
+        *(session_id, int(round_number), int(number)),
+        voter_id=interaction.user.id,
+    )
+    texts = services.texts(interaction)
+    if first:
+        said = texts.gettext("You have voted for no. {number}.", number=number)
+    else:
+        said = texts.gettext("You vote for no. {number} now.", number=number)
+    await interaction.edit_original_response(content=said)

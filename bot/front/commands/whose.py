@@ -1,0 +1,223 @@
+"""`/whose` and “Whose picture is this?”: which member of this server asked for a picture, for moderators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import discord
+from discord.app_commands import Range, locale_str
+
+from bot.delivery.buttons import ROW, ButtonContent
+from bot.delivery.content import MessageContent, Tone
+from bot.delivery.layout import layout
+from bot.delivery.lineage import message_address
+from bot.errors import UserMistake
+from bot.front.answers import page_lines
+from bot.front.command_tree import Command, MessageMenu, Option, for_moderators, make_command, make_menu
+from bot.front.commands.moderate import who
+from bot.front.first_answers import acknowledge
+from bot.front.known_pictures import clean_sent
+from bot.front.messages import files_of, of_message, result_of
+from bot.front.offered_pictures import pictures_among
+from bot.front.permissions import moderated_server
+from bot.front.requests import PATIENCE_SECONDS
+from bot.front.services import Interaction, sender_of, services_of
+from bot.front.start_files import SentFile
+from bot.picture_hashes import BITS, hash_of_file, hashes_of_tiles, name_of
+from bot.retries import while_unavailable
+from bot.store.known import Match
+from bot.texts import Moment, Texts
+
+NAME = "Whose picture is this?"
+MOST_MATCHES = 5  # of one picture
+MOST_PICTURES = 4  # of one message
+MOST_FOUND = 12  # with a button each
+MAX_LINK = 200
+LINK = re.compile(r"https://(?:[a-z]+\.)?discord(?:app)?\.com/channels/([0-9]+)/([0-9]+)/([0-9]+)/?")
+BLOCK = "block_picture"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A picture by its hash, and the pictures of the server that are like it."""
+
+    hash: int
+    matches: tuple[Match, ...]
+
+
+def whose_command() -> Command:
+    """The command."""
+    picture = Option(
+        name="picture", description=locale_str("The picture, as a file."), kind=discord.Attachment
+    )
+    message = Option(
+        name="message",
+        description=locale_str("Or the link of a message of this server."),
+        kind=Range[str, 1, MAX_LINK],
+    )
+    return for_moderators(
+        make_command(
+            name="whose",
+            description=locale_str("For moderators: which member asked for a picture."),
+            run=whose,
+            options=[picture, message],
+        )
+    )
+
+
+def whose_menu() -> MessageMenu:
+    """The command in the menu of a message."""
+    return for_moderators(make_menu(name=locale_str(NAME), run=whose_message))
+
+
+async def whose(
+    interaction: Interaction, *, picture: discord.Attachment | None = None, message: str = ""
+) -> None:
+    """Say whose the picture is, to the moderator alone."""
+    guild_id = moderated_server(interaction)
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction), files=1)
+    if picture is not None:
+        services.attachments.check(picture.size, what="picture")
+    await acknowledge(interaction, private=True)
+    if picture is not None:
+        await _answer(interaction, await _look_up(interaction, guild_id, [_sent(picture)]))
+    elif message:
+        await _answer(
+            interaction, await _of_message(interaction, guild_id, await _linked(interaction, message))
+        )
+    else:
+        raise UserMistake("whose_nothing")
+
+
+async def whose_message(interaction: Interaction, message: discord.Message) -> None:
+    """Say whose the pictures of a message are, to the moderator alone."""
+    guild_id = moderated_server(interaction)
+    services_of(interaction).pace.admit(sender_of(interaction), files=1)
+    await acknowledge(interaction, private=True)
+    await _answer(interaction, await _of_message(interaction, guild_id, message))
+
+
+def _sent(picture: discord.Attachment) -> SentFile:
+    return SentFile(address=picture.url, what="picture")
+
+
+async def _linked(interaction: Interaction, link: str) -> discord.Message:
+    """Return the message of a link, which the moderator may read.
+
+    Raises UserMistake `whose_link`, and `whose_hidden` where Discord shows the bot only its own messages.
+    """
+    found = LINK.fullmatch(link.strip())
+    refused = UserMistake("whose_link", link=link)
+    if found is None or int(found[1]) != interaction.guild_id or interaction.guild is None:
+        raise refused
+    channel = interaction.guild.get_channel_or_thread(int(found[2]))
+    if not isinstance(channel, discord.TextChannel | discord.Thread | discord.VoiceChannel):
+        raise refused
+    if not isinstance(interaction.user, discord.Member):
+        raise refused
+    rights = channel.permissions_for(interaction.user)
+    if not (rights.view_channel and rights.read_message_history):
+        raise refused
+    if isinstance(channel, discord.Thread) and channel.is_private() and not rights.manage_threads:
+        raise refused
+    try:
+        message = await channel.fetch_message(int(found[3]))
+    except (discord.NotFound, discord.Forbidden) as error:
+        raise refused from error
+    if message.author.id != interaction.client.user.id and not files_of(message):
+        # Without the privileged intent Discord leaves out what is in messages of others.
+        names = Texts.for_locale(str(interaction.locale))
+        raise UserMistake("whose_hidden", menu=names.pgettext("name", NAME))
+    return message
+
+
+async def _of_message(interaction: Interaction, guild_id: int, message: discord.Message) -> list[Found]:
+    """Return what is known of a message's pictures; of a result of this bot, from its rows."""
+    known = services_of(interaction).store.known
+    job_id = result_of(message, interaction.client.user.id)
+    if job_id is not None:
+        matches = await while_unavailable(PATIENCE_SECONDS, known.of_job, guild_id, job_id)
+        if matches:
+            return [Found(hash=each.hash, matches=(each,)) for each in matches]
+    services = services_of(interaction)
+    texts = services.texts(interaction)
+    pictures = pictures_among(files_of(message), services.attachments.reachable, texts)[:MOST_PICTURES]
+    if not pictures:
+        raise UserMistake("whose_no_picture")
+    with of_message():
+        sent = [SentFile(address=each.address, what=each.what) for each in pictures]
+        return await _look_up(interaction, guild_id, sent)
+
+
+async def _look_up(interaction: Interaction, guild_id: int, files: Iterable[SentFile]) -> list[Found]:
+    """Return what is known of each file, or of its tiles where it is a grid of known pictures."""
+    hashing = services_of(interaction).hashing
+    found = []
+    for file in files:
+        png = await clean_sent(interaction, file)
+        whole = await _found(interaction, guild_id, await hashing.run(hash_of_file, png), MOST_MATCHES)
+        tiles: list[Found] = []
+        if not whole.matches:
+            for grid in await hashing.run(hashes_of_tiles, png):
+                known = [await _found(interaction, guild_id, number, 1) for number in grid]
+                tiles = max(tiles, [tile for tile in known if tile.matches], key=len)
+        found += tiles or [whole]
+    return found[:MOST_FOUND]
+
+
+async def _found(interaction: Interaction, guild_id: int, number: int, limit: int) -> Found:
+    search = services_of(interaction).store.known.whose
+    matches = await while_unavailable(PATIENCE_SECONDS, search, guild_id, number, limit=limit)
+    return Found(hash=number, matches=tuple(matches))
+
+
+async def _answer(interaction: Interaction, found: Sequence[Found]) -> None:
+    texts = services_of(interaction).texts(interaction)
+    heading = texts.gettext("Whose picture is this?")
+    text = page_lines([f"### {heading}", *lines_of(found, texts)], texts)
+    buttons = tuple(_buttons(found, texts))
+    rows = tuple(buttons[at : at + ROW] for at in range(0, len(buttons), ROW))
+    content = MessageContent(heading=text, rows=rows, tone=Tone.WAITING)
+    await interaction.edit_original_response(view=layout(content))
+
+
+def lines_of(found: Sequence[Found], texts: Texts) -> Iterator[str]:
+    """Yield a line for each picture of this server that is like one of those, the nearest first."""
+    for number, each in enumerate(found, start=1):
+        if len(found) > 1:
+            yield texts.gettext("**Picture {number}**", number=number)
+        if not each.matches:
+            yield texts.gettext("Nobody in this server has asked for a picture like this, as far as is kept.")
+        for match in each.matches:
+            yield texts.line(texts.joined(_parts(match, texts)), mark="- ")
+    if any(match.distance for each in found for match in each.matches):
+        yield texts.gettext(
+            "The fewer of the {bits} signs differ, the surer it is. Up to 4: nearly always the same picture.",
+            bits=BITS,
+        )
+
+
+def _parts(match: Match, texts: Texts) -> Iterator[str]:
+    member = who(match.job.origin.user_id, texts)
+    if match.is_start:
+        yield texts.gettext("{member} sent it to start from", member=member)
+    else:
+        yield texts.gettext(
+            "{member} asked for it, as picture {number}", member=member, number=match.index + 1
+        )
+    yield str(Moment(match.job.created_at))
+    yield texts.ngettext("{count} sign differs", "{count} signs differ", match.distance)
+    if address := message_address(match.job):
+        words = texts.gettext("the message")
+        yield f"[{words}]({address})"
+
+
+def _buttons(found: Sequence[Found], texts: Texts) -> Iterator[ButtonContent]:
+    for number, each in enumerate(found, start=1):
+        label = texts.gettext("Block this picture")
+        if len(found) > 1:
+            label = texts.gettext("Block picture {number}", number=number)
+        yield ButtonContent(label=label, custom_id=f"{BLOCK}:{name_of(each.hash)}")

@@ -1,0 +1,120 @@
+"""What moderators do with the buttons of a review, and members with those of reports and appeals.
+
+A button carries a number only. Who presses, and whether the review still waits, is looked at in each press.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any
+
+import discord
+
+from bot.delivery.review_message import ACCEPT, APPROVE, BLOCK, DECLINE, REJECT, SPOILER
+from bot.errors import StoreUnavailable, UserMistake
+from bot.front.answers import add
+from bot.front.first_answers import acknowledge, acknowledge_press, open_form
+from bot.front.modals import modal, text_field
+from bot.front.permissions import acting, check_blockable, moderated_server
+from bot.front.requests import PATIENCE_SECONDS
+from bot.front.services import Interaction, sender_of, services_of
+from bot.holds import Outcome
+from bot.retries import while_unavailable
+from bot.store.moderation import Scope
+from bot.texts import Texts
+
+LOOK_SECONDS = 1.0  # Discord takes a form only as the first answer, within 3 s
+MOST_REASON = 300  # characters
+OUTCOMES: Mapping[str, Outcome] = MappingProxyType(
+    {
+        APPROVE: Outcome.SHOWN,
+        SPOILER: Outcome.SPOILER,
+        REJECT: Outcome.REJECTED,
+        ACCEPT: Outcome.SHOWN,
+        DECLINE: Outcome.DECLINED,
+    }
+)
+WITH_REASON = (REJECT, DECLINE, BLOCK)
+
+
+async def press(interaction: Interaction, act: str, key: int) -> None:
+    """Decide, or ask for the reason first; a moderator who comes too late is told so alone."""
+    guild_id = moderated_server(interaction)
+    if act not in WITH_REASON:
+        await acknowledge_press(interaction)
+        await _decide(interaction, act, key, "")
+        return
+    with suppress(StoreUnavailable, TimeoutError):  # the form's submission checks it again
+        async with asyncio.timeout(LOOK_SECONDS):
+            review = await services_of(interaction).store.reviews.get(key, guild_id)
+            if act != BLOCK and review.outcome is not None:
+                raise UserMistake("review_over")
+    texts = services_of(interaction).texts(interaction)
+    await open_form(interaction, _form(act, key, texts))
+
+
+def _form(act: str, key: int, texts: Texts) -> discord.ui.Modal:
+    titles = {
+        REJECT: texts.gettext("Reject this?"),
+        DECLINE: texts.gettext("Decline this appeal?"),
+        BLOCK: texts.gettext("Block this member?"),
+    }
+    about = texts.gettext("The member reads it.")
+    how: dict[str, Any] = {"style": discord.TextStyle.paragraph, "required": False, "max_length": MOST_REASON}
+    why = text_field(texts.gettext("Reason"), "reason", "", description=about, **how)
+    return modal(titles[act], f"review:{act}:{key}", why)
+
+
+async def submit(interaction: Interaction, act: str, review: str, *, reason: str = "") -> None:
+    """Decide or block as the form says; the right is looked at again."""
+    key, reason = int(review), " ".join(reason.split())
+    if act == BLOCK:
+        await _block(interaction, key, reason)
+        return
+    moderated_server(interaction)
+    await acknowledge_press(interaction)
+    await _decide(interaction, act, key, reason)
+
+
+async def _decide(interaction: Interaction, act: str, key: int, reason: str) -> None:
+    decide = services_of(interaction).store.reviews.decide
+    await while_unavailable(PATIENCE_SECONDS, decide, key, OUTCOMES[act], acting(interaction, reason))
+
+
+async def _block(interaction: Interaction, key: int, reason: str) -> None:
+    guild_id = moderated_server(interaction)
+    await acknowledge(interaction, private=True)
+    services = services_of(interaction)
+    review = await services.store.reviews.get(key, guild_id)
+    if review.user_id <= 0:
+        raise UserMistake("review_gone")
+    with suppress(discord.NotFound):  # who has left the server may be blocked
+        guild = interaction.guild or await interaction.client.fetch_guild(guild_id)
+        check_blockable(interaction, await guild.fetch_member(review.user_id))
+    scope = Scope(guild_id=guild_id, user_id=review.user_id)
+    await while_unavailable(
+        PATIENCE_SECONDS, services.store.moderation.block, scope, acting(interaction, reason)
+    )
+    said = services.texts(interaction).gettext(
+        "{member} gets no more pictures in this server.", member=f"<@{review.user_id}>"
+    )
+    await interaction.edit_original_response(content=said)
+
+
+async def appeal(interaction: Interaction, what: str, number: str) -> None:
+    """Let moderators look again at a refused prompt, or at the withheld pictures of a job."""
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge_press(interaction)
+    appeals = services.store.appeals
+    if what == "job":
+        await while_unavailable(PATIENCE_SECONDS, appeals.appeal_pictures, number, interaction.user.id)
+    elif number.isdecimal():
+        await while_unavailable(PATIENCE_SECONDS, appeals.appeal_refusal, int(number), interaction.user.id)
+    said = services.texts(interaction).gettext(
+        "Moderators of this server now look at it again. You hear of what they decide."
+    )
+    await add(interaction, said)

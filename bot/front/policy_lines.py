@@ -1,0 +1,87 @@
+"""Policies, and the rules behind a decision, as lines of a page; no Discord here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bot.delivery.quota_lines import quota_line
+from bot.front.allowed import Held
+from bot.front.policy_values import key_name, value_text
+from bot.moderation.policy import KEYS, Policy, Rule, Said, policy_from
+from bot.moderation.standing import refusal
+from bot.quotas import Left, Measure
+from bot.store.policies import PolicyRow, PolicyScope
+from bot.texts import Texts
+
+
+def policy_lines(rows: Sequence[PolicyRow], texts: Texts) -> list[str]:
+    """Return each stored policy: whose it is, and a line for each key."""
+    lines = []
+    for row in rows:
+        lines.append(f"### {whose(row.scope, row.id, texts)}")
+        lines += [key_line(key, value, texts) for key, value in _said(policy_from(row.values))]
+    return lines
+
+
+def whose(scope: PolicyScope, owner_id: int, texts: Texts) -> str:
+    """Return whose policy it is; roles and channels as mentions."""
+    if scope is PolicyScope.ROLE:
+        return f"<@&{owner_id}>"
+    if scope is PolicyScope.CHANNEL:
+        return f"<#{owner_id}>"
+    names = {
+        PolicyScope.SERVER: texts.gettext("The whole server"),
+        PolicyScope.OPERATOR: texts.gettext("the bot's owner"),
+    }
+    return names.get(scope) or texts.gettext("The most that the bot's owner allows")
+
+
+def why_lines(held: Held, left: Sequence[Left], texts: Texts) -> list[str]:
+    """Return a line for each key that something is said about, with its rules, and what does not count.
+
+    `left` is what is left of the person's quotas.
+    """
+    lines = []
+    if (block := held.decision.refused) is not None:
+        lines.append(texts.mistake(refusal(block)))
+    for key, rules in held.effective.rules.items():
+        made = texts.joined(_made_by(rule, texts) for rule in rules)
+        lines.append(f"{key_line(key, getattr(held.policy, key), texts)} — {made}")
+        lines += [
+            texts.line(
+                texts.gettext("{policy} says {value}, which does not count here.", **fields), mark="  - "
+            )
+            for fields in _beaten(key, held.said, rules, texts)
+        ]
+    lines += [texts.line(line, mark="- ") for line in left_lines_of(left, texts)]
+    return lines
+
+
+def left_lines_of(left: Sequence[Left], texts: Texts) -> list[str]:
+    """Return a line for each quota with what is left of it."""
+    counted = [each for each in left if each.quota.measure is not Measure.REQUESTS]
+    return [quota_line(each.quota.key, each.left, each.quota.limit, texts) for each in counted]
+
+
+def key_line(key: str, value: object, texts: Texts) -> str:
+    """Return a line with a key of a policy and its value."""
+    name, said = key_name(key, texts), value_text(key, value, texts)
+    return texts.line(f"{name}: {texts.isolated(said)}", mark="- ")
+
+
+def _made_by(rule: Rule, texts: Texts) -> str:
+    return whose(rule.scope, rule.id, texts)
+
+
+def _beaten(key: str, said: Sequence[Said], rules: Sequence[Rule], texts: Texts) -> Iterator[dict[str, str]]:
+    """Yield the policies that say something else about a key and are not among its rules."""
+    counts = {(rule.scope, rule.id) for rule in rules}
+    for each in said:
+        value = getattr(each.policy, key)
+        if value is not None and (each.scope, each.id) not in counts:
+            yield {"policy": whose(each.scope, each.id, texts), "value": value_text(key, value, texts)}
+
+
+def _said(policy: Policy) -> Iterator[tuple[str, object]]:
+    found = ((key, getattr(policy, key)) for key in KEYS)
+    return ((key, value) for key, value in found if value is not None)

@@ -1,0 +1,34 @@
+"""Whether the results of a place go to moderators first, and answers to appeals that could not be sent."""
+
+from __future__ import annotations
+
+import logging
+
+from bot.delivery.review_message import appeal_answer
+from bot.errors import StoreUnavailable
+from bot.front.allowed import held_of
+from bot.front.answers import add
+from bot.front.services import Interaction, services_of
+from bot.holds import Cause, Hold
+
+log = logging.getLogger(__name__)
+
+
+async def review_mode(interaction: Interaction) -> Hold | None:
+    """Return the hold of every result here, as the nearest policy has it; None where there is none."""
+    if interaction.guild_id is None or not interaction.is_guild_integration():
+        return None
+    held = (await held_of(interaction)).policy.review
+    return Hold(cause=Cause.MODE) if held else None
+
+
+async def tell_answers(interaction: Interaction) -> None:
+    """Tell the person alone of declined appeals that no direct message could tell."""
+    services = services_of(interaction)
+    try:
+        left = await services.store.appeals.answers_left(interaction.user.id)
+    except StoreUnavailable as error:
+        log.warning("whether an appeal was answered cannot be read: %s", error)
+        return
+    for review in left:
+        await add(interaction, appeal_answer(review, services.texts(interaction)))

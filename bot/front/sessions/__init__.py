@@ -1,0 +1,1 @@
+"""Group sessions in Discord: who may lead them, and what they show."""

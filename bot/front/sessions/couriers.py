@@ -1,0 +1,104 @@
+"""Sends messages of sessions by the bot's own token, each once: a nonce, then a search for an earlier one."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import discord
+
+from bot.delivery.content import MessageContent
+from bot.delivery.layout import layout
+from bot.delivery.rate_guard import RateGuard
+from bot.delivery.refusals import Refused
+from bot.store.session_rows import GroupSession
+
+LOOKED_AT = 2_000  # messages, in requests of a hundred
+CLOCKS_APART = 300.0  # seconds between Discord's clock and ours, at most
+File = tuple[str, bytes]
+
+
+class Courier:
+    """Posts and edits messages in the channels of sessions.
+
+    Every verb raises Refused, and DeliveryDelayed where Discord may take the message later.
+    """
+
+    def __init__(self, client: discord.Client, *, clock: Callable[[], float]) -> None:
+        self._client = client
+        self._rate_guard = RateGuard(clock=clock)
+
+    async def post(
+        self,
+        session: GroupSession,
+        content: MessageContent,
+        *,
+        mark: str,
+        files: Sequence[File] = (),
+        again: bool = True,
+    ) -> int:
+        """Post a message with its button of this mark, unless it is there; return its id.
+
+        Without `again` nobody can have tried before.
+        """
+        custom_id = f"group:{session.id}:{mark}"
+        if again and (known := await self._earlier(session, custom_id)):
+            return known
+        view = layout(content, file_names=[name for name, _ in files])
+        return await self._send(session, mark, view=view, files=_attached(files))
+
+    async def post_file(self, session: GroupSession, text: str, file: File, *, mark: str, again: bool) -> int:
+        """Post a file with a line of text, unless a message with a file of this name is there."""
+        if again and (known := await self._earlier(session, file[0])):
+            return known
+        return await self._send(session, mark, content=text, files=_attached([file]))
+
+    async def edit(self, session: GroupSession, message_id: int, content: MessageContent) -> None:
+        """Edit a message that has no files."""
+        message = self._channel(session).get_partial_message(message_id)
+        with self._rate_guard.request(by_token=False):
+            await message.edit(view=layout(content), allowed_mentions=discord.AllowedMentions.none())
+
+    async def _send(self, session: GroupSession, mark: str, **message: Any) -> int:
+        silent = discord.AllowedMentions.none()
+        nonce = f"gs-{session.id}-{mark}"[:25]
+        with self._rate_guard.request(by_token=False):
+            return (await self._channel(session).send(**message, nonce=nonce, allowed_mentions=silent)).id
+
+    async def _earlier(self, session: GroupSession, wanted: str) -> int | None:
+        """Return the id of the bot's message with this button or file, since the session was opened."""
+        if self._client.user is None:
+            return None
+        author_id = self._client.user.id
+        after = datetime.fromtimestamp(session.opened_at - CLOCKS_APART, UTC)
+        try:
+            with self._rate_guard.request(by_token=False):
+                history = self._channel(session).history(limit=LOOKED_AT, after=after, oldest_first=False)
+                async for message in history:
+                    if message.author.id == author_id and wanted in set(_marks(message)):
+                        return message.id
+        except Refused:  # the post itself may still be allowed
+            return None
+        return None
+
+    def _channel(self, session: GroupSession) -> discord.PartialMessageable:
+        return self._client.get_partial_messageable(session.channel_id, guild_id=session.guild_id)
+
+
+def _attached(files: Sequence[File]) -> list[discord.File]:
+    return [discord.File(io.BytesIO(data), filename=name) for name, data in files]
+
+
+def _marks(message: discord.Message) -> Iterator[str]:
+    yield from (attachment.filename for attachment in message.attachments)
+    yield from _custom_ids(message.components)
+
+
+def _custom_ids(components: Iterable[Any]) -> Iterator[str]:
+    for component in components:
+        custom_id = getattr(component, "custom_id", None)
+        if custom_id:
+            yield custom_id
+        yield from _custom_ids(getattr(component, "children", ()))

@@ -1,0 +1,196 @@
+"""The desk: acts on timers that are due, and shows the sessions that this front keeps.
+
+Everything comes from rows: a front that starts goes on where another has stopped. A message is looked for
+before it is sent a second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import discord
+
+from bot.delivery.content import MessageContent
+from bot.delivery.refusals import CLOSED, DeliveryDelayed, Refusal, Refused
+from bot.errors import StoreUnavailable, UserMistake
+from bot.front.services import Services
+from bot.front.sessions.board import board
+from bot.front.sessions.couriers import Courier
+from bot.front.sessions.posts import send_post
+from bot.store.session_rows import GroupSession, Phase, Post
+from bot.texts import Texts
+
+log = logging.getLogger(__name__)
+
+TICK_SECONDS = 1.0
+BOARD_SECONDS = 3.0  # between two edits of a board
+LOOK_SECONDS = 60.0  # after which a board that stays the same is edited, to see whether it was deleted
+KEPT_SECONDS = 30.0
+WAIT_SECONDS = 15.0  # after an error that may pass
+REFUSED_SECONDS = 60.0
+LONGEST_WAIT = 600.0
+MAX_ATTEMPTS = 40
+GONE = frozenset({Refusal.CHANNEL_DELETED, Refusal.SERVER_DELETED})
+
+
+@dataclass(kw_only=True)
+class _Shown:
+    """What this front knows of a session: the board as last shown, and until when nothing is sent."""
+
+    content: MessageContent | None = None
+    at: float = float("-inf")
+    waits_until: float = float("-inf")
+
+
+class Desk:
+    """Shows the sessions of one front, several at once."""
+
+    def __init__(
+        self, client: discord.Client, services: Callable[[], Services], *, clock: Callable[[], float]
+    ) -> None:
+        self._client = client
+        self._services = services
+        self._courier = Courier(client, clock=clock)
+        self._clock = clock
+        self._shown: dict[str, _Shown] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Work until cancelled; what was under way is repeated by the next start."""
+        try:
+            while True:
+                await self._tick()
+                await asyncio.sleep(TICK_SECONDS)
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def _tick(self) -> None:
+        services = self._services()
+        try:
+            await self._act_on_timers()
+            kept = await services.store.showing.keep(services.front, ttl=KEPT_SECONDS)
+        except StoreUnavailable as error:
+            log.error("the group sessions cannot be read: %s", error)
+            return
+        self._shown = {session.id: self._shown.get(session.id, _Shown()) for session in kept}
+        for session in kept:
+            if session.id not in self._tasks and self._shown[session.id].waits_until <= self._clock():
+                task = asyncio.create_task(self._show(session), name=f"group session {session.id}")
+                self._tasks[session.id] = task
+                task.add_done_callback(functools.partial(self._done, session.id))
+
+    def _done(self, session_id: str, _task: asyncio.Task[None]) -> None:
+        self._tasks.pop(session_id, None)
+
+    async def _act_on_timers(self) -> None:
+        """Act on the timers that are due; an error affects its timer only, which stays due."""
+        sessions = self._services().store.sessions
+        for session_id, kind in await sessions.overdue():
+            try:
+                await sessions.act(session_id, kind)
+            except StoreUnavailable:
+                raise
+            except Exception:
+                log.exception("the timer %s of the group session %s could not be acted on", kind, session_id)
+
+    async def _show(self, session: GroupSession) -> None:
+        """Send what is due of one session, and renew its board; an error affects this session only."""
+        shown = self._shown[session.id]
+        try:
+            await self._show_all(session, shown)
+        except (StoreUnavailable, UserMistake) as error:
+            log.warning("the group session %s is not shown this time: %s", session.id, error)
+        except DeliveryDelayed as error:
+            shown.waits_until = self._clock() + max(error.seconds, WAIT_SECONDS)
+            log.info("the group session %s is shown later: %s", session.id, error)
+        except Refused as error:
+            shown.waits_until = self._clock() + REFUSED_SECONDS
+            await self._refused(session, error.refusal)
+        except Exception:
+            shown.waits_until = self._clock() + WAIT_SECONDS
+            log.exception("the group session %s could not be shown", session.id)
+
+    async def _show_all(self, session: GroupSession, shown: _Shown) -> None:
+        store = self._services().store
+        for post in await store.showing.due(session.id):
+            if not await self._send(session, post):
+                break
+        renewed = await self._renew_board(session, shown)
+        if session.phase is Phase.CLOSED and renewed and not await store.showing.waits(session.id):
+            await store.showing.end(session)
+
+    async def _send(self, session: GroupSession, post: Post) -> bool:
+        """Send one post and settle it; False where another front has it or it is to be tried again."""
+        showing, token = self._services().store.showing, session.keeper_token
+        if not await showing.begin(post, token=token):
+            return False
+        try:
+            await send_post(self._services(), self._courier, session, post)
+        except Refused as error:
+            if error.refusal in GONE:
+                raise
+            log.warning("a message of the group session %s is refused: %s", session.id, error.refusal)
+            return await showing.settle(post, token=token, outcome=error.refusal)
+        except DeliveryDelayed as error:
+            log.info("a message of the group session %s is sent later: %s", session.id, error)
+            return await self._postpone(session, post, error.seconds)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("a message of the group session %s could not be sent", session.id)
+            return await self._postpone(session, post)
+        return await showing.settle(post, token=token, outcome="sent")
+
+    async def _postpone(self, session: GroupSession, post: Post, seconds: float = 0.0) -> bool:
+        """Make a post due later; after many attempts it is given up, and True returned."""
+        store, token = self._services().store, session.keeper_token
+        if post.attempts >= MAX_ATTEMPTS:
+            log.error("a message of the group session %s is given up", session.id)
+            return await store.showing.settle(post, token=token, outcome="gave_up")
+        wait = min(max(seconds, 2.0 ** min(post.attempts, 9)), LONGEST_WAIT)
+        await store.showing.retry(post, token=token, at=store.clock() + wait)
+        return False
+
+    async def _renew_board(self, session: GroupSession, shown: _Shown) -> bool:
+        """Post the board, or edit it where it would change; False where the last edit was a moment ago."""
+        showing = self._services().store.showing
+        if shown.content is not None and self._clock() - shown.at < BOARD_SECONDS:
+            return False
+        content = board(
+            session,
+            await showing.crowd(session),
+            voters=await showing.voters(session.id, session.round),
+            texts=Texts.for_locale(session.locale),
+        )
+        same = session.board_id is not None and content == shown.content
+        if same and self._clock() - shown.at < LOOK_SECONDS:
+            return True
+        shown.at = self._clock()
+        if session.board_id is None:
+            message_id = await self._courier.post(session, content, mark=f"b{session.boards}")
+            await showing.set_board(session, message_id)
+        else:
+            await self._courier.edit(session, session.board_id, content)
+        shown.content = content
+        return True
+
+    async def _refused(self, session: GroupSession, refusal: Refusal) -> None:
+        """Post the board anew where it was deleted; give a session up whose channel is gone."""
+        store = self._services().store
+        log.warning("the board of the group session %s is refused: %s", session.id, refusal)
+        try:
+            if refusal in GONE:
+                await store.sessions.abandon(session.id)
+            elif refusal is Refusal.MESSAGE_DELETED and session.phase is not Phase.CLOSED:
+                self._shown[session.id] = _Shown()  # at once
+                await store.showing.set_board(session, None)
+            elif session.phase is Phase.CLOSED and (refusal in CLOSED or refusal is Refusal.MESSAGE_DELETED):
+                await store.showing.end(session)
+        except (StoreUnavailable, UserMistake) as error:
+            log.warning("the group session %s is not shown this time: %s", session.id, error)

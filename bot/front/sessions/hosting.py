@@ -1,0 +1,52 @@
+"""Who may open and lead group sessions; decided anew at each command."""
+
+from __future__ import annotations
+
+from bot.errors import UserMistake
+from bot.front.permissions import acting
+from bot.front.services import Interaction, services_of
+from bot.front.sessions.joining import session_here
+from bot.store.auditing import By
+from bot.store.session_rows import GroupSession
+
+
+def host(interaction: Interaction) -> By:
+    """Return who opens a session; raises UserMistake `moderate_no_server` or `session_right`."""
+    _check_server(interaction)
+    rights = interaction.permissions
+    if not (getattr(rights, services_of(interaction).host_permission) or rights.manage_messages):
+        raise UserMistake("session_right")
+    return acting(interaction)
+
+
+async def led(interaction: Interaction) -> tuple[GroupSession, By]:
+    """Return the session of the channel, and who leads it: its host, or any moderator.
+
+    Raises UserMistake `moderate_no_server`, `session_none` or `session_host`.
+    """
+    session = await the_session(interaction)
+    if interaction.user.id != session.host_id and not interaction.permissions.manage_messages:
+        raise UserMistake("session_host")
+    return session, acting(interaction)
+
+
+async def taken(interaction: Interaction) -> tuple[GroupSession, By]:
+    """Return the session of the channel, and the moderator who becomes its host; raises as `led`."""
+    session = await the_session(interaction)
+    if not interaction.permissions.manage_messages:
+        raise UserMistake("moderate_right")
+    return session, acting(interaction)
+
+
+async def the_session(interaction: Interaction) -> GroupSession:
+    """Return the session of the channel; raises UserMistake `moderate_no_server` or `session_none`."""
+    _check_server(interaction)
+    session = await session_here(interaction)
+    if session is None:
+        raise UserMistake("session_none")
+    return session
+
+
+def _check_server(interaction: Interaction) -> None:
+    if interaction.guild_id is None or not interaction.is_guild_integration():
+        raise UserMistake("moderate_no_server")

@@ -1,0 +1,44 @@
+"""What the session of a channel means for a request for pictures, and for a vote."""
+
+from __future__ import annotations
+
+from bot.errors import UserMistake
+from bot.front.services import Interaction, services_of
+from bot.jobs import Recipe
+from bot.retries import while_unavailable
+from bot.sessions.theming import themed
+from bot.store.session_rows import GroupSession, Phase
+
+PATIENCE_SECONDS = 2.0
+
+
+async def session_here(interaction: Interaction) -> GroupSession | None:
+    """Return the open session of the interaction's channel; None without one."""
+    if interaction.guild_id is None or interaction.channel_id is None:
+        return None
+    read = services_of(interaction).store.sessions.here
+    return await while_unavailable(PATIENCE_SECONDS, read, interaction.channel_id)
+
+
+async def joined(interaction: Interaction, recipe: Recipe) -> tuple[str | None, Recipe]:
+    """Return the id of the channel's session, and the recipe with the session's words.
+
+    Raises UserMistake where the person or the recipe may not be in it. Whether the round takes it is decided
+    when it is stored.
+    """
+    session = await session_here(interaction)
+    if session is None:
+        return None, recipe
+    check_takes_part(interaction, session)
+    if session.phase is not Phase.PAINTING:
+        raise UserMistake("session_round_over")
+    return session.id, themed(recipe, session.plan)
+
+
+def check_takes_part(interaction: Interaction, session: GroupSession) -> None:
+    """Raise UserMistake `session_role` where the person lacks the role of the session."""
+    role_id = session.plan.role_id
+    if role_id is None or any(role.id == role_id for role in getattr(interaction.user, "roles", ())):
+        return
+    role = interaction.guild.get_role(role_id) if interaction.guild else None
+    raise UserMistake("session_role", role=role.name if role else role_id)

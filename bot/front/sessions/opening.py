@@ -1,0 +1,170 @@
+"""`/session open`: the form of a host, the thread of a session, and its row."""
+
+from __future__ import annotations
+
+import discord
+
+from bot.errors import UserMistake
+from bot.front.answers import give_back
+from bot.front.first_answers import acknowledge, open_form
+from bot.front.modals import modal, text_field
+from bot.front.requests import PATIENCE_SECONDS
+from bot.front.ruling import check_texts
+from bot.front.services import Interaction, sender_of, services_of
+from bot.front.sessions.hosting import host
+from bot.front.styles import style_of
+from bot.retries import while_unavailable
+from bot.sessions.planning import MAX_THEME, read_minutes, read_quota, read_theme, read_words
+from bot.store.auditing import By
+from bot.store.session_rows import GroupSession, Plan
+
+FORM = "session"
+THREAD, HERE = "thread", "here"
+DEFAULT_QUOTA, DEFAULT_VOTE, DEFAULT_HOURS = "4", 5, 6
+MINUTE, HOUR = 60.0, 3600.0
+MAX_THREAD_NAME = 90  # characters
+NEEDED = ("view_channel", "attach_files", "read_message_history")
+
+
+async def ask_session(
+    interaction: Interaction,
+    *,
+    where: str = THREAD,
+    role: discord.Role | None = None,
+    voting: int = DEFAULT_VOTE,
+    hours: int = DEFAULT_HOURS,
+    review: bool = False,
+) -> None:
+    """Open the form."""
+    host(interaction)
+    texts = services_of(interaction).texts(interaction)
+    fields = [
+        text_field(
+            texts.gettext("Theme"),
+            "theme",
+            "",
+            required=False,
+            max_length=MAX_THEME,
+            description=texts.gettext("These words are added to every prompt."),
+        ),
+        text_field(
+            texts.pgettext("field", "style"),
+            "style",
+            "",
+            required=False,
+            max_length=100,
+            description=texts.gettext("A style of this server, whose words are added too."),
+        ),
+        text_field(
+            texts.gettext("Required words"),
+            "required",
+            "",
+            required=False,
+            max_length=500,
+            description=texts.gettext("Every prompt must have them; with commas between."),
+        ),
+        text_field(
+            texts.gettext("Minutes of a round"),
+            "minutes",
+            "10",
+            required=False,
+            max_length=5,
+            description=texts.gettext("Left empty, a round ends when you say so."),
+        ),
+        text_field(texts.gettext("Pictures for each person and round"), "quota", DEFAULT_QUOTA, max_length=5),
+    ]
+    custom_id = f"{FORM}:{where}:{role.id if role else 0}:{voting}:{hours}:{int(review)}"
+    await open_form(interaction, modal(texts.gettext("Open a group session"), custom_id, *fields))
+
+
+async def open_session(
+    interaction: Interaction,
+    *,
+    where: str,
+    role: str,
+    voting: str,
+    hours: str,
+    review: str,
+    theme: str = "",
+    style: str = "",
+    required: str = "",
+    minutes: str = "",
+    quota: str = "",
+) -> None:
+    """Open the session of the form; what was typed is given back if it is refused."""
+    services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge(interaction, private=True)
+    try:
+        by = host(interaction)
+        plan = Plan(
+            theme=read_theme(theme),
+            required=read_words(required),
+            round_seconds=read_minutes(minutes),
+            quota=read_quota(quota),
+            vote_seconds=int(voting) * MINUTE,
+            session_seconds=int(hours) * HOUR,
+            role_id=int(role) or None,
+            review=review == "1",
+            **await _style(interaction, style),
+        )
+        await check_texts(interaction, [plan.theme, plan.style_prompt, plan.style_negative, *plan.required])
+        session = await _open(interaction, plan, by, where)
+    except UserMistake as error:
+        await give_back(interaction, error, theme, style, required, minutes, quota)
+        return
+    said = services.texts(interaction).gettext(
+        "The group session is open: {place}", place=f"<#{session.channel_id}>"
+    )
+    await interaction.edit_original_response(content=said)
+
+
+async def _style(interaction: Interaction, name: str) -> dict[str, str]:
+    if not name.strip():
+        return {}
+    found = await style_of(interaction, name.strip())
+    texts = {"style_prompt": found.prompt, "style_negative": found.negative_prompt}
+    return {"style": found.name, **texts}
+
+
+async def _open(interaction: Interaction, plan: Plan, by: By, where: str) -> GroupSession:
+    services = services_of(interaction)
+    _check_rights(interaction, where)
+    sessions = services.store.sessions
+    await while_unavailable(PATIENCE_SECONDS, sessions.check_room, by.guild_id)  # before a thread is there
+    thread = await _thread(interaction, plan) if where == THREAD else None
+    return await while_unavailable(
+        PATIENCE_SECONDS,
+        sessions.open,
+        plan,
+        by,
+        channel_id=thread.id if thread else interaction.channel_id or 0,
+        locale=services.locale(interaction),
+    )
+
+
+def _check_rights(interaction: Interaction, where: str) -> None:
+    """Raise UserMistake `session_no_right` where the bot could not show the session."""
+    rights = interaction.app_permissions
+    in_thread = where == THREAD or isinstance(interaction.channel, discord.Thread)
+    sends = rights.send_messages_in_threads if in_thread else rights.send_messages
+    if not (sends and all(getattr(rights, name) for name in NEEDED)):
+        raise UserMistake("session_no_right")
+
+
+async def _thread(interaction: Interaction, plan: Plan) -> discord.Thread:
+    """Create the session's thread in the channel, or beside a thread.
+
+    Raises UserMistake `session_no_thread`.
+    """
+    channel = interaction.channel
+    if isinstance(channel, discord.Thread):
+        channel = channel.parent
+    if not isinstance(channel, discord.TextChannel):
+        raise UserMistake("session_no_thread")
+    kind = discord.ChannelType.news_thread if channel.is_news() else discord.ChannelType.public_thread
+    name = plan.theme or services_of(interaction).texts(interaction).gettext("Group session")
+    try:
+        return await channel.create_thread(name=name[:MAX_THREAD_NAME], type=kind)
+    except discord.Forbidden:
+        raise UserMistake("session_no_thread") from None

@@ -1,0 +1,149 @@
+"""Sheets, ballots and results as messages. Data only, no Discord."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bot.delivery.buttons import ButtonContent
+from bot.delivery.content import MessageContent, PictureContent, Tone, shortened
+from bot.front.sessions.board import left_out, mine_button, title
+from bot.sessions.results import Place, page_of, places
+from bot.store.session_rows import GroupSession, Post, TimerKind
+from bot.store.session_showing import Entry
+from bot.texts import Moment, Texts, shown
+
+MAX_NAME = 32  # characters, as Discord's names
+MAX_PROMPT = 50
+BUTTONS_A_ROW = 5
+MOST_WINNERS = 9
+ROOM = 3900  # characters: Discord takes 4,000 in all texts of a message
+
+
+def sheet(
+    session: GroupSession, post: Post, entries: Sequence[Entry], *, unseen: int, texts: Texts
+) -> MessageContent:
+    """Return a page of a round's pictures, or of the session's, with buttons to vote in a ballot."""
+    whole = not post.round
+    here = [(number, entry) for number, entry in page_of(entries, post.page, whole=whole) if entry]
+    lines = [line(entry, number, texts, whole=whole) for number, entry in here]
+    if not (here or unseen):
+        lines = [texts.gettext("Nobody has painted in this round.")]
+    if post.page == 1 and unseen:
+        lines.append(left_out(unseen, texts))
+    above = [f"### {_heading(session, post, texts)}"]
+    if post.ballot:
+        above.append(_ask(session, texts))
+    picture = PictureContent(
+        artifacts=(),
+        stem=f"session-{session.id}-{post.round}-{post.page}",
+        alt=shortened(" / ".join(f"{number}: {entry.recipe.prompt}" for number, entry in here)),
+        spoiler=any(entry.spoiler for _, entry in here),
+    )
+    return MessageContent(
+        heading="\n".join(above),
+        footer=_fitting(lines, ROOM - sum(map(len, above)), texts),
+        pictures=(picture,) if here else (),
+        rows=(
+            *(_votes(session, [entry for _, entry in here]) if post.ballot else ()),
+            (mine_button(session, mark_of(post), texts),),
+        ),
+        tone=Tone.DONE,
+    )
+
+
+def _fitting(lines: Sequence[str], room: int, texts: Texts) -> str:
+    """Return as many lines as have room, and how many are left out."""
+    for count in range(len(lines), -1, -1):
+        left = len(lines) - count
+        more = [texts.ngettext("and {count} more", "and {count} more", left)] if left else []
+        text = "\n".join([*lines[:count], *more])
+        if len(text) <= room:
+            return text
+    return ""
+
+
+def mark_of(post: Post) -> str:
+    """Return what tells the post from other messages of its session."""
+    return f"{post.kind.value[0]}{post.round}.{post.page}"
+
+
+def _heading(session: GroupSession, post: Post, texts: Texts) -> str:
+    if not post.round:
+        return title(session, texts)
+    return texts.gettext("Pictures of round {number}", number=post.round)
+
+
+def _ask(session: GroupSession, texts: Texts) -> str:
+    asked = texts.gettext(
+        "Vote for the picture that you like best, not your own; you can change your vote until the end."
+    )
+    timer = session.timers.get(TimerKind.VOTE)
+    if timer is None or timer.due_at is None:
+        return asked
+    return f"{asked} {texts.gettext('The vote ends {until}.', until=Moment(timer.due_at))}"
+
+
+def _votes(session: GroupSession, entries: Sequence[Entry]) -> Iterator[tuple[ButtonContent, ...]]:
+    buttons = [
+        ButtonContent(label=str(entry.number), custom_id=f"vote:{session.id}:{entry.round}:{entry.number}")
+        for entry in entries
+    ]
+    for start in range(0, len(buttons), BUTTONS_A_ROW):
+        yield tuple(buttons[start : start + BUTTONS_A_ROW])
+
+
+def line(entry: Entry, number: int, texts: Texts, *, whole: bool = False) -> str:
+    """Return a picture's number, who painted it, its prompt and seed; with `whole`, its round too."""
+    parts = [f"**{number}**", shown(entry.user_name, MAX_NAME)]
+    if whole:
+        parts.append(texts.gettext("Round {number}", number=entry.round))
+    parts.append(shown(entry.recipe.prompt, MAX_PROMPT))
+    parts.append(texts.gettext("seed {seed}", seed=entry.seed))
+    if entry.votes and whole:  # votes of a round are shown with its results
+        parts.append(texts.ngettext("{count} vote", "{count} votes", entry.votes))
+    if entry.artifact is None:
+        parts.append(texts.gettext("no longer shown"))
+    return texts.line(texts.joined(parts))
+
+
+def results(
+    session: GroupSession, post: Post, entries: Sequence[Entry], *, voters: int, texts: Texts
+) -> MessageContent:
+    """Return the places of a vote; those who share one are named together."""
+    found = places(entries)
+    lines = [_place(place, texts) for place in found] or [texts.gettext("Nobody has voted in this round.")]
+    if found:
+        lines.append(texts.ngettext("{count} person has voted.", "{count} people have voted.", voters))
+    best = winners(entries)
+    picture = PictureContent(
+        artifacts=(),
+        stem=f"session-{session.id}-{post.round}-best",
+        alt=shortened(" / ".join(entry.recipe.prompt for entry in best)),
+        spoiler=any(entry.spoiler for entry in best),
+    )
+    heading = texts.gettext("Results of round {number}", number=post.round)
+    return MessageContent(
+        heading="\n".join([f"### {heading}", *lines]),
+        pictures=(picture,) if best else (),
+        rows=((mine_button(session, mark_of(post), texts),),),
+        tone=Tone.DONE,
+    )
+
+
+def winners(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Return the pictures of the first place, as many as one message shows."""
+    found = places(entries)
+    return found[0].entries[:MOST_WINNERS] if found else ()
+
+
+def _place(place: Place, texts: Texts) -> str:
+    named = [
+        texts.gettext("no. {number} of {name}", number=entry.number, name=shown(entry.user_name, MAX_NAME))
+        for entry in place.entries[:MOST_WINNERS]
+    ]
+    if (left := len(place.entries) - MOST_WINNERS) > 0:
+        named.append(texts.ngettext("and {count} more", "and {count} more", left))
+    votes = texts.ngettext("{count} vote", "{count} votes", place.votes)
+    number = f"**{texts.ordinal(place.number)}**"
+    parts = [number, texts.gettext("a tie"), *named, votes] if place.tied else [number, *named, votes]
+    return texts.line(texts.joined(parts), mark="- ")

@@ -1,0 +1,153 @@
+"""What is sent once of a session: sheets, results and archives, with their files."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import discord
+
+from bot.delivery.refusals import DeliveryDelayed, Refusal, Refused
+from bot.errors import MissingArtifact, StoreUnavailable
+from bot.front.contact_sheet import contact_sheet
+from bot.front.services import Services
+from bot.front.sessions.board import left_out
+from bot.front.sessions.couriers import Courier, File
+from bot.front.sessions.pages import mark_of, results, sheet, winners
+from bot.sessions.archive import DOCUMENT, Packer, document, file_name
+from bot.sessions.results import page_of
+from bot.store.session_rows import GroupSession, Post, PostKind
+from bot.store.session_showing import Entry
+from bot.texts import Texts
+
+LIMITS = tuple(discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES // part for part in (1, 2, 4, 8))
+"""Bytes of an archive's files: the most that every server takes, and less where Discord takes less."""
+
+
+async def send_post(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
+    """Send the post, unless it is there; raises Refused, DeliveryDelayed and StoreUnavailable."""
+    sending = {PostKind.SHEET: _send_sheet, PostKind.RESULTS: _send_results, PostKind.ARCHIVE: _send_archive}
+    await sending[post.kind](services, courier, session, post)
+
+
+async def _send_sheet(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
+    showing, texts = services.store.showing, Texts.for_locale(session.locale)
+    entries = await showing.entries(session.id, post.round)
+    unseen = await showing.unseen(session.id, post.round)
+    content = sheet(session, post, entries, unseen=unseen, texts=texts)
+    files: list[File] = []
+    if content.pictures:
+        here = page_of(entries, post.page, whole=not post.round)
+        picture = await _picture(services, [entry for _, entry in here], first=here[0][0])
+        files = [(f"{content.pictures[0].stem}.jpg", picture)]
+    await courier.post(session, content, mark=mark_of(post), files=files, again=post.attempts > 0)
+
+
+async def _send_results(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
+    showing, texts = services.store.showing, Texts.for_locale(session.locale)
+    entries = await showing.entries(session.id, post.round)
+    voters = await showing.voters(session.id, post.round)
+    content = results(session, post, entries, voters=voters, texts=texts)
+    files: list[File] = []
+    if content.pictures:
+        picture = await _picture(services, winners(entries), first=None)
+        files = [(f"{content.pictures[0].stem}.jpg", picture)]
+    await courier.post(session, content, mark=mark_of(post), files=files, again=post.attempts > 0)
+
+
+async def _picture(services: Services, entries: Sequence[Entry | None], *, first: int | None) -> bytes:
+    """Return a contact sheet; a picture that is gone or not shown is an empty tile."""
+    files = [None if entry is None else await _file(services, entry) for entry in entries]
+    made = functools.partial(contact_sheet, files, services.signing, first=first)
+    return await services.fitting.run(made)
+
+
+async def _file(services: Services, entry: Entry) -> bytes | None:
+    if entry.artifact is None:
+        return None
+    try:
+        return await services.artifacts.get(entry.artifact)
+    except MissingArtifact:
+        return None
+    except StoreUnavailable as error:
+        raise DeliveryDelayed(str(error)) from error
+
+
+async def _send_archive(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
+    """Send the archive, with smaller files where Discord refuses the size."""
+    for limit in LIMITS:
+        try:
+            await _send_files(services, courier, session, post, limit=limit)
+            return
+        except Refused as error:
+            if error.refusal is not Refusal.TOO_LARGE or limit == LIMITS[-1]:
+                raise
+
+
+async def _send_files(
+    services: Services, courier: Courier, session: GroupSession, post: Post, *, limit: int
+) -> None:
+    showing = services.store.showing
+    entries = await showing.entries(session.id, post.round)
+    unseen = await showing.unseen(session.id, post.round)
+    sending = _Sending(courier, session, post, suffix=f"-{LIMITS.index(limit)}" if limit != LIMITS[0] else "")
+    packer = Packer(limit)
+    packer.add(DOCUMENT, document(session, entries, unseen=unseen))
+    missing = 0
+    for entry in entries:
+        data = await _file(services, entry)
+        if data is not None:
+            data = await services.fitting.run(functools.partial(services.signing.signed, data))
+        if data is None or not packer.fits(data):
+            missing += 1
+        elif full := packer.add(file_name(entry), data):
+            await sending.send(full)
+    await sending.send(packer.take(), last=_counted(len(entries) - missing, missing, unseen, session))
+
+
+def _counted(packed: int, missing: int, unseen: int, session: GroupSession) -> str:
+    texts = Texts.for_locale(session.locale)
+    said = [
+        texts.ngettext(
+            "The archive has {count} picture, with recipes and votes.",
+            "The archive has {count} pictures, with recipes and votes.",
+            packed,
+        )
+    ]
+    if missing:
+        said.append(
+            texts.ngettext(
+                "{count} picture is gone or too large, and is left out.",
+                "{count} pictures are gone or too large, and are left out.",
+                missing,
+            )
+        )
+    if unseen:
+        said.append(left_out(unseen, texts))
+    return " ".join(said)
+
+
+class _Sending:
+    """Sends the files of one archive in order."""
+
+    def __init__(self, courier: Courier, session: GroupSession, post: Post, *, suffix: str) -> None:
+        self._courier = courier
+        self._session = session
+        self._post = post
+        self._suffix = suffix
+        self._number = 0
+
+    async def send(self, data: bytes, *, last: str = "") -> None:
+        """Send the next file, unless it is there."""
+        self._number += 1
+        texts = Texts.for_locale(self._session.locale)
+        round_ = f"-round-{self._post.round}" if self._post.round else ""
+        name = f"session-{self._session.id}{round_}-{self._number}{self._suffix}.zip"
+        text = last or texts.gettext("The archive, file {number}", number=self._number)
+        await self._courier.post_file(
+            self._session,
+            text,
+            (name, data),
+            mark=f"{mark_of(self._post)}{self._number}{self._suffix}",
+            again=self._post.attempts > 0,
+        )

@@ -1,0 +1,26 @@
+"""The buttons and forms of reviews and appeals, and the form of a report."""
+
+from __future__ import annotations
+
+from bot.front.commands.report import FORM, report_picture
+from bot.front.deciding import appeal, press, submit
+from bot.front.views.forms import Form
+from bot.front.views.items import Button
+
+
+class ReviewButton(
+    Button, template=r"review:(?P<act>approve|spoiler|reject|accept|decline|block):(?P<key>[0-9]{1,18})"
+):
+    """For moderators of the server; of several, the first decision stands."""
+
+    act = staticmethod(press)
+
+
+class AppealButton(Button, template=r"appeal:(?P<what>job|refused):(?P<number>[0-9a-z]{1,18})"):
+    """For the person whose prompt was refused, or whose pictures are not shown."""
+
+    act = staticmethod(appeal)
+
+
+REVIEW_FORM = Form(template=r"review:(?P<act>reject|decline|block):(?P<review>[0-9]{1,18})", act=submit)
+REPORT_FORM = Form(template=rf"{FORM}:(?P<job_id>[0-9a-z]+)", act=report_picture)

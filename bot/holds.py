@@ -1,0 +1,49 @@
+"""Why pictures are held for review, and what moderators decided; no I/O.
+
+A held picture is finished, and shown to moderators alone until one of them decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """What held pictures: the review mode of a place, a rule, a session, a picture rule, or reports."""
+
+    MODE = "mode"
+    RULE = "rule"
+    SESSION = "session"
+    PICTURE = "picture"
+    REPORTS = "reports"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hold:
+    """Why the pictures of a job are held; `rule` is the name of the rule, where there is one."""
+
+    cause: Cause
+    rule: str = ""
+
+
+class Outcome(StrEnum):
+    """The end of a review: by a moderator, by its time, or by the deletion of what it was about.
+
+    A declined appeal leaves things as they are.
+    """
+
+    SHOWN = "shown"
+    SPOILER = "spoiler"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    DECLINED = "declined"
+    WITHDRAWN = "withdrawn"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ruling:
+    """What was decided on held pictures, and the words for their person."""
+
+    outcome: Outcome
+    reason: str = ""

@@ -1,0 +1,127 @@
+"""Whether a request keeps within a policy, and the quotas that it counts against; pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from bot.errors import UserMistake
+from bot.jobs import Recipe
+from bot.moderation.generosity import NO_LIMIT
+from bot.moderation.policy import Effective, Names, Policy, Rule, allows
+from bot.quotas import DAY, HOUR, Measure, Quota
+from bot.store.policies import PolicyScope
+from sdjax_engine.request import Offer
+
+SPANS = MappingProxyType(
+    {
+        "pictures_per_hour": (Measure.PICTURES, HOUR),
+        "pictures_per_day": (Measure.PICTURES, DAY),
+        "cost_per_hour": (Measure.COST, HOUR),
+        "cost_per_day": (Measure.COST, DAY),
+    }
+)
+"""What the quotas of a policy count, and over how many seconds."""
+COOL_DOWN = "cool_down"
+MOST_NAMED = 10
+
+
+def refusal(policy: Policy, recipe: Recipe) -> UserMistake | None:
+    """Return why a policy refuses a request for the pictures of a recipe; None where it does not."""
+    return next(_refusals(policy, recipe), None)
+
+
+def _refusals(policy: Policy, recipe: Recipe) -> Iterator[UserMistake]:
+    if policy.paint is False:
+        yield UserMistake("policy_paint")
+    if not allows(policy.models, recipe.model):
+        yield UserMistake("policy_model", value=recipe.model, choices=_named(policy.models))
+    width, height = recipe.picture_size
+    if width * height > _limit(policy.pixels):
+        side = math.isqrt(int(_limit(policy.pixels)))
+        yield UserMistake("policy_size", value=f"{width}x{height}", limit=f"{side}x{side}")
+    if _steps(recipe) > _limit(policy.steps):
+        yield UserMistake("policy_steps", limit=f"{policy.steps:g}")
+    if recipe.variants > _limit(policy.variants):
+        yield UserMistake("policy_variants", limit=f"{policy.variants:g}")
+    for lora in recipe.loras:
+        if not allows(policy.loras, lora.name):
+            yield UserMistake("policy_lora", value=lora.name, choices=_named(policy.loras))
+    if policy.start_pictures is False and recipe.init_image is not None:
+        yield UserMistake("policy_start_pictures")
+
+
+def quotas_of(found: Effective, bounds: Policy, *, guild_id: int | None) -> tuple[Quota, ...]:
+    """Return the quotas of a person.
+
+    Each counts where its rule holds: in the channel, in the server also for a role's, everywhere for the
+    operator's. The operator's bounds are quotas of their own, everywhere.
+    """
+    here = [_quota(found.rules[key][0], getattr(found.policy, key), guild_id or 0) for key in found.rules]
+    everywhere = [
+        _quota(Rule(scope=PolicyScope.BOUND, id=0, key=key, value=limit), limit, 0)
+        for key in (*SPANS, COOL_DOWN)
+        if (limit := getattr(bounds, key)) is not None
+    ]
+    return tuple(dict.fromkeys(quota for quota in (*here, *everywhere) if quota is not None))
+
+
+def _quota(rule: Rule, limit: Any, guild_id: int) -> Quota | None:
+    by_operator = rule.scope in (PolicyScope.OPERATOR, PolicyScope.BOUND)
+    where = {
+        "guild_id": 0 if by_operator else guild_id,
+        "channel_id": rule.id if rule.scope is PolicyScope.CHANNEL else 0,
+    }
+    if rule.key == COOL_DOWN:
+        return (
+            Quota(key=COOL_DOWN, measure=Measure.REQUESTS, limit=1, seconds=limit, **where) if limit else None
+        )
+    if rule.key not in SPANS or limit == NO_LIMIT:
+        return None
+    measure, seconds = SPANS[rule.key]
+    return Quota(key=rule.key, measure=measure, limit=limit, seconds=seconds, **where)
+
+
+def offers_within(offers: Sequence[Offer], policy: Policy) -> tuple[Offer, ...]:
+    """Return what of the offers a policy allows, so that options which are left out keep within it.
+
+    All of them where it allows nothing that is offered: then the request is refused with a sentence.
+    """
+    kept = [_within(offer, policy) for offer in offers if allows(policy.models, offer.model)]
+    return tuple(kept) or tuple(offers)
+
+
+def _within(offer: Offer, policy: Policy) -> Offer:
+    sizes = tuple(size for size in offer.sizes if size[0] * size[1] <= _limit(policy.pixels))
+    most = int(min(offer.max_steps, _limit(policy.steps)))
+    return replace(
+        offer,
+        sizes=sizes or offer.sizes,
+        max_steps=most,
+        num_inference_steps=min(offer.num_inference_steps, most),
+        loras=tuple(name for name in offer.loras if allows(policy.loras, name)),
+    )
+
+
+def kept_for_later(policy: Policy, *, age_restricted: bool) -> dict[str, Any]:
+    """Return what a job keeps of a policy: what its message and its pictures are shown by."""
+    flagged = policy.flagged_age_restricted if age_restricted else policy.flagged
+    kept: dict[str, Any] = {"review": policy.review or None, "flagged": flagged and list(map(str, flagged))}
+    kept["previews"] = None if policy.previews is not False else False
+    return {key: value for key, value in kept.items() if value is not None}
+
+
+def _steps(recipe: Recipe) -> int:
+    second = recipe.second_pass
+    return max(recipe.num_inference_steps, second.num_inference_steps if second else 0)
+
+
+def _limit(value: float | None) -> float:
+    return NO_LIMIT if value is None else value
+
+
+def _named(names: Names | None) -> str:
+    return ", ".join((names or ())[:MOST_NAMED]) or "-"

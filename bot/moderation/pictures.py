@@ -1,0 +1,53 @@
+"""How pictures are shown: the level of each, and what a model or a policy says of that level; no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bot.jobs import Showing, Showings
+from bot.levels import DEFAULT_THRESHOLD, Level, level_of
+from sdjax_engine.request import SafetyScores
+from sdjax_engine.scores import PictureScores
+
+FLAGGED = Level.EXPLICIT  # of a picture that the checkpoint's own checker flags
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureRules:
+    """How the pictures of one model are judged and shown.
+
+    `levels` has the level of each label of the picture classifier. `elsewhere` and `age_restricted` say how
+    pictures of the levels 1, 2 and 3 are shown where no policy says so.
+    """
+
+    levels: Mapping[str, Level] = field(default_factory=dict)
+    threshold: float = DEFAULT_THRESHOLD
+    elsewhere: Showings = (Showing.WITHHOLD,) * 3
+    age_restricted: Showings = (Showing.SPOILER,) * 3
+
+    def level(self, safety: SafetyScores | None, classified: PictureScores | None) -> Level:
+        """Return the level of a picture with these scores, the worse of the two; harmless without scores."""
+        found = [Level.NONE]
+        if safety is not None and safety.flagged:
+            found.append(FLAGGED)
+        if classified is not None:
+            found.append(level_of(classified, self.levels, self.threshold))
+        return max(found, key=lambda level: level.number)
+
+    def showings(self, said: Showings | None, *, age_restricted: bool) -> Showings:
+        """Return how pictures of the levels 1, 2 and 3 are shown; `said` is what a policy says."""
+        if said is not None:
+            return said
+        return self.age_restricted if age_restricted else self.elsewhere
+
+    def showing(self, level: Level, said: Showings | None, *, age_restricted: bool) -> Showing:
+        """Return how a picture of this level is shown."""
+        if level is Level.NONE:
+            return Showing.SHOW
+        return self.showings(said, age_restricted=age_restricted)[level.number - 1]
+
+
+def stricter(*showings: Showing) -> Showing:
+    """Return the strictest of these."""
+    return max(showings, key=list(Showing).index)

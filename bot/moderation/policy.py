@@ -1,0 +1,185 @@
+"""Who may what: policies of the operator, servers, roles and channels, and which of their rules decide.
+
+The nearest policy that says something about a key decides it: the channel (a thread before its channel), then
+the person's roles, then the server, then the operator. Among several roles the most generous value wins
+(`bot.moderation.generosity` has the order of each key). The operator's bounds come last: whoever said it, no
+value stays more generous than its bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any
+
+from bot.moderation.generosity import ANY, NO_LIMIT, ORDERS, Privacy, Treatment
+from bot.store.policies import PolicyRow, PolicyScope
+
+Names = tuple[str, ...]
+Levels = tuple[Treatment, Treatment, Treatment]
+_UNLIMITED = "none"  # JSON has no infinity
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What one policy says; None for a key that it says nothing about.
+
+    A limit is a number or `NO_LIMIT`. `pixels` are those of a finished picture. `models` and `loras` are the
+    allowed names, all with `ANY` among them. Costs are in pictures of the model's default size and steps, as
+    `bot.quotas.cost_of` counts, with fractions. `cool_down` is in seconds between two requests. `weight` is
+    the person's in the fair order. With `review` results go to moderators first. `flagged` is how pictures of
+    the levels 1, 2 and 3 are treated, `flagged_age_restricted` the same in channels for adults alone.
+    `language` is that of messages which everybody in the channel sees.
+    """
+
+    paint: bool | None = None
+    models: Names | None = None
+    pixels: float | None = None
+    steps: float | None = None
+    variants: float | None = None
+    loras: Names | None = None
+    start_pictures: bool | None = None
+    private: Privacy | None = None
+    previews: bool | None = None
+    review: bool | None = None
+    flagged: Levels | None = None
+    flagged_age_restricted: Levels | None = None
+    pictures_per_hour: float | None = None
+    pictures_per_day: float | None = None
+    cost_per_hour: float | None = None
+    cost_per_day: float | None = None
+    cool_down: float | None = None
+    weight: float | None = None
+    language: str | None = None
+
+
+KEYS = tuple(field.name for field in fields(Policy))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """A policy, and who says it; the `id` of the operator is 0."""
+
+    scope: PolicyScope
+    id: int = 0
+    policy: Policy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One key of one policy, by which a decision is explained."""
+
+    scope: PolicyScope
+    id: int
+    key: str
+    value: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effective:
+    """The policy that holds for a person in a channel, and by key the rules that made its values.
+
+    A key has several rules where roles allow different names or levels, or where a bound cuts a value.
+    """
+
+    policy: Policy
+    rules: Mapping[str, tuple[Rule, ...]]
+
+
+def effective(said: Iterable[Said]) -> Effective:
+    """Return what policies mean together, key by key.
+
+    The order of `said` counts only among channels: a thread comes before its channel.
+    """
+    groups = _groups(said)
+    values: dict[str, Any] = {}
+    rules: dict[str, tuple[Rule, ...]] = {}
+    for key in KEYS:
+        decided = _nearest(key, groups)
+        if bounds := _rules(key, groups.get((PolicyScope.BOUND, 0), ())):
+            decided = _bounded(key, decided, bounds[0])
+        if decided is not None:
+            values[key], rules[key] = decided
+    return Effective(policy=Policy(**values), rules=MappingProxyType(rules))
+
+
+_Decided = tuple[Any, tuple[Rule, ...]]
+_Groups = dict[tuple[PolicyScope, int], list[Said]]
+
+
+def _groups(said: Iterable[Said]) -> _Groups:
+    """Return the policies in groups, the nearest first; the roles of a person are one group."""
+    nearness = list(PolicyScope)
+    ordered = sorted(
+        said,
+        key=lambda each: (nearness.index(each.scope), each.id if each.scope is PolicyScope.ROLE else 0),
+    )
+    return {
+        key: list(group)
+        for key, group in groupby(
+            ordered, key=lambda each: (each.scope, each.id if each.scope is PolicyScope.CHANNEL else 0)
+        )
+    }
+
+
+def _nearest(key: str, groups: _Groups) -> _Decided | None:
+    for (scope, _), group in groups.items():
+        if scope is not PolicyScope.BOUND and (found := _rules(key, group)):
+            value = ORDERS[key].generous([rule.value for rule in found])
+            made = [rule for rule in found if rule.value == value]
+            return value, tuple(made[:1] or found)
+    return None
+
+
+def _bounded(key: str, decided: _Decided | None, bound: Rule) -> _Decided:
+    if decided is None:
+        return bound.value, (bound,)
+    value, rules = decided
+    left = ORDERS[key].severe(value, bound.value)
+    return decided if left == value else (left, (*rules, bound))
+
+
+def _rules(key: str, group: Sequence[Said]) -> list[Rule]:
+    found = ((each, getattr(each.policy, key)) for each in group)
+    return [
+        Rule(scope=each.scope, id=each.id, key=key, value=value) for each, value in found if value is not None
+    ]
+
+
+def allows(names: Names | None, name: str) -> bool:
+    """Return whether a policy's names allow this one; they allow all where nothing is said."""
+    return names is None or ANY in names or name in names
+
+
+def said_by(row: PolicyRow) -> Said:
+    """Return a stored policy as data for `effective`."""
+    return Said(scope=row.scope, id=row.id, policy=policy_from(row.values))
+
+
+def values_of(policy: Policy) -> dict[str, Any]:
+    """Return what a policy says as JSON has it, without the keys that it says nothing about."""
+    said = ((key, getattr(policy, key)) for key in KEYS)
+    return {key: _written(value) for key, value in said if value is not None}
+
+
+def policy_from(values: Mapping[str, Any]) -> Policy:
+    """Return a policy from JSON; keys of a later version are ignored."""
+    return Policy(**{key: _read(key, values[key]) for key in KEYS if values.get(key) is not None})
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(map(str, value))
+    return _UNLIMITED if value == NO_LIMIT else value
+
+
+def _read(key: str, value: Any) -> Any:
+    if key in ("flagged", "flagged_age_restricted"):
+        return tuple(map(Treatment, value))
+    if key in ("models", "loras"):
+        return tuple(value)
+    if key == "private":
+        return Privacy(value)
+    return NO_LIMIT if value == _UNLIMITED else value

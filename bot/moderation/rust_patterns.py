@@ -1,0 +1,84 @@
+"""Patterns as Discord takes them, of Rust's regex crate, in the words of RE2; both search in linear time.
+
+RE2 knows only ASCII in \\w, \\d and \\b where Rust knows all scripts. The first two are written out; a
+pattern that depends on the third beyond ASCII, or has what RE2 lacks, is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Protocol, cast
+
+import re2
+
+MAX_MEMORY = 4 << 20  # bytes of one compiled pattern; a larger one is refused
+KEYWORDS_MEMORY = 32 << 20  # of a list of 1,000 keywords
+_KINDS = {"w": r"\pL\pM\p{Nd}\p{Nl}\p{Pc}", "d": r"\p{Nd}", "s": r"\s\pZ\x{85}\x0b"}
+_PIECE = re.compile(r"\\[pP]\{\^?\w+\}|\\.|\[:\^?[a-z]+:\]|.", re.DOTALL)
+_NOT_ALIKE = re.compile(r"\\b\{|\\[<>CQEhHRXK]|\(\?[a-zA-Z]*-?[a-zA-Z]*[xRu]")
+_BOUNDARY = re.compile(r"(?<!\\)(?:\\\\)*\\[bB]")
+_SET_SIGNS = ("&", "~", "-")
+
+
+class Pattern(Protocol):
+    """A compiled pattern."""
+
+    def search(self, text: str) -> Any:
+        """Return the first match, whose item 0 is its text; None without one."""
+
+
+class NotAlike(ValueError):
+    """The pattern may mean something else to RE2, or nothing."""
+
+
+def compiled(pattern: str) -> Pattern:
+    """Return the pattern for RE2, which looks at no letter case; raises NotAlike."""
+    return compiled_for_re2(f"(?i){translated(pattern)}", memory=MAX_MEMORY)
+
+
+def compiled_for_re2(pattern: str, *, memory: int) -> Pattern:
+    """Return a pattern of RE2's, within so many bytes; raises NotAlike."""
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = memory
+    try:
+        return cast("Pattern", re2.compile(pattern, options))
+    except re2.error as error:
+        raise NotAlike(str(error)) from None
+
+
+def translated(pattern: str) -> str:
+    """Return the pattern in RE2's words; raises NotAlike."""
+    if _NOT_ALIKE.search(pattern) or (not pattern.isascii() and _BOUNDARY.search(pattern)):
+        raise NotAlike(pattern)
+    return "".join(_translated(pattern))
+
+
+def _translated(pattern: str) -> Iterator[str]:
+    inside, before = False, ""
+    for piece in _PIECE.findall(pattern):
+        kind = piece[1:] if piece[:1] == "\\" else ""
+        if inside and ((piece in _SET_SIGNS and piece == before) or piece == "["):
+            raise NotAlike(pattern)
+        if kind.lower() in _KINDS:
+            yield _of_kind(kind, inside=inside)
+        elif piece.startswith("[:") and not inside:
+            raise NotAlike(pattern)
+        else:
+            yield piece
+        if not inside and piece == "[":
+            inside = True
+        elif inside and piece == "]" and before not in ("[", "[^"):
+            inside = False
+        before = "[^" if piece == "^" and before == "[" else piece
+
+
+def _of_kind(kind: str, *, inside: bool) -> str:
+    """Return the class of \\w, \\d or \\s, or of its contrary; within a class only the former."""
+    characters = _KINDS[kind.lower()]
+    if inside:
+        if kind.isupper():
+            raise NotAlike(kind)
+        return characters
+    return f"[{'^' if kind.isupper() else ''}{characters}]"

@@ -1,0 +1,38 @@
+"""The sentences for people about policies, in their English form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+MISTAKES: Mapping[str, str] = MappingProxyType(
+    {
+        "policy_paint": "You may not paint here: ask a moderator who may, and where.",
+        "policy_model": "The model {value} is not allowed here: choose one of {choices}.",
+        "policy_size": "{value} is larger than pictures may be here: choose at most about {limit}.",
+        "policy_steps": "At most {limit} steps are allowed here: choose fewer.",
+        "policy_variants": "At most {limit} pictures at once are allowed here: ask for fewer.",
+        "policy_lora": "The LoRA {value} is not allowed here: leave it out. Allowed: {choices}.",
+        "policy_start_pictures": "Pictures may not start from another picture here: describe it in words.",
+        "policy_private_never": "Private results are not allowed here: ask for one that everybody sees.",
+        "policy_private_always": "Results are private here: ask for a private one.",
+        "policy_right": "Who manages this server can change its policies: ask one of them.",
+        "policy_nothing": "There is no such policy: look at the policies of this server.",
+        "policy_two": "A policy is of a role or of a channel: leave one of the two out.",
+        "policies_full": "A server may have {limit} policies: reset one first.",
+        "policy_number": (
+            "“{value}” is not a number that fits “{name}”: write one from {least} to {limit}, "
+            "“-” for no limit, or nothing."
+        ),
+        "policy_pixels": "“{value}” is no size: write one such as 768x768, “-” for no limit, or nothing.",
+        "policy_unknown": "“{value}” is not offered here: choose from {choices}, with commas between.",
+        "quota_pictures_per_hour": "Pictures an hour: you may ask for {limit} here, {left} are left.",
+        "quota_pictures_per_day": "Pictures a day: you may ask for {limit} here, {left} are left.",
+        "quota_cost_per_hour": "Cost an hour, in usual pictures: you have {limit} here, {left} are left.",
+        "quota_cost_per_day": "Cost a day, in usual pictures: you have {limit} here, {left} are left.",
+        "quota_cool_down": "Between two requests there must be {seconds} seconds here.",
+        "quota_again": "Please ask again {at}.",
+        "quota_fewer": "Ask for fewer or smaller pictures.",
+    }
+)
+"""The sentence of each UserMistake about policies."""

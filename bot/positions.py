@@ -1,0 +1,23 @@
+"""The position of a job in the queue, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Position:
+    """The position of a job in the queue.
+
+    `place` is 1 for the job whose image is claimed next, and 0 once no image of the job waits; `ahead` counts
+    the images of its lane before it. It starts in `seconds`, 0 after the start, and ends in `end`; None while
+    unknown. Of its lane's `seats` so many are `taken`. `paused` is a pause's word, or None without a pause.
+    """
+
+    place: int
+    ahead: int
+    seconds: float | None
+    end: float | None = None
+    seats: int = 0
+    taken: int = 0
+    paused: str | None = None

@@ -1,0 +1,122 @@
+"""Quotas: the limits on what a person asks for within some time, and what a request counts; no I/O."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from bot.jobs import Recipe
+from sdjax_engine.request import Offer
+
+HOUR, DAY = 3600.0, 86_400.0
+LITTLE = 0.2  # of a quota; people are told from here on
+_ROUNDING = 1e-6
+
+
+class Measure(StrEnum):
+    """What a quota counts; a cool-down lets one request in its seconds."""
+
+    PICTURES = "pictures"
+    COST = "cost"
+    REQUESTS = "requests"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quota:
+    """At most `limit` of a measure within `seconds`.
+
+    Counted are requests in the channel and its threads, in the server where there is no `channel_id`, and
+    everywhere where there is no `guild_id` either. `key` is the policy's key.
+    """
+
+    key: str
+    measure: Measure
+    limit: float
+    seconds: float
+    guild_id: int = 0
+    channel_id: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """What a request counts against quotas: `pictures`, each of which has this `cost`.
+
+    `parent_channel_id` is the channel of a thread, 0 elsewhere.
+    """
+
+    pictures: int = 0
+    cost: float = 0.0
+    parent_channel_id: int = 0
+    quotas: tuple[Quota, ...] = ()
+
+    def of(self, measure: Measure) -> float:
+        """Return how much of a measure the request counts."""
+        counted = {Measure.PICTURES: float(self.pictures), Measure.COST: self.pictures * self.cost}
+        return counted.get(measure, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """What is left of a quota."""
+
+    quota: Quota
+    left: float
+
+    @property
+    def little(self) -> bool:
+        """Whether so little is left that the person is told."""
+        return self.quota.measure is not Measure.REQUESTS and self.left <= LITTLE * self.quota.limit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """A request that counts: `amount` of a quota's measure, asked for at `at`."""
+
+    at: float
+    amount: float
+
+
+def is_over(used: float, wanted: float, quota: Quota) -> bool:
+    """Return whether a request takes more than is left of a quota."""
+    return used + wanted > quota.limit + _ROUNDING
+
+
+def free_at(counted: Iterable[Counted], wanted: float, quota: Quota) -> float | None:
+    """Return when a refused request has room, in seconds since the epoch; None where it never has."""
+    if is_over(0.0, wanted, quota):
+        return None
+    ordered = sorted(counted, key=lambda each: each.at)
+    used = math.fsum(each.amount for each in ordered)
+    for each in ordered:
+        used -= each.amount
+        if not is_over(used, wanted, quota):
+            return each.at + quota.seconds
+    return None
+
+
+def scarcest(left: Iterable[Left]) -> Left | None:
+    """Return the quota of which the smallest part is left, where that is little."""
+    little = [each for each in left if each.little]
+    return min(
+        little, key=lambda each: each.left / each.quota.limit if each.quota.limit else 0.0, default=None
+    )
+
+
+def with_left(policy: Mapping[str, Any], left: Iterable[Left]) -> Mapping[str, Any]:
+    """Return what a job keeps of policies, with the quota that is nearly used up."""
+    if (least := scarcest(left)) is None:
+        return policy
+    return {**policy, "left": {"key": least.quota.key, "left": least.left, "limit": least.quota.limit}}
+
+
+def cost_of(recipe: Recipe, offer: Offer) -> float:
+    """Return the cost of one picture, in pictures of its model's default size and steps."""
+    return recipe.cost / (offer.num_inference_steps * math.prod(offer.sizes[0]) / 1e6)
+
+
+def places_of(recipe: Recipe, offer: Offer) -> int:
+    """Return the cost of a request in pictures of its model's default size and steps; at least 1."""
+    return max(1, math.ceil(round(cost_of(recipe, offer) * recipe.variants, 6)))

@@ -1,0 +1,57 @@
+"""The results of a vote: places, with ties named as ties, and the pages of a round's pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from bot.store.session_phases import PAGE_ENTRIES
+from bot.store.session_showing import Entry
+
+MOST_PLACES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A place in a vote: 1 is the first. All `entries` have so many votes; several are a tie."""
+
+    number: int
+    votes: int
+    entries: tuple[Entry, ...]
+
+    @property
+    def tied(self) -> bool:
+        """Whether several pictures share the place."""
+        return len(self.entries) > 1
+
+
+def places(entries: Sequence[Entry]) -> list[Place]:
+    """Return the first places of a vote, of pictures that got votes and may be seen.
+
+    After a tie of two for the first place comes the third.
+    """
+    voted = sorted(
+        (entry for entry in entries if entry.votes and entry.artifact is not None),
+        key=lambda entry: (-entry.votes, entry.round, entry.number),
+    )
+    found: list[Place] = []
+    ahead = 0
+    for votes, group in groupby(voted, key=lambda entry: entry.votes):
+        here = tuple(group)
+        if ahead >= MOST_PLACES:
+            break
+        found.append(Place(number=ahead + 1, votes=votes, entries=here))
+        ahead += len(here)
+    return found
+
+
+def page_of(entries: Sequence[Entry], page: int, *, whole: bool = False) -> list[tuple[int, Entry | None]]:
+    """Return the numbers of a page, counted from 1, each with its picture.
+
+    Pictures of a round keep their numbers, and None is one whose request was deleted. Those of a `whole`
+    session are numbered in their order.
+    """
+    numbered = dict(enumerate(entries, 1)) if whole else {entry.number: entry for entry in entries}
+    last = min(page * PAGE_ENTRIES, max(numbered, default=0))
+    return [(number, numbered.get(number)) for number in range((page - 1) * PAGE_ENTRIES + 1, last + 1)]

@@ -1,0 +1,58 @@
+"""The theme, the style and the required words of a session, in the recipe of each picture."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bot.errors import UserMistake
+from bot.jobs import Recipe
+from bot.store.session_rows import Plan
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS
+
+PLACE = "{prompt}"  # in a style's text: where the person's words go
+_LETTER = re.compile(r"[^\W\d_]", re.ASCII)
+
+
+def themed(recipe: Recipe, plan: Plan) -> Recipe:
+    """Return the recipe with the words of the session's style and theme, each unless it has them already.
+
+    Raises UserMistake `session_words` where a required word is missing, and `session_long`.
+    """
+    prompt = with_words(recipe.prompt, plan.style_prompt)
+    prompt = with_words(prompt, plan.theme)
+    negative = with_words(recipe.negative_prompt, plan.style_negative)
+    if missing := missing_words(prompt, plan.required):
+        raise UserMistake("session_words", words=", ".join(missing))
+    if max(len(prompt), len(negative)) > MAX_PROMPT_CHARACTERS:
+        raise UserMistake("session_long", limit=MAX_PROMPT_CHARACTERS)
+    return replace(recipe, prompt=prompt, negative_prompt=negative, style=plan.style or recipe.style)
+
+
+def with_words(words: str, text: str) -> str:
+    """Return `words` with `text` after them, or around them where it has a place for them."""
+    before, place, after = text.partition(PLACE)
+    parts = [part.strip(" ,") for part in (before, after)]
+    if all(part in words for part in parts):
+        return words
+    if not place:
+        return ", ".join(filter(None, (words, parts[0])))
+    return text.replace(PLACE, words).strip(" ,")
+
+
+def missing_words(prompt: str, required: Sequence[str]) -> list[str]:
+    """Return the required words that a prompt lacks; letter case and endings do not count."""
+    said = _plain(prompt)
+    return [word for word in required if not _finds(_plain(word), said)]
+
+
+def _finds(word: str, said: str) -> bool:
+    """Return whether a word begins somewhere in a text; other scripts may join words."""
+    beginning = r"\b" if _LETTER.match(word) else ""
+    return re.search(beginning + re.escape(word), said) is not None
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -1,0 +1,151 @@
+"""Appeals: a person asks moderators to look again at a refused prompt or at pictures that were not shown.
+
+A refusal is stored when it is said, and becomes an appeal once. If moderators accept the appeal of a prompt,
+it is painted as it was asked for; its result is delivered like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import NotYours, UnknownJob, UserMistake
+from bot.holds import Outcome, Ruling
+from bot.jobs import Origin, Recipe, Showing
+from bot.store.caps import wait_for_turn
+from bot.store.database import Verbs
+from bot.store.holding import decline, show_withheld
+from bot.store.moderation import is_paused
+from bot.store.new_jobs import Adding, job_of
+from bot.store.review_rows import HOUR_SECONDS, Kind, Review, message_due, open_review, review_of, settings_of
+from bot.store.review_tables import reviews
+from bot.store.rows import load_job, origin_from, origin_json, recipe_from, recipe_values
+from bot.store.seed_sequences import Wanted
+from bot.store.transitions import lock_job
+
+DAY_SECONDS = 86_400.0
+APPEALS_A_DAY = 3  # of one person
+DUE, LEFT = "due", "left"  # answers to send, and answers to add to the person's next one
+
+
+class Appeals(Verbs):
+    """The verbs of appeals."""
+
+    async def note_refusal(
+        self, recipe: Recipe, origin: Origin, *, rule: str, weight: float, places: int
+    ) -> int:
+        """Store a refused prompt for a day, so that its person can appeal, and return its id."""
+        now = self._clock()
+        untold = replace(origin, interaction_token="", token_expires_at=0.0, message_id=None, front=None)
+        request = {
+            "recipe": recipe_values(recipe),
+            "origin": origin_json(untold),
+            "weight": weight,
+            "places": places,
+        }
+        whose = {"guild_id": origin.guild_id or 0, "user_id": origin.user_id}
+        row: dict[str, Any] = {
+            "due_at": now + DAY_SECONDS,
+            "next_try_at": None,
+            "rule": rule,
+            "request": request,
+        }
+        async with self._database.write() as connection:
+            return await open_review(connection, Kind.REFUSED, **whose, now=now, **row)
+
+    async def appeal_refusal(self, review_id: int, user_id: int) -> None:
+        """Let moderators look at a refused prompt.
+
+        Raises UserMistake: `appeal_over` where it was done or is too late, `appeals_full` above the limit.
+        """
+        now = self._clock()
+        async with self._changing() as (connection, changes):
+            await self._admit(connection, user_id, now=now)
+            mine = (reviews.c.id == review_id) & (reviews.c.user_id == user_id)
+            refused = mine & (reviews.c.kind == Kind.REFUSED.value)
+            row = (await connection.execute(sa.select(reviews.c.guild_id).where(refused))).one_or_none()
+            hours = (await settings_of(connection, row.guild_id)).hours if row else 0
+            values = {"kind": Kind.APPEAL.value, "opened_at": now, "due_at": now + hours * HOUR_SECONDS}
+            made = sa.update(reviews).where(refused).values({**values, **message_due(now)})
+            if row is None or not (await connection.execute(made)).rowcount:
+                raise UserMistake("appeal_over")
+            changes.results = True
+
+    async def appeal_pictures(self, job_id: str, user_id: int) -> None:
+        """Let moderators look again at pictures of a job that were withheld and are kept.
+
+        Raises UnknownJob, NotYours, and UserMistake `appeal_over`, `appeals_full`.
+        """
+        now = self._clock()
+        async with self._changing() as (connection, changes):
+            await lock_job(connection, job_id)
+            job = await load_job(connection, job_id)
+            if job.deleted_at is not None:
+                raise UnknownJob(job=job_id)
+            if job.origin.user_id != user_id:
+                raise NotYours(job=job_id)
+            withheld = any(image.showing is Showing.WITHHOLD and image.held for image in job.images)
+            of_job = (reviews.c.job_id == job_id) & (reviews.c.kind == Kind.APPEAL.value)
+            done = await connection.scalar(sa.select(reviews.c.id).where(of_job).limit(1))
+            if not withheld or done is not None or job.origin.guild_id is None:
+                raise UserMistake("appeal_over")
+            await self._admit(connection, user_id, now=now)
+            rule = job.hold.rule if job.hold else ""
+            whose = {"guild_id": job.origin.guild_id, "user_id": user_id}
+            await open_review(connection, Kind.APPEAL, **whose, now=now, job_id=job_id, rule=rule)
+            changes.results = True
+
+    async def answers_left(self, user_id: int) -> list[Review]:
+        """Return the declined prompts of which a person could not be told, and count them as told."""
+        mine = (reviews.c.user_id == user_id) & (reviews.c.kind == Kind.APPEAL.value)
+        left = mine & (reviews.c.answer == LEFT)
+        async with self._database.read() as connection:  # asked often, and seldom is there one
+            if await connection.scalar(sa.select(reviews.c.id).where(left).limit(1)) is None:
+                return []
+        told = sa.update(reviews).where(left).values(answer=None).returning(*reviews.c)
+        async with self._database.write() as connection:
+            return [review_of(row) for row in await connection.execute(told)]
+
+    async def _admit(self, connection: AsyncConnection, user_id: int, *, now: float) -> None:
+        await wait_for_turn(connection, user_id)  # of two appeals at once, one counts the other
+        mine = (reviews.c.user_id == user_id) & (reviews.c.kind == Kind.APPEAL.value)
+        lately = (
+            sa.select(sa.func.count())
+            .select_from(reviews)
+            .where(mine, reviews.c.opened_at > now - DAY_SECONDS)
+        )
+        if (await connection.scalar(lately) or 0) >= APPEALS_A_DAY:
+            raise UserMistake("appeals_full", limit=APPEALS_A_DAY)
+
+
+async def end_appeal(connection: AsyncConnection, review: Review, ruling: Ruling, *, now: float) -> bool:
+    """Do what was decided on a closed appeal; return whether images may wait now."""
+    accepted = ruling.outcome in (Outcome.SHOWN, Outcome.SPOILER)
+    if review.job_id is not None and accepted:
+        await show_withheld(connection, review.job_id, ruling, now=now)
+    elif review.job_id is not None:
+        await decline(connection, review.job_id, ruling, now=now)
+    elif accepted and review.request is not None:
+        await _paint(connection, review.request, now=now)
+        return True
+    else:
+        await connection.execute(sa.update(reviews).where(reviews.c.id == review.id).values(answer=DUE))
+    return False
+
+
+async def _paint(connection: AsyncConnection, request: Mapping[str, Any], *, now: float) -> None:
+    """Store the job of a refused prompt, over the caps: moderators have asked for it."""
+    recipe, origin = recipe_from(request["recipe"]), origin_from(request["origin"])
+
+    async def wanted(_connection: AsyncConnection) -> Wanted:
+        return Wanted(recipe=recipe)
+
+    await wait_for_turn(connection, origin.user_id)
+    if await job_of(connection, origin.interaction_id) is None:
+        share = {"weight": request["weight"], "places": request["places"], "room": None}
+        adding = Adding(wish=wanted, origin=origin, hold=None, now=now, apart=True, **share)
+        await adding.add(connection, paused=await is_paused(connection, origin))

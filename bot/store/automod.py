@@ -1,0 +1,40 @@
+"""Whether a server's AutoMod rules are applied to prompts."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from bot.store.auditing import Act, By, note
+from bot.store.automod_tables import automod
+from bot.store.database import Verbs, insert
+
+NAME = "AutoMod"
+"""How the log names it among the rules."""
+
+
+class Automod(Verbs):
+    """The verbs of the switch, which is on until a moderator switches it off."""
+
+    async def is_applied(self, guild_id: int) -> bool:
+        """Return whether the rules are applied."""
+        look = sa.select(automod.c.applied).where(automod.c.guild_id == guild_id)
+        async with self._database.read() as connection:
+            return await connection.scalar(look) is not False
+
+    async def apply(self, applied: bool, by: By) -> None:
+        """Switch it on or off, with a row in the log unless it is so already."""
+        mine = automod.c.guild_id == by.guild_id
+        async with self._changing() as (connection, _):
+            first = insert(connection, automod).values(guild_id=by.guild_id, applied=True)
+            await connection.execute(first.on_conflict_do_nothing())  # a row to lock
+            look = sa.select(automod.c.applied).where(mine).with_for_update()
+            before = await connection.scalar(look) is not False
+            if before == applied:
+                return
+            await connection.execute(sa.update(automod).where(mine).values(applied=applied))
+            was, will = _logged(applied=before), _logged(applied=applied)
+            await note(connection, Act.RULE, by, at=self._clock(), before=was, after=will)
+
+
+def _logged(*, applied: bool) -> dict[str, str | bool]:
+    return {"name": NAME, "applied": applied}

@@ -1,0 +1,142 @@
+"""What requests count against quotas.
+
+A job's charge is stored with the job, in the same transaction, while the person's row is locked: of two
+requests at once the second counts the first. The end of the job leaves only what was painted and not
+withheld. The row stays when the job's row goes, until it is older than every quota looks back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import UserMistake
+from bot.jobs import Origin, Showing, State
+from bot.quotas import DAY, Charge, Counted, Left, Measure, Quota, free_at, is_over
+from bot.store.database import Verbs, insert
+from bot.store.policy_tables import charges
+from bot.store.tables import images
+from bot.texts import Moment
+
+LONGEST = DAY  # that a quota looks back
+NO_CHARGE = Charge()
+
+
+class Charges(Verbs):
+    """The verbs of charges."""
+
+    async def left(self, user_id: int, quotas: Sequence[Quota]) -> list[Left]:
+        """Return what a person has left of each quota."""
+        async with self._database.read() as connection:
+            return await left_of(connection, user_id, quotas, now=self._clock())
+
+    async def free_at(self, user_id: int, quota: Quota, wanted: float = 1.0) -> float | None:
+        """Return when a person has room for `wanted` more of a quota; None where that is now, or never."""
+        now = self._clock()
+        async with self._database.read() as connection:
+            [left] = await left_of(connection, user_id, [quota], now=now)
+            if not is_over(quota.limit - left.left, wanted, quota):
+                return None
+            return free_at(await _counted(connection, user_id, quota, now=now), wanted, quota)
+
+    async def lapse(self) -> int:
+        """Delete the charges that no quota looks back to, and return how many."""
+        over = sa.delete(charges).where(charges.c.at < self._clock() - LONGEST)
+        async with self._database.write() as connection:
+            return (await connection.execute(over)).rowcount
+
+
+async def refuse_over_quota(
+    connection: AsyncConnection, origin: Origin, charge: Charge, *, now: float
+) -> list[Left]:
+    """Return what is left of each quota after the request.
+
+    Raises UserMistake, named after the quota's key, where the request takes more than is left; it says when
+    there is room.
+    """
+    found = await left_of(connection, origin.user_id, charge.quotas, now=now)
+    for left in found:
+        quota, wanted = left.quota, charge.of(left.quota.measure)
+        if is_over(quota.limit - left.left, wanted, quota):
+            counted = await _counted(connection, origin.user_id, quota, now=now)
+            raise _over(left, free_at(counted, wanted, quota))
+    return [Left(quota=left.quota, left=left.left - charge.of(left.quota.measure)) for left in found]
+
+
+def _over(left: Left, at: float | None) -> UserMistake:
+    further = UserMistake("quota_fewer") if at is None else UserMistake("quota_again", at=Moment(at))
+    if left.quota.measure is Measure.REQUESTS:
+        return UserMistake("quota_cool_down", seconds=f"{left.quota.seconds:g}", further=[further])
+    numbers = {"limit": f"{left.quota.limit:g}", "left": f"{max(0.0, round(left.left, 1)):g}"}
+    return UserMistake(f"quota_{left.quota.key}", further=[further], **numbers)
+
+
+async def charge_job(
+    connection: AsyncConnection, job_id: str, origin: Origin, charge: Charge, *, now: float
+) -> None:
+    """Store what a new job counts; nothing for a charge without pictures, or a job that was stored before."""
+    if not charge.pictures:
+        return
+    row: dict[str, Any] = {
+        "job_id": job_id,
+        "user_id": origin.user_id,
+        "guild_id": origin.guild_id or 0,
+        "at": now,
+    }
+    row |= {"channel_id": origin.channel_id, "parent_channel_id": charge.parent_channel_id}
+    row |= {"pictures": charge.pictures, "cost": charge.cost}
+    await connection.execute(insert(connection, charges).values(row).on_conflict_do_nothing())
+
+
+async def recount(connection: AsyncConnection, job_id: str) -> None:
+    """Leave of a job's charge what is painted and not withheld; call it where a finished picture changes."""
+    counts = (images.c.job_id == job_id) & (images.c.state == State.DONE)
+    counts &= images.c.showing != Showing.WITHHOLD
+    painted = sa.select(sa.func.count()).select_from(images).where(counts).scalar_subquery()
+    await connection.execute(sa.update(charges).where(charges.c.job_id == job_id).values(pictures=painted))
+
+
+async def left_of(
+    connection: AsyncConnection, user_id: int, quotas: Sequence[Quota], *, now: float
+) -> list[Left]:
+    """Return what a person has left of each quota, in one query."""
+    if not quotas:
+        return []
+    sums = [
+        sa.func.coalesce(sa.func.sum(sa.case((_within(quota, now), _amount(quota.measure)), else_=0)), 0)
+        for quota in quotas
+    ]
+    longest = max(quota.seconds for quota in quotas)
+    mine = (charges.c.user_id == user_id) & (charges.c.at > now - longest)
+    look = sa.select(*(each.label(f"used_{number}") for number, each in enumerate(sums))).where(mine)
+    used = (await connection.execute(look)).one()
+    return [
+        Left(quota=quota, left=quota.limit - float(some)) for quota, some in zip(quotas, used, strict=True)
+    ]
+
+
+async def _counted(connection: AsyncConnection, user_id: int, quota: Quota, *, now: float) -> list[Counted]:
+    """Return what counts against one quota."""
+    amount = _amount(quota.measure).label("amount")
+    look = sa.select(charges.c.at, amount).where(charges.c.user_id == user_id, _within(quota, now))
+    return [Counted(at=row.at, amount=float(row.amount)) for row in await connection.execute(look)]
+
+
+def _within(quota: Quota, now: float) -> sa.ColumnElement[bool]:
+    within = charges.c.at > now - quota.seconds
+    if quota.channel_id:
+        within &= (charges.c.channel_id == quota.channel_id) | (
+            charges.c.parent_channel_id == quota.channel_id
+        )
+    elif quota.guild_id:
+        within &= charges.c.guild_id == quota.guild_id
+    return within
+
+
+def _amount(measure: Measure) -> sa.ColumnElement[Any]:
+    if measure is Measure.REQUESTS:
+        return sa.case((charges.c.pictures > 0, 1), else_=0)
+    return charges.c.pictures if measure is Measure.PICTURES else charges.c.pictures * charges.c.cost

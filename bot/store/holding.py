@@ -1,0 +1,96 @@
+"""The statements that hold pictures for review, and end their hold.
+
+A picture is held in every job that shows it: in copies too. Each of these jobs says so in its own message, so
+each change makes their results due again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.holds import Hold, Outcome, Ruling
+from bot.jobs import Showing
+from bot.store.charges import recount
+from bot.store.rows import hold_values
+from bot.store.tables import images, jobs
+from bot.store.transitions import lock_job, renew
+
+SHOWN_AS: Mapping[Outcome, Showing] = MappingProxyType(
+    {
+        Outcome.SHOWN: Showing.SHOW,
+        Outcome.SPOILER: Showing.SPOILER,
+        Outcome.REJECTED: Showing.WITHHOLD,
+        Outcome.EXPIRED: Showing.WITHHOLD,
+    }
+)
+OPEN = (Showing.SHOW, Showing.SPOILER)
+HELD = (Showing.HOLD,)
+ANYWAY = (*OPEN, *HELD)
+
+
+async def hold_pictures(connection: AsyncConnection, job_id: str, hold: Hold, *, now: float) -> list[str]:
+    """Hold the pictures of a job that are shown; return the jobs that show them, none where none is."""
+    values = {**hold_values(hold), "ruling": None}
+    return await _change(connection, job_id, values, before=OPEN, after=Showing.HOLD, now=now)
+
+
+async def rule_on(
+    connection: AsyncConnection,
+    job_id: str,
+    ruling: Ruling,
+    *,
+    before: Collection[Showing] = HELD,
+    now: float,
+) -> list[str]:
+    """End the hold of a job's pictures, by default; return the jobs that show them, none without any."""
+    values, after = _values(ruling), SHOWN_AS[ruling.outcome]
+    return await _change(connection, job_id, values, before=before, after=after, now=now)
+
+
+async def show_withheld(connection: AsyncConnection, job_id: str, ruling: Ruling, *, now: float) -> list[str]:
+    """Show pictures that were withheld and whose files are kept; return the jobs that show them."""
+    values, after = _values(ruling), SHOWN_AS[ruling.outcome]
+    return await _change(connection, job_id, values, before=(Showing.WITHHOLD,), after=after, now=now)
+
+
+async def decline(connection: AsyncConnection, job_id: str, ruling: Ruling, *, now: float) -> None:
+    """Let withheld pictures stay as they are after an appeal, and say so in their message."""
+    await lock_job(connection, job_id)
+    there = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
+    if (await connection.execute(there.values(_values(ruling)))).rowcount:
+        await renew(connection, [job_id], now=now)
+
+
+def _values(ruling: Ruling) -> dict[str, str]:
+    return {"ruling": ruling.outcome.value, "ruling_reason": ruling.reason}
+
+
+async def _change(
+    connection: AsyncConnection,
+    job_id: str,
+    values: Mapping[str, str | None],
+    *,
+    before: Collection[Showing],
+    after: Showing,
+    now: float,
+) -> list[str]:
+    """Show the pictures of a job another way in each job that has them, and make their results due again."""
+    mine = images.c.job_id == job_id
+    theirs = images.c.artifact.is_not(None) & images.c.showing.in_(before)
+    names = list(await connection.scalars(sa.select(images.c.artifact).where(mine, theirs)))
+    same = images.c.artifact.in_(names) & images.c.showing.in_(before)
+    sharing = sa.select(images.c.job_id).where(same)
+    there = sa.select(jobs.c.id).where(jobs.c.id.in_(sharing), jobs.c.deleted_at.is_(None))
+    locked = list(await connection.scalars(there.order_by(jobs.c.id).with_for_update()))
+    changed = sa.update(images).where(images.c.job_id.in_(locked), same).values(showing=after)
+    changed_ids = set(await connection.scalars(changed.returning(images.c.job_id)))
+    job_ids = [each for each in locked if each in changed_ids]
+    await connection.execute(sa.update(jobs).where(jobs.c.id.in_(job_ids)).values(dict(values)))
+    for each in job_ids:
+        await recount(connection, each)  # what is withheld counts against no quota
+    await renew(connection, job_ids, now=now)
+    return job_ids

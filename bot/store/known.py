@@ -1,0 +1,227 @@
+"""Known pictures: whose a picture is, and which pictures are blocked, found by perceptual hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import UserMistake
+from bot.jobs import Job
+from bot.picture_hashes import (
+    BLOCKED_DISTANCE,
+    SEARCH_DISTANCE,
+    bands_of,
+    distance,
+    name_of,
+    near,
+    read,
+    stored,
+)
+from bot.store.auditing import EVERYWHERE, Act, By, note
+from bot.store.database import Verbs, insert
+from bot.store.picture_tables import blocked_pictures, picture_hashes
+from bot.store.rows import load_jobs
+from bot.store.tables import images, jobs, start_pictures
+
+OWN = "own"  # the source of a start picture that the job's person sent
+START = -1  # in place of an image's index
+MAX_BLOCKED = 2000  # pictures of one server
+MOST_CANDIDATES = 5000  # of each band: pictures that share a band with the one looked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """A picture of `job` at this distance: its image at `index`, or the picture that it started from."""
+
+    job: Job
+    index: int
+    hash: int
+    distance: int
+
+    @property
+    def is_start(self) -> bool:
+        """Whether the person sent the picture, and the job started from it."""
+        return self.index == START
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocked:
+    """A blocked picture by its hash; `guild_id` is 0 for every server, `by` 0 for the operator."""
+
+    guild_id: int
+    hash: int
+    by: int
+    reason: str
+    at: float
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether the operator blocked it in every server."""
+        return self.guild_id == EVERYWHERE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hashes:
+    """The hashes of a finished image and of the picture it started from, as far as they are known."""
+
+    result: int | None = None
+    start: int | None = None
+
+
+class Known(Verbs):
+    """The verbs of known pictures; each that changes something adds its row to the audit log."""
+
+    async def whose(self, guild_id: int, number: int, *, limit: int) -> list[Match]:
+        """Return the pictures of a server that are most like the one of this hash, the nearest first."""
+        async with self._database.read() as connection:
+            rows = await _candidates(connection, picture_hashes, [guild_id], number, SEARCH_DISTANCE)
+            found = sorted(
+                (distance(number, read(row.hash)), -row.id, row)
+                for row in rows
+                if distance(number, read(row.hash)) <= SEARCH_DISTANCE
+            )[:limit]
+            return await _matches(connection, [row for _, _, row in found], number)
+
+    async def of_job(self, guild_id: int, job_id: str) -> list[Match]:
+        """Return the pictures of a job of a server, in order, without the one that it started from."""
+        column = picture_hashes.c
+        look = sa.select(*_columns(picture_hashes)).where(
+            column.job_id == job_id, column.guild_id == guild_id, column.index != START
+        )
+        async with self._database.read() as connection:
+            rows = list(await connection.execute(look.order_by(column.index)))
+            return await _matches(connection, rows, None)
+
+    async def blocking(self, guild_id: int | None, number: int) -> Blocked | None:
+        """Return the blocked picture that a picture of this hash is too like: the nearest; None without."""
+        places = sorted({EVERYWHERE, guild_id or EVERYWHERE})
+        async with self._database.read() as connection:
+            rows = await _candidates(connection, blocked_pictures, places, number, BLOCKED_DISTANCE)
+        near_enough = [
+            each for each in map(_blocked, rows) if distance(number, each.hash) <= BLOCKED_DISTANCE
+        ]
+        return min(near_enough, key=lambda each: distance(number, each.hash), default=None)
+
+    async def block(self, number: int, by: By) -> bool:
+        """Block a picture in the server of `by`, everywhere for 0; False where that very hash is blocked.
+
+        Raises UserMistake `known_full`.
+        """
+        values: dict[str, Any] = {"guild_id": by.guild_id, "hash": stored(number), **_bands(number)}
+        values |= {"by": by.actor_id, "reason": by.reason, "at": self._clock()}
+        async with self._changing() as (connection, _):
+            count = sa.select(sa.func.count()).select_from(blocked_pictures)
+            full = await connection.scalar(count.where(blocked_pictures.c.guild_id == by.guild_id))
+            if by.guild_id and (full or 0) >= MAX_BLOCKED:
+                raise UserMistake("known_full", limit=MAX_BLOCKED)
+            row = insert(connection, blocked_pictures).values(values).on_conflict_do_nothing()
+            if not (await connection.execute(row)).rowcount:
+                return False
+            await note(connection, Act.KNOWN, by, at=self._clock(), after={"picture": name_of(number)})
+        return True
+
+    async def unblock(self, number: int, by: By) -> bool:
+        """Block a picture no longer; False where the server, or the operator for 0, has not blocked it."""
+        column = blocked_pictures.c
+        gone = sa.delete(blocked_pictures).where(
+            column.guild_id == by.guild_id, column.hash == stored(number)
+        )
+        async with self._changing() as (connection, _):
+            if not (await connection.execute(gone)).rowcount:
+                return False
+            await note(connection, Act.KNOWN, by, at=self._clock(), before={"picture": name_of(number)})
+        return True
+
+    async def blocked(self, guild_id: int) -> list[Blocked]:
+        """Return the pictures that a server blocks, or the operator for 0, the newest first."""
+        look = sa.select(blocked_pictures).where(blocked_pictures.c.guild_id == guild_id)
+        ordered = look.order_by(blocked_pictures.c.at.desc(), blocked_pictures.c.hash)
+        async with self._database.read() as connection:
+            return [_blocked(row) for row in await connection.execute(ordered)]
+
+
+NO_HASHES = Hashes()
+
+
+async def note_hashes(connection: AsyncConnection, job_id: str, image_id: int, hashes: Hashes) -> None:
+    """Store the hashes of a finished image, in the transaction of its end.
+
+    A picture that the job started from is stored where its person sent it, once for all images of the job.
+    """
+    if hashes == NO_HASHES:
+        return
+    look = sa.select(images.c.index.label("number"), jobs.c.guild_id).join(jobs)
+    row = (await connection.execute(look.where(images.c.id == image_id, jobs.c.id == job_id))).one()
+    found = {row.number: hashes.result}
+    if hashes.start is not None and await _sent_it(connection, job_id):
+        found[START] = hashes.start
+    await _store(connection, job_id, row.guild_id or 0, found)
+
+
+async def _sent_it(connection: AsyncConnection, job_id: str) -> bool:
+    own = (start_pictures.c.job_id == job_id) & (start_pictures.c.source == OWN)
+    return await connection.scalar(sa.select(start_pictures.c.job_id).where(own).limit(1)) is not None
+
+
+async def _store(
+    connection: AsyncConnection, job_id: str, guild_id: int, found: Mapping[int, int | None]
+) -> None:
+    for place, number in found.items():
+        if number is not None:
+            values = {"job_id": job_id, "index": place, "guild_id": guild_id, "hash": stored(number)}
+            add = insert(connection, picture_hashes).values({**values, **_bands(number)})
+            await connection.execute(add.on_conflict_do_nothing())
+
+
+async def _candidates(
+    connection: AsyncConnection, table: sa.Table, places: Collection[int], number: int, reach: int
+) -> Iterable[Any]:
+    """Return the rows of these servers that share a band with a hash, nearly: one look-up for each band.
+
+    Every row at a distance of at most `reach` is among them, unless very many pictures share the band.
+    """
+    found: dict[Any, Any] = {}
+    for band, value in enumerate(bands_of(number)):
+        for place in places:
+            look = sa.select(*_columns(table)).where(
+                table.c.guild_id == place, table.c[f"band_{band}"].in_(near(value, reach))
+            )
+            rows = await connection.execute(look.limit(MOST_CANDIDATES))
+            found.update({tuple(row._mapping[key] for key in _key(table)): row for row in rows})
+    return found.values()
+
+
+def _columns(table: sa.Table) -> list[Any]:
+    """Return the columns; a row is a tuple too, whose own `index` is the method."""
+    return [column.label("number") if column.name == "index" else column for column in table.c]
+
+
+async def _matches(connection: AsyncConnection, rows: Sequence[Any], number: int | None) -> list[Match]:
+    """Return the pictures of these rows with their jobs, as far as they are from `number`."""
+    known = {job.id: job for job in await load_jobs(connection, [row.job_id for row in rows])}
+    return [
+        Match(
+            job=known[row.job_id],
+            index=row.number,
+            hash=read(row.hash),
+            distance=0 if number is None else distance(number, read(row.hash)),
+        )
+        for row in rows
+        if row.job_id in known
+    ]
+
+
+def _key(table: sa.Table) -> list[str]:
+    return [column.name for column in table.primary_key.columns]
+
+
+def _bands(number: int) -> dict[str, int]:
+    return {f"band_{band}": value for band, value in enumerate(bands_of(number))}
+
+
+def _blocked(row: Any) -> Blocked:
+    return Blocked(guild_id=row.guild_id, hash=read(row.hash), by=row.by, reason=row.reason, at=row.at)

@@ -1,0 +1,91 @@
+"""Reports: members say that a picture should not be here; enough of them hide it until moderators decide."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import UnknownJob, UserMistake
+from bot.holds import Cause, Hold
+from bot.jobs import Job, lacking
+from bot.store.auditing import OPERATOR, Act, By, note
+from bot.store.caps import wait_for_turn
+from bot.store.database import Verbs, insert
+from bot.store.holding import hold_pictures
+from bot.store.review_rows import Kind, about_pictures, message_due, open_review, settings_of, waits
+from bot.store.review_tables import reports, reviews
+from bot.store.rows import load_job
+from bot.store.transitions import lock_job
+
+DAY_SECONDS = 86_400.0
+REPORTS_A_DAY = 5  # of one person
+
+
+class Reports(Verbs):
+    """The verbs of reports."""
+
+    async def add(self, job_id: str, user_id: int, *, guild_id: int, reason: str) -> bool:
+        """Report the pictures of a job; return whether they are hidden now.
+
+        Raises UnknownJob for a job of another server or a deleted one, and UserMistake: `no_picture` or
+        `picture_held` where nothing is shown, `report_own`, `report_twice`, `reports_full`.
+        """
+        now = self._clock()
+        async with self._changing() as (connection, changes):
+            await lock_job(connection, job_id)
+            await wait_for_turn(connection, user_id)  # of two reports at once, one counts the other
+            job = await load_job(connection, job_id)
+            _check(job, user_id, guild_id)
+            await _admit(connection, user_id, now=now)
+            new = {"job_id": job_id, "user_id": user_id, "guild_id": guild_id, "at": now, "reason": reason}
+            added = insert(connection, reports).values(new).on_conflict_do_nothing()
+            if not (await connection.execute(added)).rowcount:
+                raise UserMistake("report_twice")
+            await _tell(connection, job, guild_id, now=now)
+            changes.results = True
+            count = await _count(connection, job_id)
+            if count < (await settings_of(connection, guild_id)).reports:
+                return False
+            hidden = await hold_pictures(connection, job_id, Hold(cause=Cause.REPORTS), now=now)
+            if hidden:
+                by = By(actor_id=OPERATOR, guild_id=guild_id)
+                after = {"job": job_id, "reports": count}
+                await note(connection, Act.HIDE, by, at=now, subject_id=job.origin.user_id, after=after)
+            return bool(hidden)
+
+
+def _check(job: Job, user_id: int, guild_id: int) -> None:
+    if job.deleted_at is not None or job.origin.guild_id != guild_id:
+        raise UnknownJob(job=job.id)
+    if job.origin.user_id == user_id:
+        raise UserMistake("report_own")
+    if not any(image.artifact for image in job.images):
+        raise UserMistake(lacking(job.images))
+
+
+async def _admit(connection: AsyncConnection, user_id: int, *, now: float) -> None:
+    lately = (reports.c.user_id == user_id) & (reports.c.at > now - DAY_SECONDS)
+    count = sa.select(sa.func.count()).select_from(reports).where(lately)
+    if (await connection.scalar(count) or 0) >= REPORTS_A_DAY:
+        raise UserMistake("reports_full", limit=REPORTS_A_DAY)
+
+
+async def _tell(connection: AsyncConnection, job: Job, guild_id: int, *, now: float) -> None:
+    """Open a review, or make the message of the open one due again."""
+    mine = (reviews.c.job_id == job.id) & about_pictures() & waits()
+    changed = await connection.execute(sa.update(reviews).where(mine).values(message_due(now)))
+    if not changed.rowcount:
+        whose = {"guild_id": guild_id, "user_id": job.origin.user_id}
+        await open_review(connection, Kind.REPORT, **whose, now=now, job_id=job.id)
+
+
+async def _count(connection: AsyncConnection, job_id: str) -> int:
+    """Count the reports that moderators have not seen when they decided on the job before."""
+    decided = sa.select(sa.func.max(reviews.c.decided_at)).where(reviews.c.job_id == job_id)
+    since = sa.func.coalesce(decided.scalar_subquery(), 0.0)
+    new = (
+        sa.select(sa.func.count())
+        .select_from(reports)
+        .where(reports.c.job_id == job_id, reports.c.at > since)
+    )
+    return await connection.scalar(new) or 0

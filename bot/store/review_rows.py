@@ -1,0 +1,165 @@
+"""The rows of reviews as plain data, and the statements that open and close them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.holds import Outcome
+from bot.jobs import Showing
+from bot.store.review_tables import reports, review_settings, reviews
+from bot.store.tables import images, jobs
+
+HOURS, REPORTS = 72, 3
+HOUR_SECONDS = 3600.0
+
+
+class Kind(StrEnum):
+    """What moderators look at: held pictures, reported ones, an appeal; or a refusal without an appeal."""
+
+    HOLD = "hold"
+    REPORT = "report"
+    APPEAL = "appeal"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewSettings:
+    """How a server reviews.
+
+    `channel_id` is the moderators' channel, None before one is chosen. What waits longer than `hours`
+    expires. Pictures with so many `reports` are hidden.
+    """
+
+    channel_id: int | None = None
+    hours: int = HOURS
+    reports: int = REPORTS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Review:
+    """Something that moderators decide, or have decided.
+
+    `job_id` is None for a refused prompt, whose recipe is in `request`. Times are in seconds since the epoch.
+    `trouble` is why the moderators' message cannot be sent, empty without trouble.
+    """
+
+    id: int
+    kind: Kind
+    guild_id: int
+    job_id: str | None
+    user_id: int
+    rule: str
+    request: Mapping[str, Any] | None
+    opened_at: float
+    due_at: float
+    outcome: Outcome | None
+    decided_at: float | None
+    decided_by: int | None
+    reason: str
+    channel_id: int | None
+    message_id: int | None
+    trouble: str
+
+
+def review_of(row: Any) -> Review:
+    """Return the row as plain data."""
+    values = {name: row._mapping[reviews.c[name]] for name in Review.__dataclass_fields__}
+    outcome = values["outcome"]
+    return Review(
+        **{**values, "kind": Kind(values["kind"]), "outcome": None if outcome is None else Outcome(outcome)}
+    )
+
+
+async def settings_of(connection: AsyncConnection, guild_id: int) -> ReviewSettings:
+    """Return how a server reviews; the defaults where it has chosen nothing."""
+    look = sa.select(review_settings).where(review_settings.c.guild_id == guild_id)
+    row = (await connection.execute(look)).one_or_none()
+    if row is None:
+        return ReviewSettings()
+    return ReviewSettings(channel_id=row.channel_id, hours=row.hours, reports=row.reports)
+
+
+async def open_review(
+    connection: AsyncConnection, kind: Kind, *, guild_id: int, user_id: int, now: float, **values: Any
+) -> int:
+    """Add a review, whose message is due at once, and return its id."""
+    hours = (await settings_of(connection, guild_id)).hours
+    row = {"kind": kind.value, "guild_id": guild_id, "user_id": user_id, "opened_at": now}
+    row |= {"due_at": now + hours * HOUR_SECONDS, "next_try_at": now, **values}
+    key = (await connection.execute(sa.insert(reviews).values(row))).inserted_primary_key
+    return int(key[0]) if key else 0
+
+
+async def open_for_held(connection: AsyncConnection, job_id: str, *, now: float) -> None:
+    """Add the review of a locked job that holds pictures, unless one is open."""
+    held = (images.c.job_id == job_id) & (images.c.showing == Showing.HOLD) & images.c.artifact.is_not(None)
+    if await connection.scalar(sa.select(images.c.id).where(held).limit(1)) is None:
+        return
+    waiting = sa.select(reviews.c.id).where(waits(), reviews.c.job_id == job_id, about_pictures())
+    if await connection.scalar(waiting.limit(1)) is not None:
+        return
+    columns = jobs.c.guild_id, jobs.c.user_id, jobs.c.hold_rule
+    row = (await connection.execute(sa.select(*columns).where(jobs.c.id == job_id))).one()
+    whose = {"guild_id": row.guild_id or 0, "user_id": row.user_id}
+    await open_review(connection, Kind.HOLD, **whose, now=now, job_id=job_id, rule=row.hold_rule)
+
+
+def waits() -> sa.ColumnElement[bool]:
+    """Return the condition for reviews that nobody has decided."""
+    return reviews.c.outcome.is_(None) & (reviews.c.kind != Kind.REFUSED.value)
+
+
+def about_pictures() -> sa.ColumnElement[bool]:
+    """Return the condition for reviews of pictures that are held or reported."""
+    return reviews.c.kind.in_([Kind.HOLD.value, Kind.REPORT.value])
+
+
+def message_due(now: float) -> dict[str, Any]:
+    """Return the values that make a review's message due; an attempt that is under way settles nothing."""
+    return {"next_try_at": now, "attempts": 0, "fencing_token": reviews.c.fencing_token + 1}
+
+
+async def close(
+    connection: AsyncConnection, which: sa.ColumnElement[bool], outcome: Outcome, *, now: float, **values: Any
+) -> list[Any]:
+    """End the reviews of `which` that wait, and return their rows; their messages follow."""
+    ended = {"outcome": outcome.value, "decided_at": now, **values, **message_due(now)}
+    closing = sa.update(reviews).where(which, waits()).values(ended).returning(*reviews.c)
+    return list(await connection.execute(closing))
+
+
+async def withdraw(connection: AsyncConnection, job_ids: Collection[str], *, now: float) -> None:
+    """End the reviews of deleted jobs, and let all of their messages forget the pictures and the words."""
+    mine = reviews.c.job_id.in_(job_ids)
+    await close(connection, mine, Outcome.WITHDRAWN, now=now)
+    for other in await _sharing(connection, job_ids):
+        await open_for_held(connection, other, now=now)
+    decided = mine & reviews.c.message_id.is_not(None)
+    await connection.execute(sa.update(reviews).where(decided).values({"reason": "", **message_due(now)}))
+
+
+async def erase_from_reviews(connection: AsyncConnection, user_id: int, number: int, *, now: float) -> None:
+    """Delete a person's refused prompts and reports, and write `number` for them where they decided."""
+    theirs = reviews.c.user_id == user_id
+    refused = reviews.c.kind == Kind.REFUSED.value
+    await connection.execute(sa.delete(reviews).where(theirs, refused))
+    await close(connection, theirs, Outcome.WITHDRAWN, now=now)
+    silent = {"user_id": number, "request": sa.null(), "reason": "", "answer": None, **message_due(now)}
+    await connection.execute(sa.update(reviews).where(theirs).values(silent))
+    await connection.execute(sa.delete(reports).where(reports.c.user_id == user_id))
+    decided = sa.update(reviews).where(reviews.c.decided_by == user_id)
+    await connection.execute(decided.values(decided_by=number))
+
+
+async def _sharing(connection: AsyncConnection, job_ids: Collection[str]) -> list[str]:
+    """Return the other jobs that hold pictures of these."""
+    others = images.alias()
+    same = (images.c.artifact == others.c.artifact) & (others.c.showing == Showing.HOLD)
+    look = sa.select(others.c.job_id).distinct().join(images, same).where(images.c.job_id.in_(job_ids))
+    return list(await connection.scalars(look.where(others.c.job_id.not_in(job_ids))))

@@ -1,0 +1,187 @@
+"""Reviews: what moderators look at before anybody else does, and what they decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from types import MappingProxyType
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import UnknownJob, UserMistake
+from bot.holds import Hold, Outcome, Ruling
+from bot.jobs import Job
+from bot.store.appeals import end_appeal
+from bot.store.auditing import OPERATOR, Act, By, note
+from bot.store.database import Verbs, insert
+from bot.store.holding import ANYWAY, hold_pictures, rule_on
+from bot.store.review_rows import (
+    Kind,
+    Review,
+    ReviewSettings,
+    about_pictures,
+    close,
+    message_due,
+    open_for_held,
+    review_of,
+    settings_of,
+    waits,
+)
+from bot.store.review_tables import review_settings, reviews
+from bot.store.rows import load_job
+
+ACTS: Mapping[Outcome, Act] = MappingProxyType(
+    {
+        Outcome.SHOWN: Act.APPROVE,
+        Outcome.SPOILER: Act.COVER,
+        Outcome.REJECTED: Act.REJECT,
+        Outcome.DECLINED: Act.DECLINE,
+        Outcome.EXPIRED: Act.EXPIRE,
+    }
+)
+"""What the log calls the ends of a review."""
+
+
+class Reviews(Verbs):
+    """The verbs of reviews. A decision, its row in the log and the new delivery are one transaction."""
+
+    async def settings(self, guild_id: int) -> ReviewSettings:
+        """Return how a server reviews."""
+        async with self._database.read() as connection:
+            return await settings_of(connection, guild_id)
+
+    async def set_channel(self, channel_id: int | None, by: By) -> None:
+        """Let moderators look in this channel, or in none; it gets what waits and no message shows yet."""
+        await self._set(by, {"channel_id": channel_id})
+
+    async def set_settings(
+        self, by: By, *, hours: int | None = None, reports: int | None = None
+    ) -> ReviewSettings:
+        """Change the hours, the number of reports or both; return what holds now."""
+        new = {"hours": hours, "reports": reports}
+        return await self._set(by, {name: value for name, value in new.items() if value is not None})
+
+    async def _set(self, by: By, changes: Mapping[str, int | None]) -> ReviewSettings:
+        now = self._clock()
+        async with self._changing() as (connection, changed):
+            before = asdict(await settings_of(connection, by.guild_id))
+            after = {**before, **changes}
+            row = insert(connection, review_settings).values(guild_id=by.guild_id, **after)
+            key = [review_settings.c.guild_id]
+            await connection.execute(row.on_conflict_do_update(index_elements=key, set_=dict(changes)))
+            unseen = waits() & (reviews.c.guild_id == by.guild_id) & reviews.c.message_id.is_(None)
+            await connection.execute(sa.update(reviews).where(unseen).values(message_due(now)))
+            await note(connection, Act.REVIEW, by, at=now, before=before, after=after)
+            changed.results = True
+        return ReviewSettings(**after)
+
+    async def hold(self, job_id: str, hold: Hold, by: By) -> Job:
+        """Hide the pictures of a finished job until moderators decide; its message says so.
+
+        Raises UnknownJob for a job that is gone or deleted, UserMistake `no_picture` where nothing is shown.
+        """
+        now = self._clock()
+        async with self._changing() as (connection, changes):
+            held = await hold_pictures(connection, job_id, hold, now=now)
+            job = await load_job(connection, job_id)
+            if job.deleted_at is not None:
+                raise UnknownJob(job=job_id)
+            if not held:
+                raise UserMistake("no_picture")
+            await open_for_held(connection, job_id, now=now)
+            after = {"job": job_id, "cause": hold.cause.value}
+            await note(connection, Act.HIDE, by, at=now, subject_id=job.origin.user_id, after=after)
+            changes.results = True
+        return job
+
+    async def get(self, review_id: int, guild_id: int) -> Review:
+        """Return a review of a server; raises UserMistake `review_gone`."""
+        look = sa.select(reviews).where(_known(review_id, guild_id))
+        async with self._database.read() as connection:
+            row = (await connection.execute(look)).one_or_none()
+        if row is None:
+            raise UserMistake("review_gone")
+        return review_of(row)
+
+    async def waiting(self, guild_id: int, *, limit: int) -> list[Review]:
+        """Return what waits in a server, the oldest first."""
+        look = sa.select(reviews).where(reviews.c.guild_id == guild_id, waits())
+        async with self._database.read() as connection:
+            rows = await connection.execute(look.order_by(reviews.c.opened_at, reviews.c.id).limit(limit))
+            return [review_of(row) for row in rows]
+
+    async def decide(self, review_id: int, outcome: Outcome, by: By) -> Review:
+        """Decide a review; `by` has the reason, which the person is told of a rejection.
+
+        The first decision stands, also for other reviews of the same pictures. Raises UserMistake
+        `review_gone` without such a review in the server, `review_over` for one that is over.
+        """
+        return await self._end(review_id, outcome, by)
+
+    async def expire(self, *, limit: int) -> int:
+        """End the reviews whose time is over, and return how many: what is held is withheld."""
+        over = sa.select(reviews.c.id, reviews.c.guild_id).where(waits(), reviews.c.due_at <= self._clock())
+        async with self._database.read() as connection:
+            rows = list(await connection.execute(over.order_by(reviews.c.due_at).limit(limit)))
+        ended = 0
+        for row in rows:
+            try:
+                await self._end(row.id, Outcome.EXPIRED, By(actor_id=OPERATOR, guild_id=row.guild_id))
+                ended += 1
+            except UserMistake:  # a moderator was faster
+                continue
+        return ended
+
+    async def forget(self, *, before: float, limit: int) -> int:
+        """Delete reviews that ended before this time and refusals without an appeal; return how many."""
+        ended = reviews.c.outcome.is_not(None) & (reviews.c.decided_at < before)
+        ended &= reviews.c.next_try_at.is_(None) & reviews.c.answer.is_(None)
+        refused = (reviews.c.kind == Kind.REFUSED.value) & (reviews.c.due_at <= self._clock())
+        old = sa.select(reviews.c.id).where(ended | refused).limit(limit)
+        async with self._database.write() as connection:
+            return (await connection.execute(sa.delete(reviews).where(reviews.c.id.in_(old)))).rowcount
+
+    async def _end(self, review_id: int, outcome: Outcome, by: By) -> Review:
+        now = self._clock()
+        ruling = Ruling(outcome=outcome, reason=by.reason)
+        async with self._changing() as (connection, changes):
+            row = (
+                await connection.execute(sa.select(reviews).where(_known(review_id, by.guild_id)))
+            ).one_or_none()
+            if row is None:
+                raise UserMistake("review_gone")
+            review = review_of(row)
+            # Pictures first: jobs are locked before reviews in every transaction.
+            job_ids = await _change_pictures(connection, review, ruling, now=now)
+            which = reviews.c.id == review_id
+            if review.kind is not Kind.APPEAL:
+                which |= reviews.c.job_id.in_(job_ids) & about_pictures()
+            values = {"decided_by": by.actor_id, "reason": by.reason}
+            closed = {each.id: each for each in await close(connection, which, outcome, now=now, **values)}
+            if review_id not in closed:
+                raise UserMistake("review_over")
+            if review.kind is Kind.APPEAL:
+                changes.work = await end_appeal(connection, review, ruling, now=now)
+            after = {"kind": review.kind.value} | ({"job": review.job_id} if review.job_id else {})
+            await note(connection, ACTS[outcome], by, at=now, subject_id=review.user_id, after=after)
+            changes.results = True
+        return review_of(closed[review_id])
+
+
+def _known(review_id: int, guild_id: int) -> sa.ColumnElement[bool]:
+    here = (reviews.c.id == review_id) & (reviews.c.guild_id == guild_id)
+    return here & (reviews.c.kind != Kind.REFUSED.value)
+
+
+async def _change_pictures(
+    connection: AsyncConnection, review: Review, ruling: Ruling, *, now: float
+) -> list[str]:
+    """Show held or reported pictures as was decided; return the jobs that show them."""
+    if review.kind is Kind.APPEAL or review.job_id is None:
+        return []
+    # Moderators who let a report stand take down what is shown still.
+    reported = review.kind is Kind.REPORT and ruling.outcome in (Outcome.SPOILER, Outcome.REJECTED)
+    which: dict[str, Any] = {"before": ANYWAY} if reported else {}
+    return await rule_on(connection, review.job_id, ruling, now=now, **which)

@@ -1,0 +1,113 @@
+"""What a request for pictures means for the session of its channel, within the transaction that stores it.
+
+A person in a session has a place in the fair order apart from the person's own: `session_tags` is to a
+session what `last_tags` is to the server. See `bot.store.fairness`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import UserMistake
+from bot.holds import Cause, Hold
+from bot.jobs import Origin, Showing, State
+from bot.store import fairness
+from bot.store.database import insert
+from bot.store.session_rows import Phase, plan_from
+from bot.store.session_tables import session_jobs, session_tags, sessions
+from bot.store.tables import images, last_tags
+
+REVIEWED = Hold(cause=Cause.SESSION)
+UNCHARGED = (State.FAILED, State.CANCELLED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entrance:
+    """The session and the round that a new job belongs to; `last_tag` is that of its person there.
+
+    With `hold` its pictures are held for review.
+    """
+
+    session_id: str
+    round: int
+    user_id: int
+    last_tag: float
+    hold: Hold | None
+
+
+async def enter(
+    connection: AsyncConnection, origin: Origin, *, session_id: str | None, pictures: int
+) -> Entrance | None:
+    """Return the entrance into the open session of the job's channel; None where there is no session.
+
+    `session_id` is the session whose theme is in the recipe. Call it after `wait_for_turn`: requests of one
+    person are decided one at a time. Raises UserMistake `session_changed`, `session_private`,
+    `session_paused`, `session_round_over` or `session_quota`.
+    """
+    look = sa.select(sessions).where(sessions.c.open_channel_id == origin.channel_id)
+    row = (await connection.execute(look.with_for_update(read=True))).one_or_none()
+    if (None if row is None else row.id) != session_id:
+        raise UserMistake("session_changed")
+    if row is None:
+        return None
+    if origin.private:
+        raise UserMistake("session_private")
+    if row.phase != Phase.PAINTING.value:
+        raise UserMistake("session_round_over")
+    if row.paused_at is not None:
+        raise UserMistake("session_paused")
+    plan = plan_from(row.plan)
+    used = await pictures_of(connection, row.id, row.round, origin.user_id)
+    if used + pictures > plan.quota:
+        raise UserMistake("session_quota", limit=plan.quota, left=max(0, plan.quota - used))
+    mine = {"session_id": row.id, "user_id": origin.user_id}
+    tag = insert(connection, session_tags).values(**mine, tag=0.0)
+    same = tag.on_conflict_do_update(
+        index_elements=[session_tags.c.session_id, session_tags.c.user_id], set_={"tag": session_tags.c.tag}
+    )
+    last_tag = await connection.scalar(same.returning(session_tags.c.tag))
+    return Entrance(**mine, round=row.round, last_tag=last_tag or 0.0, hold=REVIEWED if plan.review else None)
+
+
+async def pictures_of(connection: AsyncConnection, session_id: str, round_: int, user_id: int) -> int:
+    """Count what a person has used of the quota: pictures that were not refused, cancelled or withheld."""
+    mine = (session_jobs.c.session_id == session_id) & (session_jobs.c.round == round_)
+    count = (
+        sa.select(sa.func.count())
+        .select_from(session_jobs.join(images, images.c.job_id == session_jobs.c.job_id))
+        .where(mine, session_jobs.c.user_id == user_id)
+        .where(images.c.state.not_in(UNCHARGED), images.c.showing != Showing.WITHHOLD)
+    )
+    return await connection.scalar(count) or 0
+
+
+async def join_session(
+    connection: AsyncConnection, entrance: Entrance, job_id: str, *, last_tag: float
+) -> None:
+    """Add a stored job to its session, and move its person's place there."""
+    row = {"session_id": entrance.session_id, "round": entrance.round, "user_id": entrance.user_id}
+    await connection.execute(sa.insert(session_jobs).values(**row, job_id=job_id))
+    mine = (session_tags.c.session_id == entrance.session_id) & (session_tags.c.user_id == entrance.user_id)
+    await connection.execute(sa.update(session_tags).where(mine).values(tag=last_tag))
+
+
+async def refund_in_session(connection: AsyncConnection, job_id: str, shares: Iterable[float]) -> bool:
+    """Take back what images of a job that never ran added to its person's tag in a session.
+
+    Returns whether the job belongs to one.
+    """
+    of_job = sa.select(session_jobs.c.session_id, session_jobs.c.user_id)
+    row = (await connection.execute(of_job.where(session_jobs.c.job_id == job_id))).one_or_none()
+    if row is None:
+        return False
+    # The lock order of requests: a person's own row comes before the row in a session.
+    own = sa.select(last_tags.c.user_id).where(last_tags.c.user_id == row.user_id)
+    await connection.execute(own.with_for_update())
+    mine = (session_tags.c.session_id == row.session_id) & (session_tags.c.user_id == row.user_id)
+    tag = session_tags.c.tag - fairness.refund(shares)
+    await connection.execute(sa.update(session_tags).where(mine).values(tag=tag))
+    return True

@@ -1,0 +1,178 @@
+"""The changes from one phase of a session to the next, in the transaction that holds the session's lock.
+
+begin_round   resting ──► painting
+end_round     painting ──► collecting
+collect       collecting ──► voting, or resting; closing ──► closed
+end_vote      voting ──► resting
+close         any phase ──► closing, or closed
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.jobs import Showing, State
+from bot.store.database import insert
+from bot.store.session_rows import GroupSession, Phase, PostKind, TimerKind
+from bot.store.session_tables import session_entries, session_jobs, session_posts, session_timers, sessions
+from bot.store.tables import images, jobs
+from bot.store.transitions import ACTIVE
+
+COLLECT_SECONDS = 600.0  # for which the end of a round waits for pictures that are not finished
+LOOK_SECONDS = 2.0  # between two looks whether they are
+PAGE_ENTRIES = 20  # of a sheet: a message has room for so many buttons and lines
+SEEN = (Showing.SHOW, Showing.SPOILER)
+HELD_IN_PAUSES = (TimerKind.ROUND, TimerKind.VOTE)
+
+
+async def begin_round(connection: AsyncConnection, session: GroupSession, *, now: float) -> None:
+    """Begin the next round."""
+    await change(connection, session, phase=Phase.PAINTING, round=session.round + 1)
+    if (seconds := session.plan.round_seconds) is not None:
+        await set_timer(connection, session, TimerKind.ROUND, seconds, now=now)
+
+
+async def end_round(
+    connection: AsyncConnection, session: GroupSession, *, now: float, closes: bool = False
+) -> None:
+    """Take no further pictures, and collect those of the round."""
+    await drop_timers(connection, session, TimerKind.ROUND)
+    phase = Phase.CLOSING if closes else Phase.COLLECTING
+    await change(connection, session, phase=phase, collect_until=now + COLLECT_SECONDS)
+    await set_timer(connection, session, TimerKind.COLLECT, 0.0, now=now)
+
+
+async def collect(
+    connection: AsyncConnection, session: GroupSession, *, now: float, waits: bool = True
+) -> None:
+    """Go on once the round's pictures are finished; look again later while `waits` and some are not."""
+    if waits and now < (session.collect_until or 0.0) and await _unfinished(connection, session):
+        await set_timer(connection, session, TimerKind.COLLECT, LOOK_SECONDS, now=now)
+        return
+    await drop_timers(connection, session, TimerKind.COLLECT)
+    count = await _number_entries(connection, session)
+    votes = bool(count and session.plan.vote_seconds and session.phase is Phase.COLLECTING)
+    await _add_sheets(connection, session, session.round, count, now=now, ballot=votes)
+    if votes:
+        await change(connection, session, phase=Phase.VOTING)
+        await set_timer(connection, session, TimerKind.VOTE, session.plan.vote_seconds, now=now)
+        return
+    if count:
+        await _add_post(connection, session, PostKind.ARCHIVE, session.round, now=now)
+    if session.phase is Phase.CLOSING:
+        await _finish(connection, session, now=now)
+    else:
+        await change(connection, session, phase=Phase.RESTING)
+
+
+async def end_vote(connection: AsyncConnection, session: GroupSession, *, now: float) -> None:
+    """Count the votes: the results and the archive of the round are due."""
+    await drop_timers(connection, session, TimerKind.VOTE)
+    await _add_post(connection, session, PostKind.RESULTS, session.round, now=now)
+    await _add_post(connection, session, PostKind.ARCHIVE, session.round, now=now)
+    await change(connection, session, phase=Phase.RESTING)
+
+
+async def close(connection: AsyncConnection, session: GroupSession, *, now: float) -> None:
+    """End the session, as soon as the pictures of its round are finished."""
+    await drop_timers(connection, session, TimerKind.SESSION)
+    await change(connection, session, paused_at=None)
+    if session.phase in (Phase.PAINTING, Phase.COLLECTING):
+        await end_round(connection, session, now=now, closes=True)
+        return
+    if session.phase is Phase.VOTING:
+        await end_vote(connection, session, now=now)
+    await _finish(connection, session, now=now)
+
+
+async def _finish(connection: AsyncConnection, session: GroupSession, *, now: float) -> None:
+    if session.round > 1:  # else the sheet of the round is that of the session
+        which = session_entries.c.session_id == session.id
+        count = await connection.scalar(sa.select(sa.func.count()).select_from(session_entries).where(which))
+        if count:
+            await _add_sheets(connection, session, 0, count, now=now, ballot=False)
+            await _add_post(connection, session, PostKind.ARCHIVE, 0, now=now)
+    await connection.execute(sa.delete(session_timers).where(session_timers.c.session_id == session.id))
+    await change(connection, session, phase=Phase.CLOSED, closed_at=now, open_channel_id=None)
+
+
+async def change(connection: AsyncConnection, session: GroupSession, **values: Any) -> None:
+    """Write values of the session's row."""
+    if "phase" in values:
+        values["phase"] = values["phase"].value
+    await connection.execute(sa.update(sessions).where(sessions.c.id == session.id).values(values))
+
+
+async def set_timer(
+    connection: AsyncConnection, session: GroupSession, kind: TimerKind, seconds: float, *, now: float
+) -> None:
+    """Make a timer due in so many seconds, or once a pause has ended and they have passed."""
+    held = session.paused and kind in HELD_IN_PAUSES
+    values = {"due_at": None if held else now + seconds, "left": seconds if held else None}
+    row = insert(connection, session_timers).values(session_id=session.id, kind=kind.value, **values)
+    key = [session_timers.c.session_id, session_timers.c.kind]
+    await connection.execute(row.on_conflict_do_update(index_elements=key, set_=values))
+
+
+async def drop_timers(connection: AsyncConnection, session: GroupSession, *kinds: TimerKind) -> None:
+    """Delete timers of the session."""
+    mine = session_timers.c.session_id == session.id
+    await connection.execute(sa.delete(session_timers).where(mine, session_timers.c.kind.in_(kinds)))
+
+
+async def _unfinished(connection: AsyncConnection, session: GroupSession) -> bool:
+    look = (
+        sa.select(jobs.c.id)
+        .join(session_jobs, session_jobs.c.job_id == jobs.c.id)
+        .where(session_jobs.c.session_id == session.id, session_jobs.c.round == session.round)
+        .where(jobs.c.state.in_(ACTIVE))
+    )
+    return await connection.scalar(look.limit(1)) is not None
+
+
+async def _number_entries(connection: AsyncConnection, session: GroupSession) -> int:
+    """Number the round's pictures that may be seen, in the order of the requests; return how many."""
+    look = (
+        sa.select(images.c.job_id, images.c.index)
+        .join(session_jobs, session_jobs.c.job_id == images.c.job_id)
+        .join(jobs, jobs.c.id == images.c.job_id)
+        .where(session_jobs.c.session_id == session.id, session_jobs.c.round == session.round)
+        .where(images.c.state == State.DONE, images.c.artifact.is_not(None), images.c.showing.in_(SEEN))
+        .order_by(jobs.c.interaction_id, images.c.index)
+        .with_for_update(of=images)
+    )
+    found = [tuple(row) for row in await connection.execute(look)]
+    key = {"session_id": session.id, "round": session.round}
+    rows = [
+        {**key, "number": number, "job_id": job_id, "index": index}
+        for number, (job_id, index) in enumerate(found, start=1)
+    ]
+    if rows:
+        await connection.execute(sa.insert(session_entries), rows)
+    return len(rows)
+
+
+async def _add_sheets(
+    connection: AsyncConnection, session: GroupSession, round_: int, count: int, *, now: float, ballot: bool
+) -> None:
+    for page in range(1, max(1, math.ceil(count / PAGE_ENTRIES)) + 1):
+        await _add_post(connection, session, PostKind.SHEET, round_, now=now, page=page, ballot=ballot)
+
+
+async def _add_post(
+    connection: AsyncConnection,
+    session: GroupSession,
+    kind: PostKind,
+    round_: int,
+    *,
+    now: float,
+    page: int = 1,
+    ballot: bool = False,
+) -> None:
+    row = {"session_id": session.id, "kind": kind.value, "round": round_, "page": page, "ballot": ballot}
+    due = {"attempts": 0, "next_try_at": now}
+    await connection.execute(insert(connection, session_posts).values(**row, **due).on_conflict_do_nothing())

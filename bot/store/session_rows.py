@@ -1,0 +1,164 @@
+"""Group sessions as plain data, and the rows that they are read from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import UserMistake
+from bot.store.session_tables import session_timers, sessions
+
+
+class Phase(StrEnum):
+    """What goes on in a session.
+
+    painting ──► collecting ──► voting ──► resting ──► painting, the next round
+        └──────────┴── closing ──► closed
+    """
+
+    PAINTING = "painting"
+    COLLECTING = "collecting"  # the round is over, and its last pictures are painted
+    VOTING = "voting"
+    RESTING = "resting"  # until the host begins the next round
+    CLOSING = "closing"  # as collecting, and then the session ends
+    CLOSED = "closed"
+
+
+class TimerKind(StrEnum):
+    """What is done once a timer is due."""
+
+    ROUND = "round"
+    COLLECT = "collect"
+    VOTE = "vote"
+    SESSION = "session"
+
+
+class PostKind(StrEnum):
+    """A message that is sent once: pictures of a round with their numbers, results, an archive."""
+
+    SHEET = "sheet"
+    RESULTS = "results"
+    ARCHIVE = "archive"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What the host has decided. Times are in seconds.
+
+    `style_prompt` and `style_negative` are the texts of the style when the session was opened. Every word of
+    `required` must be in a prompt. Without `round_seconds` a round ends when the host says so, and without
+    `vote_seconds` there is no vote. With a `role_id` only its members take part.
+    """
+
+    theme: str = ""
+    style: str = ""
+    style_prompt: str = ""
+    style_negative: str = ""
+    required: tuple[str, ...] = ()
+    round_seconds: float | None = None
+    vote_seconds: float = 0.0
+    session_seconds: float
+    quota: int
+    role_id: int | None = None
+    review: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timer:
+    """When something is due, in seconds since the epoch, or the seconds left in a pause."""
+
+    due_at: float | None
+    left: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSession:
+    """One session. `keeper_token` is that of the front that shows it."""
+
+    id: str
+    guild_id: int
+    channel_id: int
+    host_id: int
+    locale: str
+    plan: Plan
+    phase: Phase
+    round: int
+    paused: bool
+    opened_at: float
+    collect_until: float | None
+    closed_at: float | None
+    board_id: int | None
+    boards: int
+    keeper_token: int
+    timers: Mapping[TimerKind, Timer] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Post:
+    """A message that is due; `page` counts from 1, and `round` is 0 for the whole session."""
+
+    id: int
+    session_id: str
+    kind: PostKind
+    round: int
+    page: int
+    ballot: bool
+    attempts: int
+
+
+def plan_values(plan: Plan) -> dict[str, Any]:
+    """Return the plan as JSON values."""
+    return {**asdict(plan), "required": list(plan.required)}
+
+
+def plan_from(values: Mapping[str, Any]) -> Plan:
+    """Return the plan that `plan_values` wrote."""
+    return Plan(**{**values, "required": tuple(values["required"])})
+
+
+async def lock_session(connection: AsyncConnection, session_id: str) -> GroupSession:
+    """Lock a session's row and return the session; raises UserMistake `session_gone`.
+
+    This lock comes after that of a person's row, and before those of rows that belong to the session.
+    """
+    row = (
+        await connection.execute(sa.select(sessions).where(sessions.c.id == session_id).with_for_update())
+    ).one_or_none()
+    if row is None:
+        raise UserMistake("session_gone")
+    return (await with_timers(connection, [row]))[0]
+
+
+async def with_timers(connection: AsyncConnection, rows: Sequence[Any]) -> list[GroupSession]:
+    """Return the sessions of these rows."""
+    found: dict[str, dict[TimerKind, Timer]] = {row.id: {} for row in rows}
+    look = sa.select(session_timers).where(session_timers.c.session_id.in_(found))
+    for timer in await connection.execute(look):
+        found[timer.session_id][TimerKind(timer.kind)] = Timer(due_at=timer.due_at, left=timer.left)
+    return [_session(row, found[row.id]) for row in rows]
+
+
+def _session(row: Any, timers: Mapping[TimerKind, Timer]) -> GroupSession:
+    return GroupSession(
+        id=row.id,
+        guild_id=row.guild_id,
+        channel_id=row.channel_id,
+        host_id=row.host_id,
+        locale=row.locale,
+        plan=plan_from(row.plan),
+        phase=Phase(row.phase),
+        round=row.round,
+        paused=row.paused_at is not None,
+        opened_at=row.opened_at,
+        collect_until=row.collect_until,
+        closed_at=row.closed_at,
+        board_id=row.board_id,
+        boards=row.boards,
+        keeper_token=row.keeper_token,
+        timers=timers,
+    )

@@ -1,0 +1,287 @@
+"""What sessions show and who shows it: boards, posts, and the votes that they ask for.
+
+The front that keeps a session edits its board and sends its posts. It keeps the session for some seconds and
+renews that; after its death another front takes over with a higher token, and the first changes nothing more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import UserMistake
+from bot.jobs import Recipe, Showing, State
+from bot.store.database import Verbs, insert
+from bot.store.rows import recipe_from
+from bot.store.session_admission import UNCHARGED, pictures_of
+from bot.store.session_phases import SEEN
+from bot.store.session_rows import GroupSession, Phase, Post, PostKind, lock_session, with_timers
+from bot.store.session_tables import session_entries, session_jobs, session_posts, session_votes, sessions
+from bot.store.tables import images, jobs
+
+KEPT_AT_ONCE = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A picture of a round that is over, by its number, and its votes.
+
+    `artifact` is None for a picture that was deleted, withheld or held meanwhile.
+    """
+
+    round: int
+    number: int
+    job_id: str
+    index: int
+    user_id: int
+    user_name: str
+    recipe: Recipe
+    artifact: str | None
+    spoiler: bool
+    votes: int
+
+    @property
+    def seed(self) -> int:
+        """The seed of the picture."""
+        first = self.recipe.from_image(self.index)
+        return first.seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crowd:
+    """Who has painted how much in a round, and what waits: counts of pictures.
+
+    `unseen` pictures are withheld or held for review.
+    """
+
+    painters: tuple[tuple[int, int], ...]
+    waiting: int
+    running: int
+    unseen: int
+
+
+class SessionShowing(Verbs):
+    """The verbs of the fronts that show sessions, and of votes."""
+
+    async def keep(self, front: str, *, ttl: float) -> list[GroupSession]:
+        """Return the sessions that `front` shows for the next `ttl` seconds, with what is left to show."""
+        now = self._clock()
+        mine = sessions.c.keeper == front
+        free = sessions.c.keeper.is_(None) | (sessions.c.kept_until <= now)
+        wanted = ~sessions.c.settled & (mine | free)
+        look = sa.select(sessions).where(wanted).order_by(sessions.c.opened_at).limit(KEPT_AT_ONCE)
+        async with self._database.read() as connection:
+            rows = list(await connection.execute(look))
+            if all(row.keeper == front and row.kept_until > now + ttl / 2 for row in rows):
+                return await with_timers(connection, rows)
+        ids = [row.id for row in rows]
+        token = sa.case((mine, sessions.c.keeper_token), else_=sessions.c.keeper_token + 1)
+        ours = sa.update(sessions).where(sessions.c.id.in_(ids), wanted)
+        ours = ours.values(keeper=front, kept_until=now + ttl, keeper_token=token)
+        async with self._database.write() as connection:
+            kept = set(await connection.scalars(ours.returning(sessions.c.id)))
+            rows = list(await connection.execute(look.where(sessions.c.id.in_(kept))))
+            return await with_timers(connection, rows)
+
+    async def due(self, session_id: str) -> list[Post]:
+        """Return the posts of a session that are not settled, in their order, up to the first not yet due."""
+        now = self._clock()
+        look = sa.select(session_posts).where(
+            session_posts.c.session_id == session_id, session_posts.c.outcome.is_(None)
+        )
+        async with self._database.read() as connection:
+            rows = list(await connection.execute(look.order_by(session_posts.c.id)))
+        late = next((place for place, row in enumerate(rows) if row.next_try_at > now), len(rows))
+        return [_post(row) for row in rows[:late]]
+
+    async def waits(self, session_id: str) -> bool:
+        """Return whether a post of the session is not settled."""
+        look = sa.select(session_posts.c.id).where(
+            session_posts.c.session_id == session_id, session_posts.c.outcome.is_(None)
+        )
+        async with self._database.read() as connection:
+            return await connection.scalar(look.limit(1)) is not None
+
+    async def begin(self, post: Post, *, token: int) -> bool:
+        """Count an attempt before it is made; False where another front has the session or settled it."""
+        return await self._change(post, token, attempts=session_posts.c.attempts + 1)
+
+    async def settle(self, post: Post, *, token: int, outcome: str) -> bool:
+        """Store how a post ended; the first outcome stays."""
+        return await self._change(post, token, outcome=outcome)
+
+    async def retry(self, post: Post, *, token: int, at: float) -> bool:
+        """Make a post due again at `at`."""
+        return await self._change(post, token, next_try_at=at)
+
+    async def _change(self, post: Post, token: int, **values: Any) -> bool:
+        ours = sa.exists().where(sessions.c.id == post.session_id, sessions.c.keeper_token == token)
+        which = (session_posts.c.id == post.id) & (session_posts.c.session_id == post.session_id)
+        changed = sa.update(session_posts).where(which, session_posts.c.outcome.is_(None), ours)
+        async with self._database.write() as connection:
+            return bool((await connection.execute(changed.values(values))).rowcount)
+
+    async def set_board(self, session: GroupSession, message_id: int | None) -> bool:
+        """Store the board's message, or None where it was deleted; the next one has a number of its own."""
+        boards = sessions.c.boards + (0 if message_id else 1)
+        return await self._set(session, board_id=message_id, boards=boards)
+
+    async def end(self, session: GroupSession) -> bool:
+        """Record that nothing more is to be shown of a closed session."""
+        return await self._set(session, settled=True)
+
+    async def _set(self, session: GroupSession, **values: Any) -> bool:
+        ours = (sessions.c.id == session.id) & (sessions.c.keeper_token == session.keeper_token)
+        async with self._database.write() as connection:
+            return bool((await connection.execute(sa.update(sessions).where(ours).values(values))).rowcount)
+
+    async def crowd(self, session: GroupSession) -> Crowd:
+        """Return who has painted in the present round, most pictures first, and what waits of it."""
+        here = session_jobs.join(images, images.c.job_id == session_jobs.c.job_id)
+        which = (session_jobs.c.session_id == session.id) & (session_jobs.c.round == session.round)
+        look = sa.select(session_jobs.c.user_id, images.c.state, images.c.showing).select_from(here)
+        async with self._database.read() as connection:
+            rows = list(await connection.execute(look.where(which)))
+        counts: dict[int, int] = {}
+        for row in rows:
+            if row.state not in UNCHARGED and row.showing is not Showing.WITHHOLD:
+                counts[row.user_id] = counts.get(row.user_id, 0) + 1
+        return Crowd(
+            painters=tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0]))),
+            waiting=sum(row.state is State.WAITING for row in rows),
+            running=sum(row.state is State.RUNNING for row in rows),
+            unseen=sum(row.state is State.DONE and row.showing not in SEEN for row in rows),
+        )
+
+    async def used(self, session: GroupSession, user_id: int) -> int:
+        """Return how many pictures a person has used of the present round's quota."""
+        async with self._database.read() as connection:
+            return await pictures_of(connection, session.id, session.round, user_id)
+
+    async def unseen(self, session_id: str, round_: int = 0) -> int:
+        """Return how many pictures of a round, or of all, are withheld or held for review."""
+        here = session_jobs.join(images, images.c.job_id == session_jobs.c.job_id)
+        which = (session_jobs.c.session_id == session_id) & (images.c.state == State.DONE)
+        if round_:
+            which &= session_jobs.c.round == round_
+        count = sa.select(sa.func.count()).select_from(here).where(which, images.c.showing.not_in(SEEN))
+        async with self._database.read() as connection:
+            return await connection.scalar(count) or 0
+
+    async def vote_of(self, session_id: str, round_: int, voter_id: int) -> int | None:
+        """Return the number of the picture that a person has voted for in a round."""
+        which = (session_votes.c.session_id == session_id) & (session_votes.c.round == round_)
+        look = sa.select(session_votes.c.number).where(which, session_votes.c.voter_id == voter_id)
+        async with self._database.read() as connection:
+            found: int | None = await connection.scalar(look)
+        return found
+
+    async def entries(self, session_id: str, round_: int = 0) -> list[Entry]:
+        """Return the numbered pictures of a round, or of all rounds, with their votes."""
+        entry, vote = session_entries.c, session_votes.c
+        votes = (
+            sa.select(sa.func.count())
+            .where(vote.session_id == entry.session_id, vote.round == entry.round)
+            .where(vote.number == entry.number)
+            .scalar_subquery()
+        )
+        look = (
+            sa.select(session_entries, votes.label("votes"), images.c.artifact, images.c.showing)
+            .add_columns(jobs.c.user_id, jobs.c.user_name, jobs.c.recipe)
+            .join(jobs, jobs.c.id == entry.job_id)
+            .join(images, (images.c.job_id == entry.job_id) & (images.c.index == entry.index))
+            .where(entry.session_id == session_id)
+            .order_by(entry.round, entry.number)
+        )
+        async with self._database.read() as connection:
+            rows = await connection.execute(look if not round_ else look.where(entry.round == round_))
+            return [_entry(row) for row in rows]
+
+    async def vote(self, session_id: str, round_: int, number: int, *, voter_id: int) -> bool:
+        """Store a person's vote in a round, in place of an earlier one; return whether it is the first.
+
+        Raises UserMistake `vote_closed`, `session_paused`, `vote_gone` or `vote_own`.
+        """
+        async with self._changing() as (connection, changes):
+            session = await lock_session(connection, session_id)
+            if session.phase is not Phase.VOTING or session.round != round_:
+                raise UserMistake("vote_closed")
+            if session.paused:
+                raise UserMistake("session_paused")
+            job_id = await _votable(connection, session, number, voter_id)
+            key = {"session_id": session_id, "round": round_, "voter_id": voter_id}
+            mine = sa.select(session_votes.c.number).filter_by(**key)
+            first = await connection.scalar(mine) is None
+            given = {"number": number, "job_id": job_id}
+            await connection.execute(
+                insert(connection, session_votes)
+                .values(**key, **given)
+                .on_conflict_do_update(
+                    index_elements=[session_votes.c[name] for name in key],
+                    set_=given,
+                )
+            )
+            changes.results = True
+            return first
+
+    async def votes_of(self, voter_id: int) -> list[dict[str, Any]]:
+        """Return all votes of a person: session, round and number."""
+        columns = session_votes.c.session_id, session_votes.c.round, session_votes.c.number
+        look = sa.select(*columns).where(session_votes.c.voter_id == voter_id).order_by(*columns)
+        async with self._database.read() as connection:
+            return [dict(row._mapping) for row in await connection.execute(look)]
+
+    async def voters(self, session_id: str, round_: int) -> int:
+        """Return how many people have voted in a round."""
+        which = (session_votes.c.session_id == session_id) & (session_votes.c.round == round_)
+        async with self._database.read() as connection:
+            count = sa.select(sa.func.count()).select_from(session_votes).where(which)
+            return await connection.scalar(count) or 0
+
+
+async def _votable(connection: AsyncConnection, session: GroupSession, number: int, voter_id: int) -> str:
+    entry = session_entries.c
+    look = (
+        sa.select(entry.job_id, jobs.c.user_id, images.c.artifact, images.c.showing)
+        .join(jobs, jobs.c.id == entry.job_id)
+        .join(images, (images.c.job_id == entry.job_id) & (images.c.index == entry.index))
+        .where(entry.session_id == session.id, entry.round == session.round, entry.number == number)
+    )
+    row = (await connection.execute(look)).one_or_none()
+    if row is None or row.artifact is None or row.showing not in SEEN:
+        raise UserMistake("vote_gone")
+    if row.user_id == voter_id:
+        raise UserMistake("vote_own")
+    job_id: str = row.job_id
+    return job_id
+
+
+def _post(row: Any) -> Post:
+    return Post(
+        id=row.id,
+        session_id=row.session_id,
+        kind=PostKind(row.kind),
+        round=row.round,
+        page=row.page,
+        ballot=row.ballot,
+        attempts=row.attempts,
+    )
+
+
+def _entry(row: Any) -> Entry:
+    seen = row.showing in SEEN
+    return Entry(
+        round=row.round,
+        number=row.number,
+        job_id=row.job_id,
+        index=row._mapping[session_entries.c.index],  # a row is a tuple too: its own `index` is the method
+        user_id=row.user_id,
+        user_name=row.user_name,
+        recipe=recipe_from(row.recipe),
+        artifact=row.artifact if seen else None,
+        spoiler=row.showing is Showing.SPOILER,
+        votes=row.votes,
+    )

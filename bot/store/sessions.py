@@ -1,0 +1,253 @@
+"""Group sessions: opened, led and closed by hosts, and moved on by timers.
+
+A timer is a row. Whichever process finds it due first acts on it in the transaction that deletes or moves the
+row, under the session's lock, so no timer is acted on twice.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import UserMistake
+from bot.store.auditing import Act, By, note
+from bot.store.database import Verbs, insert
+from bot.store.session_phases import (
+    HELD_IN_PAUSES,
+    begin_round,
+    change,
+    close,
+    collect,
+    end_round,
+    end_vote,
+    set_timer,
+)
+from bot.store.session_rows import (
+    GroupSession,
+    Phase,
+    Plan,
+    TimerKind,
+    lock_session,
+    plan_values,
+    with_timers,
+)
+from bot.store.session_tables import session_timers, sessions
+
+MOST_OPEN = 10  # sessions of one server
+ACTED_AT_ONCE = 50
+ENDED = (Phase.CLOSING, Phase.CLOSED)
+
+
+class Sessions(Verbs):
+    """The verbs of hosts, each with its row in the audit log, and that of timers."""
+
+    async def open(self, plan: Plan, by: By, *, channel_id: int, locale: str) -> GroupSession:
+        """Open a session in a channel and begin its first round; who opens it is its host.
+
+        Raises UserMistake `session_here` where the channel has one, and `sessions_full`.
+        """
+        now = self._clock()
+        values: dict[str, Any] = {"id": secrets.token_hex(4), "guild_id": by.guild_id, "host_id": by.actor_id}
+        values |= {"channel_id": channel_id, "open_channel_id": channel_id, "locale": locale}
+        values |= {"plan": plan_values(plan), "phase": Phase.RESTING.value, "round": 0, "opened_at": now}
+        async with self._changing() as (connection, changes):
+            await _check_room(connection, by.guild_id)
+            added = await connection.execute(
+                insert(connection, sessions).values(values).on_conflict_do_nothing()
+            )
+            if not added.rowcount:
+                raise UserMistake("session_here")
+            session = await lock_session(connection, values["id"])
+            await set_timer(connection, session, TimerKind.SESSION, plan.session_seconds, now=now)
+            await begin_round(connection, session, now=now)
+            changes.results = True
+            opened = await lock_session(connection, session.id)
+            await self._note(connection, by, opened, "open", theme=plan.theme)
+        return opened
+
+    async def check_room(self, guild_id: int) -> None:
+        """Raise UserMistake `sessions_full` where a server has as many open sessions as it may."""
+        async with self._database.read() as connection:
+            await _check_room(connection, guild_id)
+
+    async def next(self, session_id: str, by: By) -> GroupSession:
+        """End the phase before its time: the round, the wait for its pictures, the vote, or the rest.
+
+        Raises UserMistake `session_paused` in a pause, `session_ended` in a closed session, `session_gone`.
+        """
+        now = self._clock()
+        async with self._changing() as (connection, changes):
+            session = await self._led(connection, session_id, paused=False)
+            if session.phase is Phase.PAINTING:
+                await end_round(connection, session, now=now)
+            elif session.phase is Phase.COLLECTING:
+                await collect(connection, session, now=now, waits=False)
+            elif session.phase is Phase.VOTING:
+                await end_vote(connection, session, now=now)
+            else:
+                await begin_round(connection, session, now=now)
+            changes.results = True
+            return await self._changed(connection, by, session_id, "next")
+
+    async def pause(self, session_id: str, by: By) -> GroupSession:
+        """Stop the clock of the round or of the vote; raises as `next`."""
+        now = self._clock()
+        async with self._changing() as (connection, changes):
+            session = await self._led(connection, session_id, paused=False)
+            await change(connection, session, paused_at=now)
+            for kind in HELD_IN_PAUSES:
+                if (timer := session.timers.get(kind)) and timer.due_at is not None:
+                    left = max(0.0, timer.due_at - now)
+                    await set_timer(connection, replace(session, paused=True), kind, left, now=now)
+            changes.results = True
+            return await self._changed(connection, by, session_id, "pause")
+
+    async def resume(self, session_id: str, by: By) -> GroupSession:
+        """Let the clock go on; raises UserMistake `session_not_paused` without a pause, else as `next`."""
+        now = self._clock()
+        async with self._changing() as (connection, changes):
+            session = await self._led(connection, session_id, paused=True)
+            await change(connection, session, paused_at=None)
+            for kind, timer in session.timers.items():
+                if timer.left is not None:
+                    await set_timer(connection, replace(session, paused=False), kind, timer.left, now=now)
+            changes.results = True
+            return await self._changed(connection, by, session_id, "resume")
+
+    async def extend(self, session_id: str, by: By, *, seconds: float) -> GroupSession:
+        """Give the round or the vote, and the session, more time; raises as `next`, but not in a pause."""
+        async with self._changing() as (connection, changes):
+            session = await self._led(connection, session_id)
+            for kind in (TimerKind.SESSION, *HELD_IN_PAUSES):
+                which = (session_timers.c.session_id == session.id) & (session_timers.c.kind == kind.value)
+                due, left = session_timers.c.due_at + seconds, session_timers.c.left + seconds
+                await connection.execute(sa.update(session_timers).where(which).values(due_at=due, left=left))
+            changes.results = True
+            return await self._changed(connection, by, session_id, "extend", seconds=seconds)
+
+    async def close(self, session_id: str, by: By) -> GroupSession:
+        """Close a session: a round ends without a vote, a vote with what was given; raises as `extend`."""
+        now = self._clock()
+        async with self._changing() as (connection, changes):
+            session = await self._led(connection, session_id)
+            await close(connection, session, now=now)
+            changes.results = True
+            return await self._changed(connection, by, session_id, "close")
+
+    async def abandon(self, session_id: str) -> None:
+        """Close a session whose channel is gone; nothing more is shown of it."""
+        gone = {"phase": Phase.CLOSED.value, "open_channel_id": None, "closed_at": self._clock()}
+        async with self._changing() as (connection, _):
+            session = await lock_session(connection, session_id)
+            which = session_timers.c.session_id == session_id
+            await connection.execute(sa.delete(session_timers).where(which))
+            row = sa.update(sessions).where(sessions.c.id == session.id)
+            await connection.execute(row.values(**gone, settled=True))
+
+    async def take_over(self, session_id: str, by: By) -> GroupSession:
+        """Make the person who acts the host; raises as `extend`."""
+        async with self._changing() as (connection, changes):
+            session = await self._led(connection, session_id)
+            await change(connection, session, host_id=by.actor_id)
+            changes.results = True
+            return await self._changed(connection, by, session_id, "host", subject_id=session.host_id)
+
+    async def here(self, channel_id: int) -> GroupSession | None:
+        """Return the open session of a channel; None without one."""
+        look = sa.select(sessions).where(sessions.c.open_channel_id == channel_id)
+        async with self._database.read() as connection:
+            rows = list(await connection.execute(look))
+            return (await with_timers(connection, rows))[0] if rows else None
+
+    async def get(self, session_id: str) -> GroupSession:
+        """Return a session; raises UserMistake `session_gone`."""
+        look = sa.select(sessions).where(sessions.c.id == session_id)
+        async with self._database.read() as connection:
+            rows = list(await connection.execute(look))
+            if not rows:
+                raise UserMistake("session_gone")
+            return (await with_timers(connection, rows))[0]
+
+    async def overdue(self) -> list[tuple[str, TimerKind]]:
+        """Return the timers that are due, by their sessions, the longest due first."""
+        await self._shared.tell_time()
+        due = sa.select(session_timers.c.session_id, session_timers.c.kind)
+        due = due.where(session_timers.c.due_at <= self._clock())
+        ordered = due.order_by(session_timers.c.due_at, session_timers.c.session_id, session_timers.c.kind)
+        async with self._database.read() as connection:
+            rows = await connection.execute(ordered.limit(ACTED_AT_ONCE))
+            return [(row.session_id, TimerKind(row.kind)) for row in rows]
+
+    async def act(self, session_id: str, kind: TimerKind) -> bool:
+        """Act on a timer; False where another process has done so, or a host has moved it."""
+        now = self._clock()
+        async with self._changing() as (connection, changes):
+            try:
+                session = await lock_session(connection, session_id)
+            except UserMistake:
+                return False
+            timer = session.timers.get(kind)
+            if timer is None or timer.due_at is None or timer.due_at > now:
+                return False
+            if kind is TimerKind.ROUND:
+                await end_round(connection, session, now=now)
+            elif kind is TimerKind.COLLECT:
+                await collect(connection, session, now=now)
+            elif kind is TimerKind.VOTE:
+                await end_vote(connection, session, now=now)
+            else:
+                await close(connection, session, now=now)
+            changes.results = True
+        return True
+
+    async def forget(self, *, before: float) -> int:
+        """Delete the sessions that were closed before this time, with their votes; return how many."""
+        old = sa.delete(sessions).where(sessions.c.closed_at < before)
+        async with self._database.write() as connection:
+            return (await connection.execute(old)).rowcount
+
+    async def _led(
+        self, connection: AsyncConnection, session_id: str, *, paused: bool | None = None
+    ) -> GroupSession:
+        """Return the locked session; raises UserMistake where it has ended, or is paused or not."""
+        session = await lock_session(connection, session_id)
+        if session.phase in ENDED:
+            raise UserMistake("session_ended")
+        if paused is not None and session.paused is not paused:
+            raise UserMistake("session_paused" if session.paused else "session_not_paused")
+        return session
+
+    async def _changed(
+        self, connection: AsyncConnection, by: By, session_id: str, what: str, **facts: Any
+    ) -> GroupSession:
+        session = await lock_session(connection, session_id)
+        await self._note(connection, by, session, what, **facts)
+        return session
+
+    async def _note(
+        self,
+        connection: AsyncConnection,
+        by: By,
+        session: GroupSession,
+        what: str,
+        subject_id: int = 0,
+        **facts: Any,
+    ) -> None:
+        after: Mapping[str, Any] = {"session": session.id, "change": what, **_state(session), **facts}
+        await note(connection, Act.SESSION, by, at=self._clock(), subject_id=subject_id, after=after)
+
+
+async def _check_room(connection: AsyncConnection, guild_id: int) -> None:
+    open_ones = sessions.c.open_channel_id.is_not(None) & (sessions.c.guild_id == guild_id)
+    count = sa.select(sa.func.count()).select_from(sessions).where(open_ones)
+    if (await connection.scalar(count) or 0) >= MOST_OPEN:
+        raise UserMistake("sessions_full", limit=MOST_OPEN)
+
+
+def _state(session: GroupSession) -> dict[str, Any]:
+    return {"channel_id": session.channel_id, "round": session.round, "phase": session.phase.value}

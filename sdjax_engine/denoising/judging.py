@@ -1,0 +1,33 @@
+"""The functions that JAX traces to judge pictures: the safety checker, and a picture classifier."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from sdjax_engine.models.clip_pixels import Preprocessing, clip_pixels
+from sdjax_engine.models.vit_pixels import ViTPreprocessing, vit_pixels
+from sdjax_engine.weights.blueprint import Blueprint, Parameters
+
+
+def safety_scores(
+    checker: Blueprint | None,
+    preprocessing: Preprocessing | None,
+    parameters: Parameters | None,
+    pixels: jax.Array,
+) -> jax.Array:
+    """Return the safety checker's scores (1, concepts) of uint8 pixels; (1, 0) without a checker."""
+    if checker is None or preprocessing is None or parameters is None:
+        return jnp.zeros((1, 0))
+    seen = clip_pixels(pixels.astype(jnp.float32) / 255, preprocessing)
+    return jnp.concatenate(checker.module(parameters)(seen), axis=-1)
+
+
+def shown(preprocessing: ViTPreprocessing | None, pixels: jax.Array) -> jax.Array:
+    """Return what a classifier is shown of uint8 pixels (1, h, w, 3); (1, 0) without a classifier."""
+    return jnp.zeros((1, 0)) if preprocessing is None else vit_pixels(pixels, preprocessing)
+
+
+def classify(blueprint: Blueprint, parameters: Parameters, seen: jax.Array) -> jax.Array:
+    """Return the probability of each label, float32 (1, labels), of `seen` (1, h, w, 3)."""
+    return jax.nn.softmax(blueprint.module(parameters)(seen), axis=-1)

@@ -1,0 +1,89 @@
+"""A picture classifier on the devices: one compiled program for the pictures of all models and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image as Pictures
+
+from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
+from sdjax_engine.compiling.decode_thread import call_directly
+from sdjax_engine.compiling.per_device import Shares, call_on
+from sdjax_engine.denoising import judging
+from sdjax_engine.memory import devices
+from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
+from sdjax_engine.models.vit_pixels import ViTPreprocessing
+from sdjax_engine.scores import PictureScores
+from sdjax_engine.weights.picture_classifier import LoadedClassifier
+
+Call = Callable[..., Any]
+"""Calls a program with arguments, in this thread or in another."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PictureClassifier:
+    """A classifier whose parameters stay on the devices; every method may be called from any thread."""
+
+    loaded: LoadedClassifier
+    program: Program = field(repr=False)
+
+    @property
+    def preprocessing(self) -> ViTPreprocessing:
+        """How pictures are made ready for it."""
+        return self.loaded.preprocessing
+
+    @property
+    def facts(self) -> object:
+        """What programs that make pictures ready for it depend on, as plain data."""
+        return repr(self.preprocessing)
+
+    @property
+    def memory(self) -> int:
+        """The bytes of each device for its parameters and its program."""
+        parameters = self.loaded.component.parameters.values()
+        return sum(array.nbytes for array in parameters) + working_memory(self.program)
+
+    def queue(self, call: Call, seen: Shares) -> Shares:
+        """Queue the program on the devices of `seen` (1, h, w, 3); returns probabilities (1, labels)."""
+        parameters = self.loaded.component.parameters
+        return cast("Shares", call(call_on, self.program, list(seen), parameters, seen))
+
+    def read(self, probabilities: npt.NDArray[np.float32]) -> PictureScores:
+        """Return what one row of probabilities says."""
+        return PictureScores(labels=self.loaded.labels, probabilities=tuple(map(float, probabilities)))
+
+    def judge(self, pixels: npt.NDArray[np.uint8]) -> PictureScores:
+        """Judge a picture (height, width, 3) of any size; waits for the devices."""
+        seen = Shares({0: host_pixels(pixels, self.preprocessing)[None]})
+        return self.read(np.asarray(self.queue(call_directly, seen)[0])[0])
+
+
+def compile_classifier(name: str, loaded: LoadedClassifier, compiler: Compiler) -> PictureClassifier:
+    """(parameters, pictures made ready) → probabilities of the labels."""
+    count, mesh = devices.device_count(compiler.mesh), compiler.mesh
+    component = loaded.component
+    program = compiler.compile(
+        f"{name} classify",
+        partial(judging.classify, component.blueprint),
+        component.parameters,
+        devices.spread_shape((count, *loaded.preprocessing.size, 3), np.float32, mesh),
+        specs=(REPLICATED, BY_SEAT),
+        facts=component.config,
+        apart=True,
+        retry_shortage=True,
+    )
+    return PictureClassifier(loaded=loaded, program=program)
+
+
+def host_pixels(pixels: npt.NDArray[np.uint8], preprocessing: ViTPreprocessing) -> npt.NDArray[np.float32]:
+    """Return a picture (height, width, 3) made ready on the host, by Pillow itself."""
+    height, width = preprocessing.size
+    picture = Pictures.fromarray(pixels).resize((width, height), Pictures.Resampling(preprocessing.resample))
+    mean, std = (np.asarray(each, np.float32) for each in (preprocessing.mean, preprocessing.std))
+    ready: npt.NDArray[np.float32] = (np.asarray(picture, np.float32) / np.float32(255) - mean) / std
+    return ready

@@ -1,0 +1,70 @@
+"""The picture classifiers that the configuration names, loaded and compiled for their models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from sdjax_engine.compiling.compiler import Compiler
+from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.errors import DevicesFailed, UnreadableCheckpoint
+from sdjax_engine.memory import devices
+from sdjax_engine.memory.ledger import Need
+from sdjax_engine.memory.residency import Residency
+from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.model.picture_classifier import PictureClassifier, compile_classifier
+from sdjax_engine.weights.picture_classifier import load_picture_classifier
+from sdjax_engine.wording import in_bytes
+
+
+def add_picture_classifiers(
+    config: EngineConfig, models: Mapping[str, LoadedModel], compiler: Compiler, residency: Residency
+) -> None:
+    """Load the classifiers and give them to their models; models that name the same share it.
+
+    A classifier stays on the devices when its model is evicted. Raises UnreadableCheckpoint, and
+    DevicesFailed where the devices have no room: pictures are never left unjudged for want of memory.
+    """
+    known: dict[str, PictureClassifier] = {}
+    for spec in config.models:
+        if (source := spec.picture_classifier) is None:
+            continue
+        if source not in known:
+            known[source] = loaded(source, spec, config, compiler)
+            claim(source, known[source], residency)
+        check_labels(spec, known[source].loaded.labels)
+        models[spec.offer.model].use_classifier(known[source])
+        compiler.report(f"pictures of {spec.offer.model} are judged by {source}")
+
+
+def loaded(source: str, spec: ModelSpec, config: EngineConfig, compiler: Compiler) -> PictureClassifier:
+    """Load and compile a classifier; raises UnreadableCheckpoint that names the model."""
+    try:
+        classifier = load_picture_classifier(
+            source,
+            dtype=config.dtype,
+            put=partial(devices.replicate, mesh=compiler.mesh),
+            cache_dir=config.cache_dir,
+            report=compiler.report,
+        )
+    except UnreadableCheckpoint as error:
+        raise UnreadableCheckpoint(f"picture_classifier of {spec.offer.model}: {error}") from error
+    return compile_classifier(source, classifier, compiler)
+
+
+def claim(source: str, classifier: PictureClassifier, residency: Residency) -> None:
+    """Reserve the devices' memory, the program's too: start pictures are judged beside any other program."""
+    if not residency.claim(f"picture classifier {source}", Need(held=classifier.memory)):
+        raise DevicesFailed(
+            f"A device has no {in_bytes(classifier.memory)} for the picture classifier {source}: "
+            "name a smaller one, or raise device_memory."
+        )
+
+
+def check_labels(spec: ModelSpec, labels: tuple[str, ...]) -> None:
+    """Raise UnreadableCheckpoint where the labels that the configuration names are not the classifier's."""
+    if spec.picture_labels is not None and spec.picture_labels != set(labels):
+        raise UnreadableCheckpoint(
+            f"picture_levels of {spec.offer.model} must give a level to each label of "
+            f"{spec.picture_classifier}, and to no other: its labels are {', '.join(labels)}."
+        )

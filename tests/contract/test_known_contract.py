@@ -1,0 +1,186 @@
+"""Known pictures on every database: whose a picture is, what is blocked, and what becomes of the rows."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+import sqlalchemy as sa
+from recipes import origin, recipe
+from stores import TTL
+
+from bot.errors import StaleLease, UserMistake
+from bot.holds import Cause, Hold
+from bot.jobs import Claim, Job, Notes, Origin, Showing
+from bot.levels import Level
+from bot.picture_hashes import BLOCKED_DISTANCE, SEARCH_DISTANCE, name_of
+from bot.store import Store, known
+from bot.store.auditing import EVERYWHERE, OPERATOR, Act, By
+from bot.store.known import Hashes
+from bot.store.picture_tables import blocked_pictures, picture_hashes
+from sdjax_engine.scores import PictureScores
+
+HERE, THERE, MINA, RAVI = 21, 22, 11, 12
+BY = By(actor_id=MINA, guild_id=HERE, reason="a leak")
+OF_OPERATOR = By(actor_id=OPERATOR, guild_id=EVERYWHERE)
+CAT, DOG = 0xF00F_1234_5678_9ABC, 0x00FF_00FF_00FF_00FF
+
+
+def changed(number: int, bits: int) -> int:
+    """The hash with so many other bits, spread over it."""
+    for bit in range(bits):
+        number ^= 1 << (bit * 23) % 64
+    return number
+
+
+def asked(interaction: int, *, user_id: int = RAVI, guild_id: int | None = HERE) -> Origin:
+    return replace(origin(interaction, user_id=user_id), guild_id=guild_id)
+
+
+async def painted(store: Store, asker: Origin, hashes: Hashes, *, start: str | None = None) -> Job:
+    await store.jobs.enqueue(recipe(init_image=start), asker)
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    return await store.leases.complete(claim, artifact=None, seconds=1.0, hashes=hashes)
+
+
+async def rows(store: Store) -> int:
+    async with store.shared.database.read() as connection:
+        return await connection.scalar(sa.select(sa.func.count()).select_from(picture_hashes)) or 0
+
+
+async def test_the_nearest_pictures_of_the_server_are_found_with_their_jobs(store: Store) -> None:
+    near = await painted(store, asked(1), Hashes(result=changed(CAT, 4)))
+    same = await painted(store, asked(2, user_id=MINA), Hashes(result=CAT))
+    await painted(store, asked(3), Hashes(result=changed(CAT, SEARCH_DISTANCE + 2)))
+    await painted(store, asked(4, guild_id=THERE), Hashes(result=CAT))
+    await painted(store, asked(5, guild_id=None), Hashes(result=CAT))
+    found = await store.known.whose(HERE, CAT, limit=5)
+    assert [(match.job.id, match.distance, match.index) for match in found] == [
+        (same.id, 0, 0),
+        (near.id, 4, 0),
+    ]
+    assert [match.job.origin.user_id for match in found] == [MINA, RAVI]
+    assert [match.job.id for match in await store.known.whose(HERE, CAT, limit=1)] == [same.id]
+    [match] = await store.known.of_job(HERE, near.id)
+    assert match.hash == changed(CAT, 4)
+    assert await store.known.of_job(THERE, near.id) == []
+
+
+async def test_a_sent_start_picture_is_found_once_and_a_painted_one_is_its_own_persons(store: Store) -> None:
+    sent = await painted(store, asked(1), Hashes(result=CAT ^ DOG, start=CAT), start="aa/sent.png")
+    found = await store.known.whose(HERE, CAT, limit=5)
+    assert [(match.job.id, match.is_start) for match in found] == [(sent.id, True)]
+    await store.jobs.enqueue(recipe(), asked(2))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    await store.leases.complete(claim, artifact="bb/own.png", seconds=1.0, hashes=Hashes(result=DOG))
+    await painted(store, asked(3), Hashes(result=~CAT % 2**64, start=DOG), start="bb/own.png")
+    assert [match.is_start for match in await store.known.whose(HERE, DOG, limit=5)] == [False]
+
+
+async def test_hashes_go_with_the_job_and_a_stale_lease_leaves_none(store: Store) -> None:
+    job = await painted(store, asked(1), Hashes(result=CAT))
+    await store.jobs.enqueue(recipe(), asked(2))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    stale: Claim = replace(claim, fencing_token=claim.fencing_token - 1)
+    with pytest.raises(StaleLease):
+        await store.leases.complete(stale, artifact=None, seconds=1.0, hashes=Hashes(result=CAT))
+    assert await rows(store) == 1
+    await store.erasure.erase([job.id])
+    assert await rows(store) == 0
+    assert await store.known.whose(HERE, CAT, limit=5) == []
+
+
+async def test_a_blocked_picture_and_those_very_like_it_are_blocked_in_its_server(store: Store) -> None:
+    assert await store.known.block(CAT, BY)
+    assert not await store.known.block(CAT, BY)
+    for bits in (0, 3, BLOCKED_DISTANCE):
+        found = await store.known.blocking(HERE, changed(CAT, bits))
+        assert found is not None
+        assert (found.hash, found.reason, found.everywhere) == (CAT, "a leak", False)
+    assert await store.known.blocking(HERE, changed(CAT, BLOCKED_DISTANCE + 1)) is None
+    assert await store.known.blocking(THERE, CAT) is None
+    assert await store.known.blocking(None, CAT) is None
+    assert await store.known.unblock(CAT, BY)
+    assert not await store.known.unblock(CAT, BY)
+    assert await store.known.blocking(HERE, CAT) is None
+    unblocked, blocked = await store.moderation.entries(HERE, limit=9)
+    assert blocked.act is unblocked.act is Act.KNOWN
+    assert blocked.after == unblocked.before == {"picture": name_of(CAT)}
+    assert (blocked.actor_id, blocked.reason) == (MINA, "a leak")
+
+
+async def test_the_operator_blocks_everywhere_and_no_moderator_ends_that(store: Store) -> None:
+    await store.known.block(CAT, OF_OPERATOR)
+    for place in (HERE, THERE, None):
+        found = await store.known.blocking(place, changed(CAT, 2))
+        assert found is not None
+        assert found.everywhere
+    assert not await store.known.unblock(CAT, BY)
+    assert await store.known.blocked(HERE) == []
+    assert [each.hash for each in await store.known.blocked(EVERYWHERE)] == [CAT]
+    assert await store.moderation.entries(HERE, limit=9) == []
+
+
+async def test_two_moderators_at_once_block_it_once_with_one_row_in_the_log(store: Store) -> None:
+    added = await asyncio.gather(*(store.known.block(CAT, replace(BY, actor_id=who)) for who in (1, 2, 3)))
+    assert sorted(added) == [False, False, True]
+    assert len(await store.moderation.entries(HERE, limit=9)) == 1
+
+
+async def test_a_server_blocks_a_limited_number(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known, "MAX_BLOCKED", 2)
+    for number in (1, 2):
+        await store.known.block(number, BY)
+    with pytest.raises(UserMistake) as refused:
+        await store.known.block(3, BY)
+    assert refused.value.message_id == "known_full"
+    await store.known.block(3, OF_OPERATOR)
+
+
+async def test_blocks_go_with_their_server_and_forget_who_made_them(store: Store) -> None:
+    await store.known.block(CAT, BY)
+    await store.known.block(CAT, OF_OPERATOR)
+    assert HERE in await store.erasure.servers()
+    await store.erasure.erase_acts(MINA)
+    [mine] = await store.known.blocked(HERE)
+    assert mine.by < 0
+    await store.erasure.erase_preferences(guild_id=HERE)
+    assert await store.known.blocked(HERE) == []
+    assert len(await store.known.blocked(EVERYWHERE)) == 1
+    async with store.shared.database.read() as connection:
+        assert len(list(await connection.execute(sa.select(blocked_pictures)))) == 1
+
+
+async def test_a_policys_showings_and_the_notes_of_a_picture_come_back(store: Store) -> None:
+    said = (Showing.SPOILER, Showing.HOLD, Showing.WITHHOLD)
+    policy = {"flagged": [showing.value for showing in said]}
+    await store.jobs.enqueue(recipe(), replace(asked(1), policy=policy))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    assert (claim.showings, claim.guild_id) == (said, HERE)
+    scores = PictureScores(labels=("nice", "gore"), probabilities=(0.25, 0.75))
+    notes = Notes(classified=scores, level=Level.EXTREME, known=True)
+    ended = await store.leases.complete(
+        claim, artifact=None, seconds=1.0, notes=notes, showing=Showing.WITHHOLD
+    )
+    assert ended.images[0].notes == notes
+    assert ended.hold is None
+    await store.jobs.enqueue(recipe(), asked(2))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    assert claim.showings is None
+
+
+async def test_a_picture_held_by_a_rule_holds_no_other_of_its_job(store: Store) -> None:
+    await store.jobs.enqueue(recipe(variants=3), asked(1))
+    showings = (Showing.HOLD, Showing.SHOW, Showing.WITHHOLD)
+    for number, showing in enumerate(showings):
+        (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+        artifact = None if showing is Showing.WITHHOLD else f"aa/{number}.png"
+        job = await store.leases.complete(claim, artifact=artifact, seconds=1.0, showing=showing)
+        assert job.hold == (Hold(cause=Cause.PICTURE) if number == 2 else None)
+    assert [image.showing for image in job.images] == list(showings)
+    assert [(image.artifact, image.held) for image in job.images] == [
+        (None, "aa/0.png"),
+        ("aa/1.png", None),
+        (None, None),
+    ]

@@ -1,0 +1,297 @@
+"""Reviews, reports and appeals, on every database."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import sqlalchemy as sa
+from recipes import origin, recipe
+from stores import TTL, Clock, OpenStore
+
+from bot.erasure import forget
+from bot.errors import NotYours, UnknownJob, UserMistake
+from bot.files import Files
+from bot.holds import Cause, Hold, Outcome
+from bot.jobs import Job, Showing, State
+from bot.store import Store
+from bot.store.appeals import APPEALS_A_DAY
+from bot.store.auditing import Act, By
+from bot.store.reporting import REPORTS_A_DAY
+from bot.store.review_messages import DueReview
+from bot.store.review_rows import Kind, Review, ReviewSettings
+from bot.store.review_tables import reports, review_settings, reviews
+
+MINA, WEI, OMAR, HERE, CHANNEL = 91, 92, 93, 21, 31
+ARTIST = origin(1).user_id
+BY = By(actor_id=MINA, guild_id=HERE)
+HOUR = 3600.0
+MODE = Hold(cause=Cause.MODE)
+
+
+def files(store: Store) -> Files:
+    return Files(store.files, None)  # type: ignore[arg-type] - no files
+
+
+async def painted(store: Store, number: int = 1, *, hold: Hold | None = None) -> Job:
+    await store.jobs.enqueue(recipe(), origin(number, guild_id=HERE), hold=hold)
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    return await store.leases.complete(claim, artifact=f"aa/{number}.png", seconds=1.0)
+
+
+async def waiting(store: Store) -> list[Review]:
+    return await store.reviews.waiting(HERE, limit=99)
+
+
+async def due(store: Store) -> list[DueReview]:
+    return await store.review_messages.claim(limit=9)
+
+
+async def shown(store: Store, job: Job) -> Showing:
+    return (await store.jobs.get(job.id)).images[0].showing
+
+
+async def acts(store: Store) -> list[Act]:
+    return [entry.act for entry in await store.moderation.entries(HERE, limit=99)]
+
+
+async def report(store: Store, job: Job, *people: int) -> list[bool]:
+    return [await store.reports.add(job.id, who, guild_id=HERE, reason="ugly") for who in people]
+
+
+async def test_a_held_result_opens_one_review_whose_message_is_leased_to_one_front(
+    store: Store, open_store: OpenStore, clock: Clock
+) -> None:
+    job = await painted(store, hold=Hold(cause=Cause.RULE, rule="knives"))
+    other = await open_store()
+    claims = await asyncio.gather(*(due(each) for each in (store, other, store)))
+    ((message,),) = [each for each in claims if each]
+    review = message.review
+    assert (review.kind, review.job_id, review.user_id, review.rule) == (Kind.HOLD, job.id, ARTIST, "knives")
+    assert (message.job, message.place, message.tried_before) == (await store.jobs.get(job.id), None, False)
+    clock.now += 500.0  # its front has died
+    (again,) = await due(other)
+    assert again.tried_before
+    await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL)  # the dead one, after all
+    await other.review_messages.settle(again, message_id=7, channel_id=CHANNEL)
+    clock.now += 500.0
+    assert await due(store) == []
+    assert [(each.id, each.message_id) for each in await waiting(store)] == [(review.id, 7)]
+
+
+async def test_a_decision_during_an_attempt_makes_the_message_due_again_and_keeps_its_place(
+    store: Store,
+) -> None:
+    await painted(store, hold=MODE)
+    (message,) = await due(store)
+    await store.reviews.decide(
+        message.review.id, Outcome.REJECTED, By(actor_id=MINA, guild_id=HERE, reason="no")
+    )
+    await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL)
+    await store.review_messages.retry(message, seconds=1e9)
+    (again,) = await due(store)
+    assert (again.review.outcome, again.review.decided_by, again.review.reason) == (
+        Outcome.REJECTED,
+        MINA,
+        "no",
+    )
+    assert again.review.message_id == 7
+
+
+async def test_of_deciding_expiring_and_deleting_at_once_exactly_one_wins(
+    store: Store, open_store: OpenStore, clock: Clock
+) -> None:
+    stores, decided = [store, await open_store()], 0
+    for number in range(1, 6):
+        job = await painted(store, number, hold=MODE)
+        (review,) = await waiting(store)
+        clock.now += 73 * HOUR
+        await asyncio.gather(
+            stores[0].reviews.decide(review.id, Outcome.SHOWN, BY),
+            stores[1].reviews.decide(review.id, Outcome.REJECTED, BY),
+            stores[number % 2].reviews.expire(limit=9),
+            stores[1].deliveries.delete_result(job.id, user_id=None, by=BY),
+            stores[0].jobs.cancel(job.id, user_id=None),
+            return_exceptions=True,
+        )
+        assert await waiting(store) == []
+        outcome = (await store.reviews.get(review.id, HERE)).outcome
+        logged = [act for act in await acts(store) if act is not Act.DELETE]
+        decided += outcome is not Outcome.WITHDRAWN
+        assert len(logged) == decided
+
+
+async def test_what_waits_too_long_is_withheld_and_its_artist_is_told(store: Store, clock: Clock) -> None:
+    await store.reviews.set_settings(BY, hours=2)
+    job = await painted(store, hold=MODE)
+    clock.now += 2 * HOUR - 1
+    assert await store.reviews.expire(limit=9) == 0
+    clock.now += 1
+    assert await store.reviews.expire(limit=9) == 1
+    job = await store.jobs.get(job.id)
+    assert job.ruling is not None
+    assert (job.ruling.outcome, await shown(store, job)) == (Outcome.EXPIRED, Showing.WITHHOLD)
+    assert [each.job.id for each in await store.deliveries.claim("front", limit=9)] == [job.id]
+    assert await acts(store) == [Act.EXPIRE, Act.REVIEW]
+
+
+async def test_settings_are_logged_and_a_new_channel_gets_what_no_message_shows(
+    store: Store, clock: Clock
+) -> None:
+    assert await store.reviews.settings(HERE) == ReviewSettings()
+    await painted(store, hold=MODE)
+    (message,) = await due(store)
+    await store.review_messages.retry(message, seconds=900.0, trouble="no_channel")
+    assert (await due(store), (await waiting(store))[0].trouble) == ([], "no_channel")
+    await store.reviews.set_channel(CHANNEL, BY)
+    (message,) = await due(store)
+    assert message.place == CHANNEL
+    (entry,) = await store.moderation.entries(HERE, limit=9)
+    assert entry.after == {"channel_id": CHANNEL, "hours": 72, "reports": 3}
+
+
+async def test_enough_reports_hide_a_picture_until_moderators_let_it_through_for_good(store: Store) -> None:
+    job = await painted(store)
+    assert await report(store, job, MINA, WEI) == [False, False]
+    assert await shown(store, job) is Showing.SHOW
+    (message,) = await due(store)
+    assert (message.review.kind, message.count, message.reported) == (Kind.REPORT, 2, ("ugly", "ugly"))
+    assert await report(store, job, OMAR) == [True]
+    assert await shown(store, job) is Showing.HOLD
+    assert [each.review.id for each in await due(store)] == [message.review.id]
+    await store.reviews.decide(message.review.id, Outcome.SHOWN, BY)
+    assert await shown(store, job) is Showing.SHOW
+    assert await report(store, job, 98) == [False]
+    assert await acts(store) == [Act.APPROVE, Act.HIDE]
+
+
+async def test_moderators_take_a_reported_picture_down_before_enough_have_reported_it(store: Store) -> None:
+    job = await painted(store)
+    await report(store, job, MINA)
+    (review,) = await waiting(store)
+    await store.reviews.decide(review.id, Outcome.REJECTED, BY)
+    assert await shown(store, job) is Showing.WITHHOLD
+
+
+async def test_reports_have_limits(store: Store) -> None:
+    jobs = [await painted(store, number) for number in range(1, REPORTS_A_DAY + 2)]
+    with pytest.raises(UserMistake, match="report_own"):
+        await report(store, jobs[0], ARTIST)
+    with pytest.raises(UnknownJob):
+        await store.reports.add(jobs[0].id, MINA, guild_id=99, reason="")
+    twice = await asyncio.gather(*(report(store, jobs[0], MINA) for _ in range(3)), return_exceptions=True)
+    assert [str(each) for each in twice if isinstance(each, UserMistake)] == ["report_twice"] * 2
+    for job in jobs[1:-1]:
+        await report(store, job, MINA)
+    with pytest.raises(UserMistake, match="reports_full"):
+        await report(store, jobs[-1], MINA)
+
+
+async def refused(store: Store, number: int) -> int:
+    asked = origin(number, guild_id=HERE)
+    return await store.appeals.note_refusal(recipe(), asked, rule="knives", weight=1.0, places=1)
+
+
+async def test_an_accepted_prompt_is_painted_once_and_its_refusal_holds_no_token(store: Store) -> None:
+    review_id = await refused(store, 5)
+    assert (await waiting(store), await due(store)) == ([], [])
+    twice = await asyncio.gather(
+        *(store.appeals.appeal_refusal(review_id, ARTIST) for _ in range(3)), return_exceptions=True
+    )
+    assert [str(each) for each in twice if each is not None] == ["appeal_over"] * 2
+    (review,) = await waiting(store)
+    assert (review.kind, review.rule) == (Kind.APPEAL, "knives")
+    await store.reviews.decide(review.id, Outcome.SHOWN, BY)
+    (job,) = await store.jobs.active()
+    assert (job.recipe, job.origin.interaction_id, job.origin.interaction_token) == (recipe(), 5, "")
+    assert (job.state, job.hold) == (State.WAITING, None)
+
+
+async def test_a_declined_prompt_has_an_answer_that_waits_for_the_person_if_it_cannot_be_sent(
+    store: Store,
+) -> None:
+    review_id = await refused(store, 5)
+    with pytest.raises(UserMistake, match="appeal_over"):
+        await store.appeals.appeal_refusal(review_id, MINA)
+    await store.appeals.appeal_refusal(review_id, ARTIST)
+    (message,) = await due(store)
+    await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL)
+    await store.reviews.decide(review_id, Outcome.DECLINED, By(actor_id=MINA, guild_id=HERE, reason="no"))
+    (message,) = await due(store)
+    assert message.answers
+    await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL, told=False)
+    assert [each.reason for each in await store.appeals.answers_left(ARTIST)] == ["no"]
+    assert await store.appeals.answers_left(ARTIST) == []
+
+
+async def test_a_rejected_picture_has_one_appeal_which_shows_it_or_lets_it_be(store: Store) -> None:
+    first, second = await painted(store, 1, hold=MODE), await painted(store, 2, hold=MODE)
+    for review in await waiting(store):
+        await store.reviews.decide(review.id, Outcome.REJECTED, BY)
+    with pytest.raises(NotYours):
+        await store.appeals.appeal_pictures(first.id, MINA)
+    for job in (first, second):
+        await store.appeals.appeal_pictures(job.id, ARTIST)
+    with pytest.raises(UserMistake, match="appeal_over"):
+        await store.appeals.appeal_pictures(first.id, ARTIST)
+    accepted, declined = await waiting(store)
+    await store.reviews.decide(accepted.id, Outcome.SHOWN, BY)
+    await store.reviews.decide(declined.id, Outcome.DECLINED, BY)
+    assert (await shown(store, first), await shown(store, second)) == (Showing.SHOW, Showing.WITHHOLD)
+    ruling = (await store.jobs.get(second.id)).ruling
+    assert ruling is not None
+    assert ruling.outcome is Outcome.DECLINED
+    assert {each.job.id for each in await store.deliveries.claim("front", limit=9)} == {first.id, second.id}
+
+
+async def test_appeals_are_limited_by_the_day(store: Store, clock: Clock) -> None:
+    refusals = [await refused(store, number) for number in range(APPEALS_A_DAY + 1)]
+    for review_id in refusals[:-1]:
+        await store.appeals.appeal_refusal(review_id, ARTIST)
+    with pytest.raises(UserMistake, match="appeals_full"):
+        await store.appeals.appeal_refusal(refusals[-1], ARTIST)
+    clock.now += 25 * HOUR
+    assert await store.reviews.forget(before=0.0, limit=9) == 1
+    with pytest.raises(UserMistake, match="appeal_over"):
+        await store.appeals.appeal_refusal(refusals[-1], ARTIST)
+
+
+async def test_an_erased_person_ends_holds_and_leaves_reviews_without_name_and_words(
+    store: Store,
+) -> None:
+    await painted(store, hold=MODE)
+    await store.appeals.appeal_refusal(await refused(store, 5), ARTIST)
+    other = await store.jobs.enqueue(recipe(), origin(9, user_id=MINA, guild_id=HERE))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    await store.leases.complete(claim, artifact="aa/9.png", seconds=1.0)
+    await report(store, other, ARTIST)
+    await forget(store.erasure, files(store), user_id=ARTIST)
+    ended = [message.review for message in await due(store)]
+    mine = [review for review in ended if review.job_id != other.id]
+    assert [review.outcome for review in mine] == [Outcome.WITHDRAWN] * 2
+    assert all(review.user_id < 0 and review.request is None for review in mine)
+    async with store.shared.database.read() as connection:
+        assert list(await connection.execute(sa.select(reports))) == []
+
+
+async def test_what_a_server_reviews_goes_with_it(store: Store) -> None:
+    await store.reviews.set_settings(BY, hours=2)
+    job = await painted(store)
+    await report(store, job, MINA)
+    await refused(store, 5)
+    assert await store.erasure.servers() == {HERE}
+    await forget(store.erasure, files(store), guild_id=HERE)
+    async with store.shared.database.read() as connection:
+        for table in (reviews, reports, review_settings):
+            assert list(await connection.execute(sa.select(table))) == []
+
+
+async def test_ended_reviews_are_forgotten_once_their_messages_show_it(store: Store, clock: Clock) -> None:
+    await painted(store, hold=MODE)
+    (review,) = await waiting(store)
+    await store.reviews.decide(review.id, Outcome.SHOWN, BY)
+    clock.now += HOUR
+    assert await store.reviews.forget(before=clock.now, limit=9) == 0
+    (message,) = await due(store)
+    await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL)
+    assert await store.reviews.forget(before=clock.now, limit=9) == 1

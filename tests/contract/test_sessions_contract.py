@@ -1,0 +1,301 @@
+"""Group sessions, their rounds, timers and quotas, on every database."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from recipes import ORIGIN, RECIPE
+from stores import TTL, Clock, OpenStore
+
+from bot.erasure import forget
+from bot.errors import UserMistake
+from bot.files import Artifacts, Files
+from bot.jobs import Job, Origin
+from bot.store import Store
+from bot.store.auditing import Act, By
+from bot.store.moderation import Scope
+from bot.store.session_rows import GroupSession, Phase, Plan, PostKind, TimerKind
+
+HERE, CHANNEL, MINA = 21, 31, 1
+ROUND, VOTE, HOURS = 600.0, 300.0, 3 * 3600.0
+BY = By(actor_id=MINA, guild_id=HERE)
+PLAN = Plan(theme="at night", quota=3, round_seconds=ROUND, vote_seconds=VOTE, session_seconds=HOURS)
+
+
+async def opened(store: Store, **changed: Any) -> GroupSession:
+    return await store.sessions.open(replace(PLAN, **changed), BY, channel_id=CHANNEL, locale="en-US")
+
+
+def asks(number: int, user_id: int = 11, **changed: Any) -> Origin:
+    return replace(ORIGIN, interaction_id=number, user_id=user_id, **changed)
+
+
+async def ask(store: Store, session: GroupSession, number: int, user_id: int = 11, count: int = 1) -> Job:
+    recipe = replace(RECIPE, variants=count)
+    return await store.jobs.enqueue(recipe, asks(number, user_id), session_id=session.id)
+
+
+async def act_once(store: Store) -> int:
+    """Act on the timers that are due now, and return on how many."""
+    return sum([await store.sessions.act(*timer) for timer in await store.sessions.overdue()])
+
+
+async def act(store: Store) -> None:
+    while await act_once(store):
+        pass
+
+
+async def voting(store: Store, clock: Clock, **changed: Any) -> GroupSession:
+    """A session in whose first round 11 and 12 have painted a picture each, and which votes now."""
+    session = await opened(store, **changed)
+    for number, user_id in enumerate((11, 12), start=1):
+        await ask(store, session, number, user_id)
+    await finish(store, count=2)
+    clock.now += ROUND
+    await act(store)
+    return await store.sessions.get(session.id)
+
+
+async def finish(store: Store, *, count: int) -> None:
+    """Paint the images that are next."""
+    for claim in await store.leases.claim("worker", limit=count, ttl=TTL):
+        await store.leases.complete(claim, artifact=f"aa/{claim.image_id}.png", seconds=1.0)
+
+
+async def refused(verb: Any) -> str:
+    with pytest.raises(UserMistake) as error:
+        await verb
+    return error.value.message_id
+
+
+async def test_a_channel_has_one_open_session_and_its_opening_is_in_the_log(store: Store) -> None:
+    session = await opened(store)
+    assert (session.phase, session.round, session.host_id) == (Phase.PAINTING, 1, MINA)
+    assert await store.sessions.here(CHANNEL) == session
+    assert await store.sessions.here(CHANNEL + 1) is None
+    assert await refused(opened(store)) == "session_here"
+    (entry,) = await store.moderation.entries(HERE, limit=9)
+    assert (entry.act, entry.actor_id, entry.after and entry.after["change"]) == (Act.SESSION, MINA, "open")
+    await store.sessions.close(session.id, BY)
+    await act(store)
+    assert await store.sessions.here(CHANNEL) is None
+    assert (await opened(store)).id != session.id
+
+
+async def test_a_round_takes_pictures_of_its_session_up_to_the_quota_of_each_person(store: Store) -> None:
+    session = await opened(store)
+    assert await refused(store.jobs.enqueue(RECIPE, asks(1))) == "session_changed"
+    assert await refused(store.jobs.enqueue(RECIPE, asks(1, channel_id=9), session_id=session.id)) == (
+        "session_changed"
+    )
+    private = store.jobs.enqueue(RECIPE, asks(1, private=True), session_id=session.id)
+    assert await refused(private) == "session_private"
+    first = await ask(store, session, 2, count=2)
+    assert await refused(ask(store, session, 3, count=2)) == "session_quota"
+    await ask(store, session, 4)
+    await ask(store, session, 5, user_id=12, count=3)
+    assert await refused(ask(store, session, 6)) == "session_quota"
+    await store.jobs.cancel(first.id, user_id=11)  # what is cancelled is not charged
+    await ask(store, session, 7, count=2)
+    assert await store.showing.used(session, 11) == 3
+    assert (await ask(store, session, 7, count=2)).id == (await store.jobs.by_interaction(7)).id
+
+
+async def test_of_two_requests_for_the_last_picture_one_is_taken(open_store: OpenStore) -> None:
+    one, other = await open_store(), await open_store()
+    session = await opened(one, quota=1)
+    found = await asyncio.gather(
+        ask(one, session, 1), ask(other, session, 2), ask(one, session, 3), return_exceptions=True
+    )
+    assert sum(isinstance(each, Job) for each in found) == 1
+    assert {each.message_id for each in found if isinstance(each, UserMistake)} == {"session_quota"}
+
+
+async def test_in_a_session_weights_and_earlier_work_do_not_count(store: Store) -> None:
+    session = await opened(store)
+    await store.jobs.enqueue(replace(RECIPE, variants=9), asks(1, channel_id=9), weight=1.0)
+    jobs = [await ask(store, session, 2, 11), await ask(store, session, 3, 12)]
+    heavy = await store.jobs.enqueue(RECIPE, asks(4, user_id=13), weight=9.0, session_id=session.id)
+    tags = [claim.job_id for claim in await store.leases.claim("w", limit=99, ttl=60.0)]
+    assert set(tags[:4]) >= {*(job.id for job in jobs), heavy.id}
+
+
+async def test_cancelled_and_paused_work_moves_the_place_in_the_session_and_no_other(
+    store: Store, clock: Clock
+) -> None:
+    session = await opened(store, quota=9)
+    job = await ask(store, session, 1, count=9)
+    await store.jobs.cancel(job.id, user_id=11)
+    await ask(store, session, 2, user_id=12)
+    again = await ask(store, session, 3)
+    await store.moderation.pause(Scope(guild_id=HERE), BY)
+    outside = await store.jobs.enqueue(
+        replace(RECIPE, variants=3), asks(4, user_id=14, guild_id=5, channel_id=9)
+    )
+    await finish(store, count=3)
+    await store.moderation.resume(Scope(guild_id=HERE), BY)
+    later = await ask(store, session, 5)
+    claims = [claim.job_id for claim in await store.leases.claim("w", limit=9, ttl=60.0)]
+    assert claims.index(again.id) < claims.index(later.id)
+    assert (await store.jobs.get(outside.id)).state.final
+
+
+async def test_two_fronts_act_once_on_a_timer(open_store: OpenStore, clock: Clock) -> None:
+    one, other = await open_store(), await open_store()
+    session = await opened(one)
+    clock.now += ROUND
+    acted = await asyncio.gather(*(act_once(store) for store in (one, other) * 2))
+    assert sum(acted) >= 1
+    await asyncio.gather(act(one), act(other))
+    found = await one.sessions.get(session.id)
+    assert (found.phase, found.round) == (Phase.RESTING, 1)  # nobody has painted: there is no vote
+    posts = await other.showing.due(session.id)
+    assert [(post.kind, post.round, post.page) for post in posts] == [(PostKind.SHEET, 1, 1)]
+
+
+async def test_a_round_is_voted_on_and_counted(store: Store, clock: Clock) -> None:
+    session = await voting(store, clock)
+    assert (session.phase, [*session.timers]) == (Phase.VOTING, [TimerKind.SESSION, TimerKind.VOTE])
+    first, second = await store.showing.entries(session.id, 1)
+    assert (first.number, first.user_id, second.number, second.user_id) == (1, 11, 2, 12)
+    vote = store.showing.vote
+    assert await refused(vote(session.id, 1, 1, voter_id=11)) == "vote_own"
+    assert await refused(vote(session.id, 1, 7, voter_id=11)) == "vote_gone"
+    assert await refused(vote(session.id, 2, 1, voter_id=11)) == "vote_closed"
+    assert await vote(session.id, 1, 1, voter_id=13)
+    assert not await vote(session.id, 1, 2, voter_id=13)
+    assert await vote(session.id, 1, 2, voter_id=11)
+    clock.now += VOTE
+    assert await act_once(store) == 1
+    assert await refused(vote(session.id, 1, 2, voter_id=14)) == "vote_closed"
+    assert [each.votes for each in await store.showing.entries(session.id, 1)] == [0, 2]
+    kinds = [post.kind for post in await store.showing.due(session.id)]
+    assert kinds == [PostKind.SHEET, PostKind.RESULTS, PostKind.ARCHIVE]
+    await store.sessions.next(session.id, BY)
+    assert await store.showing.used(session, 11) == 1
+    assert (await store.sessions.get(session.id)).round == 2
+    assert (await ask(store, session, 9, count=3)).images  # a new round, a new quota
+
+
+async def test_a_vote_against_the_close_counts_or_is_refused(open_store: OpenStore, clock: Clock) -> None:
+    one, other = await open_store(), await open_store()
+    session = await voting(one, clock)
+    clock.now += VOTE
+    voted, _ = await asyncio.gather(
+        one.showing.vote(session.id, 1, 1, voter_id=13), act_once(other), return_exceptions=True
+    )
+    counted = sum(each.votes for each in await other.showing.entries(session.id, 1))
+    assert counted == (0 if isinstance(voted, UserMistake) else 1)
+    assert (await one.sessions.get(session.id)).phase is Phase.RESTING
+
+
+async def test_a_pause_stops_the_clock_and_the_pictures_and_the_votes(store: Store, clock: Clock) -> None:
+    session = await opened(store)
+    clock.now += 100.0
+    paused = await store.sessions.pause(session.id, BY)
+    assert paused.paused
+    assert paused.timers[TimerKind.ROUND].left == ROUND - 100.0
+    assert await refused(store.sessions.pause(session.id, BY)) == "session_paused"
+    assert await refused(store.sessions.next(session.id, BY)) == "session_paused"
+    assert await refused(ask(store, session, 1)) == "session_paused"
+    clock.now += 5000.0
+    assert await act_once(store) == 0
+    await store.sessions.extend(session.id, BY, seconds=60.0)
+    resumed = await store.sessions.resume(session.id, BY)
+    assert resumed.timers[TimerKind.ROUND].due_at == clock.now + ROUND - 100.0 + 60.0
+    assert await refused(store.sessions.resume(session.id, BY)) == "session_not_paused"
+    await ask(store, session, 1)
+    changes = [
+        entry.after and entry.after["change"] for entry in await store.moderation.entries(HERE, limit=9)
+    ]
+    assert changes == ["resume", "extend", "pause", "open"]
+
+
+async def test_the_end_of_a_round_waits_for_its_pictures_but_not_for_ever(store: Store, clock: Clock) -> None:
+    session = await opened(store)
+    await ask(store, session, 1)
+    await ask(store, session, 2, user_id=12)
+    await finish(store, count=1)
+    await store.sessions.next(session.id, BY)
+    await act_once(store)
+    assert (await store.sessions.get(session.id)).phase is Phase.COLLECTING
+    assert await refused(ask(store, session, 3)) == "session_round_over"
+    clock.now += 599.0
+    await act(store)
+    assert (await store.sessions.get(session.id)).phase is Phase.COLLECTING
+    clock.now += 3.0
+    await act(store)
+    assert (await store.sessions.get(session.id)).phase is Phase.VOTING
+    assert len(await store.showing.entries(session.id)) == 1
+
+
+async def test_after_a_downtime_overdue_timers_act_at_once_and_in_order(store: Store, clock: Clock) -> None:
+    session = await opened(store)
+    await ask(store, session, 1)
+    await finish(store, count=1)
+    clock.now += HOURS + ROUND
+    await act(store)
+    closed = await store.sessions.get(session.id)
+    assert (closed.phase, closed.round, closed.closed_at) == (Phase.CLOSED, 1, clock.now)
+    assert [post.kind for post in await store.showing.due(session.id)] == [PostKind.SHEET, PostKind.ARCHIVE]
+    assert await refused(store.sessions.close(session.id, BY)) == "session_ended"
+
+
+async def test_a_front_that_died_is_followed_and_changes_nothing_more(store: Store, clock: Clock) -> None:
+    session = await voting(store, clock)
+    (kept,) = await store.showing.keep("one", ttl=30.0)
+    assert await store.showing.keep("two", ttl=30.0) == []
+    (post, *_) = await store.showing.due(session.id)
+    assert await store.showing.begin(post, token=kept.keeper_token)
+    assert await store.showing.set_board(kept, 500)
+    (same,) = await store.showing.keep("one", ttl=30.0)
+    assert (same.keeper_token, same.board_id) == (kept.keeper_token, 500)
+    clock.now += 31.0
+    (taken,) = await store.showing.keep("two", ttl=30.0)
+    assert taken.keeper_token > kept.keeper_token
+    assert not await store.showing.settle(post, token=kept.keeper_token, outcome="sent")
+    assert not await store.showing.set_board(kept, 501)
+    assert await store.showing.settle(post, token=taken.keeper_token, outcome="sent")
+    assert await store.showing.end(taken)
+    assert await store.showing.keep("two", ttl=30.0) == []
+
+
+async def test_any_moderator_takes_a_session_over(store: Store) -> None:
+    session = await opened(store)
+    taken = await store.sessions.take_over(session.id, By(actor_id=2, guild_id=HERE))
+    assert taken.host_id == 2
+    (entry, _) = await store.moderation.entries(HERE, limit=9)
+    assert (entry.actor_id, entry.subject_id) == (2, MINA)
+
+
+async def test_what_a_person_and_a_server_leave_behind_is_deleted(
+    store: Store, clock: Clock, tmp_path: Any
+) -> None:
+    session = await voting(store, clock)
+    await store.showing.vote(session.id, 1, 1, voter_id=12)
+    await store.showing.vote(session.id, 1, 2, voter_id=11)
+    files = Files(store.files, Artifacts(str(tmp_path / "files")))
+    assert await store.showing.votes_of(11) == [{"session_id": session.id, "round": 1, "number": 2}]
+    await forget(store.erasure, files, user_id=11)
+    (left,) = await store.showing.entries(session.id, 1)
+    assert (left.user_id, left.votes) == (12, 0)  # the vote went with its voter
+    assert await store.showing.voters(session.id, 1) == 0  # and the other with its picture
+    await forget(store.erasure, files, user_id=MINA)
+    assert (await store.sessions.get(session.id)).host_id == 0
+    await store.sessions.abandon(session.id)
+    assert await store.sessions.forget(before=clock.now) == 0
+    assert HERE in await store.erasure.servers()
+    await forget(store.erasure, files, guild_id=HERE)
+    assert await refused(store.sessions.get(session.id)) == "session_gone"
+
+
+async def test_closed_sessions_are_forgotten_after_their_time(store: Store, clock: Clock) -> None:
+    session = await opened(store)
+    await store.sessions.close(session.id, BY)
+    await act(store)
+    assert await store.sessions.forget(before=clock.now) == 0
+    assert await store.sessions.forget(before=clock.now + 1.0) == 1
+    assert await refused(store.sessions.get(session.id)) == "session_gone"

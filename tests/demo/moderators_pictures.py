@@ -1,0 +1,108 @@
+"""The pictures of docs/moderators.md: a member who is refused, a moderator who looks; without an engine.
+
+python tests/demo/moderators_pictures.py --write    renew them in docs/images
+
+`test_moderators_pictures.py` goes the same way and writes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+from first_pictures import IMAGES, PATIENCE, ROOT, Keep, Visit, small
+from playwright.async_api import Browser, ViewportSize
+
+sys.path[:0] = [str(ROOT / "tests" / "integration")]
+
+from chromium import launched  # noqa: E402 - found by the line above
+from serving import serving  # noqa: E402
+
+from bot.config import Config  # noqa: E402
+from bot.files.artifacts import Artifacts  # noqa: E402
+from bot.sandbox.client import Member  # noqa: E402
+from bot.sandbox.community import PEOPLE  # noqa: E402
+from bot.sandbox.server import Sandbox  # noqa: E402
+from bot.store import Store  # noqa: E402
+
+SIZE = ViewportSize(width=900, height=620)
+OMAR, WEI = str(PEOPLE[3].id), str(PEOPLE[4].id)
+HIDDEN = "a pool of b.l.o.o.d on snow"
+
+
+async def keep_order(address: str) -> None:
+    """Mina adds a rule, blocks two members, lets one in again, and pauses a channel."""
+    async with Member(address, "Mina") as mina:
+        form = await mina.modal_of(await mina.use("rules add", name="No gore"))
+        await mina.message_of(await mina.submit(form, name="No gore", terms="blood\ngore", also=""))
+        for name, options in (
+            ("block", {"member": OMAR, "hours": 48, "reason": "advertising"}),
+            ("block", {"member": WEI, "reason": "a mistake"}),
+            ("unblock", {"member": WEI, "reason": "the wrong person"}),
+            ("pause", {"word": "back at eight"}),
+        ):
+            channel = "general" if name == "pause" else "art"
+            interaction = await mina.use(f"moderate {name}", channel=channel, **options)
+            await mina.message_of(interaction, channel=channel)
+
+
+async def whole_visit(address: str, keep: Keep) -> None:
+    """Keep a picture of each: a refused prompt, `/moderate show`, `/audit`."""
+    await keep_order(address)
+    async with launched() as browser:
+        ravi = await arrive(browser, address, "ravi", keep)
+        await ravi.send(f"/imagine {HIDDEN}")
+        await told(ravi, "No gore")
+        await ravi.shoot("moderators-refused")
+        mina = await arrive(browser, address, "mina", keep)
+        await mina.send("/moderate show")
+        await told(mina, "advertising")
+        await mina.shoot("moderators-show")
+        mina = await arrive(browser, address, "mina", keep)
+        await mina.send("/audit")
+        await told(mina, "the wrong person")
+        await mina.shoot("moderators-audit")
+
+
+async def arrive(browser: Browser, address: str, name: str, keep: Keep) -> Visit:
+    """Open the page as a member."""
+    page = await browser.new_page(viewport=SIZE, locale="en-GB")
+    page.set_default_timeout(PATIENCE)
+    await page.goto(f"{address}/#{name}/art")
+    await page.get_by_role("heading", name="Welcome to #art").wait_for()
+    return Visit(page=page, keep=keep)
+
+
+async def told(visit: Visit, words: str) -> None:
+    """Return once the newest message says so."""
+    await visit.page.get_by_role("article").filter(has_text=words).last.wait_for()
+
+
+async def visited(folder: Path, keep: Keep) -> list[str]:
+    """Serve a sandbox in a folder and visit it; return the violations."""
+    store = await Store.open(f"sqlite+aiosqlite:///{folder}/queue.sqlite3")
+    try:
+        async with Sandbox() as sandbox:
+            async with serving(sandbox, store, Artifacts(str(folder / "artifacts")), Config()):
+                await whole_visit(sandbox.address, keep)
+            return sandbox.violations
+    finally:
+        await store.close()
+
+
+async def write() -> None:
+    """Renew the pictures."""
+
+    def keep(name: str, png: bytes) -> None:
+        file = IMAGES / f"{name}.png"
+        file.write_bytes(small(png))
+        print(f"{file.relative_to(ROOT)}: {file.stat().st_size // 1000} kB")
+
+    with tempfile.TemporaryDirectory() as folder:
+        await visited(Path(folder), keep)
+
+
+if __name__ == "__main__" and "--write" in sys.argv:
+    asyncio.run(write())

@@ -1,0 +1,78 @@
+"""Every program of a lane, as the TPU's own compiler compiles it: no branch, no loop on a device's bound."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkpoints import make_tiny_checkpoint
+
+ROOT = Path(__file__).parents[3]
+LIBRARY = ROOT / ".compilers" / "tpu" / "libtpu" / "libtpu.so"
+PROGRAMS = {"encode", "begin", "empty", "admit", "denoise", "take", "decode", "estimate"}
+
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def library() -> str:
+    """The TPU's compiler; `make tpu-compiler` installs it."""
+    if named := os.environ.get("TPU_LIBRARY_PATH"):
+        return named
+    if LIBRARY.is_file():
+        return str(LIBRARY)
+    if importlib.util.find_spec("libtpu"):
+        return ""
+    pytest.skip("the TPU's compiler is not installed: make tpu-compiler")
+
+
+@pytest.fixture(scope="module")
+def rows(library: str, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+    """The demo, and SDXL's inpainting with long prompts in an odd size, compiled for a v5e in one process."""
+    folder = tmp_path_factory.mktemp("compiled")
+    odd = make_tiny_checkpoint(
+        folder / "odd", pipeline="StableDiffusionXLInpaintPipeline", unet={"in_channels": 9}
+    )
+    figures = folder / "figures.json"
+    told = {"TPU_LIBRARY_PATH": library} if library else {}
+    command = [sys.executable, str(ROOT / "benchmarks" / "compiled.py"), "--on", "v5e", "--chunks", "3"]
+    command += ["--seats", "2", "--json", str(figures), "--checkpoint", "demo@64", f"{odd}@24"]
+    done = subprocess.run(
+        command,
+        env={**os.environ, **told, "JAX_PLATFORMS": "cpu"},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: list[Row] = json.loads(figures.read_text())
+    return found
+
+
+@pytest.mark.timeout(900)
+def test_no_program_has_a_branch_or_a_loop_whose_end_the_device_computes(rows: list[Row]) -> None:
+    assert len(rows) == 2
+    for row in rows:
+        assert {each["name"].split()[-1] for each in row["programs"]} == PROGRAMS
+        for each in row["programs"]:
+            profile = each["profile"]
+            assert (profile["conditionals"], profile["unbounded_loops"]) == (0, 0), each["name"]
+
+
+@pytest.mark.timeout(900)
+def test_the_state_of_seats_is_changed_in_place(rows: list[Row]) -> None:
+    """Whatever a program returns of the seats lies where it was: all but the word that the host waits for."""
+    for row in rows:
+        programs = {each["name"].split()[-1]: each for each in row["programs"]}
+        for name in ("admit", "denoise"):
+            program = programs[name]
+            assert program["aliased"] > 0
+            assert program["outputs"] - program["aliased"] <= 4096, name
+        assert programs["denoise"]["arguments"] > programs["denoise"]["aliased"]

@@ -1,0 +1,173 @@
+"""Who may use which command, menu, button and form: the table that `test_front_matrix` holds the bot to.
+
+A new command needs a row in COMMANDS, a new menu in MENUS, a new button or select menu in BUTTONS, a new form
+in FORMS; the test names those without one. A row says who is refused and with which mistake of
+`bot.texts.MISTAKES`; everybody else must not meet any of the mistakes in `ABOUT_RIGHTS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum, auto
+from typing import Any
+
+ABOUT_RIGHTS = frozenset(
+    {
+        "blocked_everywhere",
+        "blocked_here",
+        "blocked_server",
+        "kept_no_server",
+        "kept_right",
+        "moderate_no_server",
+        "moderate_right",
+        "not_yours",
+        "settings_channel_right",
+        "settings_no_server",
+        "settings_server_right",
+        "unknown_job",
+    }
+)
+"""The mistakes that tell a person that they may not do this, or not here."""
+
+
+class Who(StrEnum):
+    """Who acts, and where. The target, where there is one, is a public result of `MEMBER` in this server."""
+
+    MEMBER = auto()
+    STRANGER = auto()  # another member
+    APPOINTED = auto()  # with Manage Messages in this channel only
+    MODERATOR = auto()  # with Manage Messages in the server
+    OWNER = auto()  # of the server, an administrator
+    BLOCKED = auto()  # the member, blocked by a moderator
+    ELSEWHERE = auto()  # the member in a server without the bot, where they are an administrator
+    DIRECT = auto()  # the member in a direct message
+    CURIOUS = auto()  # another member, whose target is a private result of the member
+    FOREIGN = auto()  # the owner, whose target is another person's result of another server
+
+
+ASKERS = (Who.MEMBER, Who.BLOCKED, Who.ELSEWHERE, Who.DIRECT)
+OTHERS = (Who.STRANGER, Who.APPOINTED, Who.MODERATOR, Who.OWNER)
+WITHOUT_TARGET = (*ASKERS, *OTHERS)
+OF_HIDDEN = (Who.CURIOUS, Who.FOREIGN)
+
+Refusals = Mapping[Who, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What is sent, and who is refused. `{job}` in an id or a value is the target, `{member}` its person."""
+
+    refused: Refusals = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    custom_id: str = ""
+    values: tuple[str, ...] | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
+    moderating: bool = False
+    ends: bool = False  # the target is another one each time, for it is cancelled or deleted
+
+    @property
+    def has_target(self) -> bool:
+        """Whether it is about a result."""
+        texts = (self.custom_id, *(self.values or ()), *self.options.values())
+        return any("{job}" in str(text) for text in texts)
+
+
+ANYBODY: Refusals = {}
+PAINTS: Refusals = {Who.BLOCKED: "blocked_here"}
+MODERATES: Refusals = {
+    **dict.fromkeys((Who.MEMBER, Who.STRANGER, Who.APPOINTED, Who.BLOCKED), "moderate_right"),
+    **dict.fromkeys((Who.ELSEWHERE, Who.DIRECT), "moderate_no_server"),
+}
+MODERATES_CHANNEL: Refusals = {who: why for who, why in MODERATES.items() if who is not Who.APPOINTED}
+KEEPS: Refusals = {
+    **dict.fromkeys((Who.MEMBER, Who.STRANGER, Who.BLOCKED), "kept_right"),
+    Who.ELSEWHERE: "moderate_no_server",
+    Who.DIRECT: "kept_no_server",
+}
+SEES: Refusals = dict.fromkeys(OF_HIDDEN, "unknown_job")
+REPEATS: Refusals = {**SEES, **PAINTS}
+ENDS: Refusals = dict.fromkeys((Who.STRANGER, *OF_HIDDEN), "not_yours")
+OWNS: Refusals = {**dict.fromkeys((*OTHERS, *OF_HIDDEN), "not_yours"), **PAINTS}
+
+PERSON = {"member": "{member}"}
+WORDS = {"prompt": "a kite", "negative_prompt": "", "settings": ""}
+
+COMMANDS: Mapping[str, Row] = {
+    "imagine": Row(refused=PAINTS, options={"prompt": "a kite"}),
+    "queue": Row(),
+    "history": Row(),
+    "show": Row(refused=SEES, options={"job": "{job}"}),
+    "stats": Row(),
+    "cancel": Row(refused=ENDS, options={"job": "{job}"}, ends=True),
+    "settings": Row(),
+    "style add": Row(refused=KEEPS),
+    "style show": Row(),
+    "style remove": Row(refused=KEEPS, options={"name": "Ink"}),
+    "wildcard add": Row(refused=KEEPS),
+    "wildcard show": Row(),
+    "wildcard remove": Row(refused=KEEPS, options={"name": "colour"}),
+    "rules add": Row(refused=MODERATES, moderating=True),
+    "rules show": Row(refused=MODERATES, moderating=True),
+    "rules try": Row(refused=MODERATES, moderating=True, options={"prompt": "fog"}),
+    "rules remove": Row(refused=MODERATES, moderating=True, options={"name": "No fog"}),
+    "rules automod": Row(refused=MODERATES, moderating=True, options={"use": "on"}),
+    "privacy": Row(),
+    "moderate block": Row(refused=MODERATES, moderating=True, options=PERSON),
+    "moderate unblock": Row(refused=MODERATES, moderating=True, options=PERSON),
+    "moderate pause": Row(refused=MODERATES_CHANNEL, moderating=True),
+    "moderate resume": Row(refused=MODERATES_CHANNEL, moderating=True),
+    "moderate clear": Row(refused=MODERATES, moderating=True, options=PERSON),
+    "moderate show": Row(refused=MODERATES, moderating=True),
+    "audit": Row(refused=MODERATES, moderating=True),
+    "help": Row(),
+}
+
+MENUS: Mapping[str, Row] = {
+    "Use this recipe": Row(refused=PAINTS),
+    "Paint from this picture": Row(refused=PAINTS),
+}
+
+BUTTONS: Mapping[str, Row] = {
+    "AgainButton": Row(refused=REPEATS, custom_id="again:{job}"),
+    "AuditButton": Row(refused=MODERATES, custom_id="audit:older:9:0:"),
+    "CancelAllButton": Row(custom_id="cancel_all"),
+    "CancelButton": Row(refused=ENDS, custom_id="cancel:{job}", ends=True),
+    "CancelMenu": Row(refused=ENDS, custom_id="cancel_others", values=("{job}",), ends=True),
+    "DeleteButton": Row(refused=ENDS, custom_id="delete:{job}"),
+    "EnlargeButton": Row(refused=REPEATS, custom_id="enlarge:{job}:0"),
+    "HistoryButton": Row(custom_id="history:older:9"),
+    "MoreMenu": Row(refused=SEES, custom_id="more:{job}", values=("info",)),
+    "OriginalsButton": Row(refused=SEES, custom_id="files:{job}"),
+    "PrivacyButton": Row(custom_id="privacy:ask"),
+    "PublishButton": Row(refused=OWNS, custom_id="publish:{job}"),
+    "RecipeButton": Row(custom_id="recipe_read:0f"),
+    "RemixButton": Row(refused=REPEATS, custom_id="remix:{job}"),
+    "ShowMenu": Row(refused=SEES, custom_id="history_show", values=("{job}",)),
+    "SingleButton": Row(refused=REPEATS, custom_id="single:{job}:0"),
+    "VaryButton": Row(refused=REPEATS, custom_id="vary:{job}:0"),
+}
+
+FORMS: Mapping[str, Row] = {
+    "CLEAR_FORM": Row(refused=MODERATES, custom_id="clear:1:1"),
+    "DELETE_FORM": Row(refused=ENDS, custom_id="delete:{job}", ends=True),
+    "PERMUTATIONS_FORM": Row(refused=PAINTS, custom_id="permutations:public", fields=WORDS),
+    "RECIPE_FORM": Row(refused=PAINTS, custom_id="recipe:all", fields=WORDS),
+    "REMIX_FORM": Row(refused=REPEATS, custom_id="remix:{job}", fields=WORDS),
+    "RULE_FORM": Row(
+        refused=MODERATES, custom_id="rule:refuse:0", fields={"name": "x", "terms": "zzzz", "also": ""}
+    ),
+    "SETTINGS_FORM": Row(
+        refused={
+            **dict.fromkeys(
+                (Who.MEMBER, Who.STRANGER, Who.APPOINTED, Who.MODERATOR, Who.BLOCKED), "settings_server_right"
+            ),
+            **dict.fromkeys((Who.ELSEWHERE, Who.DIRECT), "settings_no_server"),
+        },
+        custom_id="settings:server",
+        fields={"settings": "steps 3", "negative_prompt": ""},
+    ),
+    "START_FORM": Row(custom_id="start:0f", fields=WORDS),
+    "STYLE_FORM": Row(refused=KEEPS, custom_id="style", fields={"name": "Ink", "prompt": "ink"}),
+    "WILDCARD_FORM": Row(refused=KEEPS, custom_id="wildcard", fields={"name": "colour", "entries": "red"}),
+}

@@ -1,0 +1,300 @@
+"""Every command, menu, button and form, sent by every kind of person, past what Discord's client checks.
+
+The interactions are sent as a modified client could send them; `matrix` says who is refused, and why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from front_tools import finished, give_role, text_of
+from matrix import ABOUT_RIGHTS, BUTTONS, COMMANDS, FORMS, MENUS, OF_HIDDEN, WITHOUT_TARGET, Row, Who
+from recipes import origin, recipe
+from serving import DEADLINE, Served, serving
+
+from bot.config import Config
+from bot.files.artifacts import Artifacts
+from bot.front import views
+from bot.front.commands import commands, menus
+from bot.front.views.forms import Form
+from bot.jobs import Job
+from bot.sandbox.client import Member
+from bot.sandbox.command_options import command_data, find_command
+from bot.sandbox.community import CHANNELS, GUILD_ID, PEOPLE
+from bot.sandbox.context_menus import find_menu, menu_data
+from bot.sandbox.interactions import Interaction
+from bot.sandbox.objects import message_object
+from bot.sandbox.permissions import ALL, Permission
+from bot.sandbox.rejections import Json
+from bot.sandbox.server import Sandbox
+from bot.sandbox.state import Channel, Message
+from bot.store import Store
+from bot.store.auditing import By
+from bot.store.moderation import Scope
+from bot.texts import MISTAKES, Texts
+
+MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)
+ELSEWHERE = GUILD_ID + 77
+ART = next(channel.id for channel in CHANNELS if channel.name == "art")
+PERSONS = {
+    Who.STRANGER: YUNA,
+    Who.CURIOUS: YUNA,
+    Who.APPOINTED: OMAR,
+    Who.MODERATOR: WEI,
+    Who.OWNER: MINA,
+    Who.FOREIGN: MINA,
+}
+UNLIMITED: dict[str, Any] = {
+    "limits": {"requests_per_minute": 0, "server_requests_per_minute": 0, "files_per_minute": 0},
+    "queue": {"max_waiting_per_user": 2000, "server_share": 1.0},
+}
+FAULTS = frozenset({"unforeseen", "store_unavailable"})
+
+
+@dataclass(kw_only=True)
+class Stage:
+    """A served bot, a result that the member asked for, and one message on which every button appears."""
+
+    served: Served
+    job: Job
+    message: Message
+    hidden: dict[Who, Job] = field(default_factory=dict)
+
+    @property
+    def core(self) -> Any:
+        return self.served.sandbox._core
+
+    async def outcome(self, who: Who, kind: str, row: Row, name: str) -> str:
+        """Send a row as this person; return the mistake that answers it, or nothing."""
+        before, blocks = self._refusals(), self.served.store.moderation
+        scope, by = Scope(guild_id=GUILD_ID, user_id=RAVI), By(actor_id=MINA, guild_id=GUILD_ID)
+        if who is Who.BLOCKED:
+            await blocks.block(scope, by, until=None)
+        job = await self._target(who, row) if row.has_target else self.job
+        with self._seen_from(who):
+            sent = self._send(kind, row, name, who=who, channel=self._channel(who), job=job)
+        async with asyncio.timeout(DEADLINE):
+            while sent.acknowledged is None and not sent.failed:  # noqa: ASYNC110 - sets no event
+                await asyncio.sleep(0.002)
+        await self.served.bot.services.open_interactions.finished()
+        if who is Who.BLOCKED:
+            await blocks.unblock(scope, by)
+        assert not sent.failed, f"{name} of {who}: no answer"
+        met = [reason for reason, count in self._refusals().items() if count != before.get(reason, 0)]
+        assert not FAULTS & set(met), f"{name} of {who}: {met}"
+        wrong = [reason for reason in met if reason in ABOUT_RIGHTS]
+        if wrong:
+            self._check_private(sent, wrong[0])
+        return wrong[0] if wrong else ""
+
+    def _check_private(self, sent: Interaction, reason: str) -> None:
+        """The person alone reads one sentence of the catalogue."""
+        place = self.core.world.channels[sent.channel_id]
+        said = [
+            message
+            for message in self.core.world.messages.values()
+            if (message.interaction_metadata or {}).get("id") == str(sent.id)
+        ]
+        texts = Texts.for_locale(self.core.world.user(sent.member_id).locale)
+        sentence = texts.gettext(MISTAKES[reason])
+        told = [
+            each for each in said if sentence in text_of(message_object(self.core.world, each, whole=True))
+        ]
+        assert told, f"{reason}: {[message.content for message in said]}"
+        assert all(each.visible_to == sent.member_id or place.recipient_id for each in said)
+
+    async def _target(self, who: Who, row: Row) -> Job:
+        """A result of the member, here and public unless the person is one who may not see it."""
+        if who not in OF_HIDDEN and not row.ends:
+            return self.job
+        if who in self.hidden:
+            return self.hidden[who]
+        number = self.core.world.new_id()
+        if who is Who.FOREIGN:
+            asked = origin(number, user_id=YUNA, guild_id=ELSEWHERE, channel_id=ELSEWHERE + 1)
+        else:
+            asked = origin(
+                number,
+                user_id=RAVI,
+                guild_id=GUILD_ID,
+                channel_id=ART,
+                private=who is Who.CURIOUS or row.ends,
+            )
+        job = await self.served.store.jobs.enqueue(recipe(prompt="a boat"), asked)
+        if who in OF_HIDDEN:
+            self.hidden[who] = job
+        return job
+
+    def _channel(self, who: Who) -> Channel:
+        world = self.core.world
+        found: Channel = world.direct_channel(RAVI) if who is Who.DIRECT else world.channels[ART]
+        return found
+
+    @contextmanager
+    def _seen_from(self, who: Who) -> Iterator[None]:
+        """Let what is sent come from a server without the bot, whose administrator the person is."""
+        interactions = self.core.interactions
+        if who is not Who.ELSEWHERE:
+            yield
+            return
+        usual = interactions.payload
+
+        def elsewhere(interaction: Interaction) -> Json:
+            payload = usual(interaction)
+            member = {**payload["member"], "permissions": str(ALL), "roles": []}
+            owners = {"1": str(RAVI)}
+            guild = {**payload["guild"], "id": str(ELSEWHERE)}
+            return payload | {
+                "guild_id": str(ELSEWHERE),
+                "guild": guild,
+                "member": member,
+                "authorizing_integration_owners": owners,
+            }
+
+        interactions.payload = elsewhere
+        try:
+            yield
+        finally:
+            interactions.payload = usual
+
+    def _send(self, kind: str, row: Row, name: str, *, who: Who, channel: Channel, job: Job) -> Interaction:
+        core, person = self.core, PERSONS.get(who, RAVI)
+        given: dict[str, Any] = {}
+        if kind == "command":
+            data = self._command(name, row, channel, job)
+            given["name"] = name
+        elif kind == "menu":
+            data = menu_data(core.world, find_menu(core.commands.all("global"), name), self.message)
+            given["name"] = name
+        elif kind == "modal":
+            data = {"custom_id": row.custom_id.format(job=job.id), "components": _filled(row.fields)}
+            given["origin"] = SimpleNamespace(metadata=self.message.interaction_metadata)
+            if row.has_target:
+                given["message"] = self._under(channel, _component(row, job.id))
+        else:
+            component = _component(row, job.id)
+            data = {"component_type": component["type"], "custom_id": component["custom_id"], "id": 2}
+            data |= {"values": [value.format(job=job.id) for value in row.values]} if row.values else {}
+            given["message"] = self._under(channel, component)
+        sent: Interaction = core.interactions.begin(kind, person, channel, data, **given)
+        return sent
+
+    def _command(self, name: str, row: Row, channel: Channel, job: Job) -> Json:
+        world, registered = self.core.world, self.core.commands.all("global")
+        options = {
+            key: value.format(member=YUNA, job=job.id) if isinstance(value, str) else value
+            for key, value in row.options.items()
+        }
+        command = find_command(registered, name)
+        return command_data(world, channel, command, name, options, files={}, most_bytes=1)
+
+    def _under(self, channel: Channel, component: Json) -> Message:
+        """The message, with this component alone, in the channel of the press."""
+        world = self.core.world
+        known: dict[str, Any] = self.message.interaction_metadata or {}
+        owners = {"0": "0"} if channel.recipient_id else {"0": str(GUILD_ID)}
+        shown = replace(
+            self.message,
+            channel_id=channel.id,
+            components=[{"type": 1, "id": 1, "components": [component]}],
+            attachments=[],
+            interaction_metadata={**known, "id": "1", "authorizing_integration_owners": owners},
+        )
+        world.messages[shown.id] = shown
+        return shown
+
+    def _refusals(self) -> dict[str, float]:
+        [family] = self.served.bot.services.metrics.refusals.collect()
+        return {each.labels["reason"]: each.value for each in family.samples if each.name.endswith("_total")}
+
+
+def _component(row: Row, job_id: str) -> Json:
+    custom_id = row.custom_id.format(job=job_id)
+    if row.values is None:
+        return {"type": 2, "id": 2, "style": 2, "label": "x", "custom_id": custom_id}
+    options = [{"label": "x", "value": value.format(job=job_id)} for value in row.values]
+    return {"type": 3, "id": 2, "custom_id": custom_id, "options": options, "min_values": 1, "max_values": 1}
+
+
+def _filled(fields: Mapping[str, str]) -> list[Json]:
+    return [
+        {
+            "type": 18,
+            "id": number,
+            "component": {"type": 4, "id": 100 + number, "custom_id": name, "value": value},
+        }
+        for number, (name, value) in enumerate(fields.items(), 1)
+    ]
+
+
+@pytest.fixture
+async def stage(
+    lenient: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
+) -> AsyncIterator[Stage]:
+    """Wei moderates, Omar may manage the messages of one channel, Mina owns the server."""
+    give_role(lenient, WEI, Permission.MANAGE_MESSAGES)
+    lenient._core.world.channels[ART].overwrites[OMAR] = (int(Permission.MANAGE_MESSAGES), 0)
+    config = Config.parse(UNLIMITED)
+    async with serving(lenient, store, artifacts, config) as served, Member(lenient.address, "Ravi") as ravi:
+        job, message = await finished(served, ravi, "a boat")
+        shown = lenient._core.world.messages[int(message["id"])]
+        yield Stage(served=served, job=job, message=shown)
+
+
+def leaves() -> dict[str, Any]:
+    """Every slash command by its whole name, and the command that Discord knows it under."""
+    found = {}
+    for command in commands([model.offer for model in Config().models]):
+        below = list(getattr(command, "commands", ())) or [command]
+        found |= {each.qualified_name: command for each in below}
+    return found
+
+
+def forms() -> dict[str, Form]:
+    """Every form by the name under which `views` has it."""
+    return {name: form for name, form in vars(views).items() if isinstance(form, Form)}
+
+
+def test_every_command_menu_button_and_form_has_a_row() -> None:
+    assert set(leaves()) == set(COMMANDS)
+    assert {str(menu.name) for menu in menus()} == set(MENUS)
+    assert {item.__name__ for item in views.BUTTONS} == set(BUTTONS)
+    assert set(forms()) == set(FORMS)
+    assert set(forms().values()) == set(views.FORMS)
+
+
+def test_discord_offers_moderators_commands_to_moderators_in_servers_alone() -> None:
+    for name, command in leaves().items():
+        assert (command.default_permissions is not None) == COMMANDS[name].moderating, name
+        if COMMANDS[name].moderating:
+            assert command.default_permissions.value == Permission.MANAGE_MESSAGES, name
+            assert command.guild_only
+            assert command.allowed_contexts.to_array() == [0], name
+            assert command.allowed_installs.to_array() == [0], name
+
+
+async def test_each_person_may_do_what_the_table_says_and_reads_why_not(stage: Stage) -> None:
+    tables = {"command": COMMANDS, "menu": MENUS, "component": BUTTONS, "modal": FORMS}
+    wrong = []
+    for kind, name, row in ((kind, *each) for kind, table in tables.items() for each in table.items()):
+        for who in (*WITHOUT_TARGET, *(OF_HIDDEN if row.has_target else ())):
+            met, expected = await stage.outcome(who, kind, row, name), row.refused.get(who, "")
+            if met != expected:
+                wrong.append(f"{name} of {who}: {met or 'let in'}, not {expected or 'let in'}")
+    assert wrong == []
+
+
+async def test_discord_is_told_who_may_have_each_command(stage: Stage) -> None:
+    for command in stage.core.commands.all("global"):
+        rows = [row for name, row in COMMANDS.items() if name.split()[0] == command["name"]]
+        moderating = any(row.moderating for row in rows)
+        asked = str(int(Permission.MANAGE_MESSAGES)) if moderating else None
+        assert command["default_member_permissions"] == asked, command["name"]
+        assert command["contexts"] == ([0] if moderating else [0, 1]), command["name"]
+        assert command["integration_types"] == [0], command["name"]

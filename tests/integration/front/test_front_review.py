@@ -1,0 +1,293 @@
+"""Reviews, reports and appeals as members and moderators meet them, with a real client on the sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from front_tools import Message, ephemeral, give_role, job_of, queued, refusal, text_of
+from serving import Served, serving, until
+
+from bot.config import Config
+from bot.files.artifacts import Artifacts
+from bot.holds import Outcome
+from bot.jobs import Job
+from bot.sandbox.client import Member
+from bot.sandbox.community import CHANNELS, GUILD_ID, PEOPLE
+from bot.sandbox.permissions import Permission
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+from bot.store.auditing import Act, By
+from bot.store.policies import PolicyScope
+from bot.store.prompt_rules import Action, PromptRule
+
+MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)
+GENERAL, ART = (channel.id for channel in CHANNELS[:2])
+BY = By(actor_id=MINA, guild_id=GUILD_ID)
+REPORT = "Report this picture"
+
+
+@pytest.fixture(autouse=True)
+def _wei_moderates(lenient: Sandbox) -> None:
+    give_role(lenient, WEI, Permission.MANAGE_MESSAGES)
+
+
+@pytest.fixture
+async def wei(sandbox: Sandbox) -> AsyncIterator[Member]:
+    async with Member(sandbox.address, "Wei", channel="general") as wei:
+        yield wei
+
+
+async def watch(store: Store) -> None:
+    """Hold everything in the channel art, and let moderators look in general."""
+    await store.policies.put(PolicyScope.CHANNEL, ART, {"review": True}, BY)
+    await store.reviews.set_channel(GENERAL, BY)
+
+
+async def painted(served: Served, member: Member, prompt: str, **options: Any) -> tuple[Job, Message]:
+    """A painted job and its message."""
+    message = await queued(member, prompt, **options)
+    return await served.paint((await job_of(served.store, prompt)).id), message
+
+
+async def review_of(moderator: Member, prompt: str) -> Message:
+    """The moderators' message about a prompt, with its buttons."""
+    return await moderator.wait_for_message(
+        lambda message: prompt in text_of(message) and has_button(message, "review:"), channel="general"
+    )
+
+
+def has_button(message: Message, custom_id: str) -> bool:
+    return custom_id in str(message["components"])
+
+
+async def pictured(member: Member, message: Message) -> Message:
+    """A message once it shows its picture."""
+    return await member.wait_for_message(
+        lambda seen: seen["id"] == message["id"] and bool(seen["attachments"])
+    )
+
+
+async def says(member: Member, message: Message, words: str, *, channel: str | None = None) -> Message:
+    """A message once it says some words."""
+    return await member.wait_for_message(
+        lambda seen: seen["id"] == message["id"] and words in text_of(seen), channel=channel
+    )
+
+
+async def test_a_held_picture_is_seen_by_moderators_alone_until_they_let_it_through(
+    served: Served, mina: Member, ravi: Member, wei: Member
+) -> None:
+    told = await mina.message_of(await mina.use("review channel", channel="general"), channel="general")
+    assert text_of(told).strip() == (
+        "Moderators see here what waits for them. Every member sees this channel: close it to them."
+    )
+    await served.store.policies.put(PolicyScope.CHANNEL, ART, {"review": True}, BY)
+    job, message = await painted(served, ravi, "a quiet pond")
+    held = await says(ravi, message, "1 picture is painted and waits for moderators")
+    assert held["attachments"] == []
+    review = await review_of(wei, "a quiet pond")
+    assert review["attachments"][0]["filename"].startswith("SPOILER_")
+    assert f"<@{RAVI}>" in text_of(review)
+    await until(lambda: is_linked(served.store))
+    listed = text_of(await mina.message_of(await mina.use("review show")))
+    assert f"https://discord.com/channels/{GUILD_ID}/{GENERAL}/{review['id']}" in listed
+    denied = await ravi.press(review, "Approve")
+    assert "Who may manage messages" in await refusal_in(ravi, denied)
+    await wei.press(review, "Approve")
+    shown = await ravi.wait_for_message(
+        lambda seen: seen["id"] == message["id"] and bool(seen["attachments"])
+    )
+    assert "waits for moderators" not in text_of(shown)
+    over = await says(wei, review, f"<@{WEI}>", channel="general")
+    assert (over["attachments"], has_button(over, "review:")) == ([], False)
+    (entry,) = await served.store.moderation.entries(GUILD_ID, act=Act.APPROVE, limit=9)
+    assert (entry.actor_id, entry.subject_id, entry.after) == (WEI, RAVI, {"kind": "hold", "job": job.id})
+
+
+async def is_linked(store: Store) -> bool:
+    return all(review.message_id for review in await store.reviews.waiting(GUILD_ID, limit=9))
+
+
+async def refusal_in(member: Member, interaction: str) -> str:
+    """The sentence that one member alone is told in the moderators' channel."""
+    message = await member.wait_for_message(
+        lambda seen: (
+            ephemeral(seen)
+            and bool(text_of(seen).strip())
+            and (seen.get("interaction_metadata") or {}).get("id") == interaction
+        ),
+        channel="general",
+    )
+    return text_of(message)
+
+
+async def test_of_several_moderators_the_first_decides_and_the_others_are_told_alone(
+    served: Served, mina: Member, ravi: Member, wei: Member
+) -> None:
+    await watch(served.store)
+    _, message = await painted(served, ravi, "a loud pond")
+    review = await review_of(wei, "a loud pond")
+    form = await mina.modal_of(await mina.press(review, "Reject"))
+    await wei.press(review, "Spoiler")
+    await says(wei, review, f"<@{WEI}>", channel="general")
+    late = await mina.submit(form, reason="no")
+    assert "decided already" in await refusal_in(mina, late)
+    shown = await ravi.wait_for_message(
+        lambda seen: seen["id"] == message["id"] and bool(seen["attachments"])
+    )
+    assert shown["attachments"][0]["filename"].startswith("SPOILER_")
+    assert [entry.act for entry in await served.store.moderation.entries(GUILD_ID, limit=9)][:1] == [
+        Act.COVER
+    ]
+
+
+async def test_a_rejected_artist_reads_why_appeals_once_and_hears_the_answer(
+    served: Served, mina: Member, ravi: Member, wei: Member
+) -> None:
+    await watch(served.store)
+    _, message = await painted(served, ravi, "a dark pond")
+    review = await review_of(wei, "a dark pond")
+    await wei.submit(await wei.modal_of(await wei.press(review, "Reject")), reason="*too* dark")
+    rejected = await says(ravi, message, "The moderator's reason: \\*too\\* dark")
+    assert rejected["attachments"] == []
+    assert "looks" not in await refusal(mina, await mina.press(rejected, "Appeal"))
+    told = await refusal(ravi, await ravi.press(rejected, "Appeal"))
+    assert told.strip().startswith("Moderators of this server now look at it again.")
+    again = await refusal(ravi, await ravi.press(rejected, "Appeal"))
+    assert "already" in again
+    appeal = await wei.wait_for_message(lambda seen: has_button(seen, "review:decline"), channel="general")
+    assert appeal["attachments"]
+    await wei.submit(await wei.modal_of(await wei.press(appeal, "Decline")), reason="still")
+    declined = await says(ravi, message, "Moderators have looked at the appeal and let this stand.")
+    assert not has_button(declined, "appeal:")
+    blocked = await wei.submit(await wei.modal_of(await wei.press(appeal, "Block member")), reason="enough")
+    assert f"<@{RAVI}>" in await refusal_in(wei, blocked)
+    assert len(await served.store.moderation.in_force(GUILD_ID)) == 1
+
+
+async def test_a_rule_may_hold_what_it_finds_and_a_refused_prompt_is_painted_after_an_appeal(
+    served: Served, mina: Member, ravi: Member, wei: Member
+) -> None:
+    await served.store.reviews.set_channel(GENERAL, BY)
+    rules = served.store.prompt_rules
+    opened = await mina.modal_of(await mina.use("rules add", name="Blades", action="hold"))
+    await mina.message_of(await mina.submit(opened, name="Blades", terms="sword", also=""))
+    await rules.put(PromptRule(name="Fog", action=Action.REFUSE, terms=("fog",)), BY)
+    job, _ = await painted(served, ravi, "a sword in a stone")
+    assert job.hold is not None
+    assert "Held by the rule Blades." in text_of(await review_of(wei, "a sword in a stone"))
+    interaction = await ravi.imagine(prompt="a fog and a sword")
+    refused = await ravi.wait_for_message(lambda seen: has_button(seen, "appeal:refused:"))
+    assert "Fog" in await refusal(ravi, interaction)
+    await ravi.press(refused, "Appeal")
+    appeal = await wei.wait_for_message(
+        lambda seen: "a fog and a sword" in text_of(seen) and has_button(seen, "review:accept"),
+        channel="general",
+    )
+    assert "Held by the rule Fog." in text_of(appeal)
+    await wei.press(appeal, "Accept")
+    await says(wei, appeal, f"<@{WEI}>", channel="general")
+    await served.paint((await job_of(served.store, "a fog and a sword")).id)
+    await ravi.wait_for_message(
+        lambda seen: "a fog and a sword" in text_of(seen) and bool(seen["attachments"])
+    )
+    # Once more, declined, to a person who takes no direct messages: the next answer tells it.
+    interaction = await ravi.imagine(prompt="fog alone")
+    refused = await ravi.wait_for_message(
+        lambda seen: has_button(seen, "appeal:refused:") and interaction in str(seen)
+    )
+    await ravi.accept_dms(False)
+    await ravi.press(refused, "Appeal")
+    appeal = await wei.wait_for_message(
+        lambda seen: "fog alone" in text_of(seen) and has_button(seen, "review:decline"), channel="general"
+    )
+    await wei.submit(await wei.modal_of(await wei.press(appeal, "Decline")), reason="")
+    await says(wei, appeal, f"<@{WEI}>", channel="general")
+
+    async def is_left() -> bool:
+        await queued(ravi, "a tree")
+        seen = await ravi.messages()
+        return any("declined your appeal: fog alone" in text_of(each) for each in seen)
+
+    await until(is_left)
+
+
+async def test_reports_reach_moderators_and_enough_of_them_hide_the_picture(
+    served: Served, mina: Member, ravi: Member, yuna: Member, wei: Member
+) -> None:
+    await mina.message_of(await mina.use("review channel", channel="general"), channel="general")
+    assert "2 reports" in text_of(await mina.message_of(await mina.use("review limits", reports=2, hours=5)))
+    _, message = await painted(served, ravi, "a rude gnome")
+    message = await pictured(ravi, message)
+    form = await yuna.modal_of(await yuna.menu(message, REPORT))
+    late = await mina.modal_of(await mina.menu(message, REPORT))
+    told = await yuna.message_of(await yuna.submit(form, reason="ugly *hat*"))
+    assert ephemeral(told)
+    review = await review_of(wei, "a rude gnome")
+    assert "1 member has reported this." in text_of(review)
+    assert "ugly \\*hat\\*" in text_of(review)
+    hidden = text_of(await mina.message_of(await mina.submit(late, reason="me too")))
+    assert "The picture is hidden until they have looked at it." in hidden
+    gone = await says(ravi, message, "1 picture was reported and is hidden")
+    assert gone["attachments"] == []
+    assert "운영자의 확인을 기다리고" in await refusal(yuna, await yuna.menu(gone, REPORT))
+    await says(wei, review, "2 members have reported this.", channel="general")
+    await wei.press(review, "Approve")
+    await pictured(ravi, message)
+
+
+async def test_a_hold_survives_a_restart_and_of_two_fronts_one_posts_it(
+    sandbox: Sandbox,
+    store: Store,
+    artifacts: Artifacts,
+    discord_address: object,
+    *,
+    ravi: Member,
+    wei: Member,
+) -> None:
+    await watch(store)
+    config = Config()
+    async with serving(sandbox, store, artifacts, config, name="first") as served:
+        job, message = await painted(served, ravi, "a calm pond")
+        await says(ravi, message, "waits for moderators")
+
+        async def is_noted() -> bool:
+            return await store.deliveries.undelivered(limit=1) == []
+
+        await until(is_noted)
+    await store.policies.remove(PolicyScope.CHANNEL, ART, BY)
+    async with (
+        serving(sandbox, store, artifacts, config, name="second") as served,
+        serving(sandbox, store, artifacts, config, name="third"),
+    ):
+        review = await review_of(wei, "a calm pond")
+        (waiting,) = await store.reviews.waiting(GUILD_ID, limit=9)
+        await asyncio.gather(
+            *(store.reviews.decide(waiting.id, outcome, BY) for outcome in (Outcome.SHOWN, Outcome.SHOWN)),
+            return_exceptions=True,
+        )
+        await pictured(ravi, message)
+        await says(wei, review, f"<@{MINA}>", channel="general")
+        mine = [seen for seen in await wei.messages("general") if "a calm pond" in text_of(seen)]
+        assert len(mine) == 1
+        assert (await store.jobs.get(job.id)).images[0].artifact
+
+
+async def test_without_a_channel_a_picture_stays_held_and_the_list_says_so(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    await served.store.policies.put(PolicyScope.SERVER, GUILD_ID, {"review": True}, BY)
+    await painted(served, ravi, "a lost pond")
+
+    async def noted() -> bool:
+        (review,) = await served.store.reviews.waiting(GUILD_ID, limit=9)
+        return review.trouble == "no_channel"
+
+    await until(noted)
+    listed = text_of(await mina.message_of(await mina.use("review show")))
+    assert "not shown in a channel: no channel" in listed
+    told = await mina.message_of(await mina.use("review channel", use="nowhere"))
+    assert "/review show" in text_of(told)

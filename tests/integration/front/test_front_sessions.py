@@ -1,0 +1,236 @@
+"""Group sessions as hosts and members see them, with restarts in the middle."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from front_tools import Message, ephemeral, give_role, offer_to_all, refusal, text_of
+from serving import Served, serving, until
+
+from bot.config import Config
+from bot.files.artifacts import Artifacts
+from bot.sandbox.client import Member, RefusedByClient
+from bot.sandbox.community import MODERATORS_ID, PEOPLE
+from bot.sandbox.permissions import Permission
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+from bot.store.auditing import By
+from bot.store.session_rows import Phase
+
+RAVI, YUNA, OMAR = (person.id for person in PEOPLE[1:4])
+
+
+async def opens(host: Member, *, where: str = "thread", **filled: Any) -> str:
+    """Open a session and return its channel."""
+    options = {name: filled.pop(name) for name in ("role", "voting", "hours", "review") if name in filled}
+    form = await host.modal_of(await host.use("session open", where=where, **options))
+    answer = await host.message_of(await host.submit(form, **{"minutes": "", "quota": "2", **filled}))
+    found = re.search(r"<#(\d+)>", text_of(answer))
+    assert found, text_of(answer)
+    return found[1]
+
+
+async def shows(member: Member, channel: str, *words: str) -> Message:
+    """Wait for a message of the session that has these words, whoever reads it."""
+    return await member.wait_for_message(
+        lambda seen: not ephemeral(seen) and all(word in text_of(seen) for word in words), channel=channel
+    )
+
+
+async def told(member: Member, interaction: str, channel: str) -> str:
+    return text_of(await member.message_of(interaction, channel=channel))
+
+
+async def paints(served: Served, member: Member, prompt: str, channel: str, **options: Any) -> None:
+    await member.message_of(await member.imagine(prompt=prompt, channel=channel, **options), channel=channel)
+    while await served.store.jobs.active():
+        await served.paint_one()
+
+
+@pytest.fixture
+def restarted(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
+) -> Callable[[], Any]:
+    """Starts the bot; each time it knows only what is stored."""
+
+    @asynccontextmanager
+    async def start() -> AsyncIterator[Served]:
+        async with serving(sandbox, store, artifacts, Config()) as served:
+            yield served
+
+    return start
+
+
+async def test_two_rounds_with_votes_and_restarts_in_a_round_and_in_a_vote(
+    restarted: Callable[[], Any], store: Store, mina: Member, ravi: Member, *, yuna: Member, omar: Member
+) -> None:
+    async with restarted() as served:
+        place = await opens(mina, theme="at night", required="a")
+        board = await shows(ravi, place, "Group session: at night", "Round 1", "everybody paints")
+        await paints(served, ravi, "a boat", place)
+        over = await ravi.imagine(prompt="a boat", variants=2, channel=place)
+        said = await ravi.wait_for_message(
+            lambda seen: ephemeral(seen) and "you have 1 left" in text_of(seen), channel=place
+        )
+        assert over
+        assert "2 pictures" in text_of(said)
+    async with restarted() as served:
+        await paints(served, yuna, "a tree", place)
+        await shows(ravi, place, "Group session", f"<@{RAVI}> 1/2", f"<@{YUNA}> 1/2")
+        assert [job.recipe.prompt for job in await store.jobs.history(RAVI, limit=9)] == ["a boat, at night"]
+        assert "everybody votes" not in await told(mina, await mina.use("session next", channel=place), place)
+        ballot = await shows(omar, place, "Pictures of round 1", "a tree")
+        own = await ravi.press(ballot, "1")
+        assert "your own" in await told(ravi, own, place)
+        assert "no. 2" in await told(ravi, await ravi.press(ballot, "2"), place)
+        assert "no. 1" in await told(omar, await omar.press(ballot, "1"), place)
+    async with restarted() as served:
+        assert "now" in await told(omar, await omar.press(ballot, "2"), place)
+        late = await yuna.imagine(prompt="late", channel=place)
+        await yuna.wait_for_message(lambda seen: ephemeral(seen) and "라운드" in text_of(seen), channel=place)
+        assert late
+        await mina.use("session next", channel=place)
+        results = await shows(omar, place, "Results of round 1", "no. 2 of Yuna", "2 votes")
+        assert len(results["attachments"]) == 1
+        archive = await mina.wait_for_message(
+            lambda seen: any(each["filename"].endswith(".zip") for each in seen["attachments"]), channel=place
+        )
+        described, names = unpacked(await mina.attachment_bytes(archive))
+        assert [picture["votes"] for picture in described["pictures"]] == [0, 2]
+        assert names == {"session.json", "round-1/1-Ravi.png", "round-1/2-Yuna.png"}
+        assert "over" in await told(ravi, await ravi.press(ballot, "2"), place)
+        await mina.use("session next", channel=place)
+        await shows(ravi, place, "Group session", "Round 2", "everybody paints")
+        await paints(served, omar, "a house", place)
+        mine = await told(omar, await omar.press(board, "My pictures"), place)
+        assert "1 of 2" in mine
+        await mina.use("session close", channel=place)
+        whole = await shows(omar, place, "Round 2", "a house", "Round 1", "a boat")
+        assert whole["attachments"][0]["filename"].endswith("0-1.jpg")
+        last = await shows(omar, place, "Group session", "the session has ended")
+        assert last["id"] == board["id"]
+        await until(lambda: settled(store))
+    boards = [one for one in await omar.messages(place) if "Host:" in text_of(one)]
+    assert len(boards) == 1
+    await paints_plainly(restarted, ravi, place, store)
+
+
+async def settled(store: Store) -> bool:
+    return not await store.showing.keep("other", ttl=0.0)
+
+
+async def paints_plainly(restarted: Callable[[], Any], ravi: Member, place: str, store: Store) -> None:
+    async with restarted() as served:
+        await paints(served, ravi, "as ever", place)
+    assert (await store.jobs.history(RAVI, limit=1))[0].recipe.prompt == "as ever"
+
+
+def unpacked(data: bytes) -> tuple[dict[str, Any], set[str]]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return json.loads(archive.read("session.json")), set(archive.namelist())
+
+
+async def test_a_session_is_led_here_and_taken_over_when_its_host_has_left(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, *, mina: Member, ravi: Member, omar: Member
+) -> None:
+    give_role(sandbox, OMAR, Permission.MANAGE_EVENTS)
+    async with serving(sandbox, store, artifacts, Config()) as served:
+        with pytest.raises(RefusedByClient):
+            await ravi.use("session open")
+        assert await opens(omar, where="here", minutes="10", role=str(MODERATORS_ID)) == str(
+            next(each.id for each in served.sandbox._core.world.channels.values() if each.name == "art")
+        )
+        await shows(ravi, "art", f"Host: <@{OMAR}>", "The round ends <t:")
+        assert "Moderators" in await refusal(ravi, await ravi.imagine(prompt="a boat"))
+        await omar.use("session pause")
+        await shows(ravi, "art", "paused", "Time left: 10 min")
+        assert "paused" in await refusal(mina, await mina.imagine(prompt="a boat"))
+        assert "5 minutes more" in await told(omar, await omar.use("session extend", minutes=5), "art")
+        assert "goes on" in await told(omar, await omar.use("session resume"), "art")
+        assert "not paused" in await told(omar, await omar.use("session resume"), "art")
+        board = await shows(ravi, "art", "Host:", "The round ends <t:")
+        sandbox._core.world.members[OMAR].roles = ()  # the host is no host any more
+        offer_to_all(sandbox)
+        assert "host" in await told(mina, await mina.use("session host"), "art")
+        await shows(ravi, "art", f"Host: <@{PEOPLE[0].id}>")
+        for command in ("next", "close", "host"):
+            answer = await told(ravi, await ravi.use(f"session {command}"), "art")
+            assert "moderator" in answer or "manage messages" in answer
+        await mina._post("delete", message=board["id"])
+        await mina.use("session pause")
+        again = await ravi.wait_for_message(
+            lambda seen: "Host:" in text_of(seen) and seen["id"] != board["id"]
+        )
+        assert "goes on" in await told(mina, await mina.use("session resume"), "art")
+        assert "Round 1" in text_of(await mina.message_of(await mina.use("session show")))
+        private = await refusal(mina, await mina.imagine(prompt="a boat", private=True))
+        assert "everybody sees" in private
+        await mina.use("session close")
+        await ravi.wait_for_message(lambda seen: seen["id"] == again["id"] and "has ended" in text_of(seen))
+        await shows(ravi, "art", "Nobody has painted in this round.")
+        assert "no group session" in await told(mina, await mina.use("session show"), "art")
+        page = text_of(await mina.message_of(await mina.use("audit", act="session")))
+        assert "opened a group session" in page
+        assert "became the host" in page
+
+
+async def test_what_a_host_types_is_checked_and_given_back(served: Served, mina: Member) -> None:
+    for filled, said in (
+        ({"minutes": "ten"}, "no length of a round"),
+        ({"quota": "900"}, "no number of pictures"),
+        ({"style": "Nothing"}, "There is no style"),
+        ({"theme": "nude child"}, "Nothing sexual with minors"),
+    ):
+        form = await mina.modal_of(await mina.use("session open", where="here"))
+        answer = await mina.submit(form, **{"theme": "boats", "minutes": "", "quota": "2", **filled})
+        assert said in await refusal(mina, answer) or said in text_of(await mina.message_of(answer))
+        await mina.wait_for_message(lambda seen, filled=filled: next(iter(filled.values())) in text_of(seen))
+    assert await served.store.sessions.here(int(mina_channel(served))) is None
+    served.sandbox.forbid("art", Permission.CREATE_PUBLIC_THREADS)
+    form = await mina.modal_of(await mina.use("session open"))
+    answer = await mina.submit(form, theme="boats", minutes="", quota="2")
+    assert "public threads" in text_of(await mina.message_of(answer))
+
+
+def mina_channel(served: Served) -> int:
+    channels = served.sandbox._core.world.channels.values()
+    return next(each.id for each in channels if each.name == "art")
+
+
+async def test_a_reviewed_session_holds_its_pictures_and_counts_them(served: Served, mina: Member) -> None:
+    await opens(mina, where="here", review=True, voting=0)
+    await mina.message_of(await mina.imagine(prompt="a boat"))
+    while await served.store.jobs.active():
+        await served.paint_one()
+    await mina.use("session next")
+    await shows(mina, "art", "Pictures of round 1", "withheld or waits for moderators")
+    session = await served.store.sessions.here(mina_channel(served))
+    assert session is not None
+    assert session.phase is Phase.RESTING
+    assert await served.store.showing.entries(session.id) == []
+
+
+async def test_the_session_of_a_deleted_channel_is_given_up(served: Served, mina: Member) -> None:
+    place = await opens(mina, theme="boats")
+    await shows(mina, place, "Round 1")
+    served.sandbox.delete_channel("boats")
+    await mina.message_of(await mina.imagine(prompt="elsewhere"))
+    session = await served.store.sessions.here(int(place))
+    assert session is not None
+    await served.store.sessions.pause(session.id, by_mina(session.guild_id))
+
+    async def gone() -> bool:
+        return await served.store.sessions.here(int(place)) is None
+
+    await until(gone)
+
+
+def by_mina(guild_id: int) -> By:
+    return By(actor_id=PEOPLE[0].id, guild_id=guild_id)

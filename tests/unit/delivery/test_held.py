@@ -1,0 +1,95 @@
+"""What the message of held and rejected pictures says, in every language."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from recipes import ORIGIN, recipe
+
+from bot.delivery.content import Tone
+from bot.delivery.render import render
+from bot.holds import Cause, Hold, Outcome, Ruling
+from bot.jobs import ImageRecord, Job, Showing, State
+from bot.texts import LANGUAGES, Texts
+
+EN = Texts.for_locale("en")
+HELD = Hold(cause=Cause.MODE)
+
+
+def job(*kinds: Showing, hold: Hold | None = HELD, ruling: Ruling | None = None) -> Job:
+    images = tuple(
+        ImageRecord(
+            id=index,
+            job_id="abcd1234",
+            index=index,
+            seed=index,
+            state=State.DONE,
+            step=1,
+            artifact=None if kind in (Showing.HOLD, Showing.WITHHOLD) else f"aa/{index}.png",
+            failure=None,
+            showing=kind,
+            held=f"aa/{index}.png" if kind in (Showing.HOLD, Showing.WITHHOLD) else None,
+        )
+        for index, kind in enumerate(kinds)
+    )
+    return Job(
+        id="abcd1234",
+        recipe=recipe(variants=len(images)),
+        origin=ORIGIN,
+        state=State.DONE,
+        created_at=0.0,
+        started_at=0.0,
+        finished_at=1.0,
+        message_id=7,
+        images=images,
+        hold=hold,
+        ruling=ruling,
+    )
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_a_held_result_has_a_sentence_and_neither_picture_nor_buttons_that_need_one(language: str) -> None:
+    content = render(job(Showing.HOLD, Showing.HOLD), None, Texts.for_locale(language))
+    assert content.status
+    assert (content.pictures, content.more) == ((), None)
+    assert content.tone is Tone.WAITING
+    assert [button.custom_id for button in content.buttons] == [
+        "again:abcd1234",
+        "remix:abcd1234",
+        "delete:abcd1234",
+    ]
+
+
+def test_one_held_picture_holds_no_other() -> None:
+    content = render(job(Showing.SHOW, Showing.HOLD), None, EN)
+    assert [picture.artifacts for picture in content.pictures] == [("aa/0.png",)]
+    assert content.status.startswith("1 picture is painted and waits for moderators")
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        (job(Showing.HOLD, hold=Hold(cause=Cause.REPORTS)), "1 picture was reported and is hidden"),
+        (
+            job(Showing.WITHHOLD, ruling=Ruling(outcome=Outcome.REJECTED, reason="*too* dark")),
+            "a moderator has decided so. The moderator's reason: \\*too\\* dark",
+        ),
+        (
+            job(Showing.WITHHOLD, ruling=Ruling(outcome=Outcome.EXPIRED)),
+            "no moderator has looked at it in time",
+        ),
+        (job(Showing.SPOILER, ruling=Ruling(outcome=Outcome.SPOILER)), "1 picture is covered."),
+    ],
+)
+def test_the_message_says_what_holds_and_what_was_decided(held: Job, said: str) -> None:
+    assert said in render(held, None, EN).status
+    assert "safety checker" not in render(held, None, EN).status
+
+
+def test_a_picture_that_the_checker_withheld_is_not_said_to_be_a_moderators_decision() -> None:
+    both = job(Showing.WITHHOLD, Showing.WITHHOLD, ruling=Ruling(outcome=Outcome.REJECTED))
+    both = replace(both, images=(both.images[0], replace(both.images[1], held=None)))
+    status = render(both, None, EN).status
+    assert "1 picture is not shown: the safety checker" in status
+    assert "1 picture is not shown: a moderator" in status

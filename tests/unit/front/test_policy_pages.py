@@ -1,0 +1,127 @@
+"""Pages about policies in every language: what is set, why it decides, and what is left."""
+
+from __future__ import annotations
+
+import pytest
+from recipes import job_of, origin
+
+from bot.config import Config
+from bot.delivery.quota_lines import left_lines
+from bot.front.allowed import Held
+from bot.front.commands.limits import limit_lines
+from bot.front.policy_lines import policy_lines, why_lines
+from bot.jobs import State
+from bot.moderation.generosity import Privacy, Treatment
+from bot.moderation.limits import SPANS, quotas_of
+from bot.moderation.policy import Policy, Said, effective, values_of
+from bot.moderation.standing import Decision
+from bot.quotas import Left
+from bot.store.moderation import Kind, Restriction, Scope
+from bot.store.policies import PolicyRow, PolicyScope
+from bot.texts import LANGUAGES, Texts
+
+HERE, CHANNEL, ROLE = 21, 31, 41
+OFFERS = (Config().models[0].offer,)
+ALL = Policy(
+    paint=True,
+    models=("demo",),
+    pixels=512 * 512,
+    steps=20,
+    variants=4,
+    loras=(),
+    start_pictures=False,
+    private=Privacy.NEVER,
+    previews=True,
+    review=True,
+    flagged=(Treatment.SHOW, Treatment.SPOILER, Treatment.WITHHOLD),
+    flagged_age_restricted=(Treatment.SHOW, Treatment.SHOW, Treatment.HOLD),
+    pictures_per_hour=10,
+    pictures_per_day=50,
+    cost_per_hour=12.5,
+    cost_per_day=60,
+    cool_down=30,
+    weight=0.5,
+    language="ko",
+)
+SAID = (
+    Said(scope=PolicyScope.CHANNEL, id=CHANNEL, policy=Policy(steps=9)),
+    Said(scope=PolicyScope.ROLE, id=ROLE, policy=Policy(models=("a`b", "*c*"))),
+    Said(scope=PolicyScope.SERVER, id=HERE, policy=ALL),
+)
+
+
+def held(*said: Said, block: Restriction | None = None) -> Held:
+    found = effective(said)
+    quotas = quotas_of(found, Policy(), guild_id=HERE)
+    return Held(decision=Decision(refused=block), effective=found, said=said, quotas=quotas, weight=1.0)
+
+
+def left(of: Held) -> list[Left]:
+    return [Left(quota=quota, left=quota.limit / 2) for quota in of.quotas]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_key_and_its_rules_are_said_in_every_language(language: str) -> None:
+    texts, mine = Texts(language), held(*SAID)
+    rows = [PolicyRow(scope=each.scope, id=each.id, values=values_of(each.policy)) for each in SAID]
+    shown = policy_lines(rows, texts)
+    assert len(shown) == 3 + 1 + 1 + 19
+    why = "\n".join(why_lines(mine, left(mine), texts))
+    assert f"<@&{ROLE}>" in why
+    assert f"<#{CHANNEL}>" in why
+    limits = list(limit_lines(mine, left(mine), 1_780_000_000.0, OFFERS, texts))
+    assert any("<t:1780000000:R>" in line for line in limits)
+    if language != "en":
+        english = {*policy_lines(rows, Texts("en"))}
+        assert not english & {line for line in shown if not line.startswith("### <")}
+
+
+def test_the_page_names_what_decides_and_what_does_not() -> None:
+    mine = held(*SAID)
+    lines = why_lines(mine, left(mine), Texts("en"))
+    place = lines.index(f"- Most steps: 9 — <#{CHANNEL}>")
+    assert lines[place + 1] == "  - The whole server says 20, which does not count here."
+    assert f"- Models: a\\`b, \\*c\\* — <@&{ROLE}>" in lines
+    assert "- Pictures an hour: 5 of 10 left." in lines
+    assert "- Cost an hour, in usual pictures: 6.2 of 12.5 left." in lines
+
+
+def test_a_bound_is_named_beside_what_it_cuts() -> None:
+    cut = held(*SAID, Said(scope=PolicyScope.BOUND, policy=Policy(weight=0.2)))
+    lines = why_lines(cut, [], Texts("en"))
+    assert "- Weight in the queue: 0.2 — The whole server · The most that the bot's owner allows" in lines
+
+
+def test_the_blocked_and_those_who_may_not_paint_read_only_that() -> None:
+    block = Restriction(
+        kind=Kind.BLOCK, scope=Scope(guild_id=HERE, user_id=11), until=None, reason="", by=1, at=0.0
+    )
+    texts = Texts("en")
+    assert list(limit_lines(held(*SAID, block=block), [], None, OFFERS, texts)) == [
+        "### Your limits here",
+        "A moderator has blocked you from painting in this server.",
+    ]
+    closed = held(Said(scope=PolicyScope.CHANNEL, id=CHANNEL, policy=Policy(paint=False)))
+    assert list(limit_lines(closed, [], None, OFFERS, texts)) == [
+        "### Your limits here",
+        "You may not paint here: ask a moderator who may, and where.",
+    ]
+
+
+def test_without_policies_everything_that_is_offered_is_allowed() -> None:
+    lines = list(limit_lines(held(), [], None, OFFERS, Texts("en")))
+    assert lines[:3] == [
+        "### Your limits here",
+        "- There is no quota for you here.",
+        f"- Models: {OFFERS[0].model}",
+    ]
+    assert lines[3].startswith("- Sizes: ")
+
+
+@pytest.mark.parametrize("key", SPANS)
+def test_a_request_says_what_little_is_left(key: str) -> None:
+    little = origin(1, policy={"left": {"key": key, "left": 2, "limit": 10}})
+    [line] = left_lines(job_of(State.WAITING, origin=little), Texts("en"))
+    assert line.startswith("-# ")
+    assert line.endswith(": 2 of 10 left.")
+    assert list(left_lines(job_of(State.WAITING), Texts("en"))) == []

@@ -1,0 +1,140 @@
+"""What moderators read about reviews, in every language."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from recipes import origin, recipe
+
+from bot.delivery.layout import layout
+from bot.delivery.review_message import appeal_answer, review_content
+from bot.front.commands.audit import entry_lines
+from bot.front.commands.review import settings_lines, waiting_lines
+from bot.holds import Cause, Hold, Outcome
+from bot.jobs import ImageRecord, Job, Showing, State
+from bot.store.auditing import Act, Entry
+from bot.store.review_messages import DueReview
+from bot.store.review_rows import Kind, Review, ReviewSettings
+from bot.store.rows import origin_json, recipe_values
+from bot.texts import LANGUAGES, Texts
+
+EN = Texts("en")
+MINA, RAVI, SERVER, CHANNEL = 11, 12, 21, 31
+LONG = "*" * 6000
+IMAGE = ImageRecord(
+    id=1,
+    job_id="abcd1234",
+    index=0,
+    seed=1,
+    state=State.DONE,
+    step=1,
+    artifact=None,
+    failure=None,
+    showing=Showing.HOLD,
+    held="aa/1.png",
+)
+JOB = Job(
+    id="abcd1234",
+    recipe=recipe(prompt=LONG),
+    origin=origin(1, user_id=RAVI, guild_id=SERVER),
+    state=State.DONE,
+    created_at=0.0,
+    started_at=0.0,
+    finished_at=1.0,
+    message_id=7,
+    images=(IMAGE,),
+    hold=Hold(cause=Cause.MODE),
+)
+REVIEW = Review(
+    id=5,
+    kind=Kind.HOLD,
+    guild_id=SERVER,
+    job_id=JOB.id,
+    user_id=RAVI,
+    rule="",
+    request=None,
+    opened_at=0.0,
+    due_at=99.0,
+    outcome=None,
+    decided_at=None,
+    decided_by=None,
+    reason="",
+    channel_id=CHANNEL,
+    message_id=8,
+    trouble="",
+)
+
+
+def due(review: Review = REVIEW, job: Job | None = JOB, **more: Any) -> DueReview:
+    facts: dict[str, Any] = {"place": CHANNEL, "reported": (), "count": 0, "answers": False, "attempts": 0}
+    return DueReview(review=review, job=job, fencing_token=1, **{**facts, **more})
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+@pytest.mark.parametrize("kind", [Kind.HOLD, Kind.REPORT, Kind.APPEAL])
+def test_the_longest_message_fits_and_covers_its_picture(language: str, kind: Kind) -> None:
+    showing = Showing.WITHHOLD if kind is Kind.APPEAL else Showing.HOLD
+    job = replace(JOB, images=(replace(IMAGE, showing=showing),))
+    review = replace(REVIEW, kind=kind, rule=LONG[:255])
+    content = review_content(due(review, job, reported=(LONG[:300],) * 5, count=5), Texts(language))
+    assert len(content.text) <= 4000
+    (picture,) = content.pictures
+    assert (picture.artifacts, picture.spoiler) == (("aa/1.png",), True)
+    layout(content, file_names=["a.png"])
+    acts = [button.custom_id.split(":")[1] for button in content.buttons]
+    expected = (
+        ["accept", "decline", "block"] if kind is Kind.APPEAL else ["approve", "spoiler", "reject", "block"]
+    )
+    assert acts == expected
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_a_decided_review_says_who_and_when_and_shows_nothing_more(language: str, outcome: Outcome) -> None:
+    decided = replace(REVIEW, outcome=outcome, decided_at=60.0, decided_by=MINA, reason="*no*")
+    content = review_content(due(decided), Texts(language))
+    assert (content.pictures, content.rows) == ((), ())
+    if outcome not in (Outcome.EXPIRED, Outcome.WITHDRAWN):
+        assert f"<@{MINA}>" in content.status
+        assert "<t:60:R>" in content.status
+    assert "\\*no\\*" in content.status
+
+
+def test_a_message_about_an_erased_person_names_neither_them_nor_their_words() -> None:
+    gone = replace(REVIEW, user_id=-7, outcome=Outcome.WITHDRAWN, decided_at=1.0)
+    assert review_content(due(gone, None), EN).status == "person no. 7\nIts person has deleted it."
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_the_answer_to_an_appeal_names_the_prompt(language: str) -> None:
+    request = {"recipe": recipe_values(recipe(prompt="a *fog*")), "origin": origin_json(JOB.origin)}
+    appeal = replace(REVIEW, kind=Kind.APPEAL, job_id=None, request=request, outcome=Outcome.DECLINED)
+    assert "a \\*fog\\*" in appeal_answer(appeal, Texts(language))
+    waiting = review_content(due(replace(appeal, outcome=None), None), Texts(language))
+    assert "a \\*fog\\*" in waiting.status
+    assert f"<#{JOB.origin.channel_id}>" in waiting.status
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_what_waits_is_listed_with_links_and_troubles(language: str) -> None:
+    lines = waiting_lines([REVIEW, replace(REVIEW, message_id=None, trouble="no_channel")], Texts(language))
+    assert "https://discord.com/channels/21/31/8" in lines[0]
+    assert "no channel" in lines[1]
+    assert len(waiting_lines([], Texts(language))) == 1
+    assert "<#31>" in next(iter(settings_lines(ReviewSettings(channel_id=CHANNEL), Texts(language))))
+    assert len(list(settings_lines(ReviewSettings(), Texts(language)))) == 3
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_every_act_of_a_review_is_said(language: str) -> None:
+    acts = [Act.APPROVE, Act.COVER, Act.REJECT, Act.DECLINE, Act.HIDE, Act.EXPIRE, Act.REVIEW]
+    facts: dict[str, Any] = {"at": 0.0, "guild_id": SERVER, "reason": "", "before": None}
+    entries = [
+        Entry(id=1, actor_id=MINA, subject_id=RAVI, act=act, after={"job": "a"}, **facts) for act in acts
+    ]
+    entries.append(Entry(id=1, actor_id=0, subject_id=RAVI, act=Act.HIDE, after={"reports": 3}, **facts))
+    lines = entry_lines(entries, Texts(language))
+    assert len(set(lines)) == len(lines)
+    assert all("<@12>" in line or "<@11>" in line for line in lines)

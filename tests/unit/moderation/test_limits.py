@@ -1,0 +1,142 @@
+"""What a policy refuses of a request, and what it counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from recipes import RECIPE
+
+from bot.jobs import Recipe
+from bot.moderation.generosity import ANY, NO_LIMIT, Privacy, Treatment
+from bot.moderation.limits import kept_for_later, offers_within, quotas_of, refusal
+from bot.moderation.policy import Policy, Said, effective
+from bot.quotas import (
+    DAY,
+    HOUR,
+    Counted,
+    Left,
+    Measure,
+    Quota,
+    cost_of,
+    free_at,
+    is_over,
+    scarcest,
+    with_left,
+)
+from bot.store.policies import PolicyScope
+from sdjax_engine.request import Lora, Offer, Sampler, SecondPass
+
+HERE, CHANNEL, ROLE = 21, 31, 41
+LARGE = replace(RECIPE, second_pass=SecondPass(width=256, height=256, strength=0.5, num_inference_steps=40))
+INKED = replace(RECIPE, loras=(Lora(name="ink"),))
+OFFER = Offer(
+    model="demo",
+    sizes=((256, 256), (128, 128)),
+    num_inference_steps=20,
+    guidance_scale=5.0,
+    sampler=Sampler.DDIM,
+    loras=("ink", "fog"),
+)
+
+
+@pytest.mark.parametrize(
+    ("policy", "recipe", "said"),
+    [
+        (Policy(paint=False), RECIPE, "policy_paint"),
+        (Policy(models=("other",)), RECIPE, "policy_model"),
+        (Policy(models=()), RECIPE, "policy_model"),
+        (Policy(pixels=128 * 128 - 1), RECIPE, "policy_size"),
+        (Policy(pixels=128 * 128), LARGE, "policy_size"),
+        (Policy(steps=19), RECIPE, "policy_steps"),
+        (Policy(steps=20), LARGE, "policy_steps"),
+        (Policy(variants=3), replace(RECIPE, variants=4), "policy_variants"),
+        (Policy(loras=()), INKED, "policy_lora"),
+        (Policy(loras=("fog",)), INKED, "policy_lora"),
+        (Policy(start_pictures=False), replace(RECIPE, init_image="aa/aa.png"), "policy_start_pictures"),
+        (Policy(), LARGE, None),
+        (Policy(paint=True, models=(ANY,), pixels=NO_LIMIT, steps=40, variants=1, loras=()), LARGE, None),
+        (Policy(loras=("ink",), start_pictures=False), INKED, None),
+    ],
+)
+def test_a_policy_refuses_what_is_beyond_it(policy: Policy, recipe: Recipe, said: str | None) -> None:
+    found = refusal(policy, recipe)
+    assert (None if found is None else found.message_id) == said
+
+
+def test_quotas_count_where_their_rule_holds_and_bounds_everywhere() -> None:
+    said = [
+        Said(scope=PolicyScope.CHANNEL, id=CHANNEL, policy=Policy(pictures_per_hour=5)),
+        Said(scope=PolicyScope.ROLE, id=ROLE, policy=Policy(pictures_per_day=NO_LIMIT, cool_down=0)),
+        Said(scope=PolicyScope.SERVER, id=HERE, policy=Policy(cost_per_day=9, cool_down=60)),
+        Said(scope=PolicyScope.OPERATOR, policy=Policy(cost_per_hour=4)),
+    ]
+    bounds = Policy(pictures_per_hour=7)
+    said.append(Said(scope=PolicyScope.BOUND, policy=bounds))
+    found = quotas_of(effective(said), bounds, guild_id=HERE)
+    assert {(quota.key, quota.limit, quota.seconds, quota.guild_id, quota.channel_id) for quota in found} == {
+        ("pictures_per_hour", 5, HOUR, HERE, CHANNEL),
+        ("cost_per_day", 9, DAY, HERE, 0),
+        ("cost_per_hour", 4, HOUR, 0, 0),
+        ("pictures_per_hour", 7, HOUR, 0, 0),
+    }
+
+
+def test_a_cool_down_is_one_request_in_its_seconds() -> None:
+    said = [Said(scope=PolicyScope.SERVER, id=HERE, policy=Policy(cool_down=60))]
+    [quota] = quotas_of(effective(said), Policy(), guild_id=HERE)
+    assert (quota.measure, quota.limit, quota.seconds) == (Measure.REQUESTS, 1, 60)
+
+
+def test_offers_keep_within_a_policy_and_are_whole_where_nothing_is_left() -> None:
+    [kept] = offers_within([OFFER], Policy(pixels=128 * 128, steps=9, loras=("fog",)))
+    assert (kept.sizes, kept.max_steps, kept.num_inference_steps, kept.loras) == (
+        ((128, 128),),
+        9,
+        9,
+        ("fog",),
+    )
+    assert offers_within([OFFER], Policy(models=("other",))) == (OFFER,)
+    assert offers_within([OFFER], Policy()) == (OFFER,)
+
+
+def test_a_job_keeps_what_counts_later() -> None:
+    policy = Policy(
+        review=True,
+        previews=False,
+        private=Privacy.NEVER,
+        flagged=(Treatment.SHOW, Treatment.HOLD, Treatment.WITHHOLD),
+    )
+    assert kept_for_later(policy, age_restricted=False) == {
+        "review": True,
+        "previews": False,
+        "flagged": ["show", "hold", "withhold"],
+    }
+    assert kept_for_later(policy, age_restricted=True) == {"review": True, "previews": False}
+    assert kept_for_later(Policy(review=False, previews=True), age_restricted=True) == {}
+
+
+def test_the_cost_of_a_picture_is_in_pictures_of_the_models_default() -> None:
+    assert cost_of(RECIPE, OFFER) == pytest.approx(0.25)
+    assert cost_of(replace(RECIPE, num_inference_steps=40), OFFER) == pytest.approx(0.5)
+
+
+def test_a_quota_is_free_again_when_enough_of_the_oldest_is_over() -> None:
+    quota = Quota(key="pictures_per_hour", measure=Measure.PICTURES, limit=10, seconds=HOUR)
+    counted = [Counted(at=200.0, amount=4), Counted(at=100.0, amount=4)]
+    assert free_at(counted, 6, quota) == 100.0 + HOUR
+    assert free_at(counted, 7, quota) == 200.0 + HOUR
+    assert free_at(counted, 11, quota) is None
+    assert not is_over(0.1 + 0.2, 0.7, replace(quota, limit=1.0))
+
+
+def test_the_scarcest_quota_is_told_from_a_fifth_on() -> None:
+    hour = Quota(key="pictures_per_hour", measure=Measure.PICTURES, limit=10, seconds=HOUR)
+    day = replace(hour, key="pictures_per_day", limit=100)
+    pause = Quota(key="cool_down", measure=Measure.REQUESTS, limit=1, seconds=60)
+    assert scarcest([Left(quota=hour, left=3), Left(quota=pause, left=0)]) is None
+    assert scarcest([Left(quota=hour, left=2), Left(quota=day, left=10)]) == Left(quota=day, left=10)
+    assert with_left({"review": True}, [Left(quota=hour, left=0)]) == {
+        "review": True,
+        "left": {"key": "pictures_per_hour", "left": 0, "limit": 10},
+    }

@@ -1,0 +1,108 @@
+"""What a worker lets through: results, and the pictures that they start from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from recipes import RECIPE
+
+from bot.errors import StartRefused
+from bot.jobs import Claim, Showing, Showings
+from bot.levels import Level
+from bot.moderation.pictures import PictureRules
+from bot.worker.judging import Judging
+from sdjax_engine.engine import Engine
+from sdjax_engine.model.pictures import Fitted
+from sdjax_engine.request import Image
+from sdjax_engine.scores import PictureScores
+
+SHOW, SPOILER, HOLD, WITHHOLD = Showing
+LABELS = ("fine", "mild", "bad")
+RULES = PictureRules(
+    levels=dict(zip(LABELS, (Level.NONE, Level.MILD, Level.EXPLICIT), strict=True)),
+    elsewhere=(SPOILER, HOLD, WITHHOLD),
+)
+CLAIM = Claim(
+    image_id=1,
+    job_id="a",
+    request=RECIPE.request(0),
+    steps=20,
+    init_image="aa/start.png",
+    guild_id=21,
+    fencing_token=1,
+    expires_at=0.0,
+)
+
+
+class Engines:
+    """An engine whose classifier says `label`, and counts how often it is asked."""
+
+    def __init__(self, label: str = "fine", *, classifies: bool = True) -> None:
+        self.label, self.classifies, self.asked = label, classifies, 0
+
+    def checks_pictures(self, _model: str) -> bool:
+        return False
+
+    def classifies_pictures(self, _model: str) -> bool:
+        return self.classifies
+
+    def judge(self, _model: str, _pixels: Any) -> PictureScores:
+        self.asked += 1
+        return scores(self.label)
+
+
+def scores(label: str) -> PictureScores:
+    return PictureScores(labels=LABELS, probabilities=tuple(float(each == label) for each in LABELS))
+
+
+def start() -> Fitted:
+    return Fitted(pixels=np.zeros((8, 8, 3), np.uint8), mask=np.ones((8, 8), np.bool_))
+
+
+def judging(engine: Engines) -> Judging:
+    return Judging(cast("Engine", engine), {CLAIM.request.model: RULES})
+
+
+def shown(label: str, claim: Claim = CLAIM, least: Showing = SHOW) -> Showing:
+    image = Image(
+        request=claim.request, pixels=np.zeros((8, 8, 3), np.uint8), seconds=1.0, classified=scores(label)
+    )
+    return judging(Engines()).judge(claim, image, least).showing
+
+
+def test_a_result_is_shown_by_its_level_and_no_more_openly_than_its_start_allows() -> None:
+    assert [shown(label) for label in LABELS] == [SHOW, SPOILER, HOLD]
+    assert [shown(label, least=HOLD) for label in LABELS] == [HOLD] * 3
+    policy: Showings = (SHOW, SHOW, WITHHOLD)
+    assert [shown(label, replace(CLAIM, showings=policy)) for label in LABELS] == [SHOW, SHOW, SHOW]
+
+
+def test_nothing_is_held_where_there_are_no_moderators() -> None:
+    assert shown("bad", replace(CLAIM, guild_id=None)) is WITHHOLD
+
+
+async def test_a_start_picture_is_judged_once_for_all_images_of_its_job() -> None:
+    engine = Engines()
+    judge = judging(engine)
+    assert [await judge.judge_start(CLAIM, start()) for _ in range(3)] == [SHOW] * 3
+    assert engine.asked == 1
+    assert await judge.judge_start(CLAIM, None) is SHOW
+    assert await judging(Engines("bad", classifies=False)).judge_start(CLAIM, start()) is SHOW
+
+
+async def test_an_unfit_start_picture_is_refused_and_a_held_one_has_its_results_held() -> None:
+    assert await judging(Engines("bad")).judge_start(CLAIM, start()) is HOLD
+    assert await judging(Engines("mild")).judge_start(CLAIM, start()) is SHOW
+    strict = replace(CLAIM, showings=(SHOW, WITHHOLD, WITHHOLD))
+    with pytest.raises(StartRefused) as refused:
+        await judging(Engines("bad")).judge_start(strict, start())
+    assert refused.value.failure == "start_unfit"
+
+
+def test_previews_are_coarse_where_a_picture_may_be_covered() -> None:
+    assert judging(Engines()).may_cover(CLAIM)
+    assert not judging(Engines()).may_cover(replace(CLAIM, showings=(SHOW, SHOW, SHOW)))
+    assert not judging(Engines(classifies=False)).may_cover(CLAIM)
