@@ -78,7 +78,7 @@ async def whose(
     """Say whose the picture is, to the moderator alone."""
     guild_id = moderated_server(interaction)
     services = services_of(interaction)
-    services.pace.admit(sender_of(interaction), files=1)
+    services.pace.admit(sender_of(interaction), files=0 if picture is None else 1)
     if picture is not None:
         services.attachments.check(picture.size, what="picture")
     await acknowledge(interaction, private=True)

@@ -364,8 +364,8 @@ async def test_an_evening_uses_everything_and_breaks_no_rule_of_discords(
         await review_everything(evening.guests, evening.served.store)
         await hold_session(evening.mina, evening.yuna, evening.wei)
     await wait_and_cancel(evening)
-    await keep_order(evening)
     await know_pictures(evening.guests, grid)
+    await keep_order(evening)
     await tidy_up(evening)
 
     seen = [message for guest in evening.guests.values() for message in guest.seen()]

@@ -22,7 +22,7 @@ async def know_pictures(guests: Mapping[str, Guest], grid: Message) -> None:
     await mina.answer(await mina.press(page, views.BlockPictureButton))
     leak, link = ("leak.png", plain("green")), link_of(grid)
     await mina.answer(await mina.use("known block", picture=leak, reason="a leak"))
-    blocked = re.findall(r"[0-9a-f]{16}", text_of(await mina.answer(await mina.use("known show"))))
+    blocked = re.findall(r"`([0-9a-f]{16})`", text_of(await mina.answer(await mina.use("known show"))))
     assert len(blocked) == 2
     assert ravi in text_of(await mina.answer(await mina.use("whose", message=link)))
     assert await mina.answer(await mina.use("whose", picture=leak))
