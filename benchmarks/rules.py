@@ -31,14 +31,16 @@ from conditions import Stolen, print_conditions
 from moderation import prompts
 from store_servers import postgresql
 
+from bot.front.allowed import check_blocks
 from bot.front.automod_cache import AutomodCache
-from bot.front.requests import check_blocks
 from bot.front.ruling import check_words
 from bot.front.services import Interaction
 from bot.jobs import Origin, Recipe
+from bot.moderation.policy import Policy
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.prompt_rules import Action, PromptRule
+from bot.threads import Threads
 from sdjax_engine.request import Sampler
 
 CHARACTERS = 200
@@ -104,8 +106,16 @@ class Discord:
 def interaction_in(guild_id: int, store: Store, automod: AutomodCache) -> Interaction:
     """Return what the checks read of an interaction."""
     client = Discord()
-    client.services = SimpleNamespace(store=store, automod=automod)  # type: ignore[attr-defined]
-    fields: dict[str, Any] = {"client": client, "guild_id": guild_id, "channel_id": 31, "channel": None}
+    policies = {"policy": Policy(), "bounds": Policy(), "weights": {}, "weight_of": lambda _person: 1.0}
+    threads = {"judging": Threads("rules", most=1)}
+    client.services = SimpleNamespace(store=store, automod=automod, **policies, **threads)  # type: ignore[attr-defined]
+    fields: dict[str, Any] = {
+        "client": client,
+        "guild_id": guild_id,
+        "channel_id": 31,
+        "channel": None,
+        "extras": {},
+    }
     fields |= {"user": SimpleNamespace(id=11, roles=()), "is_guild_integration": lambda: True}
     fields |= {"app_permissions": SimpleNamespace(manage_guild=True)}
     return cast("Interaction", SimpleNamespace(**fields))
@@ -141,6 +151,7 @@ def origin(number: int, guild_id: int) -> Origin:
 async def request(interaction: Interaction, asked: Recipe, place: Origin, *, checked: bool) -> float:
     """Return the milliseconds of one request."""
     store: Store = interaction.client.services.store
+    interaction.extras.clear()
     begun = time.perf_counter()
     if checked:
         await check_blocks(interaction)

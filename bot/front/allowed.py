@@ -1,4 +1,4 @@
-"""What holds for the person of an interaction: blocks, pauses and policies, read once and then remembered."""
+"""What holds for the person of an interaction: blocks, pauses, policies, rules; read once."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from bot.moderation.standing import Decision, decide, refusal
 from bot.quotas import Charge, Quota, cost_of
 from bot.retries import while_unavailable
 from bot.store.policies import PolicyRow, PolicyScope
+from bot.store.prompt_rules import PromptRule
 from bot.store.standing import Place
 from sdjax_engine.request import Offer
 
@@ -33,6 +34,7 @@ class Held:
     """What holds for a person in a channel.
 
     `said` are the stored policies that hold, `quotas` are theirs, `weight` is theirs in the fair order.
+    `rules` are those of the server about words; `automod` says whether Discord's AutoMod rules apply.
     """
 
     decision: Decision
@@ -40,6 +42,8 @@ class Held:
     said: tuple[Said, ...]
     quotas: tuple[Quota, ...]
     weight: float
+    rules: tuple[PromptRule, ...]
+    automod: bool
 
     @property
     def policy(self) -> Policy:
@@ -77,6 +81,8 @@ async def read_held(interaction: Interaction, person: discord.User | discord.Mem
         said=tuple(map(said_by, read.policies)),
         quotas=quotas_of(found, services.bounds, guild_id=interaction.guild_id),
         weight=found.policy.weight or weight,
+        rules=tuple(read.rules),
+        automod=read.automod,
     )
 
 

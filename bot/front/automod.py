@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 
+from bot.front.allowed import held_of
 from bot.front.services import Interaction, services_of
 from bot.moderation.automod import AutomodRule, AutomodVerdict, judged
 from bot.retries import while_unavailable
@@ -23,11 +24,11 @@ class Standing(Enum):
 
 async def automod_verdict(interaction: Interaction, texts: Sequence[str]) -> AutomodVerdict | None:
     """Return the AutoMod rule that refuses one of the texts; None where none does or none may be read."""
-    if not _may_read(interaction) or not (rules := await _rules(interaction)):
+    if not _may_read(interaction) or not (await held_of(interaction)).automod:
         return None
+    rules = await _rules(interaction)
     roles = [role.id for role in getattr(interaction.user, "roles", ())]
-    verdict = judged(texts, rules, roles=roles, places=_places(interaction))
-    return verdict if verdict is not None and await _is_applied(interaction) else None
+    return judged(texts, rules, roles=roles, places=_places(interaction)) if rules else None
 
 
 async def automod_standing(interaction: Interaction) -> tuple[Standing, tuple[AutomodRule, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.errors import UserMistake
+from bot.front.allowed import held_of
 from bot.front.automod import automod_verdict
 from bot.front.options import clean
 from bot.front.services import Interaction, services_of
@@ -40,8 +41,7 @@ async def check_texts(interaction: Interaction, texts: Sequence[str]) -> Hold | 
         raise UserMistake("rule_always")
     if interaction.guild_id is None:
         return None
-    rules = await rules_of(interaction)
-    verdict = await verdict_of(interaction, rules, texts)
+    verdict = await verdict_of(interaction, (await held_of(interaction)).rules, texts)
     if verdict is not None and verdict.rule.action is not Action.HOLD:
         raise UserMistake("rule_refused", rule=verdict.rule.name)
     found = await automod_verdict(interaction, texts)

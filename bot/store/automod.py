@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.store.auditing import Act, By, note
 from bot.store.automod_tables import automod
@@ -17,9 +18,8 @@ class Automod(Verbs):
 
     async def is_applied(self, guild_id: int) -> bool:
         """Return whether the rules are applied."""
-        look = sa.select(automod.c.applied).where(automod.c.guild_id == guild_id)
         async with self._database.read() as connection:
-            return await connection.scalar(look) is not False
+            return await is_applied(connection, guild_id)
 
     async def apply(self, applied: bool, by: By) -> None:
         """Switch it on or off, with a row in the log unless it is so already."""
@@ -34,6 +34,12 @@ class Automod(Verbs):
             await connection.execute(sa.update(automod).where(mine).values(applied=applied))
             was, will = _logged(applied=before), _logged(applied=applied)
             await note(connection, Act.RULE, by, at=self._clock(), before=was, after=will)
+
+
+async def is_applied(connection: AsyncConnection, guild_id: int) -> bool:
+    """Return whether the rules are applied in a server."""
+    look = sa.select(automod.c.applied).where(automod.c.guild_id == guild_id)
+    return await connection.scalar(look) is not False
 
 
 def _logged(*, applied: bool) -> dict[str, str | bool]:

@@ -46,9 +46,8 @@ class PromptRules(Verbs):
 
     async def of(self, guild_id: int) -> list[PromptRule]:
         """Return the rules of a server, by name."""
-        look = sa.select(prompt_rules).where(prompt_rules.c.guild_id == guild_id)
         async with self._database.read() as connection:
-            return [_rule(row) for row in await connection.execute(look.order_by(prompt_rules.c.key))]
+            return await rules_of(connection, guild_id)
 
     async def put(self, rule: PromptRule, by: By) -> None:
         """Store a rule; it replaces a rule of the same name. Raises UserMistake `rules_full`."""
@@ -93,6 +92,12 @@ class PromptRules(Verbs):
     ) -> None:
         was, will = _logged(before), _logged(after)
         await note(connection, Act.RULE, by, at=self._clock(), before=was, after=will)
+
+
+async def rules_of(connection: AsyncConnection, guild_id: int) -> list[PromptRule]:
+    """Return the rules of a server, by name."""
+    look = sa.select(prompt_rules).where(prompt_rules.c.guild_id == guild_id)
+    return [_rule(row) for row in await connection.execute(look.order_by(prompt_rules.c.key))]
 
 
 async def _find(connection: AsyncConnection, guild_id: int, key: str) -> PromptRule | None:

@@ -1,13 +1,15 @@
-"""What holds for a person in a channel: restrictions and policies, read together."""
+"""What holds for a person in a channel: restrictions, policies and rules on words, read together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bot.store.automod import is_applied
 from bot.store.database import Verbs
 from bot.store.moderation import Restriction, restrictions_of
 from bot.store.policies import PolicyRow, policies_of
+from bot.store.prompt_rules import PromptRule, rules_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,17 +24,22 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """The restrictions and the policies that hold for a person in a channel, as they are stored."""
+    """What holds for a person in a channel, as it is stored.
+
+    `rules` are those of the whole server about words; `automod` says whether Discord's AutoMod rules apply.
+    """
 
     restrictions: Sequence[Restriction] = ()
     policies: Sequence[PolicyRow] = ()
+    rules: Sequence[PromptRule] = ()
+    automod: bool = False
 
 
 class Standings(Verbs):
     """The verb that every request begins with."""
 
     async def of(self, place: Place) -> Standing:
-        """Return what holds for a person in a channel; in a direct message there are no policies."""
+        """Return what holds for a person in a channel; in a direct message there are restrictions alone."""
         async with self._database.read() as connection:
             restrictions = await restrictions_of(
                 connection,
@@ -43,5 +50,9 @@ class Standings(Verbs):
             )
             if place.guild_id is None:
                 return Standing(restrictions=restrictions)
-            found = await policies_of(connection, place.guild_id, place.channel_ids, place.role_ids)
-        return Standing(restrictions=restrictions, policies=found)
+            return Standing(
+                restrictions=restrictions,
+                policies=await policies_of(connection, place.guild_id, place.channel_ids, place.role_ids),
+                rules=await rules_of(connection, place.guild_id),
+                automod=await is_applied(connection, place.guild_id),
+            )

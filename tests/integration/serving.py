@@ -102,13 +102,10 @@ async def serving(
         label=config.provenance.label,
     )
     reviews = ReviewOutbox(store, bot, sender, Uploads(artifacts, signing))
-    async with bot:
-        await bot.login("a-token")
-        loops = (bot.connect(), progress.run(), outbox.run(), reviews.run())
     desk = Desk(bot, lambda: bot.services, clock=time.time)
     async with bot:
         await bot.login("a-token")
-        loops = (bot.connect(), progress.run(), outbox.run(), desk.run())
+        loops = (bot.connect(), progress.run(), outbox.run(), reviews.run(), desk.run())
         tasks = [asyncio.create_task(work) for work in loops]
         try:
             async with asyncio.timeout(DEADLINE):

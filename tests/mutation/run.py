@@ -27,16 +27,16 @@ WORK = ROOT / "var" / "mutants"
 SAMPLE = 12
 ENOUGH = 95.0  # percent
 _SPINNER = tuple("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
-SURVIVED = {0, 5, 33}  # exit codes of mutmut: no test failed, or no test calls the function
+# Exit codes of mutmut: no test has failed, none calls the function, or the mutant was not run.
+SURVIVED = {0, 5, 33, None}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Modules with the same tests; with `threads` each run of the tests is in a process of its own."""
+    """Modules with the same tests."""
 
     modules: tuple[str, ...]
     tests: tuple[str, ...]
-    threads: bool = False
 
 
 @dataclass(kw_only=True)
@@ -65,10 +65,7 @@ def read_groups(file: Path, words: list[str]) -> list[Group]:
     for entry in tomllib.loads(file.read_text(encoding="utf-8"))["group"]:
         modules = [each for each in entry["modules"] if not words or any(word in each for word in words)]
         if modules:
-            group = Group(
-                modules=tuple(modules), tests=tuple(entry["tests"]), threads=entry.get("threads", False)
-            )
-            groups.append(group)
+            groups.append(Group(modules=tuple(modules), tests=tuple(entry["tests"])))
     return groups
 
 
@@ -81,7 +78,6 @@ def prepare(group: Group) -> Path:
     own = {
         "only_mutate": list(group.modules),
         "pytest_add_cli_args_test_selection": [f"tests/{test}" for test in group.tests],
-        "process_isolation": "forkserver" if group.threads else "fork",
     }
     lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in own.items())
     project, head = (ROOT / "pyproject.toml").read_text(encoding="utf-8"), "[tool.mutmut]\n"
@@ -111,11 +107,13 @@ def run_group(group: Group, size: int, equivalent: Mapping[Change, str]) -> list
         chosen = [name for _, names in drawn.values() for name in names]
         failure = _mutmut(work, chosen) if chosen else ""
         for module, (mutants, names) in drawn.items():
-            results[module].failure = results[module].failure or failure
-            codes = {} if failure or not chosen else _exit_codes(work, module)
-            results[module].survivors = [
-                mutants.change(name) for name in names if codes.get(name) in SURVIVED
-            ]
+            result = results[module]
+            result.failure = result.failure or failure
+            if failure:
+                result.ran = 0
+            elif names:
+                codes = _exit_codes(work, module)
+                result.survivors = [mutants.change(name) for name in names if codes.get(name) in SURVIVED]
     return list(results.values())
 
 
