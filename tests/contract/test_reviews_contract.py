@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -11,7 +12,7 @@ from stores import TTL, Clock, OpenStore
 
 from bot.erasure import forget
 from bot.errors import NotYours, UnknownJob, UserMistake
-from bot.files import Files
+from bot.files import Artifacts, Files
 from bot.holds import Cause, Hold, Outcome
 from bot.jobs import Job, Showing, State
 from bot.store import Store
@@ -29,8 +30,9 @@ HOUR = 3600.0
 MODE = Hold(cause=Cause.MODE)
 
 
-def files(store: Store) -> Files:
-    return Files(store.files, None)  # type: ignore[arg-type] - no files
+@pytest.fixture
+def files(store: Store, tmp_path: Path) -> Files:
+    return Files(store.files, Artifacts(str(tmp_path / "artifacts")))
 
 
 async def painted(store: Store, number: int = 1, *, hold: Hold | None = None) -> Job:
@@ -257,7 +259,7 @@ async def test_appeals_are_limited_by_the_day(store: Store, clock: Clock) -> Non
 
 
 async def test_an_erased_person_ends_holds_and_leaves_reviews_without_name_and_words(
-    store: Store,
+    store: Store, files: Files
 ) -> None:
     await painted(store, hold=MODE)
     await store.appeals.appeal_refusal(await refused(store, 5), ARTIST)
@@ -265,7 +267,7 @@ async def test_an_erased_person_ends_holds_and_leaves_reviews_without_name_and_w
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     await store.leases.complete(claim, artifact="aa/9.png", seconds=1.0)
     await report(store, other, ARTIST)
-    await forget(store.erasure, files(store), user_id=ARTIST)
+    await forget(store.erasure, files, user_id=ARTIST)
     ended = [message.review for message in await due(store)]
     mine = [review for review in ended if review.job_id != other.id]
     assert [review.outcome for review in mine] == [Outcome.WITHDRAWN] * 2
@@ -274,13 +276,13 @@ async def test_an_erased_person_ends_holds_and_leaves_reviews_without_name_and_w
         assert list(await connection.execute(sa.select(reports))) == []
 
 
-async def test_what_a_server_reviews_goes_with_it(store: Store) -> None:
+async def test_what_a_server_reviews_goes_with_it(store: Store, files: Files) -> None:
     await store.reviews.set_settings(BY, hours=2)
     job = await painted(store)
     await report(store, job, MINA)
     await refused(store, 5)
     assert await store.erasure.servers() == {HERE}
-    await forget(store.erasure, files(store), guild_id=HERE)
+    await forget(store.erasure, files, guild_id=HERE)
     async with store.shared.database.read() as connection:
         for table in (reviews, reports, review_settings):
             assert list(await connection.execute(sa.select(table))) == []
