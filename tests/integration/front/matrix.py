@@ -22,6 +22,9 @@ ABOUT_RIGHTS = frozenset(
         "moderate_no_server",
         "moderate_right",
         "not_yours",
+        "policy_right",
+        "session_host",
+        "session_right",
         "settings_channel_right",
         "settings_no_server",
         "settings_server_right",
@@ -64,6 +67,7 @@ class Row:
     values: tuple[str, ...] | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
     moderating: bool = False
+    hosting: bool = False
     ends: bool = False  # the target is another one each time, for it is cancelled or deleted
 
     @property
@@ -80,6 +84,15 @@ MODERATES: Refusals = {
     **dict.fromkeys((Who.ELSEWHERE, Who.DIRECT), "moderate_no_server"),
 }
 MODERATES_CHANNEL: Refusals = {who: why for who, why in MODERATES.items() if who is not Who.APPOINTED}
+NOWHERE_ELSE: Refusals = dict.fromkeys((Who.ELSEWHERE, Who.DIRECT), "moderate_no_server")
+SETS_POLICIES: Refusals = {
+    **NOWHERE_ELSE,
+    **dict.fromkeys((Who.MEMBER, Who.STRANGER, Who.APPOINTED, Who.MODERATOR, Who.BLOCKED), "policy_right"),
+}
+OPENS_SESSIONS: Refusals = {
+    **NOWHERE_ELSE,
+    **dict.fromkeys((Who.MEMBER, Who.STRANGER, Who.BLOCKED), "session_right"),
+}
 KEEPS: Refusals = {
     **dict.fromkeys((Who.MEMBER, Who.STRANGER, Who.BLOCKED), "kept_right"),
     Who.ELSEWHERE: "moderate_no_server",
@@ -121,21 +134,46 @@ COMMANDS: Mapping[str, Row] = {
     "moderate show": Row(refused=MODERATES, moderating=True),
     "audit": Row(refused=MODERATES, moderating=True),
     "help": Row(),
+    "limits": Row(),
+    "policy set": Row(refused=SETS_POLICIES, moderating=True, options={"what": "quotas"}),
+    "policy show": Row(refused=MODERATES_CHANNEL, moderating=True),
+    "policy why": Row(refused=MODERATES_CHANNEL, moderating=True, options=PERSON),
+    "policy reset": Row(refused=SETS_POLICIES, moderating=True),
+    "review channel": Row(refused=MODERATES, moderating=True),
+    "review limits": Row(refused=MODERATES, moderating=True, options={"hours": 24}),
+    "review show": Row(refused=MODERATES, moderating=True),
+    "whose": Row(refused=MODERATES, moderating=True),
+    "known block": Row(refused=MODERATES, moderating=True, options={"picture": 0}),
+    "known show": Row(refused=MODERATES, moderating=True),
+    "known remove": Row(refused=MODERATES, moderating=True, options={"name": "0123456789abcdef"}),
+    "session open": Row(refused=OPENS_SESSIONS, hosting=True),
+    "session next": Row(refused=NOWHERE_ELSE, hosting=True),
+    "session pause": Row(refused=NOWHERE_ELSE, hosting=True),
+    "session resume": Row(refused=NOWHERE_ELSE, hosting=True),
+    "session extend": Row(refused=NOWHERE_ELSE, hosting=True, options={"minutes": 5}),
+    "session close": Row(refused=NOWHERE_ELSE, hosting=True),
+    "session show": Row(refused=NOWHERE_ELSE, hosting=True),
+    "session host": Row(refused=NOWHERE_ELSE, hosting=True),
 }
 
 MENUS: Mapping[str, Row] = {
     "Use this recipe": Row(refused=PAINTS),
     "Paint from this picture": Row(refused=PAINTS),
+    "Report this picture": Row(refused=NOWHERE_ELSE),
+    "Whose picture is this?": Row(refused=MODERATES, moderating=True),
 }
 
 BUTTONS: Mapping[str, Row] = {
     "AgainButton": Row(refused=REPEATS, custom_id="again:{job}"),
+    "AppealButton": Row(custom_id="appeal:refused:9"),
     "AuditButton": Row(refused=MODERATES, custom_id="audit:older:9:0:"),
+    "BlockPictureButton": Row(refused=MODERATES, custom_id="block_picture:0123456789abcdef"),
     "CancelAllButton": Row(custom_id="cancel_all"),
     "CancelButton": Row(refused=ENDS, custom_id="cancel:{job}", ends=True),
     "CancelMenu": Row(refused=ENDS, custom_id="cancel_others", values=("{job}",), ends=True),
     "DeleteButton": Row(refused=ENDS, custom_id="delete:{job}"),
     "EnlargeButton": Row(refused=REPEATS, custom_id="enlarge:{job}:0"),
+    "GroupButton": Row(custom_id="group:0123abcd:mine"),
     "HistoryButton": Row(custom_id="history:older:9"),
     "MoreMenu": Row(refused=SEES, custom_id="more:{job}", values=("info",)),
     "OriginalsButton": Row(refused=SEES, custom_id="files:{job}"),
@@ -143,19 +181,29 @@ BUTTONS: Mapping[str, Row] = {
     "PublishButton": Row(refused=OWNS, custom_id="publish:{job}"),
     "RecipeButton": Row(custom_id="recipe_read:0f"),
     "RemixButton": Row(refused=REPEATS, custom_id="remix:{job}"),
+    "ReviewButton": Row(refused=MODERATES, custom_id="review:approve:9"),
     "ShowMenu": Row(refused=SEES, custom_id="history_show", values=("{job}",)),
     "SingleButton": Row(refused=REPEATS, custom_id="single:{job}:0"),
     "VaryButton": Row(refused=REPEATS, custom_id="vary:{job}:0"),
+    "VoteButton": Row(custom_id="vote:0123abcd:1:1"),
 }
 
 FORMS: Mapping[str, Row] = {
     "CLEAR_FORM": Row(refused=MODERATES, custom_id="clear:1:1"),
     "DELETE_FORM": Row(refused=ENDS, custom_id="delete:{job}", ends=True),
     "PERMUTATIONS_FORM": Row(refused=PAINTS, custom_id="permutations:public", fields=WORDS),
+    "POLICY_FORM": Row(
+        refused=SETS_POLICIES, custom_id="policy:quotas:server:1", fields={"pictures_per_day": "5"}
+    ),
     "RECIPE_FORM": Row(refused=PAINTS, custom_id="recipe:all", fields=WORDS),
     "REMIX_FORM": Row(refused=REPEATS, custom_id="remix:{job}", fields=WORDS),
+    "REPORT_FORM": Row(refused=NOWHERE_ELSE, custom_id="report:{job}", fields={"reason": "x"}),
+    "REVIEW_FORM": Row(refused=MODERATES, custom_id="review:reject:9", fields={"reason": "x"}),
     "RULE_FORM": Row(
         refused=MODERATES, custom_id="rule:refuse:0", fields={"name": "x", "terms": "zzzz", "also": ""}
+    ),
+    "SESSION_FORM": Row(
+        refused=OPENS_SESSIONS, custom_id="session:here:1:5:1:0", fields={"theme": "boats", "rounds": "1"}
     ),
     "SETTINGS_FORM": Row(
         refused={

@@ -271,12 +271,17 @@ def test_every_command_menu_button_and_form_has_a_row() -> None:
 
 def test_discord_offers_moderators_commands_to_moderators_in_servers_alone() -> None:
     for name, command in leaves().items():
-        assert (command.default_permissions is not None) == COMMANDS[name].moderating, name
-        if COMMANDS[name].moderating:
-            assert command.default_permissions.value == Permission.MANAGE_MESSAGES, name
+        row = COMMANDS[name]
+        assert (command.default_permissions is not None) == (row.moderating or row.hosting), name
+        if row.moderating or row.hosting:
+            assert command.default_permissions.value == _permission(row), name
             assert command.guild_only
             assert command.allowed_contexts.to_array() == [0], name
             assert command.allowed_installs.to_array() == [0], name
+
+
+def _permission(row: Row) -> Permission:
+    return Permission.MANAGE_EVENTS if row.hosting else Permission.MANAGE_MESSAGES
 
 
 async def test_each_person_may_do_what_the_table_says_and_reads_why_not(stage: Stage) -> None:
@@ -293,8 +298,8 @@ async def test_each_person_may_do_what_the_table_says_and_reads_why_not(stage: S
 async def test_discord_is_told_who_may_have_each_command(stage: Stage) -> None:
     for command in stage.core.commands.all("global"):
         rows = [row for name, row in COMMANDS.items() if name.split()[0] == command["name"]]
-        moderating = any(row.moderating for row in rows)
-        asked = str(int(Permission.MANAGE_MESSAGES)) if moderating else None
+        row = next(iter(rows), MENUS.get(command["name"], Row()))
+        asked = str(int(_permission(row))) if row.moderating or row.hosting else None
         assert command["default_member_permissions"] == asked, command["name"]
-        assert command["contexts"] == ([0] if moderating else [0, 1]), command["name"]
+        assert command["contexts"] == ([0, 1] if asked is None else [0]), command["name"]
         assert command["integration_types"] == [0], command["name"]
