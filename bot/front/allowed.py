@@ -42,8 +42,8 @@ class Held:
     said: tuple[Said, ...]
     quotas: tuple[Quota, ...]
     weight: float
-    rules: tuple[PromptRule, ...]
-    automod: bool
+    rules: tuple[PromptRule, ...] = ()
+    automod: bool = False
 
     @property
     def policy(self) -> Policy:

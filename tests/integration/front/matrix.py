@@ -68,6 +68,7 @@ class Row:
     fields: Mapping[str, str] = field(default_factory=dict)
     moderating: bool = False
     hosting: bool = False
+    under_message: bool = False  # a form that a button opens
     ends: bool = False  # the target is another one each time, for it is cancelled or deleted
 
     @property
@@ -185,7 +186,7 @@ BUTTONS: Mapping[str, Row] = {
     "ShowMenu": Row(refused=SEES, custom_id="history_show", values=("{job}",)),
     "SingleButton": Row(refused=REPEATS, custom_id="single:{job}:0"),
     "VaryButton": Row(refused=REPEATS, custom_id="vary:{job}:0"),
-    "VoteButton": Row(custom_id="vote:0123abcd:1:1"),
+    "VoteButton": Row(refused=PAINTS, custom_id="vote:0123abcd:1:1"),
 }
 
 FORMS: Mapping[str, Row] = {
@@ -197,13 +198,19 @@ FORMS: Mapping[str, Row] = {
     ),
     "RECIPE_FORM": Row(refused=PAINTS, custom_id="recipe:all", fields=WORDS),
     "REMIX_FORM": Row(refused=REPEATS, custom_id="remix:{job}", fields=WORDS),
-    "REPORT_FORM": Row(refused=NOWHERE_ELSE, custom_id="report:{job}", fields={"reason": "x"}),
-    "REVIEW_FORM": Row(refused=MODERATES, custom_id="review:reject:9", fields={"reason": "x"}),
+    "REPORT_FORM": Row(
+        refused={**SEES, **dict.fromkeys((Who.ELSEWHERE, Who.DIRECT), "unknown_job")},
+        custom_id="report:{job}",
+        fields={"reason": "x"},
+    ),
+    "REVIEW_FORM": Row(
+        refused=MODERATES, custom_id="review:reject:9", fields={"reason": "x"}, under_message=True
+    ),
     "RULE_FORM": Row(
         refused=MODERATES, custom_id="rule:refuse:0", fields={"name": "x", "terms": "zzzz", "also": ""}
     ),
     "SESSION_FORM": Row(
-        refused=OPENS_SESSIONS, custom_id="session:here:1:5:1:0", fields={"theme": "boats", "rounds": "1"}
+        refused=OPENS_SESSIONS, custom_id="session:here:1:5:1:0", fields={"theme": "boats", "minutes": "5"}
     ),
     "SETTINGS_FORM": Row(
         refused={

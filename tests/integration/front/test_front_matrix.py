@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from front_tools import finished, give_role, text_of
 from matrix import ABOUT_RIGHTS, BUTTONS, COMMANDS, FORMS, MENUS, OF_HIDDEN, WITHOUT_TARGET, Row, Who
@@ -34,10 +35,12 @@ from bot.sandbox.permissions import ALL, Permission
 from bot.sandbox.rejections import Json
 from bot.sandbox.server import Sandbox
 from bot.sandbox.state import Channel, Message
+from bot.sandbox.uploads import Upload
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.moderation import Scope
 from bot.texts import MISTAKES, Texts
+from sdjax_engine.images import encode_png
 
 MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)
 ELSEWHERE = GUILD_ID + 77
@@ -50,6 +53,7 @@ PERSONS = {
     Who.OWNER: MINA,
     Who.FOREIGN: MINA,
 }
+PICTURE = encode_png(np.zeros((8, 8, 3), np.uint8), recipe().request(0))
 UNLIMITED: dict[str, Any] = {
     "limits": {"requests_per_minute": 0, "server_requests_per_minute": 0, "files_per_minute": 0},
     "queue": {"max_waiting_per_user": 2000, "server_share": 1.0},
@@ -175,7 +179,7 @@ class Stage:
         elif kind == "modal":
             data = {"custom_id": row.custom_id.format(job=job.id), "components": _filled(row.fields)}
             given["origin"] = SimpleNamespace(metadata=self.message.interaction_metadata)
-            if row.has_target:
+            if row.has_target or row.under_message:
                 given["message"] = self._under(channel, _component(row, job.id))
         else:
             component = _component(row, job.id)
@@ -192,7 +196,8 @@ class Stage:
             for key, value in row.options.items()
         }
         command = find_command(registered, name)
-        return command_data(world, channel, command, name, options, files={}, most_bytes=1)
+        files = {0: Upload(filename="kite.png", data=PICTURE)}
+        return command_data(world, channel, command, name, options, files=files, most_bytes=10_000)
 
     def _under(self, channel: Channel, component: Json) -> Message:
         """The message, with this component alone, in the channel of the press."""
@@ -292,7 +297,7 @@ async def test_each_person_may_do_what_the_table_says_and_reads_why_not(stage: S
             met, expected = await stage.outcome(who, kind, row, name), row.refused.get(who, "")
             if met != expected:
                 wrong.append(f"{name} of {who}: {met or 'let in'}, not {expected or 'let in'}")
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 async def test_discord_is_told_who_may_have_each_command(stage: Stage) -> None:

@@ -217,7 +217,9 @@ async def test_commands_for_moderators_are_offered_in_servers_to_whoever_manages
     for name in theirs:
         assert found[name]["default_member_permissions"] == discord.Permissions(manage_messages=True).value
         assert (found[name]["contexts"], found[name]["integration_types"]) == ([0], [0])
-    others = [command for name, command in found.items() if name not in theirs]
+    assert found["session"]["default_member_permissions"] == discord.Permissions(manage_events=True).value
+    assert (found["session"]["contexts"], found["session"]["integration_types"]) == ([0], [0])
+    others = [command for name, command in found.items() if name not in (*theirs, "session")]
     assert all(command["default_member_permissions"] is None for command in others)
 
 
