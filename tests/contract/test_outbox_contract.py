@@ -44,7 +44,7 @@ async def test_the_longest_due_are_claimed_first_and_no_more_than_wanted(store: 
     assert await store.deliveries.claim("other", limit=9) == []
 
 
-async def test_each_claim_raises_the_token_and_an_older_claim_changes_nothing(
+async def test_each_claim_raises_the_token_and_an_older_claim_notes_an_unknown_message_alone(
     store: Store, clock: Clock
 ) -> None:
     job = await finished(store, 1)
@@ -53,7 +53,7 @@ async def test_each_claim_raises_the_token_and_an_older_claim_changes_nothing(
     await store.deliveries.retry(old, at=clock.now + 10)
     assert await store.deliveries.mark_delivered(old, outcome="late", message_id=5)
     assert (await row_of(store, job)).attempts == 0
-    assert (await store.jobs.get(job.id)).message_id is None
+    assert (await store.jobs.get(job.id)).message_id == 5
     assert await store.deliveries.mark_delivered(new, outcome="delivered", message_id=6, channel_id=None)
     row = await row_of(store, job)
     assert (row.outcome, row.message_id, row.settled_at, row.attempts) == ("delivered", 6, clock.now, 1)
@@ -83,12 +83,12 @@ async def test_a_result_that_was_never_tried_is_due_whatever_the_clock_says(
     assert (await claim_one(store)).job.id == job.id
 
 
-async def test_marking_says_whether_the_person_still_wants_the_result(store: Store) -> None:
+async def test_marking_says_whether_the_person_still_wants_the_result_and_notes_its_message(store: Store) -> None:
     job = await finished(store, 1)
     delivery = await claim_one(store)
     await store.deliveries.delete_result(job.id, user_id=1)
     assert not await store.deliveries.mark_delivered(delivery, outcome="delivered", message_id=9)
-    assert (await store.jobs.get(job.id)).message_id is None
+    assert (await store.jobs.get(job.id)).message_id == 9
 
 
 async def test_a_deletion_settles_its_own_delivery_at_its_time(store: Store, clock: Clock) -> None:
