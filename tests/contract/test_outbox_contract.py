@@ -83,7 +83,9 @@ async def test_a_result_that_was_never_tried_is_due_whatever_the_clock_says(
     assert (await claim_one(store)).job.id == job.id
 
 
-async def test_marking_says_whether_the_person_still_wants_the_result_and_notes_its_message(store: Store) -> None:
+async def test_marking_says_whether_the_person_still_wants_the_result_and_notes_its_message(
+    store: Store,
+) -> None:
     job = await finished(store, 1)
     delivery = await claim_one(store)
     await store.deliveries.delete_result(job.id, user_id=1)
