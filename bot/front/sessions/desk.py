@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import discord
 
 from bot.delivery.content import MessageContent
-from bot.delivery.refusals import CLOSED, DeliveryDelayed, Refusal, Refused
+from bot.delivery.refusals import DeliveryDelayed, Refusal, Refused
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.services import Services
 from bot.front.sessions.board import board
@@ -181,7 +181,7 @@ class Desk:
         return True
 
     async def _refused(self, session: GroupSession, refusal: Refusal) -> None:
-        """Post the board anew where it was deleted; give a session up whose channel is gone."""
+        """Post a deleted board anew, give a session up whose channel is gone, and end one that is closed."""
         store = self._services().store
         log.warning("the board of the group session %s is refused: %s", session.id, refusal)
         try:
@@ -190,7 +190,7 @@ class Desk:
             elif refusal is Refusal.MESSAGE_DELETED and session.phase is not Phase.CLOSED:
                 self._shown[session.id] = _Shown()  # at once
                 await store.showing.set_board(session, None)
-            elif session.phase is Phase.CLOSED and (refusal in CLOSED or refusal is Refusal.MESSAGE_DELETED):
-                await store.showing.end(session)
+            elif session.phase is Phase.CLOSED and not await store.showing.waits(session.id):
+                await store.showing.end(session)  # its board stays as it is, in a locked thread for instance
         except (StoreUnavailable, UserMistake) as error:
             log.warning("the group session %s is not shown this time: %s", session.id, error)
