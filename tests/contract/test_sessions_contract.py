@@ -280,6 +280,19 @@ async def test_a_front_that_died_is_followed_and_changes_nothing_more(store: Sto
     assert await store.showing.keep("two", ttl=30.0) == []
 
 
+async def test_a_clock_that_was_set_back_keeps_no_session_and_no_post_waiting(
+    store: Store, clock: Clock
+) -> None:
+    session = await voting(store, clock)
+    (kept,) = await store.showing.keep("one", ttl=30.0)
+    (post,) = await store.showing.due(session.id)
+    await store.showing.retry(post, token=kept.keeper_token, at=clock.now + 600.0)
+    assert await store.showing.due(session.id) == []
+    clock.now -= 7200.0
+    assert await store.showing.due(session.id) == [post]
+    assert await store.showing.keep("two", ttl=30.0)
+
+
 async def test_any_moderator_takes_a_session_over(store: Store) -> None:
     session = await opened(store)
     taken = await store.sessions.take_over(session.id, By(actor_id=2, guild_id=HERE))
