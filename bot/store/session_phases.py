@@ -50,7 +50,8 @@ async def collect(
     connection: AsyncConnection, session: GroupSession, *, now: float, waits: bool = True
 ) -> None:
     """Go on once the round's pictures are finished; look again later while `waits` and some are not."""
-    if waits and now < (session.collect_until or 0.0) and await _unfinished(connection, session):
+    left = (session.collect_until or 0.0) - now  # more than COLLECT_SECONDS where the clock was set back
+    if waits and 0 < left <= COLLECT_SECONDS and await _unfinished(connection, session):
         await set_timer(connection, session, TimerKind.COLLECT, LOOK_SECONDS, now=now)
         return
     await drop_timers(connection, session, TimerKind.COLLECT)

@@ -249,6 +249,19 @@ async def test_the_end_of_a_round_and_a_change_of_its_job_do_not_wait_for_each_o
     assert (await store.sessions.get(session.id)).phase is Phase.VOTING
 
 
+async def test_a_clock_that_was_set_back_does_not_stop_the_end_of_a_session(
+    store: Store, clock: Clock
+) -> None:
+    session = await opened(store)
+    await ask(store, session, 1)
+    await store.sessions.close(session.id, BY)
+    await act_once(store)
+    assert (await store.sessions.get(session.id)).phase is Phase.CLOSING
+    clock.now -= 7200.0
+    await act(store)
+    assert (await store.sessions.get(session.id)).phase is Phase.CLOSED
+
+
 async def test_after_a_downtime_overdue_timers_act_at_once_and_in_order(store: Store, clock: Clock) -> None:
     session = await opened(store)
     await ask(store, session, 1)
