@@ -5,6 +5,7 @@ from __future__ import annotations
 import discord
 
 from bot.errors import UserMistake
+from bot.front.allowed import check_blocked
 from bot.front.answers import give_back
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.modals import modal, text_field
@@ -97,6 +98,7 @@ async def open_session(
     await acknowledge(interaction, private=True)
     try:
         by = host(interaction)
+        await check_blocked(interaction)
         plan = Plan(
             theme=read_theme(theme),
             required=read_words(required),
