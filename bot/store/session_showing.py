@@ -22,7 +22,7 @@ from bot.store.session_rows import GroupSession, Phase, Post, PostKind, lock_ses
 from bot.store.session_tables import session_entries, session_jobs, session_posts, session_votes, sessions
 from bot.store.tables import images, jobs
 
-KEPT_AT_ONCE = 50
+KEPT_AT_ONCE = 1000
 FURTHEST_RETRY = 900.0  # seconds; a later time was written before the clock was set back
 
 

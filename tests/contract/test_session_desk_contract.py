@@ -81,3 +81,12 @@ async def test_a_closed_session_ends_whatever_its_board_but_after_its_last_messa
     await store.showing.settle(post, token=kept.keeper_token, outcome="sent")
     await looks(store, channel, clock)
     assert await store.showing.keep("one", ttl=30.0) == []
+
+
+async def test_every_session_is_shown_however_many_there_are(store: Store) -> None:
+    opened = set()
+    for number in range(51):
+        by = By(actor_id=1, guild_id=21 + number)
+        session = await store.sessions.open(PLAN, by, channel_id=100 + number, locale="en-US")
+        opened.add(session.id)
+    assert {session.id for session in await store.showing.keep("one", ttl=30.0)} == opened

@@ -34,6 +34,7 @@ WAIT_SECONDS = 15.0  # after an error that may pass
 REFUSED_SECONDS = 60.0
 LONGEST_WAIT = 600.0
 MAX_ATTEMPTS = 40
+SHOWN_AT_ONCE = 50  # sessions
 GONE = frozenset({Refusal.CHANNEL_DELETED, Refusal.SERVER_DELETED})
 
 
@@ -44,6 +45,7 @@ class _Shown:
     content: MessageContent | None = None
     at: float = float("-inf")
     waits_until: float = float("-inf")
+    looked_at: float = float("-inf")
 
 
 class Desk:
@@ -79,8 +81,13 @@ class Desk:
             log.error("the group sessions cannot be read: %s", error)
             return
         self._shown = {session.id: self._shown.get(session.id, _Shown()) for session in kept}
-        for session in kept:
-            if session.id not in self._tasks and self._shown[session.id].waits_until <= self._clock():
+        # Each has its turn where there are more than are shown at once.
+        for session in sorted(kept, key=lambda each: self._shown[each.id].looked_at):
+            if len(self._tasks) >= SHOWN_AT_ONCE:
+                break
+            shown = self._shown[session.id]
+            if session.id not in self._tasks and shown.waits_until <= self._clock():
+                shown.looked_at = self._clock()
                 task = asyncio.create_task(self._show(session), name=f"group session {session.id}")
                 self._tasks[session.id] = task
                 task.add_done_callback(functools.partial(self._done, session.id))
