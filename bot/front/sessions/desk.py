@@ -35,6 +35,8 @@ REFUSED_SECONDS = 60.0
 LONGEST_WAIT = 600.0
 MAX_ATTEMPTS = 40
 SHOWN_AT_ONCE = 50  # sessions
+MAX_REFUSALS = 12  # in three quarters of an hour
+LOST_RIGHTS = frozenset({Refusal.NO_ACCESS, Refusal.NO_PERMISSION, Refusal.THREAD_ARCHIVED})
 GONE = frozenset({Refusal.CHANNEL_DELETED, Refusal.SERVER_DELETED})
 
 
@@ -142,6 +144,9 @@ class Desk:
         except Refused as error:
             if error.refusal in GONE:
                 raise
+            if error.refusal in LOST_RIGHTS and post.attempts < MAX_REFUSALS:
+                log.info("a message of the group session %s waits for rights: %s", session.id, error.refusal)
+                return await self._postpone(session, post, REFUSED_SECONDS)
             log.warning("a message of the group session %s is refused: %s", session.id, error.refusal)
             return await showing.settle(post, token=token, outcome=error.refusal)
         except DeliveryDelayed as error:
