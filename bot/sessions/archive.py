@@ -51,7 +51,7 @@ class Packer:
         made = io.BytesIO()
         with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as archive:  # a PNG is compressed already
             for name, data in self._files.items():
-                archive.writestr(name, data)
+                archive.writestr(name, data, zipfile.ZIP_DEFLATED if name == DOCUMENT else None)
         self._files, self._size = {}, 0
         return made.getvalue()
 

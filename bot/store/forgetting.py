@@ -185,10 +185,12 @@ def _goes_with_server(kept: sa.Table) -> sa.ColumnElement[bool]:
 
 async def leave_sessions(connection: AsyncConnection, user_id: int) -> None:
     """Delete a person's votes and places in group sessions; a session of theirs has no host then."""
+    # A vote locks its session before the row of an earlier vote.
+    hosted = sa.select(sessions.c.id).where(sessions.c.host_id == user_id).order_by(sessions.c.id)
+    theirs = list(await connection.scalars(hosted.with_for_update()))
+    await connection.execute(sa.update(sessions).where(sessions.c.id.in_(theirs)).values(host_id=0))
     await connection.execute(sa.delete(session_votes).where(session_votes.c.voter_id == user_id))
     await connection.execute(sa.delete(session_tags).where(session_tags.c.user_id == user_id))
-    hosted = sa.update(sessions).where(sessions.c.host_id == user_id)
-    await connection.execute(hosted.values(host_id=0))
 
 
 async def forget_words(connection: AsyncConnection, job_id: str) -> None:

@@ -50,7 +50,8 @@ async def collect(
     connection: AsyncConnection, session: GroupSession, *, now: float, waits: bool = True
 ) -> None:
     """Go on once the round's pictures are finished; look again later while `waits` and some are not."""
-    if waits and now < (session.collect_until or 0.0) and await _unfinished(connection, session):
+    left = (session.collect_until or 0.0) - now  # more than COLLECT_SECONDS where the clock was set back
+    if waits and 0 < left <= COLLECT_SECONDS and await _unfinished(connection, session):
         await set_timer(connection, session, TimerKind.COLLECT, LOOK_SECONDS, now=now)
         return
     await drop_timers(connection, session, TimerKind.COLLECT)
@@ -136,11 +137,16 @@ async def _unfinished(connection: AsyncConnection, session: GroupSession) -> boo
 
 async def _number_entries(connection: AsyncConnection, session: GroupSession) -> int:
     """Number the round's pictures that may be seen, in the order of the requests; return how many."""
+    # A new entry locks the row of its job. Those who change a job lock it before its images.
+    round_ = (session_jobs.c.session_id == session.id) & (session_jobs.c.round == session.round)
+    theirs = sa.select(session_jobs.c.job_id).where(round_)
+    first = sa.select(jobs.c.id).where(jobs.c.id.in_(theirs)).order_by(jobs.c.id)
+    await connection.execute(first.with_for_update(read=True, key_share=True))
     look = (
         sa.select(images.c.job_id, images.c.index)
         .join(session_jobs, session_jobs.c.job_id == images.c.job_id)
         .join(jobs, jobs.c.id == images.c.job_id)
-        .where(session_jobs.c.session_id == session.id, session_jobs.c.round == session.round)
+        .where(round_)
         .where(images.c.state == State.DONE, images.c.artifact.is_not(None), images.c.showing.in_(SEEN))
         .order_by(jobs.c.interaction_id, images.c.index)
         .with_for_update(of=images)

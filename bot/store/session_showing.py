@@ -22,7 +22,8 @@ from bot.store.session_rows import GroupSession, Phase, Post, PostKind, lock_ses
 from bot.store.session_tables import session_entries, session_jobs, session_posts, session_votes, sessions
 from bot.store.tables import images, jobs
 
-KEPT_AT_ONCE = 50
+KEPT_AT_ONCE = 1000
+FURTHEST_RETRY = 900.0  # seconds; a later time was written before the clock was set back
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,8 @@ class SessionShowing(Verbs):
         """Return the sessions that `front` shows for the next `ttl` seconds, with what is left to show."""
         now = self._clock()
         mine = sessions.c.keeper == front
-        free = sessions.c.keeper.is_(None) | (sessions.c.kept_until <= now)
+        set_back = sessions.c.kept_until > now + 2 * ttl  # the clock was
+        free = sessions.c.keeper.is_(None) | (sessions.c.kept_until <= now) | set_back
         wanted = ~sessions.c.settled & (mine | free)
         look = sa.select(sessions).where(wanted).order_by(sessions.c.opened_at).limit(KEPT_AT_ONCE)
         async with self._database.read() as connection:
@@ -94,7 +96,8 @@ class SessionShowing(Verbs):
         )
         async with self._database.read() as connection:
             rows = list(await connection.execute(look.order_by(session_posts.c.id)))
-        late = next((place for place, row in enumerate(rows) if row.next_try_at > now), len(rows))
+        waits = (now < row.next_try_at <= now + FURTHEST_RETRY for row in rows)
+        late = next((place for place, waiting in enumerate(waits) if waiting), len(rows))
         return [_post(row) for row in rows[:late]]
 
     async def waits(self, session_id: str) -> bool:

@@ -18,6 +18,7 @@ from bot.errors import UserMistake
 from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.session_phases import (
+    COLLECT_SECONDS,
     HELD_IN_PAUSES,
     begin_round,
     change,
@@ -176,8 +177,9 @@ class Sessions(Verbs):
     async def overdue(self) -> list[tuple[str, TimerKind]]:
         """Return the timers that are due, by their sessions, the longest due first."""
         await self._shared.tell_time()
-        due = sa.select(session_timers.c.session_id, session_timers.c.kind)
-        due = due.where(session_timers.c.due_at <= self._clock())
+        now, at = self._clock(), session_timers.c.due_at
+        set_back = (session_timers.c.kind == TimerKind.COLLECT.value) & (at > now + COLLECT_SECONDS)
+        due = sa.select(session_timers.c.session_id, session_timers.c.kind).where((at <= now) | set_back)
         ordered = due.order_by(session_timers.c.due_at, session_timers.c.session_id, session_timers.c.kind)
         async with self._database.read() as connection:
             rows = await connection.execute(ordered.limit(ACTED_AT_ONCE))
@@ -192,7 +194,7 @@ class Sessions(Verbs):
             except UserMistake:
                 return False
             timer = session.timers.get(kind)
-            if timer is None or timer.due_at is None or timer.due_at > now:
+            if timer is None or timer.due_at is None or not _is_due(kind, timer.due_at, now):
                 return False
             if kind is TimerKind.ROUND:
                 await end_round(connection, session, now=now)
@@ -240,6 +242,11 @@ class Sessions(Verbs):
     ) -> None:
         after: Mapping[str, Any] = {"session": session.id, "change": what, **_state(session), **facts}
         await note(connection, Act.SESSION, by, at=self._clock(), subject_id=subject_id, after=after)
+
+
+def _is_due(kind: TimerKind, due_at: float, now: float) -> bool:
+    """Return whether a timer is due; pictures are never collected later, unless the clock was set back."""
+    return due_at <= now or (kind is TimerKind.COLLECT and due_at > now + COLLECT_SECONDS)
 
 
 async def _check_room(connection: AsyncConnection, guild_id: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from recipes import ORIGIN, RECIPE
 from stores import TTL, Clock, OpenStore
 
@@ -18,6 +19,8 @@ from bot.store import Store
 from bot.store.auditing import Act, By
 from bot.store.moderation import Scope
 from bot.store.session_rows import GroupSession, Phase, Plan, PostKind, TimerKind
+from bot.store.tables import images
+from bot.store.transitions import lock_job
 
 HERE, CHANNEL, MINA = 21, 31, 1
 ROUND, VOTE, HOURS = 600.0, 300.0, 3 * 3600.0
@@ -232,6 +235,33 @@ async def test_the_end_of_a_round_waits_for_its_pictures_but_not_for_ever(store:
     assert len(await store.showing.entries(session.id)) == 1
 
 
+async def test_the_end_of_a_round_and_a_change_of_its_job_do_not_wait_for_each_other(store: Store) -> None:
+    session = await opened(store)
+    job = await ask(store, session, 1)
+    await finish(store, count=1)
+    await store.sessions.next(session.id, BY)
+    async with store.shared.database.write() as connection:
+        await lock_job(connection, job.id)
+        ending = asyncio.create_task(act(store))
+        await asyncio.sleep(0.2)  # it has come to the job, or waits for SQLite's turn
+        await connection.execute(sa.select(images.c.id).where(images.c.job_id == job.id).with_for_update())
+    await ending
+    assert (await store.sessions.get(session.id)).phase is Phase.VOTING
+
+
+async def test_a_clock_that_was_set_back_does_not_stop_the_end_of_a_session(
+    store: Store, clock: Clock
+) -> None:
+    session = await opened(store)
+    await ask(store, session, 1)
+    await store.sessions.close(session.id, BY)
+    await act_once(store)
+    assert (await store.sessions.get(session.id)).phase is Phase.CLOSING
+    clock.now -= 7200.0
+    await act(store)
+    assert (await store.sessions.get(session.id)).phase is Phase.CLOSED
+
+
 async def test_after_a_downtime_overdue_timers_act_at_once_and_in_order(store: Store, clock: Clock) -> None:
     session = await opened(store)
     await ask(store, session, 1)
@@ -261,6 +291,19 @@ async def test_a_front_that_died_is_followed_and_changes_nothing_more(store: Sto
     assert await store.showing.settle(post, token=taken.keeper_token, outcome="sent")
     assert await store.showing.end(taken)
     assert await store.showing.keep("two", ttl=30.0) == []
+
+
+async def test_a_clock_that_was_set_back_keeps_no_session_and_no_post_waiting(
+    store: Store, clock: Clock
+) -> None:
+    session = await voting(store, clock)
+    (kept,) = await store.showing.keep("one", ttl=30.0)
+    (post,) = await store.showing.due(session.id)
+    await store.showing.retry(post, token=kept.keeper_token, at=clock.now + 600.0)
+    assert await store.showing.due(session.id) == []
+    clock.now -= 7200.0
+    assert await store.showing.due(session.id) == [post]
+    assert await store.showing.keep("two", ttl=30.0)
 
 
 async def test_any_moderator_takes_a_session_over(store: Store) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import discord
 
 from bot.delivery.content import MessageContent
-from bot.delivery.refusals import CLOSED, DeliveryDelayed, Refusal, Refused
+from bot.delivery.refusals import DeliveryDelayed, Refusal, Refused
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.services import Services
 from bot.front.sessions.board import board
@@ -34,6 +34,9 @@ WAIT_SECONDS = 15.0  # after an error that may pass
 REFUSED_SECONDS = 60.0
 LONGEST_WAIT = 600.0
 MAX_ATTEMPTS = 40
+SHOWN_AT_ONCE = 50  # sessions
+MAX_REFUSALS = 12  # in three quarters of an hour
+LOST_RIGHTS = frozenset({Refusal.NO_ACCESS, Refusal.NO_PERMISSION, Refusal.THREAD_ARCHIVED})
 GONE = frozenset({Refusal.CHANNEL_DELETED, Refusal.SERVER_DELETED})
 
 
@@ -44,6 +47,7 @@ class _Shown:
     content: MessageContent | None = None
     at: float = float("-inf")
     waits_until: float = float("-inf")
+    looked_at: float = float("-inf")
 
 
 class Desk:
@@ -79,8 +83,13 @@ class Desk:
             log.error("the group sessions cannot be read: %s", error)
             return
         self._shown = {session.id: self._shown.get(session.id, _Shown()) for session in kept}
-        for session in kept:
-            if session.id not in self._tasks and self._shown[session.id].waits_until <= self._clock():
+        # Each has its turn where there are more than are shown at once.
+        for session in sorted(kept, key=lambda each: self._shown[each.id].looked_at):
+            if len(self._tasks) >= SHOWN_AT_ONCE:
+                break
+            shown = self._shown[session.id]
+            if session.id not in self._tasks and shown.waits_until <= self._clock():
+                shown.looked_at = self._clock()
                 task = asyncio.create_task(self._show(session), name=f"group session {session.id}")
                 self._tasks[session.id] = task
                 task.add_done_callback(functools.partial(self._done, session.id))
@@ -135,6 +144,9 @@ class Desk:
         except Refused as error:
             if error.refusal in GONE:
                 raise
+            if error.refusal in LOST_RIGHTS and post.attempts < MAX_REFUSALS:
+                log.info("a message of the group session %s waits for rights: %s", session.id, error.refusal)
+                return await self._postpone(session, post, REFUSED_SECONDS)
             log.warning("a message of the group session %s is refused: %s", session.id, error.refusal)
             return await showing.settle(post, token=token, outcome=error.refusal)
         except DeliveryDelayed as error:
@@ -181,7 +193,7 @@ class Desk:
         return True
 
     async def _refused(self, session: GroupSession, refusal: Refusal) -> None:
-        """Post the board anew where it was deleted; give a session up whose channel is gone."""
+        """Post a deleted board anew, give a session up whose channel is gone, and end one that is closed."""
         store = self._services().store
         log.warning("the board of the group session %s is refused: %s", session.id, refusal)
         try:
@@ -190,7 +202,7 @@ class Desk:
             elif refusal is Refusal.MESSAGE_DELETED and session.phase is not Phase.CLOSED:
                 self._shown[session.id] = _Shown()  # at once
                 await store.showing.set_board(session, None)
-            elif session.phase is Phase.CLOSED and (refusal in CLOSED or refusal is Refusal.MESSAGE_DELETED):
-                await store.showing.end(session)
+            elif session.phase is Phase.CLOSED and not await store.showing.waits(session.id):
+                await store.showing.end(session)  # its board stays as it is, in a locked thread for instance
         except (StoreUnavailable, UserMistake) as error:
             log.warning("the group session %s is not shown this time: %s", session.id, error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.errors import UserMistake
+from bot.front.allowed import check_blocked
 from bot.front.permissions import acting
 from bot.front.services import Interaction, services_of
 from bot.front.sessions.joining import session_here
@@ -22,9 +23,10 @@ def host(interaction: Interaction) -> By:
 async def led(interaction: Interaction) -> tuple[GroupSession, By]:
     """Return the session of the channel, and who leads it: its host, or any moderator.
 
-    Raises UserMistake `moderate_no_server`, `session_none` or `session_host`.
+    Raises UserMistake `moderate_no_server`, `session_none` or `session_host`, and for a blocked person.
     """
     session = await the_session(interaction)
+    await check_blocked(interaction)
     if interaction.user.id != session.host_id and not interaction.permissions.manage_messages:
         raise UserMistake("session_host")
     return session, acting(interaction)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import discord
 
 from bot.errors import UserMistake
+from bot.front.allowed import check_blocked
 from bot.front.answers import give_back
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.modals import modal, text_field
+from bot.front.options import clean
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.ruling import check_texts
 from bot.front.services import Interaction, sender_of, services_of
@@ -17,6 +19,7 @@ from bot.retries import while_unavailable
 from bot.sessions.planning import MAX_THEME, read_minutes, read_quota, read_theme, read_words
 from bot.store.auditing import By
 from bot.store.session_rows import GroupSession, Plan
+from bot.texts import tidy
 
 FORM = "session"
 THREAD, HERE = "thread", "here"
@@ -97,9 +100,10 @@ async def open_session(
     await acknowledge(interaction, private=True)
     try:
         by = host(interaction)
+        await check_blocked(interaction)
         plan = Plan(
-            theme=read_theme(theme),
-            required=read_words(required),
+            theme=read_theme(clean(theme)),
+            required=read_words(clean(required)),
             round_seconds=read_minutes(minutes),
             quota=read_quota(quota),
             vote_seconds=int(voting) * MINUTE,
@@ -163,8 +167,10 @@ async def _thread(interaction: Interaction, plan: Plan) -> discord.Thread:
     if not isinstance(channel, discord.TextChannel):
         raise UserMistake("session_no_thread")
     kind = discord.ChannelType.news_thread if channel.is_news() else discord.ChannelType.public_thread
-    name = plan.theme or services_of(interaction).texts(interaction).gettext("Group session")
+    name = tidy(plan.theme) or services_of(interaction).texts(interaction).gettext("Group session")
     try:
         return await channel.create_thread(name=name[:MAX_THREAD_NAME], type=kind)
-    except discord.Forbidden:
+    except discord.HTTPException as error:  # without the right, or Discord takes no more threads here
+        if error.status >= 500:
+            raise
         raise UserMistake("session_no_thread") from None

@@ -91,18 +91,20 @@ async def _send_files(
     entries = await showing.entries(session.id, post.round)
     unseen = await showing.unseen(session.id, post.round)
     sending = _Sending(courier, session, post, suffix=f"-{LIMITS.index(limit)}" if limit != LIMITS[0] else "")
-    packer = Packer(limit)
-    packer.add(DOCUMENT, document(session, entries, unseen=unseen))
+    packer, run = Packer(limit), services.fitting.run
+    packer.add(DOCUMENT, await run(document, session, entries, unseen=unseen))
     missing = 0
     for entry in entries:
         data = await _file(services, entry)
         if data is not None:
-            data = await services.fitting.run(functools.partial(services.signing.signed, data))
+            data = await run(services.signing.signed, data)
         if data is None or not packer.fits(data):
             missing += 1
-        elif full := packer.add(file_name(entry), data):
+        elif full := await run(packer.add, file_name(entry), data):
             await sending.send(full)
-    await sending.send(packer.take(), last=_counted(len(entries) - missing, missing, unseen, session))
+    await sending.send(
+        await run(packer.take), last=_counted(len(entries) - missing, missing, unseen, session)
+    )
 
 
 def _counted(packed: int, missing: int, unseen: int, session: GroupSession) -> str:

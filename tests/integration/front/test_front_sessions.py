@@ -22,6 +22,7 @@ from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.store.auditing import By
+from bot.store.moderation import Scope
 from bot.store.session_rows import Phase
 
 RAVI, YUNA, OMAR = (person.id for person in PEOPLE[1:4])
@@ -156,6 +157,14 @@ async def test_a_session_is_led_here_and_taken_over_when_its_host_has_left(
         assert "goes on" in await told(omar, await omar.use("session resume"), "art")
         assert "not paused" in await told(omar, await omar.use("session resume"), "art")
         board = await shows(ravi, "art", "Host:", "The round ends <t:")
+        (session,) = await store.showing.keep(served.bot.services.front, ttl=30.0)
+        blocked = Scope(user_id=OMAR, guild_id=session.guild_id)
+        await store.moderation.block(blocked, by_mina(session.guild_id))
+        assert "blocked" in await told(omar, await omar.use("session pause"), "art")
+        form = await omar.modal_of(await omar.use("session open"))
+        answer = await omar.submit(form, minutes="", quota="2")
+        assert "blocked" in text_of(await omar.message_of(answer))
+        await store.moderation.unblock(blocked, by_mina(session.guild_id))
         sandbox._core.world.members[OMAR].roles = ()  # the host is no host any more
         offer_to_all(sandbox)
         assert "host" in await told(mina, await mina.use("session host"), "art")

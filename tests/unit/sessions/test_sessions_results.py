@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recipes import recipe
 
-from bot.sessions.archive import OVERHEAD, Packer, document, file_name
+from bot.sessions.archive import DOCUMENT, OVERHEAD, Packer, document, file_name
 from bot.sessions.results import page_of, places
 from bot.store.session_rows import GroupSession, Phase, Plan
 from bot.store.session_showing import Entry
@@ -106,6 +106,15 @@ def test_an_archive_is_divided_by_its_limit_and_loses_nothing(sizes: list[int]) 
             read |= {name: archive.read(name) for name in archive.namelist()}
     assert read == files
     assert not packer.fits(bytes(4001 - OVERHEAD))
+
+
+def test_a_description_that_is_longer_than_a_file_may_be_is_compressed() -> None:
+    packer, description = Packer(4000), b'{"prompt": "a boat"}' * 900
+    assert packer.add(DOCUMENT, description) is None
+    archive = packer.add("1.png", bytes(9))
+    assert archive is not None
+    assert len(archive) <= 4000
+    assert zipfile.ZipFile(io.BytesIO(archive)).read(DOCUMENT) == description
 
 
 def test_the_description_has_recipes_and_votes_but_no_file_of_the_bot() -> None:
