@@ -15,6 +15,7 @@ from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
 from sdjax_engine.compiling.decode_thread import call_directly
 from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising import judging
+from sdjax_engine.errors import PaintingFailed
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
 from sdjax_engine.models.vit_pixels import ViTPreprocessing
@@ -54,11 +55,19 @@ class PictureClassifier:
         return cast("Shares", call(call_on, self.program, list(seen), parameters, seen))
 
     def read(self, probabilities: npt.NDArray[np.float32]) -> PictureScores:
-        """Return what one row of probabilities says."""
+        """Return what one row of probabilities says; raises PaintingFailed where they are no numbers.
+
+        Numbers are compared with a threshold: without any, a picture would count as harmless.
+        """
+        if not np.isfinite(probabilities).all():
+            raise PaintingFailed(
+                "The picture classifier came to values that are no numbers: its files may be broken, and no "
+                "picture is shown unjudged."
+            )
         return PictureScores(labels=self.loaded.labels, probabilities=tuple(map(float, probabilities)))
 
     def judge(self, pixels: npt.NDArray[np.uint8]) -> PictureScores:
-        """Judge a picture (height, width, 3) of any size; waits for the devices."""
+        """Judge a picture (height, width, 3) of any size; waits for the devices; raises as `read` does."""
         seen = Shares({0: host_pixels(pixels, self.preprocessing)[None]})
         return self.read(np.asarray(self.queue(call_directly, seen)[0])[0])
 
