@@ -18,6 +18,7 @@ from sdjax_engine.denoising import judging
 from sdjax_engine.errors import PaintingFailed
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
+from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.vit_pixels import ViTPreprocessing
 from sdjax_engine.scores import PictureScores
 from sdjax_engine.weights.picture_classifier import LoadedClassifier
@@ -82,7 +83,7 @@ def compile_classifier(name: str, loaded: LoadedClassifier, compiler: Compiler) 
         component.parameters,
         devices.spread_shape((count, *loaded.preprocessing.size, 3), np.float32, mesh),
         specs=(REPLICATED, BY_SEAT),
-        facts=component.config,
+        facts=[component.config, found_backend().facts],
         apart=True,
         retry_shortage=True,
     )
