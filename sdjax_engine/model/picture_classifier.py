@@ -47,8 +47,7 @@ class PictureClassifier:
     @property
     def memory(self) -> int:
         """The bytes of each device for its parameters and its program."""
-        parameters = self.loaded.component.parameters.values()
-        return sum(array.nbytes for array in parameters) + working_memory(self.program)
+        return self.loaded.memory + working_memory(self.program)
 
     def queue(self, call: Call, seen: Shares) -> Shares:
         """Queue the program on the devices of `seen` (1, h, w, 3); returns probabilities (1, labels)."""
