@@ -15,8 +15,10 @@ from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
 from sdjax_engine.compiling.decode_thread import call_directly
 from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising import judging
+from sdjax_engine.errors import PaintingFailed
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
+from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.vit_pixels import ViTPreprocessing
 from sdjax_engine.scores import PictureScores
 from sdjax_engine.weights.picture_classifier import LoadedClassifier
@@ -45,8 +47,7 @@ class PictureClassifier:
     @property
     def memory(self) -> int:
         """The bytes of each device for its parameters and its program."""
-        parameters = self.loaded.component.parameters.values()
-        return sum(array.nbytes for array in parameters) + working_memory(self.program)
+        return self.loaded.memory + working_memory(self.program)
 
     def queue(self, call: Call, seen: Shares) -> Shares:
         """Queue the program on the devices of `seen` (1, h, w, 3); returns probabilities (1, labels)."""
@@ -54,11 +55,19 @@ class PictureClassifier:
         return cast("Shares", call(call_on, self.program, list(seen), parameters, seen))
 
     def read(self, probabilities: npt.NDArray[np.float32]) -> PictureScores:
-        """Return what one row of probabilities says."""
+        """Return what one row of probabilities says; raises PaintingFailed where they are no numbers.
+
+        Numbers are compared with a threshold: without any, a picture would count as harmless.
+        """
+        if not np.isfinite(probabilities).all():
+            raise PaintingFailed(
+                "The picture classifier came to values that are no numbers: its files may be broken, and no "
+                "picture is shown unjudged."
+            )
         return PictureScores(labels=self.loaded.labels, probabilities=tuple(map(float, probabilities)))
 
     def judge(self, pixels: npt.NDArray[np.uint8]) -> PictureScores:
-        """Judge a picture (height, width, 3) of any size; waits for the devices."""
+        """Judge a picture (height, width, 3) of any size; waits for the devices; raises as `read` does."""
         seen = Shares({0: host_pixels(pixels, self.preprocessing)[None]})
         return self.read(np.asarray(self.queue(call_directly, seen)[0])[0])
 
@@ -73,7 +82,7 @@ def compile_classifier(name: str, loaded: LoadedClassifier, compiler: Compiler) 
         component.parameters,
         devices.spread_shape((count, *loaded.preprocessing.size, 3), np.float32, mesh),
         specs=(REPLICATED, BY_SEAT),
-        facts=component.config,
+        facts=[component.config, found_backend().facts],
         apart=True,
         retry_shortage=True,
     )

@@ -235,6 +235,8 @@ class Scheduler:
         for pending, picture in list(batch.pictures.items()):
             try:
                 self._read(batch, pending, picture)
+            except PaintingFailed as error:  # another attempt would come to the same
+                self._fail(pending, error)
             except Exception as error:
                 logger.exception("a picture of %s could not be read", queue.lane)
                 if is_out_of_memory(error):

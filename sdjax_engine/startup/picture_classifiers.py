@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.config import EngineConfig, ModelSpec
@@ -13,7 +17,7 @@ from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.picture_classifier import PictureClassifier, compile_classifier
-from sdjax_engine.weights.picture_classifier import load_picture_classifier
+from sdjax_engine.weights.picture_classifier import LoadedClassifier, load_picture_classifier
 from sdjax_engine.wording import in_bytes
 
 
@@ -22,7 +26,8 @@ def add_picture_classifiers(
 ) -> None:
     """Load the classifiers and give them to their models; models that name the same share it.
 
-    A classifier stays on the devices when its model is evicted. Raises UnreadableCheckpoint, and
+    A classifier stays on the devices when its model is evicted; its memory is reserved before it is copied
+    there, and models that have no room beside it are evicted. Raises UnreadableCheckpoint, and
     DevicesFailed where the devices have no room: pictures are never left unjudged for want of memory.
     """
     known: dict[str, PictureClassifier] = {}
@@ -30,33 +35,41 @@ def add_picture_classifiers(
         if (source := spec.picture_classifier) is None:
             continue
         if source not in known:
-            known[source] = loaded(source, spec, config, compiler)
-            claim(source, known[source], residency)
+            on_host = loaded(source, spec, config, compiler)
+            claim(source, on_host.memory, residency)
+            residency.bring(spec.offer.model)  # evicts models that have no room beside the classifier
+            on_devices = on_host.placed(partial(devices.replicate, mesh=compiler.mesh))
+            known[source] = compile_classifier(source, on_devices, compiler)
+            claim(source, known[source].memory, residency)
         check_labels(spec, known[source].loaded.labels)
         models[spec.offer.model].use_classifier(known[source])
         compiler.report(f"pictures of {spec.offer.model} are judged by {source}")
 
 
-def loaded(source: str, spec: ModelSpec, config: EngineConfig, compiler: Compiler) -> PictureClassifier:
-    """Load and compile a classifier; raises UnreadableCheckpoint that names the model."""
+def loaded(source: str, spec: ModelSpec, config: EngineConfig, compiler: Compiler) -> LoadedClassifier:
+    """Load a classifier into the host's memory; raises UnreadableCheckpoint that names the model."""
     try:
-        classifier = load_picture_classifier(
+        return load_picture_classifier(
             source,
             dtype=config.dtype,
-            put=partial(devices.replicate, mesh=compiler.mesh),
+            put=in_host_memory,
             cache_dir=config.cache_dir,
             report=compiler.report,
         )
     except UnreadableCheckpoint as error:
         raise UnreadableCheckpoint(f"picture_classifier of {spec.offer.model}: {error}") from error
-    return compile_classifier(source, classifier, compiler)
 
 
-def claim(source: str, classifier: PictureClassifier, residency: Residency) -> None:
+def in_host_memory(array: npt.NDArray[Any]) -> Any:
+    """Return a copy: what is given may be a part of a file."""
+    return np.array(array)
+
+
+def claim(source: str, memory: int, residency: Residency) -> None:
     """Reserve the devices' memory, the program's too: start pictures are judged beside any other program."""
-    if not residency.claim(f"picture classifier {source}", Need(held=classifier.memory)):
+    if not residency.claim(f"picture classifier {source}", Need(held=memory)):
         raise DevicesFailed(
-            f"A device has no {in_bytes(classifier.memory)} for the picture classifier {source}: "
+            f"A device has no {in_bytes(memory)} for the picture classifier {source}: "
             "name a smaller one, or raise device_memory."
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sdjax_engine.errors import UnreadableCheckpoint
@@ -36,6 +36,16 @@ class LoadedClassifier:
     component: Component
     labels: tuple[str, ...]
     preprocessing: ViTPreprocessing
+
+    @property
+    def memory(self) -> int:
+        """The bytes of its parameters."""
+        return sum(array.nbytes for array in self.component.parameters.values())
+
+    def placed(self, put: Put) -> LoadedClassifier:
+        """Return it with each parameter where `put` puts it."""
+        parameters = {key: put(array) for key, array in self.component.parameters.items()}
+        return replace(self, component=replace(self.component, parameters=parameters))
 
 
 def load_picture_classifier(

@@ -59,6 +59,11 @@ class Fail:
 
 
 @dataclass(frozen=True)
+class Unjudged:
+    """What judges the picture comes to no numbers."""
+
+
+@dataclass(frozen=True)
 class Cancel:
     """Somebody cancels while the call lasts."""
 
@@ -72,7 +77,7 @@ class Come:
     wanted: Prepared
 
 
-Event = Hang | Fail | Cancel | Come
+Event = Hang | Fail | Unjudged | Cancel | Come
 
 
 class Evening:
@@ -116,6 +121,8 @@ class Evening:
             self.hang(event)
         elif isinstance(event, Fail):
             raise SHORTAGE if event.shortage else RuntimeError("the devices broke")
+        elif isinstance(event, Unjudged):
+            raise PaintingFailed("no numbers")
         elif isinstance(event, Cancel):
             pending = self.requests[event.number % len(self.requests)]
             pending.future.cancel()
@@ -311,3 +318,13 @@ def test_memory_that_is_short_where_a_picture_is_read_halves_the_seats() -> None
     assert all(pending.future.exception(0) is None for pending in evening.requests)
     told = {progress.trouble for told in evening.told.values() for progress in told if progress.trouble}
     assert told == {Trouble.OUT_OF_MEMORY}
+
+
+def test_a_picture_that_cannot_be_judged_fails_at_once_and_no_other() -> None:
+    calls = spend({}).calls
+    evening = Evening({**LATER, calls.index("fetch verdicts"): Unjudged()})
+    for wanted in ([ALONE], CROWD):
+        evening.serve(wanted)
+    assert evening.script.mistakes == []
+    [unjudged] = [pending for pending in evening.requests if pending.future.exception(0) is not None]
+    assert (unjudged.attempts, str(unjudged.future.exception(0))) == (0, "no numbers")

@@ -6,6 +6,8 @@ import io
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +22,12 @@ from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import DevicesFailed, UnreadableCheckpoint
-from sdjax_engine.memory.residency import Residency
+from sdjax_engine.memory.residency import ModelParameters, Residency
 from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.model.picture_classifier import PictureClassifier
 from sdjax_engine.model.pictures import fitted
 from sdjax_engine.startup.picture_classifiers import add_picture_classifiers
+from sdjax_engine.weights.picture_classifier import LoadedClassifier
 
 DEADLINE = 120.0
 LABELS = frozenset({"drawing", "bare", "gore"})
@@ -115,3 +119,31 @@ def test_without_room_for_the_classifier_nothing_starts(
     with pytest.raises(DevicesFailed, match=r"has no .* for the picture classifier"):
         add_picture_classifiers(config, {"tiny": model}, compiler, narrow)
     assert model.classifier is None
+
+
+def test_models_without_room_beside_the_classifier_are_evicted_before_it_comes(
+    checkpoint: Path, folder: Path, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = 2**24
+    narrow, order = Residency(compiler.mesh, 2 * size + 1000), list[str]()
+    for name in ("other", "tiny"):
+        narrow.adopt(name, {"parameter": np.zeros(size, np.uint8)})
+    assert narrow.lines() == []
+    evict, place = ModelParameters.evict, LoadedClassifier.placed
+
+    def evicted(parameters: ModelParameters) -> None:
+        order.append(f"{parameters.name} leaves")
+        evict(parameters)
+
+    def placed(classifier: LoadedClassifier, put: Any) -> LoadedClassifier:
+        order.append("the classifier comes")
+        return place(classifier, put)
+
+    monkeypatch.setattr(ModelParameters, "evict", evicted)
+    monkeypatch.setattr(LoadedClassifier, "placed", placed)
+    given: list[PictureClassifier] = []
+    models: Any = {"tiny": SimpleNamespace(use_classifier=given.append)}
+    config = replace(config_of(checkpoint, folder, None), dtype=Dtype.FLOAT32)
+    add_picture_classifiers(config, models, compiler, narrow)
+    assert order == ["other leaves", "the classifier comes"]
+    assert narrow.taken == size + given[0].memory
