@@ -91,6 +91,15 @@ def test_a_rule_that_refuses_comes_before_one_that_holds() -> None:
     assert rule_of("a castle", rules=(blades, BLOOD)) is None
 
 
+@pytest.mark.parametrize(
+    ("phrase", "prompt"),
+    [("kız", "KIZ"), ("Iris", "ıris"), ("straſe", "STRASE"), ("µ", "Μ"), ("ẞ", "ß"), ("İ", "i")],
+)
+def test_an_allowed_phrase_is_found_in_any_letter_case(phrase: str, prompt: str) -> None:
+    rules = (PromptRule(name="No", terms=("blood",)), replace(ORANGE, terms=(f"blood {phrase}",)))
+    assert rule_of(f"a Blood {prompt}", rules=rules) is None
+
+
 def test_the_verdict_names_the_terms_for_moderators() -> None:
     verdict = judged(["gore, blood, an Acme poster"], [BLOOD], channel_ids=())
     assert verdict is not None
