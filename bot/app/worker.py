@@ -9,8 +9,9 @@ from contextlib import AsyncExitStack
 
 from bot.app.queue import Queue, open_queue
 from bot.config import Config, ModelConfig
+from bot.config.policy import PolicyConfig
 from bot.jobs import Showing, Showings
-from bot.moderation.pictures import PictureRules
+from bot.moderation.pictures import PictureRules, strictest
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.threads import in_uninterruptible_thread
 from bot.worker.opening import open_engine, read_defaults
@@ -71,24 +72,40 @@ async def open_worker(
         name=queue.name,
         lease_seconds=lease,
         drain_seconds=config.queue.drain_seconds,
-        rules={model.name: rules_of(model) for model in config.models},
+        rules={model.name: rules_of(model, config.policy) for model in config.models},
         metrics=queue.metrics.worker,
     )
     queue.checks["engine"] = worker.health
     return worker
 
 
-def rules_of(model: ModelConfig) -> PictureRules:
-    """Return how pictures of this model are judged and shown."""
+def rules_of(model: ModelConfig, policy: PolicyConfig) -> PictureRules:
+    """Return how pictures of this model are judged and shown.
+
+    What the operator says of the model bounds the policies of servers, unless the operator's bounds do, or
+    else the operator's own policy.
+    """
+    elsewhere, mildest = _shown(model.flagged, policy.flagged, policy.bounds.flagged)
+    age_restricted, mildest_age_restricted = _shown(
+        model.flagged_age_restricted, policy.flagged_age_restricted, policy.bounds.flagged_age_restricted
+    )
     return PictureRules(
         levels=model.picture_levels,
         threshold=model.picture_threshold,
-        elsewhere=_showings(model.flagged),
-        age_restricted=_showings(model.flagged_age_restricted),
+        elsewhere=elsewhere,
+        age_restricted=age_restricted,
+        mildest=mildest,
+        mildest_age_restricted=mildest_age_restricted,
     )
 
 
-def _showings(configured: tuple[str, str, str]) -> Showings:
+def _shown(own: tuple[str, ...], said: tuple[str, ...], bounds: tuple[str, ...]) -> tuple[Showings, Showings]:
+    """Return how a model's pictures are shown without a policy, and the mildest that a policy may say."""
+    shown = _showings(own)
+    return strictest(shown, _showings(bounds)) if bounds else shown, _showings(bounds or said or own)
+
+
+def _showings(configured: tuple[str, ...]) -> Showings:
     mild, explicit, extreme = map(Showing, configured)
     return mild, explicit, extreme
 

@@ -31,7 +31,7 @@ from bot.front.allowed import (
 from bot.front.first_answers import Answered, acknowledge, answered
 from bot.front.options import echo, find_offer
 from bot.front.permissions import may_repeat
-from bot.front.review_mode import review_mode, tell_answers
+from bot.front.review_mode import publication_hold, review_mode, tell_answers
 from bot.front.ruling import check_words
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.sessions.joining import joined
@@ -183,9 +183,12 @@ async def _hold(
 
 
 async def copy(interaction: Interaction, job: Job, origin: Origin, *, index: int | None = None) -> Job:
-    """Store a job that shows the picture at `index` of `job`, or all; raises UserMistake without it."""
+    """Store a job that shows the picture at `index` of `job`, or all; raises UserMistake without it.
+
+    A publication is held, or refused with UserMistake, as a request for such pictures here is.
+    """
     published = origin.parent is not None and origin.parent.descent is Descent.PUBLICATION
-    hold = await review_mode(interaction) if published else None
+    hold = await publication_hold(interaction, job, origin) if published else None
     store = services_of(interaction).store
     return await while_unavailable(PATIENCE_SECONDS, store.jobs.copy, job.id, origin, index=index, hold=hold)
 

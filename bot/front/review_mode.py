@@ -1,4 +1,4 @@
-"""Whether the results of a place go to moderators first, and answers to appeals that could not be sent."""
+"""Whether results go to moderators first, also published ones, and answers to appeals that were not sent."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from bot.delivery.review_message import appeal_answer
 from bot.errors import StoreUnavailable
 from bot.front.allowed import held_of
 from bot.front.answers import add
+from bot.front.ruling import check_words
 from bot.front.services import Interaction, services_of
 from bot.holds import Cause, Hold
+from bot.jobs import Job, Origin
+from bot.moderation.pictures import stricter
+from bot.store.rows import showings_from
 
 log = logging.getLogger(__name__)
 
@@ -20,6 +24,28 @@ async def review_mode(interaction: Interaction) -> Hold | None:
         return None
     held = (await held_of(interaction)).policy.review
     return Hold(cause=Cause.MODE) if held else None
+
+
+async def publication_hold(interaction: Interaction, job: Job, origin: Origin) -> Hold | None:
+    """Return why a result that is published here is held: it may have been painted under other rules.
+
+    Raises UserMistake as `check_words`.
+    """
+    hold = await check_words(interaction, job.recipe) or await review_mode(interaction)
+    return hold or (Hold(cause=Cause.PICTURE) if is_too_open(job, origin) else None)
+
+
+def is_too_open(job: Job, origin: Origin) -> bool:
+    """Return whether the policy of `origin` shows a picture of the job less openly than it is shown.
+
+    What moderators of the same server have decided on the job stands.
+    """
+    said = showings_from(origin.policy)
+    decided = job.ruling is not None and job.origin.guild_id == origin.guild_id
+    if said is None or decided:
+        return False
+    levels = [(image.showing, image.notes.level.number) for image in job.images if image.artifact]
+    return any(stricter(showing, said[level - 1]) is not showing for showing, level in levels if level)
 
 
 async def tell_answers(interaction: Interaction) -> None:

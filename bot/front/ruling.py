@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.errors import UserMistake
-from bot.front.allowed import held_of
+from bot.front.allowed import held_of, place_of
 from bot.front.automod import automod_verdict
 from bot.front.options import clean
 from bot.front.services import Interaction, services_of
@@ -54,10 +54,11 @@ async def verdict_of(
     interaction: Interaction, rules: Sequence[PromptRule], texts: Sequence[str]
 ) -> Verdict | None:
     """Return the rule that refuses or holds one of the texts; None where none does."""
+    channel_ids = place_of(interaction, interaction.user).channel_ids
     if sum(len(rule.terms) + len(rule.also) for rule in rules) <= QUICK_TERMS:
-        return judged(texts, rules, channel_id=interaction.channel_id)
+        return judged(texts, rules, channel_ids=channel_ids)
     judging = services_of(interaction).judging
-    return await judging.run(judged, texts, rules, channel_id=interaction.channel_id)
+    return await judging.run(judged, texts, rules, channel_ids=channel_ids)
 
 
 async def rules_of(interaction: Interaction) -> list[PromptRule]:

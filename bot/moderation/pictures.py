@@ -18,13 +18,16 @@ class PictureRules:
     """How the pictures of one model are judged and shown.
 
     `levels` has the level of each label of the picture classifier. `elsewhere` and `age_restricted` say how
-    pictures of the levels 1, 2 and 3 are shown where no policy says so.
+    pictures of the levels 1, 2 and 3 are shown where no policy says so. No policy has them shown more openly
+    than `mildest` and `mildest_age_restricted`, which without a value are the same.
     """
 
     levels: Mapping[str, Level] = field(default_factory=dict)
     threshold: float = DEFAULT_THRESHOLD
     elsewhere: Showings = (Showing.WITHHOLD,) * 3
     age_restricted: Showings = (Showing.SPOILER,) * 3
+    mildest: Showings | None = None
+    mildest_age_restricted: Showings | None = None
 
     def level(self, safety: SafetyScores | None, classified: PictureScores | None) -> Level:
         """Return the level of a picture with these scores, the worse of the two; harmless without scores."""
@@ -37,15 +40,22 @@ class PictureRules:
 
     def showings(self, said: Showings | None, *, age_restricted: bool) -> Showings:
         """Return how pictures of the levels 1, 2 and 3 are shown; `said` is what a policy says."""
-        if said is not None:
-            return said
-        return self.age_restricted if age_restricted else self.elsewhere
+        own, mildest = self.elsewhere, self.mildest
+        if age_restricted:
+            own, mildest = self.age_restricted, self.mildest_age_restricted
+        return own if said is None else strictest(said, mildest or own)
 
     def showing(self, level: Level, said: Showings | None, *, age_restricted: bool) -> Showing:
         """Return how a picture of this level is shown."""
         if level is Level.NONE:
             return Showing.SHOW
         return self.showings(said, age_restricted=age_restricted)[level.number - 1]
+
+
+def strictest(first: Showings, second: Showings) -> Showings:
+    """Return the stricter showing of each level."""
+    mild, explicit, extreme = map(stricter, first, second)
+    return mild, explicit, extreme
 
 
 def stricter(*showings: Showing) -> Showing:

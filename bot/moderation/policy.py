@@ -14,7 +14,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
-from bot.moderation.generosity import ANY, NO_LIMIT, ORDERS, Privacy, Treatment
+from bot.moderation.generosity import ANY, LEVELS, NO_LIMIT, ORDERS, Privacy, Treatment
 from bot.store.policies import PolicyRow, PolicyScope
 
 Names = tuple[str, ...]
@@ -133,9 +133,9 @@ def _nearest(key: str, groups: _Groups) -> _Decided | None:
     return None
 
 
-def _bounded(key: str, decided: _Decided | None, bound: Rule) -> _Decided:
-    if decided is None:
-        return bound.value, (bound,)
+def _bounded(key: str, decided: _Decided | None, bound: Rule) -> _Decided | None:
+    if decided is None:  # each model has its own treatment of flagged pictures, within the bound
+        return None if ORDERS[key] is LEVELS else (bound.value, (bound,))
     value, rules = decided
     left = ORDERS[key].severe(value, bound.value)
     return decided if left == value else (left, (*rules, bound))

@@ -28,7 +28,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PromptRule:
-    """One rule of a server; without a `channel_id` it holds in every channel.
+    """One rule of a server; it holds in its channel and the threads of that, without one in every channel.
 
     A rule refuses a prompt that has one of its `terms`, or holds its pictures for review; with `also`, only
     where it has one of those too. The terms of a rule that allows are phrases that no other rule sees.

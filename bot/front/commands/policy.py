@@ -39,7 +39,7 @@ from bot.texts import Texts
 LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 CHANNEL, SERVER = "channel", "server"
 POLICY = "policy"
-MOST_TYPED = 500
+MOST_TYPED = 4000  # the most that Discord takes in one field
 LARGEST_ID = 2**63 - 1  # that the database takes
 
 

@@ -54,6 +54,15 @@ async def test_every_way_to_a_picture_checks_the_rules(served: Served, mina: Mem
     assert await served.store.jobs.active() == []
 
 
+async def test_a_private_result_is_published_only_within_the_rules_of_the_channel(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    job, message = await finished(served, ravi, "a pool of blood", private=True)
+    await add(mina, "No gore", "blood")
+    assert await refusal(ravi, await ravi.press(message, "Publish")) == REFUSED
+    assert await served.store.jobs.copies(job.id) == []
+
+
 async def test_one_rule_is_always_on_in_direct_messages_too(served: Served, ravi: Member) -> None:
     said = "Nothing sexual with minors is ever painted here: change the words."
     assert await refusal(ravi, await ravi.imagine(prompt="a nude child")) == said

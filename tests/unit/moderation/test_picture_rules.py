@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from bot.app.worker import rules_of
+from bot.config.models import ModelConfig
+from bot.config.policy import PolicyConfig
 from bot.jobs import Showing
 from bot.levels import Level
 from bot.moderation.pictures import PictureRules, stricter
@@ -53,6 +59,28 @@ def test_the_channel_decides_unless_a_policy_does() -> None:
     assert [shown(level, adult=True) for level in Level] == [SHOW, SHOW, SPOILER, WITHHOLD]
     policy = (HOLD, WITHHOLD, WITHHOLD)
     assert [shown(level, policy, adult=True) for level in Level] == [SHOW, HOLD, WITHHOLD, WITHHOLD]
+
+
+def test_no_policy_is_milder_than_the_operator_lets_it_be() -> None:
+    everything = (SHOW, SHOW, SHOW)
+    assert RULES.showings(everything, age_restricted=False) == RULES.elsewhere
+    assert RULES.showings(everything, age_restricted=True) == RULES.age_restricted
+    free = replace(RULES, mildest=(SHOW, SHOW, HOLD), mildest_age_restricted=everything)
+    assert free.showings(everything, age_restricted=False) == (SHOW, SHOW, HOLD)
+    assert free.showings(everything, age_restricted=True) == everything
+    assert free.showings(None, age_restricted=False) == RULES.elsewhere
+
+
+def test_the_operators_bounds_come_before_their_policy_and_that_before_the_model() -> None:
+    def rules(**policy: Any) -> PictureRules:
+        return rules_of(ModelConfig(flagged=("hold",) * 3), PolicyConfig(**policy))
+
+    shown, covered = ("show",) * 3, ("spoiler",) * 3
+    assert rules().mildest == (HOLD,) * 3
+    assert rules(flagged=covered).mildest == (SPOILER,) * 3
+    assert rules(flagged=covered, bounds={"flagged": shown}).mildest == (SHOW,) * 3
+    assert rules(bounds={"flagged": shown}).elsewhere == (HOLD,) * 3
+    assert rules(bounds={"flagged": ("withhold",) * 3}).elsewhere == (WITHHOLD,) * 3
 
 
 def test_without_configuration_flagged_pictures_are_withheld_and_covered_among_adults() -> None:

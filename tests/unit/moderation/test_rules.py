@@ -19,7 +19,7 @@ ONLY_HERE = PromptRule(name="Here", terms=("clown",), channel_id=HERE)
 
 
 def rule_of(*texts: str, rules: tuple[PromptRule, ...], channel_id: int | None = HERE) -> str | None:
-    verdict = judged(texts, rules, channel_id=channel_id)
+    verdict = judged(texts, rules, channel_ids=() if channel_id is None else (channel_id,))
     return None if verdict is None else verdict.rule.name
 
 
@@ -77,6 +77,12 @@ def test_a_rule_of_one_channel_holds_nowhere_else() -> None:
     assert rule_of("a clown", rules=(ONLY_HERE,), channel_id=None) is None
 
 
+def test_a_rule_of_a_channel_holds_in_its_threads() -> None:
+    thread = 33
+    assert judged(["a clown"], [ONLY_HERE], channel_ids=(thread, HERE)) is not None
+    assert judged(["a clown"], [ONLY_HERE], channel_ids=(thread, THERE)) is None
+
+
 def test_a_rule_that_refuses_comes_before_one_that_holds() -> None:
     blades = PromptRule(name="Blades", action=Action.HOLD, terms=("sword",))
     assert rule_of("a sword", rules=(blades, BLOOD)) == "Blades"
@@ -85,11 +91,20 @@ def test_a_rule_that_refuses_comes_before_one_that_holds() -> None:
     assert rule_of("a castle", rules=(blades, BLOOD)) is None
 
 
+@pytest.mark.parametrize(
+    ("phrase", "prompt"),
+    [("kız", "KIZ"), ("Iris", "ıris"), ("straſe", "STRASE"), ("µ", "Μ"), ("ẞ", "ß"), ("İ", "i")],
+)
+def test_an_allowed_phrase_is_found_in_any_letter_case(phrase: str, prompt: str) -> None:
+    rules = (PromptRule(name="No", terms=("blood",)), replace(ORANGE, terms=(f"blood {phrase}",)))
+    assert rule_of(f"a Blood {prompt}", rules=rules) is None
+
+
 def test_the_verdict_names_the_terms_for_moderators() -> None:
-    verdict = judged(["gore, blood, an Acme poster"], [BLOOD], channel_id=None)
+    verdict = judged(["gore, blood, an Acme poster"], [BLOOD], channel_ids=())
     assert verdict is not None
     assert set(verdict.found) == {"blood", "gore"}
-    verdict = judged(["an Acme poster"], [BRAND], channel_id=None)
+    verdict = judged(["an Acme poster"], [BRAND], channel_ids=())
     assert verdict is not None
     assert set(verdict.found) == {"Acme", "poster"}
 
@@ -98,5 +113,5 @@ def test_the_verdict_names_the_terms_for_moderators() -> None:
 def test_any_text_and_any_terms_have_a_verdict(text: str, terms: list[str]) -> None:
     refusing = PromptRule(name="x", terms=tuple(terms))
     allowing = PromptRule(name="y", action=Action.ALLOW, terms=tuple(terms))
-    judged([text], [refusing, allowing], channel_id=None)
-    judged([text], [refusing], channel_id=None)
+    judged([text], [refusing, allowing], channel_ids=())
+    judged([text], [refusing], channel_ids=())

@@ -24,6 +24,7 @@ LABELS = ("fine", "mild", "bad")
 RULES = PictureRules(
     levels=dict(zip(LABELS, (Level.NONE, Level.MILD, Level.EXPLICIT), strict=True)),
     elsewhere=(SPOILER, HOLD, WITHHOLD),
+    mildest=(SHOW, SHOW, SHOW),
 )
 CLAIM = Claim(
     image_id=1,
