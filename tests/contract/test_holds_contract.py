@@ -15,7 +15,7 @@ from bot.store import Store
 from bot.store.auditing import Act, By
 from bot.store.review_rows import Review
 
-MINA, HERE = 11, 21
+MINA, HERE = 91, 21
 BY = By(actor_id=MINA, guild_id=HERE, reason="not here")
 REPORTED = Hold(cause=Cause.REPORTS)
 
