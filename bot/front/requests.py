@@ -183,9 +183,15 @@ async def _hold(
 
 
 async def copy(interaction: Interaction, job: Job, origin: Origin, *, index: int | None = None) -> Job:
-    """Store a job that shows the picture at `index` of `job`, or all; raises UserMistake without it."""
-    published = origin.parent is not None and origin.parent.descent is Descent.PUBLICATION
-    hold = await review_mode(interaction) if published else None
+    """Store a job that shows the picture at `index` of `job`, or all; raises UserMistake without it.
+
+    What is published in another place must suit the rules on words there.
+    """
+    hold = None
+    if origin.parent is not None and origin.parent.descent is Descent.PUBLICATION:
+        if (job.origin.guild_id, job.origin.channel_id) != (origin.guild_id, origin.channel_id):
+            hold = await check_words(interaction, job.recipe)
+        hold = hold or await review_mode(interaction)
     store = services_of(interaction).store
     return await while_unavailable(PATIENCE_SECONDS, store.jobs.copy, job.id, origin, index=index, hold=hold)
 
