@@ -178,7 +178,9 @@ async def _hold(
                 str(error.details["rule"])[:MAX_RULE],
             )
             with suppress(StoreUnavailable):  # the refusal stands, without an appeal
-                error.appeal = await note(recipe, origin, rule=rule, weight=weight, places=places)
+                share = {"weight": weight, "places": places}
+                hold = await review_mode(interaction)
+                error.appeal = await note(recipe, origin, rule=rule, hold=hold, **share)
         raise
 
 
