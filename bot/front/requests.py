@@ -178,9 +178,8 @@ async def _hold(
                 str(error.details["rule"])[:MAX_RULE],
             )
             with suppress(StoreUnavailable):  # the refusal stands, without an appeal
-                share = {"weight": weight, "places": places}
                 hold = await review_mode(interaction)
-                error.appeal = await note(recipe, origin, rule=rule, hold=hold, **share)
+                error.appeal = await note(recipe, origin, rule=rule, weight=weight, places=places, hold=hold)
         raise
 
 

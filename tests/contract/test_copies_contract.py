@@ -107,9 +107,11 @@ async def test_a_flagged_picture_is_published_elsewhere_as_the_policy_there_says
         name = f"aa/{claim.image_id}.png"
         job = await store.leases.complete(claim, artifact=name, seconds=1.0, notes=Notes(level=level))
     parent = Parent(job_id=job.id, descent=Descent.PUBLICATION)
-    policies = {6: {}, 7: {"flagged": ["show", "spoiler", "withhold"]}, 8: {"flagged": ["withhold"] * 3}}
-    shown = {}
-    for guild_id, policy in (*policies.items(), (5, {})):
+    mixed, strict = ["show", "spoiler", "withhold"], ["withhold"] * 3
+    policies: dict[int, dict[str, list[str]]]
+    policies = {5: {}, 6: {}, 7: {"flagged": mixed}, 8: {"flagged": strict}}
+    shown: dict[int, list[Showing]] = {}
+    for guild_id, policy in policies.items():
         there = origin(10 + guild_id, guild_id=guild_id, parent=parent, policy=policy)
         copy = await store.jobs.copy(job.id, there)
         shown[guild_id] = [image.showing for image in copy.images]

@@ -315,8 +315,10 @@ async def test_nobody_decides_on_their_own_pictures_but_the_owner_of_the_server(
 
 
 async def test_an_accepted_prompt_is_held_where_every_result_is(store: Store) -> None:
-    how = {"rule": "knives", "weight": 1.0, "places": 1, "hold": MODE}
-    review_id = await store.appeals.note_refusal(recipe(), origin(5, guild_id=HERE), **how)
+    asked = origin(5, guild_id=HERE)
+    review_id = await store.appeals.note_refusal(
+        recipe(), asked, rule="knives", weight=1.0, places=1, hold=MODE
+    )
     await store.appeals.appeal_refusal(review_id, ARTIST)
     await store.reviews.decide(review_id, Outcome.SHOWN, BY)
     (job,) = await store.jobs.active()
