@@ -11,6 +11,9 @@ REVIEW_MISTAKES: Mapping[str, str] = MappingProxyType(
         "review_over": (
             "This is decided already, or its person has deleted it: the message shows what has become of it."
         ),
+        "review_own": (
+            "You have asked for this yourself: another moderator decides it, or the owner of the server."
+        ),
         "review_nothing_set": "Choose the hours, the reports or both.",
         "review_gone": "This review is no longer kept.",
         "report_own": "This picture is your own: delete it with the button below it.",

@@ -18,7 +18,7 @@ from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import add
 from bot.front.first_answers import acknowledge, acknowledge_press, open_form
 from bot.front.modals import modal, text_field
-from bot.front.permissions import acting, check_blockable, moderated_server
+from bot.front.permissions import acting, check_blockable, moderated_server, owns_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.holds import Outcome
@@ -80,8 +80,8 @@ async def submit(interaction: Interaction, act: str, review: str, *, reason: str
 
 
 async def _decide(interaction: Interaction, act: str, key: int, reason: str) -> None:
-    decide = services_of(interaction).store.reviews.decide
-    await while_unavailable(PATIENCE_SECONDS, decide, key, OUTCOMES[act], acting(interaction, reason))
+    decide, by = services_of(interaction).store.reviews.decide, acting(interaction, reason)
+    await while_unavailable(PATIENCE_SECONDS, decide, key, OUTCOMES[act], by, own=owns_server(interaction))
 
 
 async def _block(interaction: Interaction, key: int, reason: str) -> None:

@@ -75,6 +75,11 @@ def server_rights(person: discord.User | discord.Member) -> discord.Permissions:
     return person.guild_permissions
 
 
+def owns_server(interaction: Interaction) -> bool:
+    """Return whether the person owns the server of the interaction."""
+    return interaction.guild is not None and interaction.guild.owner_id == interaction.user.id
+
+
 def check_blockable(interaction: Interaction, person: discord.User | discord.Member) -> None:
     """Raise UserMistake for the moderator who asks, a bot, and moderators and the owner of the server."""
     if person.id == interaction.user.id:

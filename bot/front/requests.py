@@ -178,7 +178,8 @@ async def _hold(
                 str(error.details["rule"])[:MAX_RULE],
             )
             with suppress(StoreUnavailable):  # the refusal stands, without an appeal
-                error.appeal = await note(recipe, origin, rule=rule, weight=weight, places=places)
+                hold = await review_mode(interaction)
+                error.appeal = await note(recipe, origin, rule=rule, weight=weight, places=places, hold=hold)
         raise
 
 
@@ -188,7 +189,7 @@ async def copy(interaction: Interaction, job: Job, origin: Origin, *, index: int
     A publication is held, or refused with UserMistake, as a request for such pictures here is.
     """
     published = origin.parent is not None and origin.parent.descent is Descent.PUBLICATION
-    hold = await publication_hold(interaction, job, origin) if published else None
+    hold = await publication_hold(interaction, job) if published else None
     store = services_of(interaction).store
     return await while_unavailable(PATIENCE_SECONDS, store.jobs.copy, job.id, origin, index=index, hold=hold)
 

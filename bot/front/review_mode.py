@@ -11,9 +11,7 @@ from bot.front.answers import add
 from bot.front.ruling import check_words
 from bot.front.services import Interaction, services_of
 from bot.holds import Cause, Hold
-from bot.jobs import Job, Origin
-from bot.moderation.pictures import stricter
-from bot.store.rows import showings_from
+from bot.jobs import Job
 
 log = logging.getLogger(__name__)
 
@@ -26,26 +24,12 @@ async def review_mode(interaction: Interaction) -> Hold | None:
     return Hold(cause=Cause.MODE) if held else None
 
 
-async def publication_hold(interaction: Interaction, job: Job, origin: Origin) -> Hold | None:
+async def publication_hold(interaction: Interaction, job: Job) -> Hold | None:
     """Return why a result that is published here is held: it may have been painted under other rules.
 
     Raises UserMistake as `check_words`.
     """
-    hold = await check_words(interaction, job.recipe) or await review_mode(interaction)
-    return hold or (Hold(cause=Cause.PICTURE) if is_too_open(job, origin) else None)
-
-
-def is_too_open(job: Job, origin: Origin) -> bool:
-    """Return whether the policy of `origin` shows a picture of the job less openly than it is shown.
-
-    What moderators of the same server have decided on the job stands.
-    """
-    said = showings_from(origin.policy)
-    decided = job.ruling is not None and job.origin.guild_id == origin.guild_id
-    if said is None or decided:
-        return False
-    levels = [(image.showing, image.notes.level.number) for image in job.images if image.artifact]
-    return any(stricter(showing, said[level - 1]) is not showing for showing, level in levels if level)
+    return await check_words(interaction, job.recipe) or await review_mode(interaction)
 
 
 async def tell_answers(interaction: Interaction) -> None:

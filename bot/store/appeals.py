@@ -7,14 +7,14 @@ it is painted as it was asked for; its result is delivered like any other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import NotYours, UnknownJob, UserMistake
-from bot.holds import Outcome, Ruling
+from bot.holds import Cause, Hold, Outcome, Ruling
 from bot.jobs import Origin, Recipe, Showing
 from bot.store.caps import wait_for_turn
 from bot.store.database import Verbs
@@ -36,9 +36,19 @@ class Appeals(Verbs):
     """The verbs of appeals."""
 
     async def note_refusal(
-        self, recipe: Recipe, origin: Origin, *, rule: str, weight: float, places: int
+        self,
+        recipe: Recipe,
+        origin: Origin,
+        *,
+        rule: str,
+        weight: float,
+        places: int,
+        hold: Hold | None = None,
     ) -> int:
-        """Store a refused prompt for a day, so that its person can appeal, and return its id."""
+        """Store a refused prompt for a day, so that its person can appeal, and return its id.
+
+        With `hold` the pictures of an accepted prompt are held for review.
+        """
         now = self._clock()
         untold = replace(origin, interaction_token="", token_expires_at=0.0, message_id=None, front=None)
         request = {
@@ -46,6 +56,7 @@ class Appeals(Verbs):
             "origin": origin_json(untold),
             "weight": weight,
             "places": places,
+            "hold": None if hold is None else asdict(hold),
         }
         whose = {"guild_id": origin.guild_id or 0, "user_id": origin.user_id}
         row: dict[str, Any] = {
@@ -123,7 +134,7 @@ class Appeals(Verbs):
 
 
 async def end_appeal(connection: AsyncConnection, review: Review, ruling: Ruling, *, now: float) -> bool:
-    """Do what was decided on a closed appeal; return whether images may wait now."""
+    """Do what was decided on an appeal, which the caller closes; return whether images may wait now."""
     accepted = ruling.outcome in (Outcome.SHOWN, Outcome.SPOILER)
     if review.job_id is not None and accepted:
         await show_withheld(connection, review.job_id, ruling, now=now)
@@ -147,5 +158,7 @@ async def _paint(connection: AsyncConnection, request: Mapping[str, Any], *, now
     await wait_for_turn(connection, origin.user_id)
     if await job_of(connection, origin.interaction_id) is None:
         share = {"weight": request["weight"], "places": request["places"], "room": None}
-        adding = Adding(wish=wanted, origin=origin, hold=None, now=now, apart=True, **share)
+        said = request.get("hold")
+        hold = None if said is None else Hold(cause=Cause(said["cause"]), rule=said["rule"])
+        adding = Adding(wish=wanted, origin=origin, hold=hold, now=now, apart=True, **share)
         await adding.add(connection, paused=await is_paused(connection, origin))

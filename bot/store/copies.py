@@ -15,11 +15,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UnknownJob, UserMistake
 from bot.holds import Hold
 from bot.jobs import COPIES, ImageRecord, Job, Origin, Recipe, Showing, State, lacking
+from bot.levels import Level
 from bot.store.database import insert
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
 from bot.store.review_rows import open_for_held
-from bot.store.rows import hold_values, load_job, notes_values, origin_values, recipe_values
+from bot.store.rows import hold_values, load_job, notes_values, origin_values, recipe_values, showings_from
 from bot.store.tables import images, jobs, start_pictures
 from bot.store.transitions import lock_job, make_due
 
@@ -36,7 +37,8 @@ async def add_copy(
 ) -> str | None:
     """Store a copy of the picture at `index`, or of all; return its id, or None if one of its ids is taken.
 
-    With `hold` its pictures are held for review, and those of the first job stay as they are.
+    With `hold` its pictures are held for review, and those of the first job stay as they are. Everybody in
+    another place sees a flagged picture no more openly than the policy there says.
 
     Raises UnknownJob for a job that is gone or deleted, UserMistake `no_picture` without that picture.
     """
@@ -44,14 +46,16 @@ async def add_copy(
     parent = await load_job(connection, job_id)
     if parent.deleted_at is not None:
         raise UnknownJob(job=job_id)
-    shown = [image for image in parent.images if image.artifact and index in (None, image.index)]
+    wanted = [image for image in parent.images if image.artifact and index in (None, image.index)]
+    there = ((image, _showing(image, parent.origin, origin, hold)) for image in wanted)
+    shown = [(image, showing) for image, showing in there if showing is not Showing.WITHHOLD]
     if not shown:
         raise UserMistake(lacking(image for image in parent.images if index in (None, image.index)))
     recipe = parent.recipe if index is None else replace(parent.recipe.from_image(index), variants=1)
     added = await _add_job(connection, recipe, origin, hold, new_id=new_id, now=now)
     if added is not None:
-        await _add_images(connection, added, recipe, shown, held=hold is not None, only=index is not None)
-        await _use_files(connection, added, parent, shown, now=now)
+        await _add_images(connection, added, recipe, shown, only=index is not None)
+        await _use_files(connection, added, parent, [image for image, _ in shown], now=now)
         await make_due(connection, added, now=now)
         await open_for_held(connection, added, now=now)
     return added
@@ -82,9 +86,8 @@ async def _add_images(
     connection: AsyncConnection,
     job_id: str,
     recipe: Recipe,
-    shown: Sequence[ImageRecord],
+    shown: Sequence[tuple[ImageRecord, Showing]],
     *,
-    held: bool,
     only: bool,
 ) -> None:
     steps = recipe.steps
@@ -96,12 +99,27 @@ async def _add_images(
             "index": 0 if only else image.index,
             "seed": image.seed,
             "artifact": image.artifact,
-            "showing": Showing.HOLD if held else image.showing,
+            "showing": showing,
             "notes": notes_values(image.notes),
         }
-        for image in shown
+        for image, showing in shown
     ]
     await connection.execute(sa.insert(images), rows)
+
+
+def _showing(image: ImageRecord, before: Origin, origin: Origin, hold: Hold | None) -> Showing:
+    """Return how a picture is shown in a copy; moderators look first where no policy says it of its level."""
+    said = [image.showing] if hold is None else [image.showing, Showing.HOLD]
+    elsewhere = (before.guild_id, before.channel_id) != (origin.guild_id, origin.channel_id)
+    if (
+        elsewhere
+        and not origin.private
+        and origin.guild_id is not None
+        and image.notes.level is not Level.NONE
+    ):
+        there = showings_from(origin.policy)
+        said.append(Showing.HOLD if there is None else there[image.notes.level.number - 1])
+    return max(said, key=list(Showing).index)
 
 
 async def _use_files(

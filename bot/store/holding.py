@@ -1,7 +1,8 @@
 """The statements that hold pictures for review, and end their hold.
 
-A picture is held in every job that shows it: in copies too. Each of these jobs says so in its own message, so
-each change makes their results due again.
+A picture is held in every job of the server that shows it: in copies too. Each of these jobs says so in its
+own message, so each change makes their results due again. Files are named after what is in them, so jobs of
+other servers may show the same file: moderators decide for their own server only.
 """
 
 from __future__ import annotations
@@ -79,13 +80,7 @@ async def _change(
     now: float,
 ) -> list[str]:
     """Show the pictures of a job another way in each job that has them, and make their results due again."""
-    mine = images.c.job_id == job_id
-    theirs = images.c.artifact.is_not(None) & images.c.showing.in_(before)
-    names = list(await connection.scalars(sa.select(images.c.artifact).where(mine, theirs)))
-    same = images.c.artifact.in_(names) & images.c.showing.in_(before)
-    sharing = sa.select(images.c.job_id).where(same)
-    there = sa.select(jobs.c.id).where(jobs.c.id.in_(sharing), jobs.c.deleted_at.is_(None))
-    locked = list(await connection.scalars(there.order_by(jobs.c.id).with_for_update()))
+    locked, same = await _lock_sharing(connection, job_id, before)
     changed = sa.update(images).where(images.c.job_id.in_(locked), same).values(showing=after)
     changed_ids = set(await connection.scalars(changed.returning(images.c.job_id)))
     job_ids = [each for each in locked if each in changed_ids]
@@ -94,3 +89,24 @@ async def _change(
         await recount(connection, each)  # what is withheld counts against no quota
     await renew(connection, job_ids, now=now)
     return job_ids
+
+
+async def _lock_sharing(
+    connection: AsyncConnection, job_id: str, before: Collection[Showing]
+) -> tuple[list[str], sa.ColumnElement[bool]]:
+    """Lock the job and those of its server that share its pictures; return them and these pictures.
+
+    What is shared is looked up again under the locks: a report or a copy may have come meanwhile.
+    """
+    guild_id = sa.select(jobs.c.guild_id).where(jobs.c.id == job_id).scalar_subquery()
+    theirs = images.c.artifact.is_not(None) & images.c.showing.in_(before)
+    locked: list[str] = []
+    while True:
+        mine = sa.select(images.c.artifact).where(images.c.job_id == job_id, theirs)
+        same = images.c.artifact.in_(list(await connection.scalars(mine))) & images.c.showing.in_(before)
+        sharing = jobs.c.id.in_(sa.select(images.c.job_id).where(same)) & (jobs.c.guild_id == guild_id)
+        there = sa.select(jobs.c.id).where(sharing | (jobs.c.id == job_id), jobs.c.deleted_at.is_(None))
+        found = list(await connection.scalars(there.order_by(jobs.c.id).with_for_update()))
+        if found == locked:
+            return locked, same
+        locked = found

@@ -112,13 +112,14 @@ class Reviews(Verbs):
             rows = await connection.execute(look.order_by(reviews.c.opened_at, reviews.c.id).limit(limit))
             return [review_of(row) for row in rows]
 
-    async def decide(self, review_id: int, outcome: Outcome, by: By) -> Review:
+    async def decide(self, review_id: int, outcome: Outcome, by: By, *, own: bool = False) -> Review:
         """Decide a review; `by` has the reason, which the person is told of a rejection.
 
-        The first decision stands, also for other reviews of the same pictures. Raises UserMistake
-        `review_gone` without such a review in the server, `review_over` for one that is over.
+        The first decision stands, also for other reviews of the same pictures. With `own`, also about what
+        `by` has asked for. Raises UserMistake `review_gone` without such a review in the server,
+        `review_over` for one that is over, and `review_own`.
         """
-        return await self._end(review_id, outcome, by)
+        return await self._end(review_id, outcome, by, own=own)
 
     async def expire(self, *, limit: int) -> int:
         """End the reviews whose time is over, and return how many: what is held is withheld."""
@@ -143,7 +144,7 @@ class Reviews(Verbs):
         async with self._database.write() as connection:
             return (await connection.execute(sa.delete(reviews).where(reviews.c.id.in_(old)))).rowcount
 
-    async def _end(self, review_id: int, outcome: Outcome, by: By) -> Review:
+    async def _end(self, review_id: int, outcome: Outcome, by: By, *, own: bool = False) -> Review:
         now = self._clock()
         ruling = Ruling(outcome=outcome, reason=by.reason)
         async with self._changing() as (connection, changes):
@@ -153,8 +154,12 @@ class Reviews(Verbs):
             if row is None:
                 raise UserMistake("review_gone")
             review = review_of(row)
+            if review.user_id == by.actor_id and not own:
+                raise UserMistake("review_own")
             # Pictures first: jobs are locked before reviews in every transaction.
             job_ids = await _change_pictures(connection, review, ruling, now=now)
+            if review.kind is Kind.APPEAL:
+                changes.work = await end_appeal(connection, review, ruling, now=now)
             which = reviews.c.id == review_id
             if review.kind is not Kind.APPEAL:
                 which |= reviews.c.job_id.in_(job_ids) & about_pictures()
@@ -162,8 +167,6 @@ class Reviews(Verbs):
             closed = {each.id: each for each in await close(connection, which, outcome, now=now, **values)}
             if review_id not in closed:
                 raise UserMistake("review_over")
-            if review.kind is Kind.APPEAL:
-                changes.work = await end_appeal(connection, review, ruling, now=now)
             after = {"kind": review.kind.value} | ({"job": review.job_id} if review.job_id else {})
             await note(connection, ACTS[outcome], by, at=now, subject_id=review.user_id, after=after)
             changes.results = True

@@ -9,7 +9,8 @@ from recipes import ORIGIN, origin, recipe
 from stores import TTL
 
 from bot.errors import UnknownJob, UserMistake
-from bot.jobs import Descent, Job, Origin, Parent, State
+from bot.jobs import Descent, Job, Notes, Origin, Parent, Showing, State
+from bot.levels import Level
 from bot.store import Store
 
 OTHER = 99  # a person
@@ -96,3 +97,27 @@ async def test_a_copy_of_all_pictures_keeps_their_places_and_seeds(store: Store)
     assert [(image.index, image.seed, image.artifact) for image in copy.images] == shown
     assert [one.id for one in await store.jobs.history(ORIGIN.user_id, limit=9)] == [job.id]
     assert [one.id for one in await store.jobs.copies(job.id)] == [copy.id]
+
+
+async def test_a_flagged_picture_is_published_elsewhere_as_the_policy_there_says(store: Store) -> None:
+    await store.jobs.enqueue(recipe(variants=2), origin(1, guild_id=5, private=True))
+    for claim, level in zip(
+        await store.leases.claim("worker", limit=2, ttl=TTL), (Level.NONE, Level.EXPLICIT), strict=True
+    ):
+        name = f"aa/{claim.image_id}.png"
+        job = await store.leases.complete(claim, artifact=name, seconds=1.0, notes=Notes(level=level))
+    parent = Parent(job_id=job.id, descent=Descent.PUBLICATION)
+    mixed, strict = ["show", "spoiler", "withhold"], ["withhold"] * 3
+    policies: dict[int, dict[str, list[str]]]
+    policies = {5: {}, 6: {}, 7: {"flagged": mixed}, 8: {"flagged": strict}}
+    shown: dict[int, list[Showing]] = {}
+    for guild_id, policy in policies.items():
+        there = origin(10 + guild_id, guild_id=guild_id, parent=parent, policy=policy)
+        copy = await store.jobs.copy(job.id, there)
+        shown[guild_id] = [image.showing for image in copy.images]
+    assert shown == {
+        5: [Showing.SHOW, Showing.SHOW],
+        6: [Showing.SHOW, Showing.HOLD],
+        7: [Showing.SHOW, Showing.SPOILER],
+        8: [Showing.SHOW],
+    }

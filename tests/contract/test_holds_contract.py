@@ -15,7 +15,7 @@ from bot.store import Store
 from bot.store.auditing import Act, By
 from bot.store.review_rows import Review
 
-MINA, HERE = 11, 21
+MINA, HERE = 91, 21
 BY = By(actor_id=MINA, guild_id=HERE, reason="not here")
 REPORTED = Hold(cause=Cause.REPORTS)
 
@@ -187,3 +187,18 @@ async def test_a_copy_may_be_held_where_its_source_is_shown(store: Store) -> Non
     assert kinds(await store.jobs.get(job.id)) == [Showing.SHOW] * 2
     await decide(store, copy, Outcome.REJECTED)
     assert kinds(await store.jobs.get(job.id)) == [Showing.SHOW] * 2
+
+
+async def test_moderators_decide_for_their_own_server_only(store: Store) -> None:
+    elsewhere = By(actor_id=1, guild_id=HERE + 1)
+    job = await painted(store)
+    theirs = await store.jobs.enqueue(job.recipe, origin(3, guild_id=HERE + 1), hold=Hold(cause=Cause.MODE))
+    claims = await store.leases.claim("worker", limit=2, ttl=TTL)
+    for claim, image in zip(claims, job.images, strict=True):
+        await store.leases.complete(claim, artifact=image.held, seconds=1.0)
+    (review,) = await store.reviews.waiting(HERE + 1, limit=9)
+    await store.reviews.decide(review.id, Outcome.SHOWN, elsewhere)
+    assert kinds(await store.jobs.get(theirs.id)) == [Showing.SHOW] * 2
+    assert kinds(await store.jobs.get(job.id)) == [Showing.HOLD] * 2
+    assert kinds(await decide(store, job, Outcome.REJECTED)) == [Showing.WITHHOLD] * 2
+    assert kinds(await store.jobs.get(theirs.id)) == [Showing.SHOW] * 2

@@ -297,3 +297,29 @@ async def test_ended_reviews_are_forgotten_once_their_messages_show_it(store: St
     (message,) = await due(store)
     await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL)
     assert await store.reviews.forget(before=clock.now, limit=9) == 1
+
+
+async def test_nobody_decides_on_their_own_pictures_but_the_owner_of_the_server(store: Store) -> None:
+    job, mine = await painted(store, hold=MODE), By(actor_id=ARTIST, guild_id=HERE)
+    (review,) = await waiting(store)
+    with pytest.raises(UserMistake, match="review_own"):
+        await store.reviews.decide(review.id, Outcome.SHOWN, mine)
+    await store.reviews.decide(review.id, Outcome.REJECTED, BY)
+    await store.appeals.appeal_pictures(job.id, ARTIST)
+    (appeal,) = await waiting(store)
+    with pytest.raises(UserMistake, match="review_own"):
+        await store.reviews.decide(appeal.id, Outcome.SHOWN, mine)
+    assert await shown(store, job) is Showing.WITHHOLD
+    await store.reviews.decide(appeal.id, Outcome.SHOWN, mine, own=True)
+    assert await shown(store, job) is Showing.SHOW
+
+
+async def test_an_accepted_prompt_is_held_where_every_result_is(store: Store) -> None:
+    asked = origin(5, guild_id=HERE)
+    review_id = await store.appeals.note_refusal(
+        recipe(), asked, rule="knives", weight=1.0, places=1, hold=MODE
+    )
+    await store.appeals.appeal_refusal(review_id, ARTIST)
+    await store.reviews.decide(review_id, Outcome.SHOWN, BY)
+    (job,) = await store.jobs.active()
+    assert job.hold == MODE
