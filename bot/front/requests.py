@@ -168,11 +168,15 @@ async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> J
 async def _hold(
     interaction: Interaction, recipe: Recipe, origin: Origin, *, weight: float, places: int
 ) -> Hold | None:
-    """Return why the pictures of a request are held; the refusal of a rule can be appealed."""
+    """Return why the pictures of a request are held; the refusal of a rule can be appealed.
+
+    But not with a start picture, whose file goes with the refused request.
+    """
     try:
         return await check_words(interaction, recipe) or await review_mode(interaction)
     except UserMistake as error:
-        if error.message_id in APPEALABLE and not is_external(interaction):
+        appealable = error.message_id in APPEALABLE and not recipe.start_pictures
+        if appealable and not is_external(interaction):
             note, rule = (
                 services_of(interaction).store.appeals.note_refusal,
                 str(error.details["rule"])[:MAX_RULE],

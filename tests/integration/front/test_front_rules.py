@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
+import PIL.Image
 import pytest
 from front_tools import finished, job_of, refusal, text_of
 from serving import Served
@@ -61,6 +63,23 @@ async def test_a_private_result_is_published_only_within_the_rules_of_the_channe
     await add(mina, "No gore", "blood")
     assert await refusal(ravi, await ravi.press(message, "Publish")) == REFUSED
     assert await served.store.jobs.copies(job.id) == []
+
+
+async def test_a_refused_request_with_a_start_picture_offers_no_appeal(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    await add(mina, "No gore", "blood")
+
+    async def buttons_of(**options: Any) -> str:
+        interaction = await ravi.imagine(prompt="blood", **options)
+        assert await refusal(ravi, interaction) == REFUSED
+        return str((await ravi.message_of(interaction, lambda seen: REFUSED in text_of(seen)))["components"])
+
+    file = io.BytesIO()
+    PIL.Image.new("RGB", (32, 32)).save(file, format="PNG")
+    assert "appeal:refused" in await buttons_of()
+    assert "appeal:refused" not in await buttons_of(image=("start.png", file.getvalue()))
+    assert await served.store.jobs.active() == []
 
 
 async def test_one_rule_is_always_on_in_direct_messages_too(served: Served, ravi: Member) -> None:
