@@ -137,12 +137,10 @@ class Bot(discord.AutoShardedClient):
         everywhere: list[discord.Object | None] = [None]
         for guild in self.guilds_served or everywhere:
             tree.clear_commands(guild=guild)
-        for command in self._commands():
+        for command in (*self._commands(), *menus()):
             if self.guilds_served:
                 command.allowed_contexts = command.allowed_installs = None
             tree.add_command(command, guilds=self.guilds_served or MISSING)
-        for menu in menus():
-            tree.add_command(menu, guilds=self.guilds_served or MISSING)
 
     def _commands(self) -> list[Command | Group]:
         services = self.services

@@ -9,7 +9,13 @@ import pytest
 from first_pictures import IMAGES, ROOT, demo_of_two_sizes, small, whole_visit
 
 MOST_BYTES = 120_000
-PAGES = ("README.md", "docs/first-pictures.md", "docs/artists.md", "docs/moderation.md")
+PAGES = (
+    "README.md",
+    "docs/first-pictures.md",
+    "docs/artists.md",
+    "docs/moderation.md",
+    "docs/moderation-prompts.md",
+)
 
 
 @pytest.mark.browser

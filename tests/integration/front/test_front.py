@@ -63,7 +63,9 @@ async def test_members_are_offered_every_command(served: Served, ravi: Member) -
     assert {command["name"] for command in commands} == {
         "Use this recipe",
         "Paint from this picture",
+        "Report this picture",
         "imagine",
+        "limits",
         "queue",
         "history",
         "show",
@@ -79,7 +81,8 @@ async def test_members_are_offered_every_command(served: Served, ravi: Member) -
 
 async def test_moderators_are_offered_their_commands_too(served: Served, mina: Member, ravi: Member) -> None:
     offered = [{command["name"] for command in (await who.state())["commands"]} for who in (mina, ravi)]
-    assert offered[0] - offered[1] == {"rules", "moderate", "audit"}
+    theirs = {"rules", "moderate", "audit", "policy", "review", "whose", "known", "session"}
+    assert offered[0] - offered[1] == {*theirs, "Whose picture is this?"}
 
 
 async def test_a_second_start_registers_nothing_again(served: Served) -> None:

@@ -97,7 +97,7 @@ async def test_after_a_shutdown_and_a_restart_waiting_jobs_are_painted(
             await connected(sandbox)
             interactions = [
                 await mina.imagine(prompt=f"a blue star {number}", seed=number, **LONG)
-                for number in range(JOBS)
+                for number in range(2 * JOBS)  # some wait, however late the shutdown begins
             ]
             await delivered(mina, 1)
             await accepted(mina, "a blue star at the last moment", interactions)
