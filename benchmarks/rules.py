@@ -36,6 +36,7 @@ from bot.front.automod_cache import AutomodCache
 from bot.front.ruling import check_words
 from bot.front.services import Interaction
 from bot.jobs import Origin, Recipe
+from bot.moderation.always import breaks_hard_rule
 from bot.moderation.policy import Policy
 from bot.store import Store
 from bot.store.auditing import By
@@ -164,7 +165,12 @@ def texts(count: int) -> list[str]:
     """Return prompts of about 200 characters."""
     chance = random.Random(5)
     innocent = [prompt for _, own in prompts().values() for prompt in own]
-    return [", ".join(chance.sample(innocent, 12))[:CHARACTERS] for _ in range(count)]
+    found: list[str] = []
+    while len(found) < count:
+        text = ", ".join(chance.sample(innocent, 12))[:CHARACTERS]
+        if not breaks_hard_rule(text):  # innocent prompts side by side may not be innocent
+            found.append(text)
+    return found
 
 
 async def measure(url: str, rounds: int) -> None:
