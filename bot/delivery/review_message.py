@@ -23,7 +23,7 @@ ACCEPT, DECLINE, BLOCK = "accept", "decline", "block"
 
 
 def review_content(due: DueReview, texts: Texts, *, pictures: bool = True) -> MessageContent:
-    """Return the message: pictures and buttons while it waits, then who has decided, and when.
+    """Return the message: pictures and buttons until a decision, then the moderator and the time.
 
     Without `pictures`, a sentence says that their files are gone.
     """

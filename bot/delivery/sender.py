@@ -310,7 +310,7 @@ def _has_token(sender: Sender, attempt: Attempt) -> bool:
 def _has_message(_sender: Sender, attempt: Attempt) -> bool:
     job = attempt.job
     known = job.message_id is not None and not attempt.message_deleted
-    direct = job.message_channel_id is not None  # the bot's own message, whoever sees the job
+    direct = job.message_channel_id is not None  # a message of the bot itself, which needs no token
     return attempt.may_edit and known and (direct or reachable(job))
 
 

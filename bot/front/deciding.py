@@ -41,7 +41,7 @@ WITH_REASON = (REJECT, DECLINE, BLOCK)
 
 
 async def press(interaction: Interaction, act: str, key: int) -> None:
-    """Decide, or ask for the reason first; a moderator who comes too late is told so alone."""
+    """Decide, or ask for the reason first. A later decision gets a private sentence."""
     guild_id = moderated_server(interaction)
     if act not in WITH_REASON:
         await acknowledge_press(interaction)
@@ -91,7 +91,7 @@ async def _block(interaction: Interaction, key: int, reason: str) -> None:
     review = await services.store.reviews.get(key, guild_id)
     if review.user_id <= 0:
         raise UserMistake("review_gone")
-    with suppress(discord.NotFound):  # who has left the server may be blocked
+    with suppress(discord.NotFound):  # a person outside the server may be blocked
         guild = interaction.guild or await interaction.client.fetch_guild(guild_id)
         check_blockable(interaction, await guild.fetch_member(review.user_id))
     scope = Scope(guild_id=guild_id, user_id=review.user_id)

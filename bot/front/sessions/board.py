@@ -1,4 +1,4 @@
-"""The board of a session: its round, the time left, who has painted, what waits. Data only, no Discord."""
+"""The board of a session: round, time left, painters, waiting pictures. Data only, no Discord."""
 
 from __future__ import annotations
 

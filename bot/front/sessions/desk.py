@@ -193,7 +193,7 @@ class Desk:
         return True
 
     async def _refused(self, session: GroupSession, refusal: Refusal) -> None:
-        """Post a deleted board anew, give a session up whose channel is gone, and end one that is closed."""
+        """Post a deleted board again, drop a session without a channel, and end a closed one."""
         store = self._services().store
         log.warning("the board of the group session %s is refused: %s", session.id, refusal)
         try:

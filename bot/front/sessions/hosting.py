@@ -1,4 +1,4 @@
-"""Who may open and lead group sessions; decided anew at each command."""
+"""The right to open and lead group sessions, decided at each command."""
 
 from __future__ import annotations
 
