@@ -18,4 +18,4 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch shares the cores with oth
 settings.register_profile("untimed", deadline=None)  # the time of an example depends on the machine
 settings.load_profile("untimed")
 
-pytest_plugins = ["exchanges", "postgres_server", "sharing_out"]
+pytest_plugins = ["exchanges", "postgres_server", "sharing_out", "sqlite_files"]
