@@ -28,13 +28,13 @@ def upgrade(connection: sa.Connection) -> None:
     if connection.dialect.name == "postgresql":  # a write transaction of SQLite is exclusive
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
     current = MigrationContext.configure(connection).get_current_revision()
-    if current == newest():
+    if current == newest(FOLDER):
         return
     if current in BEFORE_RELEASE:
         raise StoreUnavailable(
             "The queue's database was written before the first release: let queue.database name a new one."
         )
-    config = alembic_config()
+    config = alembic_config(FOLDER)
     config.attributes["connection"] = connection
     try:
         command.upgrade(config, "head")
@@ -45,13 +45,13 @@ def upgrade(connection: sa.Connection) -> None:
 
 
 @cache
-def newest() -> str | None:
-    """Return the newest revision; the files of the migrations are read once in a process."""
-    return ScriptDirectory.from_config(alembic_config()).get_current_head()
+def newest(folder: Path) -> str | None:
+    """Return the newest revision; a process reads the files of a folder of migrations once."""
+    return ScriptDirectory.from_config(alembic_config(folder)).get_current_head()
 
 
-def alembic_config() -> Config:
-    """Return Alembic's configuration, without a connection."""
+def alembic_config(folder: Path) -> Config:
+    """Return Alembic's configuration for a folder of migrations, without a connection."""
     config = Config()
-    config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    config.set_main_option("script_location", str(folder).replace("%", "%%"))
     return config
