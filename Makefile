@@ -10,6 +10,10 @@ LOCKED := --no-compile --no-deps --require-hashes --requirement
 
 COMPILERS := .compilers
 
+# Tests start many processes. Each would compile its thousand modules again where Python is told to write no bytecode.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
+
 .PHONY: install install-dev browser tpu-compiler compiled demo test check lint types layers tests unit mutants lock audit clean
 
 install: $(VENV)/.installed
@@ -84,7 +88,9 @@ tests: install-dev browser tpu-compiler
 	@echo "Tests"
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-test: lint types layers tests
+# Types are checked beside the first tests, which leave some time of two cores over.
+test: lint
+	@$(MAKE) --no-print-directory --jobs 2 types layers tests
 
 # The unit tests that neither write checkpoints nor compile networks.
 unit: install-dev

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
 from bot.errors import StoreUnavailable
@@ -25,12 +27,14 @@ def upgrade(connection: sa.Connection) -> None:
     """
     if connection.dialect.name == "postgresql":  # a write transaction of SQLite is exclusive
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-    if MigrationContext.configure(connection).get_current_revision() in BEFORE_RELEASE:
+    current = MigrationContext.configure(connection).get_current_revision()
+    if current == newest(FOLDER):
+        return
+    if current in BEFORE_RELEASE:
         raise StoreUnavailable(
             "The queue's database was written before the first release: let queue.database name a new one."
         )
-    config = Config()
-    config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    config = alembic_config(FOLDER)
     config.attributes["connection"] = connection
     try:
         command.upgrade(config, "head")
@@ -38,3 +42,16 @@ def upgrade(connection: sa.Connection) -> None:
         raise StoreUnavailable(
             f"The queue's database was written by a newer version of the bot: start that version ({error})."
         ) from error
+
+
+@cache
+def newest(folder: Path) -> str | None:
+    """Return the newest revision; a process reads the files of a folder of migrations once."""
+    return ScriptDirectory.from_config(alembic_config(folder)).get_current_head()
+
+
+def alembic_config(folder: Path) -> Config:
+    """Return Alembic's configuration for a folder of migrations, without a connection."""
+    config = Config()
+    config.set_main_option("script_location", str(folder).replace("%", "%%"))
+    return config
