@@ -8,6 +8,9 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCK = $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 LOCKED := --no-compile --no-deps --require-hashes --requirement
 
+# The extras of the images: each has a lock of the packages that requirements.lock lacks.
+LOCKED_EXTRAS := postgres cuda tpu
+
 COMPILERS := .compilers
 
 .PHONY: install install-dev browser tpu-compiler compiled demo test check lint types layers tests unit mutants lock audit clean
@@ -106,6 +109,9 @@ lock: $(VENV)/bin/python
 	@printf 'pip\nsetuptools\n' | $(LOCK) --output-file requirements-dev.lock --extra dev \
 	  --constraint requirements.lock --override .without-torch.txt - pyproject.toml; \
 	  status=$$?; rm -f .without-torch.txt; exit $$status
+	@for extra in $(LOCKED_EXTRAS); do $(LOCK) --extra $$extra --constraint requirements.lock \
+	  $$(sed -n 's/^\([A-Za-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock | sort --unique) \
+	  --output-file requirements-$$extra.lock pyproject.toml || exit 1; done
 
 # Asks the package index for known vulnerabilities of every locked version; fails where it cannot ask.
 audit: $(VENV)/bin/python
