@@ -1,4 +1,4 @@
-"""Checks that a picture of the demo checkpoint shows a large red circle on a white background; status 1 if not.
+"""Checks that a picture of the demo checkpoint shows a large red circle on a white background, else status 1.
 
 `make-release` and `try-container` ask it whether what they have installed paints what it is told to.
 """
