@@ -6,21 +6,24 @@ The schemas of KEDA and Ray are not published with Kubernetes: `deploy/README.md
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import kubernetes_validate
 import pytest
 import yaml
 
 from bot.config import Config
 from bot.metrics import Metrics
-from bot.web.server import _Pages
+from bot.web.server import serving
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
 SCHEMAS = "1.37"
 FOREIGN = ("keda.sh/", "ray.io/", "kustomize.config.k8s.io/")
+PROBES = ("startup", "liveness", "readiness")
 CLASSES = ("cpu", "nvidia", "tpu")
 MARGIN = 45  # seconds that a worker needs beside its drain, as config.example.toml says
 
@@ -79,17 +82,30 @@ def test_a_pod_has_no_rights_and_a_read_only_root(name: str) -> None:
     assert rights["capabilities"] == {"drop": ["ALL"]}
 
 
-@pytest.mark.parametrize("name", sorted(of_kind("Deployment")))
-def test_every_probe_asks_a_page_that_needs_no_token(name: str) -> None:
-    (container,) = pod(of_kind("Deployment")[name])["containers"]
-    routes = {route.path for route in _Pages(Metrics(), _nothing, {}, None).routes()}
-    paths = [container[f"{probe}Probe"]["httpGet"]["path"] for probe in ("startup", "liveness", "readiness")]
-    assert paths == ["/livez", "/livez", "/readyz"]
-    assert set(paths) <= routes - {"/metrics", "/health"}
+async def test_every_probe_asks_a_page_that_needs_no_token() -> None:
+    containers = [pod(each)["containers"][0] for each in of_kind("Deployment").values()]
+    probes = [each[f"{probe}Probe"]["httpGet"]["path"] for each in containers for probe in PROBES]
+    port = free_port()
+    async with (
+        serving("", port, Metrics(), refresh=_nothing, checks={}, token="secret"),
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as kubelet,
+    ):
+        for path in set(probes):
+            async with kubelet.get(path) as answer:
+                assert answer.status == 200, path
+        async with kubelet.get("/metrics") as answer:
+            assert answer.status == 401
+    assert probes == ["/livez", "/livez", "/readyz"] * len(containers)
 
 
 async def _nothing() -> None:
     """A refresh without work."""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
 
 
 @pytest.mark.parametrize("kind", CLASSES)
