@@ -13,8 +13,6 @@ FOLDER = Path(__file__).parents[2] / "deploy" / "systemd"
 UNITS = sorted(path.name for path in FOLDER.glob("*.service"))
 PROGRAM = "/opt/sdjax/bin/sdjax-bot"
 MOST_EXPOSED = 20  # in tenths, as `systemd-analyze security` counts
-    "sdjax-front.service": 25
-}  # in tenths, as `systemd-analyze security` counts; others need devices
 needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
 
 
