@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
 from bot.errors import StoreUnavailable
@@ -29,8 +31,7 @@ def upgrade(connection: sa.Connection) -> None:
         raise StoreUnavailable(
             "The queue's database was written before the first release: let queue.database name a new one."
         )
-    config = Config()
-    config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    config = _config()
     config.attributes["connection"] = connection
     try:
         command.upgrade(config, "head")
@@ -38,3 +39,26 @@ def upgrade(connection: sa.Connection) -> None:
         raise StoreUnavailable(
             f"The queue's database was written by a newer version of the bot: start that version ({error})."
         ) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """The migration that a database is at (None: no tables), whether this version knows it, and the newest."""
+
+    current: str | None
+    is_known: bool
+    head: str
+
+
+def level(connection: sa.Connection) -> Level:
+    """Return the level of a database, and change nothing."""
+    scripts = ScriptDirectory.from_config(_config())
+    current = MigrationContext.configure(connection).get_current_revision()
+    known = {script.revision for script in scripts.walk_revisions()}
+    return Level(current=current, is_known=current in known, head=str(scripts.get_current_head()))
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    return config
