@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from bot.cli_config import CONFIG
+
+if TYPE_CHECKING:
+    from bot.config import Config
 
 WELL, UNWELL = 0, 1
 
@@ -31,8 +35,8 @@ WELL, UNWELL = 0, 1
 def doctor(path: Path, role: str, channels: tuple[int, ...]) -> None:
     """Look at everything that a start needs, and say what to do.
 
-    Database, Discord, the place for pictures, checkpoints, devices, disks, modes of files, versions. It changes
-    nothing, and works beside a running bot. Exit status 0 if all is well, else 1.
+    Database, Discord, the place for pictures, checkpoints, devices, disks, modes of files, versions. It
+    changes nothing, and works beside a running bot. Exit status 0 if all is well, else 1.
     """
     from bot.config import Config
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
@@ -12,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.doctor.findings import Finding, well, wrong
+from bot.doctor.places import takes_files
 from bot.store import tables
 from bot.store.database import Database
 from bot.store.migrate import Level, level
@@ -63,7 +63,7 @@ def _missing(file: Path) -> Finding | None:
         return wrong(
             PART, f"there is no folder {file.parent} for {file.name}: make it, or name another file."
         )
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not takes_files(folder):
         return wrong(PART, f"{folder} cannot be written: give it to the user that runs the bot.")
     return well(PART, f"{file} is not there yet: the first start makes it.")
 

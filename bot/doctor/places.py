@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import stat
+import tempfile
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def _tried(url: str) -> Finding:
         return wrong(PICTURES, f"{place} is no place that can be used: {error}.")
     if isinstance(files, LocalFileSystem) and not Path(root).exists():
         folder = nearest(Path(root))
-        if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        if not takes_files(folder):
             return wrong(PICTURES, f"{place} cannot be made in {folder}: give that to the bot's user.")
         return well(PICTURES, f"{place} is not there yet: the first start makes it.")
     return _in_place(files, str(root), place)
@@ -110,6 +111,15 @@ def local_folder(url: str) -> Path | None:
     except (ValueError, ImportError):
         return None
     return Path(root) if isinstance(files, LocalFileSystem) else None
+
+
+def takes_files(folder: Path) -> bool:
+    """Return whether files can be made in `folder`: its mode does not say that of every file system."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def nearest(path: Path) -> Path:

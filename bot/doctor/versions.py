@@ -17,18 +17,21 @@ OLDEST_PYTHON = (3, 11)
 
 
 async def look(lock: Path = LOCK) -> AsyncIterator[Finding]:
-    """Compare every installed package with the lock of a checkout, or with what an installed wheel requires."""
+    """Compare the installed packages with the lock of a checkout, or with what a wheel requires."""
     python = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < OLDEST_PYTHON:
         yield wrong(PART, f"Python {python} is too old: use 3.11 or newer.")
-    wanted, source = (
-        (_locked(lock), lock.name) if lock.is_file() else (_required(), "the package's requirements")
-    )
+    wanted, source = _wanted(lock)
     others = [sentence for requirement in wanted if (sentence := _unlike(requirement))]
     for sentence in others:
         yield wrong(PART, f"{sentence} in {source}: install the locked versions, as README.md says.")
     if not others:
         yield well(PART, f"Python {python}; every package is as in {source}.")
+
+
+def _wanted(lock: Path) -> tuple[Iterable[Requirement], str]:
+    """Return the requirements, and where they come from."""
+    return (_locked(lock), lock.name) if lock.is_file() else (_required(), "the package's requirements")
 
 
 def _locked(lock: Path) -> list[Requirement]:

@@ -43,7 +43,7 @@ def upgrade(connection: sa.Connection) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """The migration that a database is at (None: no tables), whether this version knows it, and the newest."""
+    """The migration of a database (None: no tables), whether this version knows it, and the newest."""
 
     current: str | None
     is_known: bool
