@@ -153,8 +153,10 @@ class DiscordSide:
         tree = new_tree(self._client, self._config, await _offers(self._config))
         await tree.set_translator(CatalogueTranslator())
         guilds = [discord.Object(guild_id) for guild_id in self._config.discord.guild_ids]
-        for guild in guilds or [None]:
+        for guild in guilds:
             yield await _compared(tree, guild)
+        if not guilds:
+            yield await _compared(tree, None)
 
 
 async def _compared(tree: Tree, guild: discord.Object | None) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ async def examine(
         if role != "worker":
             side = DiscordSide(config)
             stack.push_async_callback(side.close)
-            looks = [
+            looks: list[Callable[[], AsyncIterator[Finding]]] = [
                 side.token,
                 side.gateway,
                 *(partial(side.channel, each) for each in channels),

@@ -32,7 +32,7 @@ def measure(path: Path, *, dtype: str, variant: str | None = None, safety_checke
     if path.is_dir():
         contents = read_folder(path, variant=variant, safety_checker=safety_checker)
     else:
-        contents = read_single_file(path)
+        contents = read_single_file(path, report=None)
     check_together(contents)
     plans = {name: plan(part, dtype=dtype_of(name, contents, dtype)) for name, part in contents.parts.items()}
     check_tensors(contents.origin, plans)
