@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -42,6 +43,23 @@ def upgrade(connection: sa.Connection) -> None:
         raise StoreUnavailable(
             f"The queue's database was written by a newer version of the bot: start that version ({error})."
         ) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """The migration of a database (None: no tables), whether this version knows it, and the newest."""
+
+    current: str | None
+    is_known: bool
+    head: str
+
+
+def level(connection: sa.Connection) -> Level:
+    """Return the level of a database, and change nothing."""
+    scripts = ScriptDirectory.from_config(alembic_config(FOLDER))
+    current = MigrationContext.configure(connection).get_current_revision()
+    known = {script.revision for script in scripts.walk_revisions()}
+    return Level(current=current, is_known=current in known, head=str(scripts.get_current_head()))
 
 
 @cache
