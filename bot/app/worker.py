@@ -17,6 +17,7 @@ from bot.threads import in_uninterruptible_thread
 from bot.worker.opening import open_engine, read_defaults
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
+from sdjax_engine.memory.devices import device_kind
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +73,7 @@ async def open_worker(
         name=queue.name,
         lease_seconds=lease,
         drain_seconds=config.queue.drain_seconds,
+        accelerator=config.engine.accelerator or device_kind(),
         rules={model.name: rules_of(model, config.policy) for model in config.models},
         metrics=queue.metrics.worker,
     )

@@ -20,3 +20,5 @@ class EngineSection(Section):
     stuck_seconds: Annotated[float, Field(ge=0, le=86400)] = 300.0
     cache_dir: str = "var/cache"
     cache_group: bool = False
+    cache_wait: bool = False
+    accelerator: Annotated[str, Field(max_length=64)] = ""

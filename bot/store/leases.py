@@ -18,12 +18,13 @@ from bot.errors import StaleLease
 from bot.jobs import Claim, Job, Notes, Showing, State
 from bot.store import fairness
 from bot.store.clock import SETTLING_SECONDS
-from bot.store.database import Verbs, insert
+from bot.store.database import Verbs
 from bot.store.known import NO_HASHES, Hashes, note_hashes
 from bot.store.pausing import IS_PAUSED
 from bot.store.poison_images import claimable
 from bot.store.previews import put_previews
 from bot.store.rows import among, load_job, notes_values, recipe_from, showings_from
+from bot.store.run_times import Bench, record_run
 from bot.store.tables import images, jobs, run_times, virtual_clock
 from bot.store.transitions import ACTIVE, lock_job, lock_jobs, move, settle
 from sdjax_engine.request import Lane
@@ -36,7 +37,6 @@ NO_TROUBLES: Mapping[Claim, str] = MappingProxyType({})
 NO_PREVIEWS: Mapping[Claim, bytes] = MappingProxyType({})
 NEXT = (images.c.state == State.WAITING) & (images.c.paused == sa.false())
 """The condition for images that may be claimed."""
-_NEWEST = 0.2  # weight of the newest image in the moving means, which cover about ten images
 
 
 class Leases(Verbs):
@@ -109,8 +109,11 @@ class Leases(Verbs):
         notes: Notes | None = None,
         showing: Showing = Showing.SHOW,
         hashes: Hashes = NO_HASHES,
+        bench: Bench | None = None,
     ) -> Job:
         """End a painted image whose file is stored; `seconds` is how long it ran, `notes` its prompt facts.
+
+        The seconds are measured for the class of accelerators of the `bench` too.
 
         A withheld image may have no `artifact`. A job with a `hold` holds each picture that is not withheld.
         The job's last image ends the job and makes its result due, in the same transaction. Raises
@@ -119,7 +122,9 @@ class Leases(Verbs):
         kept: dict[str, Any] = {} if notes is None else {"notes": notes_values(notes)}
         shown: Any = showing if showing is Showing.WITHHOLD else _unless_held(claim, showing)
         kept |= {"artifact": artifact, "showing": shown}
-        return await self._end(claim, State.DONE, ran=seconds, hashes=hashes, step=claim.steps, **kept)
+        return await self._end(
+            claim, State.DONE, ran=seconds, bench=bench, hashes=hashes, step=claim.steps, **kept
+        )
 
     async def fail(self, claim: Claim, *, failure: str) -> Job:
         """End an image that cannot be painted; the job's other images go on. Raises StaleLease."""
@@ -173,6 +178,7 @@ class Leases(Verbs):
         to: State,
         *,
         ran: float | None = None,
+        bench: Bench | None = None,
         hashes: Hashes = NO_HASHES,
         **values: Any,
     ) -> Job:
@@ -184,7 +190,7 @@ class Leases(Verbs):
             changes.work = to is State.WAITING
             job = await load_job(connection, claim.job_id)
             if ran is not None:
-                await _record_run(connection, claim, ran)
+                await record_run(connection, claim, ran, bench)
         return job
 
     async def _take_back(
@@ -326,23 +332,3 @@ async def _lost_leases(connection: AsyncConnection, which: sa.ColumnElement[bool
     job_ids = await lock_jobs(connection, lost)
     statement = sa.select(images.c.id, images.c.job_id).where(lost, images.c.job_id.in_(job_ids))
     return list(await connection.execute(statement.order_by(images.c.id).with_for_update()))
-
-
-async def _record_run(connection: AsyncConnection, claim: Claim, seconds: float) -> None:
-    """Add a measurement to the lane's moving means, unless another transaction has locked the row.
-
-    Each lane has one row: waiting for it would serialise the ends of images.
-    """
-    lane, newest = str(claim.request.lane), {"seconds": seconds, "seconds_per_step": seconds / claim.steps}
-    known = sa.select(run_times.c.lane).where(run_times.c.lane == lane)
-    if (
-        await connection.scalar(known) is None
-    ):  # select first: an insert waits for a transaction that changes the row
-        first = insert(connection, run_times).values(lane=lane, **newest).on_conflict_do_nothing()
-        if (await connection.execute(first)).rowcount:
-            return
-    free = sa.select(run_times.c.lane).where(run_times.c.lane == lane).with_for_update(skip_locked=True)
-    moved = {
-        name: run_times.c[name] + _NEWEST * (value - run_times.c[name]) for name, value in newest.items()
-    }
-    await connection.execute(sa.update(run_times).where(run_times.c.lane.in_(free)).values(moved))

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import State
 from bot.store.database import Verbs, insert
+from bot.store.fleet_tables import accelerators
 from bot.store.rows import offer_from, offer_values
 from bot.store.session_admission import refund_in_session
 from bot.store.tables import images, jobs, offered_lanes, published_offers, workers
@@ -25,23 +26,33 @@ class Offers(Verbs):
     """The verbs of offers."""
 
     async def announce(
-        self, worker: str, *, lanes: Sequence[Lane], seats: int | Mapping[Lane, int], ttl: float
+        self,
+        worker: str,
+        *,
+        lanes: Sequence[Lane],
+        seats: int | Mapping[Lane, int],
+        ttl: float,
+        accelerator: str = "",
     ) -> None:
         """Announce the lanes and the seats of a worker for the next `ttl` seconds.
 
         `seats` is one number for all lanes, or the number of each. Start times are estimated over the seats
-        of all announced workers.
+        of all announced workers. The demand has rows for the class of its `accelerator` from now on.
         """
         of_lane = {str(lane): seats if isinstance(seats, int) else seats[lane] for lane in lanes}
         most = seats if isinstance(seats, int) else max(seats.values(), default=0)
-        values = {"seats": most, "expires_at": self._clock() + ttl}
         async with self._database.write() as connection:
-            await connection.execute(
-                insert(connection, workers)
-                .values(name=worker, **values)
-                .on_conflict_do_update(index_elements=[workers.c.name], set_=values)
-            )
+            await _write(connection, worker, seats=most, expires_at=self._clock() + ttl)
             await _offer(connection, worker, of_lane)
+            if accelerator:
+                known = insert(connection, accelerators).values(name=accelerator)
+                await connection.execute(known.on_conflict_do_nothing())
+
+    async def stand_in(self, name: str, *, lanes: Sequence[str], ttl: float) -> None:
+        """Offer lanes without a seat for the next `ttl` seconds: their images wait for workers to come."""
+        async with self._database.write() as connection:
+            await _write(connection, name, seats=0, expires_at=self._clock() + ttl)
+            await _offer(connection, name, dict.fromkeys(lanes, 0))
 
     async def publish(self, offers: Sequence[Offer]) -> None:
         """Publish the offers of models, for fronts, which cannot read checkpoints."""
@@ -104,6 +115,15 @@ class Offers(Verbs):
             ]
             changes.results = any(ended)
         return len(rows)
+
+
+async def _write(connection: AsyncConnection, worker: str, *, seats: int, expires_at: float) -> None:
+    values = {"seats": seats, "expires_at": expires_at}
+    await connection.execute(
+        insert(connection, workers)
+        .values(name=worker, **values)
+        .on_conflict_do_update(index_elements=[workers.c.name], set_=values)
+    )
 
 
 async def _offer(connection: AsyncConnection, worker: str, seats: Mapping[str, int]) -> None:

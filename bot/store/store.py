@@ -12,6 +12,7 @@ from bot.store.charges import Charges
 from bot.store.clock import Clock
 from bot.store.database import Database, Shared
 from bot.store.deliveries import Deliveries
+from bot.store.demand import Demands
 from bot.store.favourites import Favourites
 from bot.store.files import Files
 from bot.store.forgetting import Erasure
@@ -68,6 +69,7 @@ class Store:
         sessions    group sessions, their rounds and timers
         showing     what sessions show, and the votes in them
         automod     whether a server's AutoMod rules are applied to prompts
+        demands     how much work waits, for workers of each class of accelerators
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
     make further members, such as `bot.membership.processes.Processes`, from `shared`.
@@ -104,6 +106,7 @@ class Store:
         self.reports = Reports(shared)
         self.appeals = Appeals(shared)
         self.automod = Automod(shared)
+        self.demands = Demands(shared)
 
     @classmethod
     async def open(

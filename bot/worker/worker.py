@@ -21,6 +21,7 @@ from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
 from bot.retries import while_unavailable
 from bot.store.known import NO_HASHES, Hashes
+from bot.store.run_times import Bench
 from bot.store.store import Store
 from bot.threads import Threads
 from bot.worker.failures import failure_of
@@ -54,7 +55,7 @@ class Worker:
 
     A lease lasts `lease_seconds` without a heartbeat. After `drain`, images under way have `drain_seconds`.
     An image waits `grace_seconds` for a worker that offers its lane. `rules`, by model, say how
-    pictures are judged and shown.
+    pictures are judged and shown. Run times are measured for the class `accelerator`.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Worker:
         drain_seconds: float = DRAIN_SECONDS,
         grace_seconds: float = GRACE_SECONDS,
         rules: Mapping[str, PictureRules] = MappingProxyType({}),
+        accelerator: str = "cpu",
         metrics: WorkerMetrics | None = None,
     ) -> None:
         self._engine = engine
@@ -77,6 +79,7 @@ class Worker:
         self._lease_seconds = lease_seconds
         self._drain_seconds = drain_seconds
         self._grace_seconds = grace_seconds
+        self._accelerator = accelerator
         self._judging = Judging(engine, rules)
         self._known = KnownPictures(store.known, retry_seconds=lease_seconds)
         self._starts = StartPictures()
@@ -269,6 +272,7 @@ class Worker:
             level=judged.level,
             known=known.blocked,
         )
+        bench = Bench(accelerator=self._accelerator, seats=self._engine.capacity(claim.request.lane))
         hashes = NO_HASHES if withheld else Hashes(result=known.hash, start=held.start_hash)
 
         def complete() -> Awaitable[Job]:
@@ -279,6 +283,7 @@ class Worker:
                 notes=notes,
                 showing=showing,
                 hashes=hashes,
+                bench=bench,
             )
 
         await self._record(complete, "withheld" if withheld else "painted")
@@ -346,7 +351,9 @@ class Worker:
         self._metrics.engine_restarts.set(self._engine.restarts)
         self._metrics.engine_dispatching.set(self._engine.dispatching_seconds)
         self._metrics.engine_runs.set(self._engine.run_seconds)
-        await self._store.offers.announce(self._name, lanes=lanes, seats=seats, ttl=self._lease_seconds)
+        await self._store.offers.announce(
+            self._name, lanes=lanes, seats=seats, ttl=self._lease_seconds, accelerator=self._accelerator
+        )
 
     async def _heartbeat(self) -> None:
         images = {held.claim.image_id: held for held in self._held.values()}

@@ -62,6 +62,11 @@ def device_count(mesh: Mesh) -> int:
     return int(mesh.devices.size)
 
 
+def device_kind() -> str:
+    """Return the kind of this process's devices, such as "cpu" or "NVIDIA H100 80GB HBM3"."""
+    return str(jax.local_devices()[0].device_kind)
+
+
 def is_cpu(mesh: Mesh) -> bool:
     """Whether the mesh's devices are slices of the CPU, which share its cores."""
     return bool(mesh.devices.flat[0].platform == "cpu")

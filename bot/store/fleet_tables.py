@@ -1,0 +1,21 @@
+"""The tables of accelerator classes: which there are, and how long each takes for a step of a lane."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from bot.store.tables import metadata
+
+accelerators = sa.Table(
+    "accelerators",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+)
+
+class_run_times = sa.Table(
+    "class_run_times",
+    metadata,
+    sa.Column("lane", sa.String(255), primary_key=True),
+    sa.Column("accelerator", sa.String(64), primary_key=True),
+    sa.Column("seconds_per_step", sa.Double, nullable=False),  # moving mean, of a worker with full seats
+)

@@ -1,0 +1,59 @@
+"""Measured run times: moving means for each lane, and for each lane on each class of accelerators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.jobs import Claim
+from bot.store.database import insert
+from bot.store.fleet_tables import class_run_times
+from bot.store.tables import run_times
+
+_NEWEST = 0.2  # weight of the newest image in the moving means, which cover about ten images
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """Where an image was painted: a class of accelerators, and the seats of a worker in the image's lane."""
+
+    accelerator: str
+    seats: int = 1
+
+
+async def record_run(
+    connection: AsyncConnection, claim: Claim, seconds: float, bench: Bench | None = None
+) -> None:
+    """Add how long an image ran to the means of its lane, and of its lane on the bench's class."""
+    lane, per_step = str(claim.request.lane), seconds / claim.steps
+    await _record(connection, run_times, {"lane": lane}, {"seconds": seconds, "seconds_per_step": per_step})
+    if bench is not None:
+        # Images run side by side in the seats, so a worker needs this part of their steps for each.
+        of_worker = {"seconds_per_step": per_step / max(1, bench.seats)}
+        key = {"lane": lane, "accelerator": bench.accelerator}
+        await _record(connection, class_run_times, key, of_worker)
+
+
+async def _record(
+    connection: AsyncConnection, table: sa.Table, key: Mapping[str, str], newest: Mapping[str, float]
+) -> None:
+    """Add a measurement to the moving means of a row, unless another transaction has locked the row.
+
+    Each lane has one row: waiting for it would serialise the ends of images.
+    """
+    mine = sa.and_(*(table.c[name] == value for name, value in key.items()))
+    known = sa.select(sa.literal(1)).select_from(table).where(mine)
+    if (
+        await connection.scalar(known) is None
+    ):  # select first: an insert waits for a transaction that changes the row
+        first = insert(connection, table).values(**key, **newest).on_conflict_do_nothing()
+        if (await connection.execute(first)).rowcount:
+            return
+    free = sa.select(*(table.c[name] for name in key)).where(mine).with_for_update(skip_locked=True)
+    if (await connection.execute(free)).first() is None:
+        return
+    moved = {name: table.c[name] + _NEWEST * (value - table.c[name]) for name, value in newest.items()}
+    await connection.execute(sa.update(table).where(mine).values(moved))
