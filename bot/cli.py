@@ -20,8 +20,9 @@ from typing import Any, NoReturn
 import click
 
 from bot.cli_bar import step_bar
-from bot.cli_config import CONFIG, configured
+from bot.cli_config import CONFIG, READY_FILE, configured, for_worker, tell_ready
 from bot.cli_doctor import doctor
+from bot.cli_fleet import fleet
 from bot.cli_known import known
 from bot.cli_parameters import LoraParameter, PictureParameter, SizeParameter, VariantParameter
 from bot.cli_people import block, forget, unblock
@@ -94,7 +95,8 @@ def run(path: Path) -> None:
 
 @commands.command()
 @CONFIG
-def front(path: Path) -> None:
+@READY_FILE
+def front(path: Path, ready_file: Path | None) -> None:
     """Run a front: answer people on Discord and deliver what workers paint.
 
     The token is read as `run` does. Any number of fronts and workers share one queue.
@@ -102,22 +104,25 @@ def front(path: Path) -> None:
     config = configured(path)
     from bot.app.front import run_front
 
-    run_front(config)
+    run_front(config, ready=lambda: tell_ready(ready_file))
 
 
 @commands.command()
 @CONFIG
-def worker(path: Path) -> None:
+@READY_FILE
+@click.option("--only", multiple=True, metavar="MODEL", help="Paint this model; may be repeated.")
+@click.option("--accelerator", default="", help="The class of the accelerators, as in the section engine.")
+def worker(path: Path, ready_file: Path | None, only: Sequence[str], accelerator: str) -> None:
     """Run a worker: paint what waits in the queue.
 
     It needs no token and no way to Discord. Any number of fronts and workers share one queue.
     """
-    config = configured(path)
+    config = for_worker(configured(path), only, accelerator)
     with paused_collections():
         from bot.app.worker import run_worker
 
     try:
-        run_worker(config)
+        run_worker(config, ready=lambda: tell_ready(ready_file))
     except EngineClosed as error:
         _restart(error)
 
@@ -169,7 +174,7 @@ def _check_folders(checkpoints: Sequence[str]) -> None:
         raise ConfigurationError("\n".join(f"There is no checkpoint {source}." for source in missing))
 
 
-for _command in (doctor, forget, block, unblock, known):
+for _command in (doctor, forget, block, unblock, known, fleet):
     commands.add_command(_command)
 
 

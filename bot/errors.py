@@ -10,6 +10,7 @@ BotError
 │   └── LostForGood      and cannot be repainted; `failure` says why
 ├── DiscordUnavailable   Discord cannot be reached, or has closed the connection for good
 ├── StartRefused         the picture to start from may not be used; `failure` says why
+├── FleetUnavailable     Ray cannot be reached, or has no such fleet
 ├── StaleLease           the lease has expired, or another worker has the image
 ├── NameTaken            another living process has the name of this process
 └── DeliveryRefused      Discord will never take this message; `outcome` says why
@@ -85,6 +86,10 @@ class StartRefused(BotError):
     def __init__(self, message: str, *, failure: str) -> None:
         super().__init__(message)
         self.failure = failure
+
+
+class FleetUnavailable(BotError):
+    """Ray cannot be reached, or it has no fleet of this name; the message says what to do."""
 
 
 class StaleLease(BotError):

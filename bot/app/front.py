@@ -37,9 +37,9 @@ ANSWER_SECONDS = 10.0
 FLUSH_SECONDS = 10.0
 
 
-def run_front(config: Config) -> None:
-    """Run a front until SIGINT or SIGTERM; raises like `serve`."""
-    run_process(lambda shutdown: serve(config, shutdown=shutdown))
+def run_front(config: Config, *, ready: Callable[[], None] = lambda: None) -> None:
+    """Run a front until SIGINT or SIGTERM; calls `ready` and raises like `serve`."""
+    run_process(lambda shutdown: serve(config, shutdown=shutdown, ready=ready))
 
 
 async def serve(config: Config, *, shutdown: Shutdown, ready: Callable[[], None] = lambda: None) -> None:

@@ -14,6 +14,7 @@ from bot.jobs import Showing, Showings
 from bot.moderation.pictures import PictureRules, strictest
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.threads import in_uninterruptible_thread
+from bot.worker.cache_filling import wait_for_cache
 from bot.worker.opening import open_engine, read_defaults
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
@@ -25,9 +26,9 @@ CLOSE_SECONDS = 10.0
 Report = Callable[[str], None]
 
 
-def run_worker(config: Config) -> None:
-    """Run a worker until SIGINT or SIGTERM; raises like `serve`."""
-    run_process(lambda shutdown: serve(config, shutdown=shutdown, report=log.info))
+def run_worker(config: Config, *, ready: Callable[[], None] = lambda: None) -> None:
+    """Run a worker until SIGINT or SIGTERM; calls `ready` and raises like `serve`."""
+    run_process(lambda shutdown: serve(config, shutdown=shutdown, report=log.info, ready=ready))
 
 
 async def serve(
@@ -63,8 +64,12 @@ async def open_worker(
     `config` has the defaults of its checkpoints.
     """
     await queue.store.offers.publish([model.offer for model in config.models])
+    accelerator = config.engine.accelerator or device_kind()
+    turn = await tasks.wait_for(wait_for_cache(config, accelerator))
+    stack.callback(turn.end)
     engine = await tasks.wait_for(in_uninterruptible_thread(lambda: open_engine(config, report)))
     stack.push_async_callback(close, engine)
+    tasks.start(turn.end_after(engine), "filling of the cache")
     lease = config.queue.lease_seconds
     worker = Worker(
         engine,
@@ -73,7 +78,7 @@ async def open_worker(
         name=queue.name,
         lease_seconds=lease,
         drain_seconds=config.queue.drain_seconds,
-        accelerator=config.engine.accelerator or device_kind(),
+        accelerator=accelerator,
         rules={model.name: rules_of(model, config.policy) for model in config.models},
         metrics=queue.metrics.worker,
     )

@@ -15,6 +15,7 @@ from yarl import URL
 from bot.config.addresses import leaves_unencrypted
 from bot.config.connection import DiscordConfig
 from bot.config.engine import EngineSection
+from bot.config.fleet import FleetConfig
 from bot.config.mistakes import sentences
 from bot.config.models import ModelConfig
 from bot.config.operators import LogConfig, WebConfig
@@ -36,6 +37,7 @@ class Config(Section):
     discord: DiscordConfig = DiscordConfig()
     models: Annotated[tuple[ModelConfig, ...], Field(min_length=1, max_length=MAX_MODELS)] = (ModelConfig(),)
     engine: EngineSection = EngineSection()
+    fleet: FleetConfig = FleetConfig()
     queue: QueueConfig = QueueConfig()
     pictures: PicturesConfig = PicturesConfig()
     limits: LimitsConfig = LimitsConfig()
@@ -63,7 +65,7 @@ class Config(Section):
     @classmethod
     def parse(cls, document: Mapping[str, Any], *, name: str = "the configuration") -> Config:
         """Check a parsed TOML file; `name` is the file's name in the ConfigurationError."""
-        mistakes = _repeated_models(document)
+        mistakes = [*_repeated_models(document), *_unknown_models(document)]
         try:
             # Through JSON, pydantic's strict mode takes a list for a tuple, but neither "2" nor true for 2.
             config = cls.model_validate_json(json.dumps(document, default=str), strict=True)
@@ -95,9 +97,27 @@ class Config(Section):
 
 def _repeated_models(document: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each model name that occurs twice."""
-    # Read from the document: other mistakes in a model must not hide this one.
-    models = document.get("models")
-    models = [model for model in models if isinstance(model, dict)] if isinstance(models, list) else []
-    default = ModelConfig.model_fields["name"].default
-    names = Counter(str(model.get("name", default)) for model in models)
+    names = Counter(_names(document))
     return [f"models: {count} models are called “{name}”." for name, count in names.items() if count > 1]
+
+
+def _unknown_models(document: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each model of a group of the fleet that does not exist."""
+    fleet, known = document.get("fleet"), set(_names(document))
+    groups = fleet.get("groups") if isinstance(fleet, dict) else None
+    return [
+        f"fleet.groups[{number}].models: there is no model “{name}”."
+        for number, group in enumerate(groups if isinstance(groups, list) else [], 1)
+        if isinstance(group, dict) and isinstance(group.get("models"), list)
+        for name in group["models"]
+        if isinstance(name, str) and name not in known
+    ]
+
+
+def _names(document: Mapping[str, Any]) -> list[str]:
+    """Return the names of the models."""
+    # Read from the document: other mistakes in a model must not hide those that concern its name.
+    default = ModelConfig.model_fields["name"].default
+    models = document.get("models", [{}])
+    models = [model for model in models if isinstance(model, dict)] if isinstance(models, list) else []
+    return [str(model.get("name", default)) for model in models]

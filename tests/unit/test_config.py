@@ -317,3 +317,22 @@ def test_languages_belong_to_user_ids(languages: dict[str, str], sentence: str) 
     with pytest.raises(ConfigurationError) as caught:
         Config.parse({"discord": {"languages": languages}})
     assert str(caught.value).splitlines()[1:] == [sentence]
+
+
+def test_every_mistake_in_groups_of_the_fleet_is_listed() -> None:
+    groups = [
+        {"name": "a", "models": ["demo", "none"], "least": 3, "most": 2},
+        {"name": "a", "gpus": 1.5, "custom": {"attic": 0}},
+        {"role": "front", "name": "front", "most": 2, "cors": 1},
+    ]
+    assert mistakes_in({"fleet": {"groups": groups}}) == [
+        "fleet.groups[1].models: there is no model “none”.",
+        "fleet.groups[1].most: 2 is less than least = 3.",
+        "fleet.groups[2].gpus: 1.5 GPUs: a part of a GPU, or whole GPUs.",
+        "fleet.groups[2].custom.attic: more than 0 is wanted, not 0.",
+        "fleet.groups[3].most: fronts do not depend on the waiting work: least says how many of them run.",
+        "fleet.groups[3].cors: there is no key of this name in [fleet.groups[3]]; the nearest is “cores”.",
+    ]
+    assert mistakes_in({"fleet": {"groups": [{"name": "a"}, {"name": "a"}]}}) == [
+        "fleet.groups: a is named twice."
+    ]

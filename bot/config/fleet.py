@@ -1,0 +1,69 @@
+"""[fleet]: groups of workers that Ray places on machines, and how many of each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from bot.config.mistakes import InvalidValue
+from bot.config.section import Section, repeated
+
+MOST_WORKERS = 10_000
+_Name = Annotated[str, Field(min_length=1, max_length=40, pattern=r"^[\w.+-]+$")]
+
+
+class GroupConfig(Section):
+    """One group: processes of one kind, each with the same resources of one machine."""
+
+    name: _Name
+    role: Literal["worker", "front"] = "worker"
+    models: tuple[str, ...] = ()
+    accelerator: Annotated[str, Field(max_length=64)] = ""
+    gpus: Annotated[float, Field(ge=0, le=64)] = 0.0
+    tpus: Annotated[int, Field(ge=0, le=64)] = 0
+    cores: Annotated[float, Field(ge=0, le=1024)] = 1.0
+    memory_gib: Annotated[float, Field(ge=0, le=16384)] = 0.0
+    custom: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
+    least: Annotated[int, Field(ge=0, le=MOST_WORKERS)] = 0
+    most: Annotated[int, Field(ge=1, le=MOST_WORKERS, validate_default=True)] = 1
+    idle_minutes: Annotated[float, Field(ge=0, le=1440)] = 10.0
+    target_seconds: Annotated[float, Field(gt=0, le=86400)] = 60.0
+    command: tuple[str, ...] = ()
+    version: Annotated[str, Field(max_length=64)] = ""
+
+    @field_validator("most")
+    @classmethod
+    def _covers_the_least(cls, value: int, info: ValidationInfo) -> int:
+        least = info.data.get("least", 0)
+        if least > value:
+            raise InvalidValue(f"{value} is less than least = {least}")
+        if info.data.get("role") == "front" and not least:
+            raise InvalidValue("fronts do not depend on the waiting work: least says how many of them run")
+        return value
+
+    @field_validator("gpus")
+    @classmethod
+    def _whole_above_one(cls, value: float) -> float:
+        if value > 1 and value != int(value):
+            raise InvalidValue(f"{value:g} GPUs: a part of a GPU, or whole GPUs")
+        return value
+
+    @property
+    def accelerator_class(self) -> str:
+        """The class under which run times of this group's workers are kept, and its work is counted."""
+        return self.accelerator or ("tpu" if self.tpus else "nvidia" if self.gpus else "cpu")
+
+
+def _check_groups(values: tuple[GroupConfig, ...]) -> tuple[GroupConfig, ...]:
+    if mistakes := [f"{name} is named twice" for name in repeated(group.name for group in values)]:
+        raise InvalidValue(*mistakes)
+    return values
+
+
+class FleetConfig(Section):
+    """The groups, in the order in which they take work that several of them could do."""
+
+    name: _Name = "sdjax"
+    check_seconds: Annotated[float, Field(ge=0.2, le=300)] = 5.0
+    groups: Annotated[tuple[GroupConfig, ...], AfterValidator(_check_groups)] = ()

@@ -1,0 +1,110 @@
+"""What a group's units run, and with which resources; no I/O."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bot.config import Config, ModelConfig
+from bot.config.fleet import GroupConfig
+from bot.fleet.sizing import Size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """What every unit of a group's generation runs.
+
+    `command` and `arguments` start the process; the path of a file with the text `config` comes between them.
+    `memory` is in bytes, 0 for what is there.
+    """
+
+    group: str
+    generation: str
+    command: tuple[str, ...]
+    role: str
+    arguments: tuple[str, ...]
+    config: str = field(repr=False)  # it may hold a password
+    cores: float = 1.0
+    gpus: float = 0.0
+    memory: int = 0
+    resources: Mapping[str, float] = field(default_factory=dict)
+
+
+def launches(config: Config, text: str) -> dict[str, Launch]:
+    """Return the launch of each group, by name; `text` is the file that `config` was read from."""
+    return {group.name: _launch(config, group, text) for group in config.fleet.groups}
+
+
+def sizes(config: Config) -> tuple[Size, ...]:
+    """Return the bounds of the groups of workers, in order."""
+    return tuple(
+        Size(
+            group=group.name,
+            models=frozenset(_models(config, group)),
+            accelerator=group.accelerator_class,
+            least=group.least,
+            most=group.most,
+            idle_seconds=60 * group.idle_minutes,
+            target_seconds=group.target_seconds,
+        )
+        for group in config.fleet.groups
+        if group.role == "worker"
+    )
+
+
+def mistakes(config: Config) -> list[str]:
+    """Return a sentence for each value that processes on several machines cannot share."""
+    found = []
+    if not config.fleet.groups:
+        found.append("fleet.groups: there is no group; write at least one [[fleet.groups]].")
+    if not config.queue.database.startswith("postgresql"):
+        found.append("queue.database: several machines share a queue on PostgreSQL only.")
+    paths = {"queue.artifacts": config.queue.artifacts, "engine.cache_dir": config.engine.cache_dir}
+    checkpoints = (_checkpoint(number, model) for number, model in enumerate(config.models, 1))
+    for key, path in (*paths.items(), *(pair for pair in checkpoints if pair)):
+        if path and "://" not in path and not Path(path).expanduser().is_absolute():
+            found.append(f"{key}: “{path}” means another folder on each machine; write the whole path.")
+    return found
+
+
+def _checkpoint(number: int, model: ModelConfig) -> tuple[str, str] | None:
+    is_path = model.checkpoint.startswith(".") or model.checkpoint.endswith((".safetensors", ".ckpt"))
+    return (f"models[{number}].checkpoint", model.checkpoint) if is_path else None
+
+
+def _launch(config: Config, group: GroupConfig, text: str) -> Launch:
+    arguments: tuple[str, ...] = ()
+    if group.role == "worker":
+        only = [argument for name in group.models for argument in ("--only", name)]
+        arguments = (*only, "--accelerator", group.accelerator_class)
+    tpus: Mapping[str, float] = {"TPU": float(group.tpus)} if group.tpus else {}
+    return Launch(
+        group=group.name,
+        generation=_generation(config, group),
+        command=group.command or (sys.executable, "-m", "bot"),
+        role=group.role,
+        arguments=arguments,
+        config=text,
+        cores=group.cores,
+        gpus=group.gpus,
+        memory=int(group.memory_gib * 2**30),
+        resources={**tpus, **group.custom},
+    )
+
+
+def _generation(config: Config, group: GroupConfig) -> str:
+    """Return a name for what the group's units run; its bounds may change without a new generation."""
+    bounds = {"least", "most", "idle_minutes", "target_seconds"}
+    facts: Sequence[object] = (
+        config.model_dump(mode="json", exclude={"fleet"}),
+        group.model_dump(mode="json", exclude=bounds),
+    )
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _models(config: Config, group: GroupConfig) -> Sequence[str]:
+    return group.models or [model.name for model in config.models]

@@ -1,0 +1,177 @@
+"""The fleet on Ray: its controller and its units as detached actors that Ray restarts for ever.
+
+An actor has all its resources on one machine, so a worker with several devices needs no placement group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+import ray.actor
+import ray.exceptions
+import ray.util
+
+from bot.errors import FleetUnavailable
+from bot.fleet.controller import Controller, Report, Spec
+from bot.fleet.launch import Launch
+from bot.fleet.planning import Phase
+from bot.fleet.unit_process import UnitProcess, UnitState
+from bot.log import set_up
+
+log = logging.getLogger(__name__)
+
+CONTROLLER = "controller"
+UNPLACED = UnitState(phase=Phase.PENDING, machine="", pid=None)
+ANSWER_SECONDS = 2.0
+SILENT_SECONDS = 20.0  # a unit that has not answered for so long counts as not placed
+REPLACE_SECONDS = 60.0
+FOR_EVER: Mapping[str, Any] = {"lifetime": "detached", "max_restarts": -1, "max_task_retries": 0}
+
+
+class ControllerActor:
+    """The controller in an actor: it looks from a thread, beginning at every start of the actor."""
+
+    def __init__(self, spec: Spec, fleet: str) -> None:
+        config = spec.parsed()
+        set_up(config.log.level, config.log.format)
+        self._controller = Controller(spec, RayCluster(fleet))
+        self._spec = spec
+        threading.Thread(
+            target=lambda: asyncio.run(self._controller.run()), name="looks", daemon=True
+        ).start()
+
+    def spec(self) -> Spec:
+        """Return what the controller does."""
+        return self._spec
+
+    def report(self) -> Report:
+        """Return the last look."""
+        return self._controller.report
+
+
+class RayCluster:
+    """The units of one fleet, in the Ray namespace of its name."""
+
+    def __init__(self, fleet: str) -> None:
+        self._fleet = fleet
+        self._units: dict[str, ray.actor.ActorHandle] = {}
+        self._asked: dict[str, Any] = {}
+        self._known: dict[str, tuple[float, UnitState]] = {}
+
+    def units(self) -> Mapping[str, UnitState]:
+        """Return the state of every unit, by name; the last one for a unit that is slow to answer."""
+        names = [
+            each["name"]
+            for each in ray.util.list_named_actors(all_namespaces=True)
+            if each["namespace"] == self._fleet and each["name"] != CONTROLLER
+        ]
+        for gone in self._units.keys() - set(names):
+            self._forget(gone)
+        for name in names:
+            with contextlib.suppress(ValueError):  # it has just died
+                self._units.setdefault(name, self._handle(name))
+        for name in self._units.keys() - self._asked.keys():
+            self._asked[name] = self._units[name].state.remote()
+        if self._asked:
+            ray.wait(list(self._asked.values()), num_returns=len(self._asked), timeout=ANSWER_SECONDS)
+        return {name: self._answer(name) for name in names if name in self._units}
+
+    def start(self, name: str, launch: Launch) -> None:
+        """Let Ray place a unit, spread over the machines that have its resources."""
+        options = {"name": name, "namespace": self._fleet, "scheduling_strategy": "SPREAD", **FOR_EVER}
+        resources = {"num_cpus": launch.cores, "num_gpus": launch.gpus, "resources": dict(launch.resources)}
+        memory = {"memory": launch.memory} if launch.memory else {}
+        self._units[name] = ray.remote(UnitProcess).options(**options, **resources, **memory).remote(launch)
+
+    def drain(self, name: str) -> None:
+        """Ask a unit to end its work."""
+        self._units[name].drain.remote()
+
+    def remove(self, name: str) -> None:
+        """End a unit at once, for good."""
+        ray.kill(self._units[name], no_restart=True)
+        self._forget(name)
+
+    def _handle(self, name: str) -> ray.actor.ActorHandle:
+        return self._units.get(name) or ray.get_actor(name, namespace=self._fleet)
+
+    def _forget(self, name: str) -> None:
+        for known in (self._units, self._asked, self._known):
+            known.pop(name, None)
+
+    def _answer(self, name: str) -> UnitState:
+        now = time.monotonic()
+        at, state = self._known.get(name, (now - SILENT_SECONDS, UNPLACED))
+        done, _ = ray.wait([self._asked[name]], timeout=0)
+        if not done:
+            return state if now - at < SILENT_SECONDS else UNPLACED
+        try:
+            found: UnitState = ray.get(self._asked.pop(name))
+        except ray.exceptions.RayError:  # it is being restarted, or has died
+            found = UNPLACED
+        self._known[name] = now, found
+        return found
+
+
+@contextlib.contextmanager
+def connected(address: str, fleet: str) -> Any:
+    """Connect to the Ray cluster at `address`; raises FleetUnavailable."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        ray.init(address=address, namespace=fleet, log_to_driver=False, logging_level=logging.WARNING)
+    except (ConnectionError, RuntimeError, OSError) as error:
+        reason = str(error).strip().splitlines()
+        raise FleetUnavailable(
+            f"There is no Ray cluster at {address}: start one with “ray start --head”, or name its address "
+            f"with --address ({reason[0] if reason else error})."
+        ) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def apply(spec: Spec, fleet: str) -> None:
+    """Replace the controller by one that does this; the units go on. Raises FleetUnavailable."""
+    deadline = time.monotonic() + REPLACE_SECONDS
+    while True:
+        with contextlib.suppress(ValueError, ray.exceptions.RayError):
+            ray.kill(ray.get_actor(CONTROLLER, namespace=fleet), no_restart=True)
+        options = {"name": CONTROLLER, "namespace": fleet, "num_cpus": 0, **FOR_EVER}
+        try:
+            ray.remote(ControllerActor).options(**options).remote(spec, fleet)
+        except ValueError as error:  # the name is in use until the earlier one has died
+            if time.monotonic() > deadline:
+                raise FleetUnavailable(f"The fleet's controller cannot be replaced: {error}") from error
+            time.sleep(0.2)
+        else:
+            return
+
+
+def asked(fleet: str, question: str) -> Any:
+    """Return the controller's answer, `spec` or `report`; raises FleetUnavailable."""
+    try:
+        controller = ray.get_actor(CONTROLLER, namespace=fleet)
+        return ray.get(getattr(controller, question).remote(), timeout=REPLACE_SECONDS)
+    except ValueError:
+        raise FleetUnavailable(
+            f"There is no fleet “{fleet}” on this Ray cluster: start it with “sdjax-bot fleet start”."
+        ) from None
+    except (ray.exceptions.RayError, TimeoutError) as error:
+        raise FleetUnavailable(
+            f"The controller does not answer, as while Ray restarts it: try again ({type(error).__name__})."
+        ) from error
+
+
+def end(fleet: str) -> None:
+    """End the controller."""
+    with contextlib.suppress(ValueError):
+        ray.kill(ray.get_actor(CONTROLLER, namespace=fleet), no_restart=True)

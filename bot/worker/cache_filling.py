@@ -1,0 +1,94 @@
+"""The filling of a shared cache folder: one worker of each class compiles, and the others wait until it has.
+
+The worker whose turn it is keeps a file locked. The kernel frees it however the process ends, and the next
+worker takes the turn. Once all programs are there, an empty file says so, and nobody waits any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import json
+import logging
+import os
+from pathlib import Path
+
+from bot.config import Config
+from bot.threads import in_uninterruptible_thread
+from sdjax_engine.compiling.code_digest import source_digest
+from sdjax_engine.engine import Engine
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.5
+
+
+class Turn:
+    """The turn to fill a folder; without a file, of a folder that is full or that nobody waits for."""
+
+    def __init__(self, handle: int | None = None, filled: Path | None = None) -> None:
+        self._handle = handle
+        self._filled = filled
+
+    async def end_after(self, engine: Engine) -> None:
+        """End the turn once the engine has made everything on offer ready; the folder then counts as full."""
+        if self._handle is None or self._filled is None:
+            return
+        while not await in_uninterruptible_thread(lambda: engine.wait_until_ready(POLL_SECONDS)):
+            pass
+        await in_uninterruptible_thread(self._filled.touch)
+        self.end()
+
+    def end(self) -> None:
+        """Let the next worker have the turn."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
+
+
+async def wait_for_cache(config: Config, accelerator: str) -> Turn:
+    """Wait until the folder of compiled programs is full, or until it is this process's turn to fill it.
+
+    A folder that cannot be used is not waited for: the engine says why it is not.
+    """
+    section = config.engine
+    if not (section.cache_wait and section.cache_dir):
+        return Turn()
+    folder, key = Path(section.cache_dir), cache_key(config, accelerator)
+    filled, told = folder / f"filled-{key}", False
+    mode = 0o660 if section.cache_group else 0o600
+    while not await in_uninterruptible_thread(filled.exists):
+        try:
+            handle = await in_uninterruptible_thread(lambda: _try_lock(folder / f"filling-{key}.lock", mode))
+        except OSError as error:
+            log.warning("nobody waits for the cache folder %s: %s", folder, error)
+            return Turn()
+        if handle is not None:
+            return Turn(handle, filled)
+        if not told:
+            log.info("another worker fills the cache folder %s: waiting for it", folder)
+            told = True
+        await asyncio.sleep(POLL_SECONDS)
+    return Turn()
+
+
+def cache_key(config: Config, accelerator: str) -> str:
+    """Return a name for what workers of this class and configuration compile, with this code."""
+    models = [model.model_dump(mode="json") for model in config.models]
+    engine = config.engine.model_dump(mode="json", exclude={"cache_dir", "cache_group", "cache_wait"})
+    facts = json.dumps([models, engine, accelerator, source_digest()], sort_keys=True)
+    return hashlib.sha256(facts.encode()).hexdigest()[:16]
+
+
+def _try_lock(file: Path, mode: int) -> int | None:
+    file.parent.mkdir(mode=0o770 if mode == 0o660 else 0o700, parents=True, exist_ok=True)
+    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        if isinstance(error, BlockingIOError):
+            return None
+        raise
+    return handle
