@@ -29,6 +29,15 @@ def query(kind: str) -> str:
     raise AssertionError(f"worker-{kind}.yaml has no ScaledObject")
 
 
+@pytest.mark.parametrize("kind", CLASSES)
+def test_a_worker_is_of_the_class_that_its_scaler_asks_for(kind: str) -> None:
+    manifests = list(yaml.safe_load_all((FOLDER / f"worker-{kind}.yaml").read_text()))
+    (deployment,) = (each for each in manifests if each["kind"] == "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["args"][-2:] == ["--accelerator", kind]
+    assert f"accelerator = '{kind}'" in query(kind)
+
+
 @pytest.fixture
 async def queue(postgres_url: str) -> AsyncIterator[tuple[Store, AsyncEngine]]:
     """An empty queue, and a connection of its own, as KEDA has one."""
