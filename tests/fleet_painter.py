@@ -1,6 +1,6 @@
 """The shipped command with an engine that paints at a set pace, for tests of many workers on few cores.
 
-For each image that it begins, it writes a line into the file `begun` of the cache folder: the seed, the process.
+For each image that it begins, it writes the seed and its process into the file `begun` of the cache folder.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class RayCluster:
         names = [
             each["name"]
             for each in ray.util.list_named_actors(all_namespaces=True)
-            if each["namespace"] == self._fleet and each["name"] != CONTROLLER
+            if each["namespace"] == self._fleet and each["name"].count("/") == 2
         ]
         for gone in self._units.keys() - set(names):
             self._forget(gone)

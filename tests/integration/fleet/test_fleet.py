@@ -19,7 +19,7 @@ from bot.store.tables import deliveries, images
 pytestmark = [pytest.mark.postgres, pytest.mark.ray, pytest.mark.slow]
 
 PATIENCE = 90.0
-STEPS = 25
+STEPS = 15
 
 
 class Asking:
@@ -84,7 +84,7 @@ async def test_workers_come_with_a_burst_and_go_without_work(painters: Fleet, qu
     painters.start()
     await seen(painters, "painters: 0 wanted, nothing runs")
     asking = Asking(queue)
-    await asking.ask(40)
+    await asking.ask(30)
     await seen(painters, "3 wanted, 3 painting")
     await asking.all_painted()
     await seen(painters, "painters: 0 wanted, nothing runs")
