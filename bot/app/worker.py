@@ -64,12 +64,12 @@ async def open_worker(
     `config` has the defaults of its checkpoints.
     """
     await queue.store.offers.publish([model.offer for model in config.models])
-    accelerator = config.engine.accelerator or device_kind()
-    turn = await tasks.wait_for(wait_for_cache(config, accelerator))
-    stack.callback(turn.end)
+    turn = await tasks.wait_for(wait_for_cache(config))
+    stack.push_async_callback(turn.close)
     engine = await tasks.wait_for(in_uninterruptible_thread(lambda: open_engine(config, report)))
     stack.push_async_callback(close, engine)
-    tasks.start(turn.end_after(engine), "filling of the cache")
+    stack.push_async_callback(turn.close)  # before the engine is closed, which would look like the end
+    turn.follow(engine)
     lease = config.queue.lease_seconds
     worker = Worker(
         engine,
@@ -78,7 +78,7 @@ async def open_worker(
         name=queue.name,
         lease_seconds=lease,
         drain_seconds=config.queue.drain_seconds,
-        accelerator=accelerator,
+        accelerator=config.engine.accelerator or device_kind(),  # not before: it fixes JAX's devices
         rules={model.name: rules_of(model, config.policy) for model in config.models},
         metrics=queue.metrics.worker,
     )

@@ -9,9 +9,10 @@ import asyncio
 import contextlib
 import logging
 import os
+import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import ray
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 CONTROLLER = "controller"
 UNPLACED = UnitState(phase=Phase.PENDING, machine="", pid=None)
 ANSWER_SECONDS = 2.0
+CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 20.0  # a unit that has not answered for so long counts as not placed
 REPLACE_SECONDS = 60.0
 FOR_EVER: Mapping[str, Any] = {"lifetime": "detached", "max_restarts": -1, "max_task_retries": 0}
@@ -71,7 +73,7 @@ class RayCluster:
         names = [
             each["name"]
             for each in ray.util.list_named_actors(all_namespaces=True)
-            if each["namespace"] == self._fleet and each["name"] != CONTROLLER
+            if each["namespace"] == self._fleet and each["name"].count("/") == 2
         ]
         for gone in self._units.keys() - set(names):
             self._forget(gone)
@@ -122,21 +124,28 @@ class RayCluster:
 
 
 @contextlib.contextmanager
-def connected(address: str, fleet: str) -> Any:
-    """Connect to the Ray cluster at `address`; raises FleetUnavailable."""
+def connected(address: str, fleet: str) -> Iterator[None]:
+    """Connect to the Ray cluster at `address`, HOST:PORT or auto; raises FleetUnavailable."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
+        _check_reachable(address)
         ray.init(address=address, namespace=fleet, log_to_driver=False, logging_level=logging.WARNING)
-    except (ConnectionError, RuntimeError, OSError) as error:
-        reason = str(error).strip().splitlines()
+    except (ConnectionError, RuntimeError, OSError, ValueError) as error:
         raise FleetUnavailable(
             f"There is no Ray cluster at {address}: start one with “ray start --head”, or name its address "
-            f"with --address ({reason[0] if reason else error})."
+            f"with --address ({str(error).strip().partition('.')[0]})."
         ) from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Raise OSError or ValueError for an address that nothing answers at: Ray itself waits for minutes."""
+    if address != "auto":
+        host, _, port = address.rpartition(":")
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
 
 
 def apply(spec: Spec, fleet: str) -> None:

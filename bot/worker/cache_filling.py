@@ -30,24 +30,37 @@ class Turn:
     def __init__(self, handle: int | None = None, filled: Path | None = None) -> None:
         self._handle = handle
         self._filled = filled
+        self._following: asyncio.Task[None] | None = None
 
-    async def end_after(self, engine: Engine) -> None:
+    def follow(self, engine: Engine) -> None:
         """End the turn once the engine has made everything on offer ready; the folder then counts as full."""
-        if self._handle is None or self._filled is None:
-            return
+        if self._handle is not None:
+            self._following = asyncio.create_task(self._follow(engine), name="filling of the cache")
+
+    async def close(self) -> None:
+        """Let the next worker have the turn."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+        self._end()
+
+    async def _follow(self, engine: Engine) -> None:
         while not await in_uninterruptible_thread(lambda: engine.wait_until_ready(POLL_SECONDS)):
             pass
-        await in_uninterruptible_thread(self._filled.touch)
-        self.end()
+        if self._filled is not None:
+            try:
+                await in_uninterruptible_thread(self._filled.touch)
+            except OSError as error:
+                log.warning("the next worker fills the cache folder again: %s", error)
+        self._end()
 
-    def end(self) -> None:
-        """Let the next worker have the turn."""
+    def _end(self) -> None:
         handle, self._handle = self._handle, None
         if handle is not None:
             os.close(handle)
 
 
-async def wait_for_cache(config: Config, accelerator: str) -> Turn:
+async def wait_for_cache(config: Config) -> Turn:
     """Wait until the folder of compiled programs is full, or until it is this process's turn to fill it.
 
     A folder that cannot be used is not waited for: the engine says why it is not.
@@ -55,7 +68,7 @@ async def wait_for_cache(config: Config, accelerator: str) -> Turn:
     section = config.engine
     if not (section.cache_wait and section.cache_dir):
         return Turn()
-    folder, key = Path(section.cache_dir), cache_key(config, accelerator)
+    folder, key = Path(section.cache_dir), cache_key(config)
     filled, told = folder / f"filled-{key}", False
     mode = 0o660 if section.cache_group else 0o600
     while not await in_uninterruptible_thread(filled.exists):
@@ -73,11 +86,11 @@ async def wait_for_cache(config: Config, accelerator: str) -> Turn:
     return Turn()
 
 
-def cache_key(config: Config, accelerator: str) -> str:
+def cache_key(config: Config) -> str:
     """Return a name for what workers of this class and configuration compile, with this code."""
     models = [model.model_dump(mode="json") for model in config.models]
     engine = config.engine.model_dump(mode="json", exclude={"cache_dir", "cache_group", "cache_wait"})
-    facts = json.dumps([models, engine, accelerator, source_digest()], sort_keys=True)
+    facts = json.dumps([models, engine, source_digest()], sort_keys=True)
     return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
 

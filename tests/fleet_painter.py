@@ -1,0 +1,87 @@
+"""The shipped command with an engine that paints at a set pace, for tests of many workers on few cores.
+
+For each image that it begins, it writes the seed and its process into the file `begun` of the cache folder.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import bot.app.worker
+from bot.cli import main
+from bot.config import Config
+from sdjax_engine.request import Image, Lane, Progress, Request
+
+SEATS = 2
+SECONDS_PER_STEP = 0.02
+CLASSES = "cpu"
+
+
+class PacedEngine:
+    """An engine with SEATS seats in each lane, in which an image takes its steps at a set pace."""
+
+    restarts = 0
+    dispatching_seconds = run_seconds = 0.0
+
+    def __init__(self, config: Config) -> None:
+        self.lanes = self.ready_lanes = tuple(
+            Lane(model=model.name, height=height, width=width, guided=True)
+            for model in config.models
+            for width, height in model.offer.sizes
+        )
+        self._begun = Path(config.engine.cache_dir, "begun")
+        self._seats = {lane: threading.Semaphore(SEATS) for lane in self.lanes}
+
+    def capacity(self, _lane: Lane) -> int:
+        return SEATS
+
+    def wait_until_ready(self, _timeout: float | None = None) -> bool:
+        return True
+
+    def checks_pictures(self, _model: str) -> bool:
+        return False
+
+    def classifies_pictures(self, _model: str) -> bool:
+        return False
+
+    def submit(
+        self, request: Request, *, on_progress: Callable[[Progress], None], **_options: Any
+    ) -> Future[Image]:
+        future: Future[Image] = Future()
+        threading.Thread(target=self._paint, args=(request, future, on_progress), daemon=True).start()
+        return future
+
+    def cancel(self, future: Future[Image]) -> bool:
+        return future.cancel()
+
+    def close(self, *, drain: bool) -> None:
+        pass
+
+    def _paint(
+        self, request: Request, future: Future[Image], on_progress: Callable[[Progress], None]
+    ) -> None:
+        with self._seats[request.lane]:
+            if not future.set_running_or_notify_cancel():
+                return
+            with self._begun.open("a") as file:
+                file.write(f"{request.seed} {os.getpid()}\n")
+            steps = request.num_inference_steps
+            for step in range(steps):
+                on_progress(Progress(step=step, steps=steps))
+                time.sleep(SECONDS_PER_STEP)
+            pixels = np.full((request.height, request.width, 3), request.seed % 256, np.uint8)
+            future.set_result(Image(request=request, pixels=pixels, seconds=steps * SECONDS_PER_STEP))
+
+
+if __name__ == "__main__":
+    bot.app.worker.open_engine = lambda config, _report: PacedEngine(config)  # type: ignore[assignment,return-value]
+    bot.app.worker.read_defaults = lambda config, _report: config
+    main()

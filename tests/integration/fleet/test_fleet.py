@@ -1,0 +1,138 @@
+"""A fleet on a Ray cluster of three nodes: every accepted request is painted, whatever happens to nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+import sqlalchemy as sa
+from conftest import Fleet, Nodes
+from recipes import origin, recipe
+
+from bot.jobs import Job, State
+from bot.store import Store
+from bot.store.tables import deliveries, images
+
+pytestmark = [pytest.mark.postgres, pytest.mark.ray, pytest.mark.slow]
+
+PATIENCE = 90.0
+STEPS = 15
+
+
+class Asking:
+    """People who ask for pictures, each with a seed of its own."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._numbers = count(1)
+        self.jobs: list[Job] = []
+
+    async def ask(self, times: int) -> None:
+        for _ in range(times):
+            number = next(self._numbers)
+            wanted = recipe(seed=1000 * number, variants=3, num_inference_steps=STEPS)
+            self.jobs.append(await self._store.jobs.enqueue(wanted, origin(number, user_id=number % 7)))
+
+    async def open(self) -> int:
+        """How many images have not ended."""
+        async with self._store.shared.database.read() as connection:
+            ended = images.c.state.in_([State.DONE, State.FAILED, State.CANCELLED])
+            return await connection.scalar(sa.select(sa.func.count()).select_from(images).where(~ended)) or 0
+
+    async def keep_asking(self, *, until: Callable[[], bool]) -> None:
+        """Keep a few images waiting until a condition holds."""
+        async with asyncio.timeout(PATIENCE):
+            while not until():
+                if await self.open() < 12:
+                    await self.ask(2)
+                await asyncio.sleep(0.2)
+
+    async def all_painted(self) -> None:
+        """Wait for the end of every image, and check that each request has one result."""
+        async with asyncio.timeout(PATIENCE):
+            while await self.open():  # noqa: ASYNC110 - another process sets no event
+                await asyncio.sleep(0.2)
+        async with self._store.shared.database.read() as connection:
+            states = Counter(await connection.scalars(sa.select(images.c.state)))
+            results = Counter(await connection.scalars(sa.select(deliveries.c.job_id)))
+        assert states == {State.DONE: 3 * len(self.jobs)}
+        assert results == {job.id: 1 for job in self.jobs}
+
+
+def has(fleet: Fleet, *parts: str) -> bool:
+    """Whether each part is in the status."""
+    line = " ".join(fleet.status())
+    return all(part in line for part in parts)
+
+
+async def seen(fleet: Fleet, *parts: str) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not has(fleet, *parts):  # noqa: ASYNC110 - another process sets no event
+            await asyncio.sleep(0.3)
+
+
+def each_once(fleet: Fleet) -> None:
+    """No image was begun twice."""
+    times = Counter(seed for seed, _ in fleet.begun())
+    assert {seed: number for seed, number in times.items() if number > 1} == {}
+
+
+async def test_workers_come_with_a_burst_and_go_without_work(painters: Fleet, queue: Store) -> None:
+    painters.start()
+    await seen(painters, "painters: 0 wanted, nothing runs")
+    asking = Asking(queue)
+    await asking.ask(30)
+    await seen(painters, "3 wanted, 3 painting")
+    await asking.all_painted()
+    await seen(painters, "painters: 0 wanted, nothing runs")
+    each_once(painters)
+    assert len({process for _, process in painters.begun()}) == 3
+    painters.stop()
+
+
+async def test_an_upgrade_under_load_begins_no_image_twice(painters: Fleet, queue: Store) -> None:
+    painters.start(least=2, most=2)
+    asking = Asking(queue)
+    await asking.keep_asking(until=lambda: has(painters, "2 painting"))
+    before = {process for _, process in painters.begun()}
+    painters.start(least=2, most=2, version="2")
+    await asking.keep_asking(
+        until=lambda: has(painters, "2 wanted, 2 painting") and not has(painters, "earlier")
+    )
+    await asking.ask(4)
+    await asking.all_painted()
+    each_once(painters)
+    after = {process for _, process in painters.begun()} - before
+    assert len(after) == 2, "the new workers have painted"
+    assert painters.stop()[0] == "2 processes are ending their work"
+
+
+async def test_a_node_that_dies_costs_no_request(nodes: Nodes, painters: Fleet, queue: Store) -> None:
+    painters.start(least=2, most=2, cores=3.0)  # one on each node
+    asking = Asking(queue)
+    await asking.keep_asking(until=lambda: len({process for _, process in painters.begun()}) == 2)
+    nodes.kill_one()
+    nodes.add()
+    await asking.keep_asking(until=lambda: len({process for _, process in painters.begun()}) == 3)
+    await asking.all_painted()
+    painters.stop()
+
+
+async def test_a_head_that_dies_and_returns_costs_no_request(
+    nodes: Nodes, painters: Fleet, queue: Store
+) -> None:
+    painters.start(least=2, most=2)
+    asking = Asking(queue)
+    await asking.keep_asking(until=lambda: len({process for _, process in painters.begun()}) == 2)
+    nodes.kill_head()
+    begun = len(painters.begun())
+    await asking.keep_asking(until=lambda: len(painters.begun()) > begun + 10)  # workers paint without a head
+    nodes.start_head()
+    await seen(painters, "2 wanted, 2 painting")
+    await asking.ask(2)
+    await asking.all_painted()
+    each_once(painters)
+    painters.stop()

@@ -1,0 +1,69 @@
+"""The command line's answers about a fleet without a Ray cluster, and about a part of a configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_cli import run, the_log_of_the_tests  # noqa: F401 - a fixture
+
+CONFIG = '[[models]]\nname = "demo"\n[fleet]\ngroups = [{ name = "cpu" }]\n'
+SHARED = """
+[engine]
+cache_dir = "/srv/cache"
+[queue]
+database = "postgresql+asyncpg://bot@db/queue"
+artifacts = "/srv/pictures"
+"""
+
+
+def asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], file: Path, *arguments: str
+) -> tuple[int, str]:
+    status = run(monkeypatch, *arguments, "--config", str(file))
+    return status, capsys.readouterr().err
+
+
+def test_a_fleet_lists_what_its_machines_cannot_share(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(CONFIG)
+    status, said = asked(monkeypatch, capsys, file, "fleet", "start")
+    assert status == 2
+    assert said.count("\n") == 3
+    for key in ("queue.database", "queue.artifacts", "engine.cache_dir"):
+        assert key in said
+
+
+@pytest.mark.parametrize("command", [("start",), ("status",), ("stop",), ("drain", "cpu")])
+def test_without_a_cluster_each_command_says_how_to_start_one(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    command: tuple[str, ...],
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(CONFIG + SHARED)
+    status, said = asked(monkeypatch, capsys, file, "fleet", *command, "--address", "127.0.0.1:9")
+    assert status == 1
+    assert "There is no Ray cluster at 127.0.0.1:9: start one with “ray start --head”" in said
+
+
+def test_a_queue_without_roles_grants_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f'[queue]\ndatabase = "sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"\n')
+    status, said = asked(monkeypatch, capsys, file, "fleet", "grant", "scaler")
+    assert (status, "Only PostgreSQL has roles" in said) == (2, True)
+
+
+def test_a_worker_of_unknown_models_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(CONFIG)
+    status, said = asked(monkeypatch, capsys, file, "worker", "--only", "sdxl", "--only", "demo")
+    assert status == 2
+    assert said == "sdjax-bot: There is no model “sdxl”; there are demo.\n"
