@@ -112,7 +112,7 @@ async def policies_of(
 
 
 def _of_any(scope: PolicyScope) -> sa.ColumnElement[bool]:
-    owners = sa.bindparam(scope.value, expanding=True)
+    owners: sa.BindParameter[int] = sa.bindparam(scope.value, expanding=True)
     return (policies.c.scope == scope.value) & policies.c.owner_id.in_(owners)
 
 
