@@ -43,7 +43,7 @@ ASKED: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def painters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, LanePainter]]:
+def painters() -> dict[str, tuple[Path, LanePainter]]:
     """Made when first wanted: the folder of a family and what paints from it."""
     return {}
 
@@ -69,10 +69,10 @@ def painter(
 def test_a_picture_of_each_family_is_its_references(
     name: str,
     painters: dict[str, tuple[Path, LanePainter]],
-    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    folder, paints = painter(name, painters, tmp_path / "checkpoint")
+    folder, paints = painter(name, painters, tmp_path_factory.mktemp("family") / "checkpoint")
     asked = {"prompt": "a red circle", "height": HEIGHT, "width": WIDTH, **ASKED[name]}
     request = like(seed=11, sampler=paints.model.offer.sampler, **asked)
     (ours,) = paints.paint([request])

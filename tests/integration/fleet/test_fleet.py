@@ -16,7 +16,13 @@ from bot.jobs import Job, State
 from bot.store import Store
 from bot.store.tables import deliveries, images
 
-pytestmark = [pytest.mark.postgres, pytest.mark.ray, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.postgres,
+    pytest.mark.ray,
+    pytest.mark.slow,
+    # Ray forks before it starts a program; JAX, loaded for other tests of this process, warns of every fork.
+    pytest.mark.filterwarnings("ignore:os.fork\\(\\) was called:RuntimeWarning"),
+]
 
 PATIENCE = 90.0
 STEPS = 15
