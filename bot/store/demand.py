@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -35,7 +36,7 @@ class Demand:
     running: int = 0
 
 
-_ROWS = sa.select(
+_ROWS: sa.Select[Any] = sa.select(
     *(sa.column(name) for name in ("lane", "model", "accelerator", "work_seconds", "images", "oldest")),
     sa.column("running"),
 ).select_from(sa.table(VIEW))

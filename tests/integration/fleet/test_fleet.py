@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 import sqlalchemy as sa
-from conftest import Fleet, Nodes
+from fleet_cluster import Fleet, Nodes
 from recipes import origin, recipe
 
 from bot.jobs import Job, State
