@@ -8,9 +8,16 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCK = $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 LOCKED := --no-compile --no-deps --require-hashes --requirement
 
+# The extras of the images: each has a lock of the packages that requirements.lock lacks.
+LOCKED_EXTRAS := postgres cuda tpu ray
+
 COMPILERS := .compilers
 
-.PHONY: install install-dev browser tpu-compiler compiled demo test check lint types layers tests unit mutants lock audit clean
+# Tests start many processes. Each would compile its thousand modules again where Python is told to write no bytecode.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
+
+.PHONY: install install-dev browser tpu-compiler compiled demo test check lint types layers tests unit mutants lock audit release clean
 
 install: $(VENV)/.installed
 
@@ -84,7 +91,9 @@ tests: install-dev browser tpu-compiler
 	@echo "Tests"
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-test: lint types layers tests
+# Types are checked beside the first tests, which leave some time of two cores over.
+test: lint
+	@$(MAKE) --no-print-directory --jobs 2 types layers tests
 
 # The unit tests that neither write checkpoints nor compile networks.
 unit: install-dev
@@ -106,11 +115,20 @@ lock: $(VENV)/bin/python
 	@printf 'pip\nsetuptools\n' | $(LOCK) --output-file requirements-dev.lock --extra dev \
 	  --constraint requirements.lock --override .without-torch.txt - pyproject.toml; \
 	  status=$$?; rm -f .without-torch.txt; exit $$status
+	@for extra in $(LOCKED_EXTRAS); do $(LOCK) --extra $$extra --constraint requirements.lock \
+	  $$(sed -n 's/^\([A-Za-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock | sort --unique) \
+	  --output-file requirements-$$extra.lock pyproject.toml || exit 1; done
+	@printf 'build\ncyclonedx-bom\npip-licenses\npip\nsetuptools\n' | $(LOCK) --constraint requirements.lock \
+	  --output-file requirements-release.lock -
 
 # Asks the package index for known vulnerabilities of every locked version; fails where it cannot ask.
 audit: $(VENV)/bin/python
 	@$(PIP) install pip-audit
 	@$(BIN)/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock --requirement requirements-dev.lock
 
+# Source, wheel, SBOM and notices in dist/; the wheel has painted in an empty environment.
+release:
+	@PYTHON="$(PYTHON)" deploy/make-release
+
 clean:
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from conditions import print_conditions
 from engine_checkpoints import checkpoint
-from engine_peers import Told
+from engine_peers import PeerTask
 from legacy_flax import environment
 
 PLATFORMS = os.environ.get("JAX_PLATFORMS", "")
@@ -111,7 +111,7 @@ IN_MINIATURE = {"sd15": ("tiny", 2.38e-3), "sdxl": ("xl", 3.17e-3)}
 class Side:
     """A process that paints one row with one library."""
 
-    def __init__(self, peer: str, told: Told, *, on: str) -> None:
+    def __init__(self, peer: str, told: PeerTask, *, on: str) -> None:
         python = environment() if peer == "removed" else sys.executable
         platforms = "cpu" if on == "cpu" else PLATFORMS
         environ = {**os.environ, "HF_HUB_OFFLINE": "1", "JAX_PLATFORMS": platforms}
@@ -172,7 +172,7 @@ def first_noise(row: Row, folder: Path, file: Path) -> str:
 def compare(row: Row, peers: list[str], room: Path, options: argparse.Namespace) -> None:
     """Print one row of the table for each side."""
     folder = checkpoint(row.checkpoint, room)
-    told = Told(
+    told = PeerTask(
         folder=str(folder),
         noise=first_noise(row, folder, room / "noise.npy"),
         save="",

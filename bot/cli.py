@@ -21,6 +21,7 @@ import click
 
 from bot.cli_bar import step_bar
 from bot.cli_config import CONFIG, READY_FILE, configured, for_worker, tell_ready
+from bot.cli_doctor import doctor
 from bot.cli_fleet import fleet
 from bot.cli_known import known
 from bot.cli_parameters import LoraParameter, PictureParameter, SizeParameter, VariantParameter
@@ -173,7 +174,7 @@ def _check_folders(checkpoints: Sequence[str]) -> None:
         raise ConfigurationError("\n".join(f"There is no checkpoint {source}." for source in missing))
 
 
-for _command in (forget, block, unblock, known, fleet):
+for _command in (doctor, forget, block, unblock, known, fleet):
     commands.add_command(_command)
 
 

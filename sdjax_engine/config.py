@@ -90,7 +90,7 @@ class EngineConfig:
     device_memory: int = 0
     stuck_after: float = 300.0
     preview_seconds: float = 0.0
-    preview_share: float = 0.02
+    preview_share: float = 0.015
 
     def __post_init__(self) -> None:
         """Refuse what can never work with a ValueError that says so."""

@@ -1,10 +1,11 @@
-"""Shared set-up of all tests: two CPU devices for JAX, no access to the hub, a PostgreSQL server."""
+"""Shared set-up of all tests: two CPU devices for JAX, files in memory, no access to the hub."""
 
 from __future__ import annotations
 
 import os
 
 from hypothesis import settings
+from memory_disk import memory_disk
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")  # fixed when a test of the process first uses JAX
@@ -14,8 +15,10 @@ os.environ.setdefault(
     "XLA_FLAGS", "--xla_backend_optimization_level=1 --xla_cpu_parallel_codegen_split_count=2"
 )
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch shares the cores with other test processes
+if disk := memory_disk():
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", disk)  # where pytest makes the folders of tests
 
 settings.register_profile("untimed", deadline=None)  # the time of an example depends on the machine
 settings.load_profile("untimed")
 
-pytest_plugins = ["exchanges", "postgres_server", "sharing_out"]
+pytest_plugins = ["exchanges", "postgres_server", "sharing_out", "sqlite_files"]

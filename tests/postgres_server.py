@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from memory_disk import memory_disk
 
 from bot.store import Store
 
@@ -123,12 +124,6 @@ class PostgresServer:
         return programs
 
 
-def _memory() -> str | None:
-    """Return a disk in memory with enough space, or None: it makes databases several times as fast."""
-    disk = Path("/dev/shm")
-    return str(disk) if os.access(disk, os.W_OK) and shutil.disk_usage(disk).free > 2**30 else None
-
-
 def _account() -> dict[str, Any]:
     """Return the account to run as: the server refuses to run as root."""
     if os.geteuid():
@@ -146,7 +141,7 @@ def postgres_server() -> Iterator[PostgresServer]:
     """One running server for all tests, with a database that has the queue's tables."""
     with ExitStack() as stack:
         folders = (
-            tempfile.TemporaryDirectory(prefix="sdjax-postgres-", dir=disk) for disk in (None, _memory())
+            tempfile.TemporaryDirectory(prefix="sdjax-postgres-", dir=disk) for disk in (None, memory_disk())
         )
         server = PostgresServer(*(Path(stack.enter_context(folder)) for folder in folders))
         server.create()

@@ -1,6 +1,7 @@
 """Which tests share a process in a parallel run: the tests of a file, and of some folders.
 
 The tests of these folders share an engine or a demo, which each further process would have to make again.
+They begin first, so that no process is left alone with one of them at the end.
 """
 
 from __future__ import annotations
@@ -10,7 +11,19 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.scheduler.protocol import Scheduling
 
-TOGETHER = ("tests/demo", "tests/integration/engine", "tests/integration/whole")
+TOGETHER = ("tests/integration/whole", "tests/integration/engine", "tests/demo")
+"""The longest first."""
+
+
+def folder_of(nodeid: str) -> str:
+    """Return the folder of a test's file."""
+    return nodeid.partition("::")[0].rpartition("/")[0]
+
+
+def place_of(nodeid: str) -> int:
+    """Return the place of a test's folder in the order of a parallel run."""
+    folder = folder_of(nodeid)
+    return TOGETHER.index(folder) if folder in TOGETHER else len(TOGETHER)
 
 
 class ByFolder(LoadFileScheduling):
@@ -18,8 +31,14 @@ class ByFolder(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        folder = file.rpartition("/")[0]
+        folder = folder_of(nodeid)
         return folder if folder in TOGETHER else file
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the folders first in a process of a parallel run; all processes need the same order."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: place_of(item.nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)  # nobody asks in a run of one process

@@ -41,7 +41,7 @@ async def wait_for_defaults(config: Config, offers: Offers) -> Config:
             )
             warned = True
         await asyncio.sleep(POLL_SECONDS)
-    return _with_defaults(config, known)
+    return with_offers(config, known)
 
 
 async def follow_offers(
@@ -64,7 +64,7 @@ async def follow_offers(
         except StoreUnavailable as error:
             log.error("the offers of workers cannot be read: %s", error)
             continue
-        found = tuple(model.offer for model in _with_defaults(config, known).models)
+        found = tuple(model.offer for model in with_offers(config, known).models)
         if found == current:
             continue
         try:
@@ -75,7 +75,8 @@ async def follow_offers(
             current = found
 
 
-def _with_defaults(config: Config, known: Mapping[str, Offer]) -> Config:
+def with_offers(config: Config, known: Mapping[str, Offer]) -> Config:
+    """Return the configuration with the defaults and samplers of the published offers, by model."""
     models = (
         model.with_defaults(known[model.name]) if model.name in known else model for model in config.models
     )

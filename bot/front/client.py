@@ -10,17 +10,14 @@ from typing import Any
 
 import aiohttp
 import discord
-from discord.app_commands import AppCommandContext, AppInstallationType
-from discord.utils import MISSING
 
 from bot.config import Config
 from bot.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
-from bot.front.command_tree import Command, Group, Tree
-from bot.front.commands import commands, menus
 from bot.front.counting import Counting
 from bot.front.decoding import MIB, Decoder
+from bot.front.defining import define, new_tree
 from bot.front.favourites import react
 from bot.front.keywords import read_keywords
 from bot.front.pace import Pace, Rates
@@ -42,6 +39,11 @@ from sdjax_engine.request import Offer
 log = logging.getLogger(__name__)
 
 LONGEST_WAIT = 60.0  # seconds; discord.py waits itself for a shorter Retry-After, else it raises
+
+
+def intents() -> discord.Intents:
+    """Return the intents of the bot; none of them is privileged."""
+    return discord.Intents(guilds=True, reactions=True, auto_moderation_configuration=True)
 
 
 def _not_a_member(guilds: str) -> str:
@@ -77,7 +79,7 @@ class Bot(discord.AutoShardedClient):
         pace = Pace(_rates(config), clock=time.monotonic)
         super().__init__(
             connector=aiohttp.TCPConnector(limit=0, resolver=resolver),
-            intents=discord.Intents(guilds=True, reactions=True, auto_moderation_configuration=True),
+            intents=intents(),
             allowed_mentions=discord.AllowedMentions.none(),
             member_cache_flags=discord.MemberCacheFlags.none(),
             chunk_guilds_at_startup=False,
@@ -116,41 +118,14 @@ class Bot(discord.AutoShardedClient):
             host_permission=config.sessions.host_permission,
         )
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
-        self.tree = self._command_tree(user=config.discord.user_install)
+        self._config = config
+        self.tree = new_tree(self, config, self.services.offers)
         self.add_dynamic_items(*BUTTONS)
-
-    def _command_tree(self, *, user: bool) -> Tree:
-        """Return the tree of all commands; with `user`, people can install them in their accounts."""
-        # Discord accepts contexts and integration types only with global commands.
-        everywhere = not self.guilds_served
-        contexts = AppCommandContext(guild=True, dm_channel=True, private_channel=user or None)
-        tree = Tree(
-            self,
-            allowed_contexts=contexts if everywhere else MISSING,
-            allowed_installs=AppInstallationType(guild=True, user=user or None) if everywhere else MISSING,
-        )
-        self._define(tree)
-        return tree
-
-    def _define(self, tree: Tree) -> None:
-        """Replace the commands in the tree by those of the present offers."""
-        everywhere: list[discord.Object | None] = [None]
-        for guild in self.guilds_served or everywhere:
-            tree.clear_commands(guild=guild)
-        for command in (*self._commands(), *menus()):
-            if self.guilds_served:
-                command.allowed_contexts = command.allowed_installs = None
-            tree.add_command(command, guilds=self.guilds_served or MISSING)
-
-    def _commands(self) -> list[Command | Group]:
-        services = self.services
-        keywords = services.keywords is not None
-        return commands(services.offers, keywords=keywords, hosts=services.host_permission)
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
         """Change the offers; raises DiscordUnavailable where the commands could not be changed."""
         self.services = dataclasses.replace(self.services, offers=offers)
-        self._define(self.tree)
+        define(self.tree, self._config, offers)
         if 0 not in (self.shard_ids or [0]):
             return
         try:

@@ -132,6 +132,11 @@ class Tree(app_commands.CommandTree[Any]):
         log.info("registered %s: %s", where, ", ".join(names) or "no commands")
         return True
 
+    async def compare(self, guild: discord.Object | None = None) -> tuple[int, bool]:
+        """Return how many commands Discord has, everywhere or in one server, and whether they are these."""
+        registered = await self._registered(guild)
+        return len(registered), unchanged(await self._defined(guild), registered)
+
     async def _defined(self, guild: discord.Object | None) -> list[dict[str, Any]]:
         translator = self.translator
         return [

@@ -13,6 +13,7 @@ class Faults:
     These fields count future requests whose path contains `on`: `rest_429`, `rest_5xx`, `lose_answers`
     (executed, but answered with 502), `drop_requests` (the connection is cut before execution),
     `drop_answers` (executed, then the connection is cut) and `hang_answers` (executed, never answered).
+    `refuse_intents` counts future logins at the gateway.
     `retry_after` is sent with the 429s. `slow_ms` delays every answer until it is set to 0.
     """
 
@@ -22,6 +23,7 @@ class Faults:
     drop_requests: int = 0
     drop_answers: int = 0
     hang_answers: int = 0
+    refuse_intents: int = 0
     on: str = ""
     retry_after: float = 0.25
     slow_ms: int = 0

@@ -167,6 +167,9 @@ class Gateway:
         if not isinstance(intents, int) or not 0 <= intents <= KNOWN_INTENTS:
             self._refuse(connection, INVALID_INTENTS, f"intents {intents}")
             return None
+        if self._core.faults.take("refuse_intents", "/gateway"):
+            self._refuse(connection, DISALLOWED_INTENTS, "intents, as was asked", violation=False)
+            return None
         if intents & PRIVILEGED:
             self._refuse(connection, DISALLOWED_INTENTS, "privileged intents, which this application has not")
             return None

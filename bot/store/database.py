@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -47,6 +48,11 @@ class Database:
         self.on_failure: Callable[[], None] = lambda: None
 
     @property
+    def place(self) -> str:
+        """The file, or the server's address without passwords, for messages."""
+        return self._place
+
+    @property
     def has_time(self) -> bool:
         """Whether the database has a server whose clock is used instead of this machine's."""
         return self._engine.dialect.name == "postgresql"
@@ -72,6 +78,23 @@ class Database:
         finally:
             await upgrading.close()
         return cls(_create_engine(parsed), place)
+
+    @classmethod
+    def connect(cls, url: str) -> Database:
+        """Return the database with its tables as they are; connects to nothing yet.
+
+        Raises ConfigurationError for an invalid URL.
+        """
+        parsed = _parse(url)
+        local = parsed.get_backend_name() == "sqlite"
+        return cls(_create_engine(parsed), sqlite_path(parsed) if local else postgresql_place(parsed))
+
+    async def has_tables(self) -> bool:
+        """Return whether the tables have been made; a missing file of SQLite is not made."""
+        if not self.has_time and not os.path.exists(self._place):  # noqa: ASYNC240, PTH110 - a local file
+            return False
+        async with self.read() as connection:
+            return await connection.run_sync(lambda here: sa.inspect(here).has_table("alembic_version"))
 
     async def close(self) -> None:
         """Refuse new transactions, wait for the open ones, and close every connection.

@@ -36,7 +36,7 @@ class Demand:
     running: int = 0
 
 
-_ROWS: sa.Select[Any] = sa.select(
+_ROWS: sa.Select[*tuple[Any, ...]] = sa.select(
     *(sa.column(name) for name in ("lane", "model", "accelerator", "work_seconds", "images", "oldest")),
     sa.column("running"),
 ).select_from(sa.table(VIEW))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
 from bot.errors import StoreUnavailable
@@ -25,12 +28,14 @@ def upgrade(connection: sa.Connection) -> None:
     """
     if connection.dialect.name == "postgresql":  # a write transaction of SQLite is exclusive
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-    if MigrationContext.configure(connection).get_current_revision() in BEFORE_RELEASE:
+    current = MigrationContext.configure(connection).get_current_revision()
+    if current == newest(FOLDER):
+        return
+    if current in BEFORE_RELEASE:
         raise StoreUnavailable(
             "The queue's database was written before the first release: let queue.database name a new one."
         )
-    config = Config()
-    config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    config = alembic_config(FOLDER)
     config.attributes["connection"] = connection
     try:
         command.upgrade(config, "head")
@@ -38,3 +43,33 @@ def upgrade(connection: sa.Connection) -> None:
         raise StoreUnavailable(
             f"The queue's database was written by a newer version of the bot: start that version ({error})."
         ) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """The migration of a database (None: no tables), whether this version knows it, and the newest."""
+
+    current: str | None
+    is_known: bool
+    head: str
+
+
+def level(connection: sa.Connection) -> Level:
+    """Return the level of a database, and change nothing."""
+    scripts = ScriptDirectory.from_config(alembic_config(FOLDER))
+    current = MigrationContext.configure(connection).get_current_revision()
+    known = {script.revision for script in scripts.walk_revisions()}
+    return Level(current=current, is_known=current in known, head=str(scripts.get_current_head()))
+
+
+@cache
+def newest(folder: Path) -> str | None:
+    """Return the newest revision; a process reads the files of a folder of migrations once."""
+    return ScriptDirectory.from_config(alembic_config(folder)).get_current_head()
+
+
+def alembic_config(folder: Path) -> Config:
+    """Return Alembic's configuration for a folder of migrations, without a connection."""
+    config = Config()
+    config.set_main_option("script_location", str(folder).replace("%", "%%"))
+    return config

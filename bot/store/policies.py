@@ -105,17 +105,26 @@ async def policies_of(
     connection: AsyncConnection, guild_id: int, channel_ids: Sequence[int], role_ids: Sequence[int]
 ) -> list[PolicyRow]:
     """Return what `Policies.of` returns, in a transaction of the caller's."""
-    owners = {
-        PolicyScope.SERVER: [guild_id],
-        PolicyScope.CHANNEL: list(channel_ids),
-        PolicyScope.ROLE: list(role_ids),
-    }
-    theirs = [
-        (policies.c.scope == scope.value) & policies.c.owner_id.in_(ids) for scope, ids in owners.items()
-    ]
-    look = sa.select(policies).where(policies.c.guild_id == guild_id, sa.or_(*theirs))
-    found = [_row(row) for row in await connection.execute(look)]
+    owners = {PolicyScope.CHANNEL.value: channel_ids, PolicyScope.ROLE.value: role_ids}
+    given = {"guild": guild_id, **{scope: list(ids) for scope, ids in owners.items()}}
+    found = [_row(row) for row in await connection.execute(_THAT_HOLD, given)]
     return sorted(found, key=lambda row: _place(row, channel_ids))
+
+
+def _of_any(scope: PolicyScope) -> sa.ColumnElement[bool]:
+    owners: sa.BindParameter[int] = sa.bindparam(scope.value, expanding=True)
+    return (policies.c.scope == scope.value) & policies.c.owner_id.in_(owners)
+
+
+# Every request asks this: building it anew takes as long as the database does.
+_THAT_HOLD = sa.select(policies).where(
+    policies.c.guild_id == sa.bindparam("guild"),
+    sa.or_(
+        policies.c.scope == PolicyScope.SERVER.value,
+        _of_any(PolicyScope.CHANNEL),
+        _of_any(PolicyScope.ROLE),
+    ),
+)
 
 
 def _place(row: PolicyRow, channel_ids: Sequence[int]) -> tuple[int, int]:

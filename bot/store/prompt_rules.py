@@ -97,16 +97,17 @@ class PromptRules(Verbs):
 async def rules_of(connection: AsyncConnection, guild_id: int) -> list[PromptRule]:
     """Return the rules of a server, by name."""
     look = sa.select(prompt_rules).where(prompt_rules.c.guild_id == guild_id)
-    return [_rule(row) for row in await connection.execute(look.order_by(prompt_rules.c.key))]
+    return [rule_from(row) for row in await connection.execute(look.order_by(prompt_rules.c.key))]
 
 
 async def _find(connection: AsyncConnection, guild_id: int, key: str) -> PromptRule | None:
     look = sa.select(prompt_rules).where(prompt_rules.c.guild_id == guild_id, prompt_rules.c.key == key)
     row = (await connection.execute(look.with_for_update())).one_or_none()
-    return None if row is None else _rule(row)
+    return None if row is None else rule_from(row)
 
 
-def _rule(row: Any) -> PromptRule:
+def rule_from(row: Any) -> PromptRule:
+    """Return the rule of a row."""
     return PromptRule(
         name=row.name,
         action=Action(row.action),

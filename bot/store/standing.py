@@ -5,11 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.store.automod import is_applied
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.store.automod_tables import automod
 from bot.store.database import Verbs
 from bot.store.moderation import Restriction, restrictions_of
 from bot.store.policies import PolicyRow, policies_of
-from bot.store.prompt_rules import PromptRule, rules_of
+from bot.store.prompt_rules import PromptRule, rule_from
+from bot.store.tables import prompt_rules
+
+_SERVER = sa.bindparam("guild", type_=sa.BigInteger)
+# One row for each rule, and one without a rule where there is none; each with the AutoMod switch.
+_WORDS = (
+    sa.select(automod.c.applied, prompt_rules)
+    .select_from(
+        sa.select(sa.literal(1).label("one"))
+        .subquery()
+        .outerjoin(automod, automod.c.guild_id == _SERVER)
+        .outerjoin(prompt_rules, prompt_rules.c.guild_id == _SERVER)
+    )
+    .order_by(prompt_rules.c.key)
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +67,16 @@ class Standings(Verbs):
             )
             if place.guild_id is None:
                 return Standing(restrictions=restrictions)
+            rules, applied = await _words_of(connection, place.guild_id)
             return Standing(
                 restrictions=restrictions,
                 policies=await policies_of(connection, place.guild_id, place.channel_ids, place.role_ids),
-                rules=await rules_of(connection, place.guild_id),
-                automod=await is_applied(connection, place.guild_id),
+                rules=rules,
+                automod=applied,
             )
+
+
+async def _words_of(connection: AsyncConnection, guild_id: int) -> tuple[list[PromptRule], bool]:
+    """Return the rules of a server by name, and whether Discord's AutoMod rules are applied."""
+    rows = (await connection.execute(_WORDS, {"guild": guild_id})).all()
+    return [rule_from(row) for row in rows if row.key is not None], rows[0].applied is not False

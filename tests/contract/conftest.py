@@ -1,7 +1,5 @@
 """The databases that the contract of the store is tested on."""
 
-import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -15,23 +13,6 @@ from bot.store import Store
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-@pytest.fixture(scope="session")
-def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database file with empty tables."""
-
-    async def migrate(file: Path) -> None:
-        await (await Store.open(f"sqlite+aiosqlite:///{file}")).close()
-
-    file = tmp_path_factory.mktemp("migrated") / "queue.sqlite3"
-    asyncio.run(migrate(file))
-    return file
-
-
-@pytest.fixture
-def sqlite_url(tmp_path: Path, migrated_file: Path) -> str:
-    return f"sqlite+aiosqlite:///{shutil.copy(migrated_file, tmp_path)}"
 
 
 @pytest.fixture

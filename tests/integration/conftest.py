@@ -117,8 +117,8 @@ async def member() -> AsyncIterator[MakeMember]:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3")
+async def store(sqlite_url: str) -> AsyncIterator[Store]:
+    store = await Store.open(sqlite_url)
     yield store
     await store.close()
 

@@ -67,3 +67,15 @@ def test_what_does_not_fit_is_named(spec: Documents, changes: dict[str, Any], sa
 def test_gateway_payloads_are_checked_too(spec: Documents, op: int, event: str | None, data: Any) -> None:
     frame = Frame(from_bot=False, op=op, event=event, payload={"op": op, "d": data, "s": None, "t": event})
     assert spec.of_frame(frame) != []
+
+
+def test_what_fitted_before_is_checked_again_where_more_than_ids_and_times_differ(spec: Documents) -> None:
+    fits = {"content": "x", "message_reference": {"message_id": "123456789012345678"}}
+    for request in (fits, {**fits, "message_reference": {"message_id": "876543210987654321"}}):
+        assert spec.of_exchange(exchange(request=request, status=400)) == []
+        assert not [
+            each for each in spec.of_exchange(exchange(request=request, status=200)) if "request" in each
+        ]
+    for wrong in ({"message_id": "12345678901234567x"}, {"message_id": 1.5}, {}):
+        changed = exchange(request={**fits, "message_reference": wrong}, status=200)
+        assert any("request" in each for each in spec.of_exchange(changed)), wrong

@@ -58,6 +58,19 @@ async def test_a_wrong_password_raises_one_sentence(postgres_server: PostgresSer
     assert 'refuses this user and password: password authentication failed for user "postgres"' in sentence
 
 
+async def test_the_password_may_come_from_the_environment(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = postgres_url.replace(f":{PASSWORD}@", "@")
+    assert without != postgres_url
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    assert "password" in await refusal(without)
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    store = await Store.open(without)
+    assert (await store.jobs.backlog()).waiting == 0
+    await store.close()
+
+
 async def test_a_missing_database_raises_one_sentence(postgres_server: PostgresServer) -> None:
     assert "does not exist: create that database" in await refusal(postgres_server.url("elsewhere"))
 

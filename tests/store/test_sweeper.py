@@ -33,8 +33,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def store(tmp_path: Path, clock: Clock) -> AsyncIterator[Store]:
-    store = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3", clock=clock)
+async def store(sqlite_url: str, clock: Clock) -> AsyncIterator[Store]:
+    store = await Store.open(sqlite_url, clock=clock)
     yield store
     await store.close()
 

@@ -11,6 +11,7 @@ const NUMBERS = [
   ["drop_requests", "Cut the connection of the next requests before they are done", 0, 100],
   ["drop_answers", "Do the next requests, then cut their connection", 0, 100],
   ["hang_answers", "Do the next requests, and never answer", 0, 100],
+  ["refuse_intents", "Refuse the next logins at the gateway", 0, 100],
   ["slow_ms", "Delay every answer, in ms", 0, 60000],
 ];
 const DEEDS = [

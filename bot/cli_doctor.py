@@ -1,0 +1,55 @@
+"""The command that says whether everything that a start needs is well."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bot.cli_config import CONFIG
+
+if TYPE_CHECKING:
+    from bot.config import Config
+
+WELL, UNWELL = 0, 1
+
+
+@click.command()
+@CONFIG
+@click.option(
+    "--role",
+    type=click.Choice(["front", "worker", "both"]),
+    default="both",
+    help="What runs on this machine: a front needs no devices, a worker no Discord.",
+)
+@click.option(
+    "--channel",
+    "channels",
+    type=click.IntRange(1, 2**63 - 1),
+    multiple=True,
+    help="Id of a channel in which the bot needs its permissions; may be repeated.",
+)
+def doctor(path: Path, role: str, channels: tuple[int, ...]) -> None:
+    """Look at everything that a start needs, and say what to do.
+
+    Database, Discord, the place for pictures, checkpoints, devices, disks, modes of files, versions. It
+    changes nothing, and works beside a running bot. Exit status 0 if all is well, else 1.
+    """
+    from bot.config import Config
+
+    config = Config.load(path)
+    sys.exit(asyncio.run(_tell(config, path, role, channels)))
+
+
+async def _tell(config: Config, path: Path, role: str, channels: tuple[int, ...]) -> int:
+    from bot.doctor import examine
+
+    problems = 0
+    async for finding in examine(config, path, role=role, channels=channels):
+        problems += not finding.well
+        click.echo(f"{'well' if finding.well else 'ACT '}  {finding.part:<11}  {finding.text}")
+    click.echo(f"{problems} to act on." if problems else "All is well.")
+    return UNWELL if problems else WELL

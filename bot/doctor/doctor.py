@@ -1,0 +1,50 @@
+"""All looks together, for one role."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+from bot.config import Config
+from bot.doctor import database, painting, places, versions
+from bot.doctor.discord_side import PART, DiscordSide
+from bot.doctor.findings import Check, Finding, run
+
+DEVICE_SECONDS, CHECKPOINT_SECONDS, DISCORD_SECONDS = 90.0, 180.0, 30.0
+
+
+async def examine(
+    config: Config, file: Path, *, role: str = "both", channels: Sequence[int] = ()
+) -> AsyncIterator[Finding]:
+    """Yield what a start in this role ("front", "worker" or "both") would meet; change nothing.
+
+    `file` is the configuration's. `channels` are the ids of channels in which the bot needs its permissions.
+    """
+    checks = [
+        Check(part=database.PART, find=partial(database.look, config.queue.database)),
+        Check(part=places.PICTURES, find=partial(places.pictures, config.queue.artifacts)),
+        Check(part=places.DISK, find=partial(places.disks, config)),
+        Check(part=places.MODES, find=partial(places.modes, config, file)),
+        Check(part=versions.PART, find=versions.look),
+    ]
+    async with AsyncExitStack() as stack:
+        if role != "worker":
+            side = DiscordSide(config)
+            stack.push_async_callback(side.close)
+            looks: list[Callable[[], AsyncIterator[Finding]]] = [
+                side.token,
+                side.gateway,
+                *(partial(side.channel, each) for each in channels),
+                side.commands,
+            ]
+            checks += [Check(part=PART, find=look, seconds=DISCORD_SECONDS) for look in looks]
+        if role != "front":
+            seconds = {painting.DEVICES: DEVICE_SECONDS, painting.CHECKPOINTS: CHECKPOINT_SECONDS}
+            checks += [
+                Check(part=part, find=partial(painting.in_process, file, part), seconds=limit)
+                for part, limit in seconds.items()
+            ]
+        async for finding in run(checks):
+            yield finding

@@ -1,0 +1,138 @@
+"""The devices and the checkpoints, looked at in a process of their own.
+
+A driver may hang or end its process: the process of the doctor starts `python -m bot.doctor.painting FILE
+LOOK`, reads one JSON object a line, and kills it at the end of its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from bot.config import Config, ModelConfig
+from bot.doctor.findings import Finding, well, wrong
+from sdjax_engine.errors import EngineError
+
+DEVICES, CHECKPOINTS = "devices", "checkpoints"
+LAST_LINES = 400  # characters of what a failed process said last
+
+
+async def in_process(file: Path, look: str) -> AsyncIterator[Finding]:
+    """Yield what the process finds; it is killed when this ends."""
+    # JAX must not take the memory of a GPU that a running worker uses.
+    environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot.doctor.painting", str(file), look),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=environment,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    errors = asyncio.ensure_future(process.stderr.read())
+    try:
+        async for line in process.stdout:
+            yield Finding(**json.loads(line))
+        if status := await process.wait():
+            said = (await errors).decode(errors="replace").strip().splitlines()
+            words = said[-1][-LAST_LINES:] if said else "it said nothing"
+            yield wrong(look, f"the look ended with status {status}: {words}")
+    finally:
+        errors.cancel()
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def _devices(config: Config) -> Iterator[Finding]:
+    from sdjax_engine.memory import devices  # noqa: PLC0415 - only this process may load JAX
+    from sdjax_engine.memory.residency import usable_memory  # noqa: PLC0415
+    from sdjax_engine.wording import in_bytes  # noqa: PLC0415
+
+    devices.setup_cpu(config.engine.cpu_devices)
+    mesh = devices.open_mesh()
+    first, *others = devices.report(mesh)
+    memory = usable_memory(mesh, int(config.engine.device_memory_gib * 2**30))
+    driver = str(mesh.devices.flat[0].client.platform_version).partition("\n")[0]
+    yield well(DEVICES, f"{first}; {in_bytes(memory)} each" if memory else first)
+    yield well(DEVICES, f"driver: {driver or 'it does not say'}.")
+    for line in others:
+        # A CPU is well where the machine has no accelerator, or JAX was told to use none.
+        installed = any(name in line for name in devices.ACCELERATOR_PACKAGES)
+        yield wrong(DEVICES, f"{line} Look at its driver.") if installed else well(DEVICES, line)
+
+
+def _checkpoints(config: Config) -> Iterator[Finding]:
+    from sdjax_engine.config import Dtype  # noqa: PLC0415
+    from sdjax_engine.memory import devices  # noqa: PLC0415
+    from sdjax_engine.memory.residency import usable_memory  # noqa: PLC0415
+
+    devices.setup_cpu(config.engine.cpu_devices)
+    mesh = devices.open_mesh()
+    on_cpu = devices.is_cpu(mesh)
+    dtype = Dtype(config.engine.dtype).settled(on_cpu=on_cpu).value
+    memory = usable_memory(mesh, int(config.engine.device_memory_gib * 2**30))
+    memory = memory or (_memory_of_host() // devices.device_count(mesh) if on_cpu else None)
+    for model in config.models:
+        try:
+            yield _opened(model, dtype, memory)
+        except EngineError as error:
+            yield wrong(CHECKPOINTS, f"{model.name}: {error}")
+        yield from _further_files(model)
+
+
+def _memory_of_host() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _opened(model: ModelConfig, dtype: str, memory: int | None) -> Finding:
+    from sdjax_engine.weights.describe import describe  # noqa: PLC0415
+    from sdjax_engine.weights.files import DEMO, DEMO_FOLDER  # noqa: PLC0415
+    from sdjax_engine.weights.measure import measure  # noqa: PLC0415
+    from sdjax_engine.wording import in_bytes  # noqa: PLC0415
+
+    revision, variant = model.revision or None, model.variant or None
+    described = describe(model.checkpoint, revision=revision, variant=variant)
+    path = DEMO_FOLDER if model.checkpoint == DEMO else Path(model.checkpoint).expanduser()
+    if not path.exists():
+        return well(
+            CHECKPOINTS, f"{model.name} is {described.pipeline} on the hub; a start fetches what lacks."
+        )
+    measured = measure(path, dtype=dtype, variant=variant, safety_checker=model.safety_checker)
+    size = in_bytes(measured.size)
+    if memory is not None and measured.size > memory:
+        return wrong(
+            CHECKPOINTS,
+            f"{model.name} takes {size} in {dtype}, and a device has {in_bytes(memory)}: offer a smaller "
+            "checkpoint, use bfloat16, or raise engine.device_memory_gib.",
+        )
+    return well(CHECKPOINTS, f"{model.name} opens: {measured.pipeline}, {size} in {dtype}, which fits.")
+
+
+def _further_files(model: ModelConfig) -> Iterator[Finding]:
+    for name, file in model.loras.items():
+        if not Path(file).expanduser().is_file():
+            yield wrong(CHECKPOINTS, f"{model.name}: the LoRA {name} has no file {file}: correct its path.")
+
+
+LOOKS = {DEVICES: _devices, CHECKPOINTS: _checkpoints}
+
+
+def main(file: str, look: str) -> None:
+    """Print the findings of one look, one JSON object a line."""
+    config = Config.load(file)
+    try:
+        for finding in LOOKS[look](config):
+            print(json.dumps(dataclasses.asdict(finding)), flush=True)  # noqa: T201 - read by `in_process`
+    except EngineError as error:
+        print(json.dumps(dataclasses.asdict(wrong(look, str(error)))), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

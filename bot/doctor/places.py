@@ -1,0 +1,170 @@
+"""The place for pictures, the space on disks, and who may read secrets."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
+
+from bot.config import Config
+from bot.doctor.findings import Finding, well, wrong
+from bot.ownership import OTHERS
+from bot.redaction import redact
+from bot.threads import in_thread
+from sdjax_engine.wording import in_bytes
+
+PICTURES, DISK, MODES = "pictures", "disk", "modes"
+LEAST_FREE = 2 * 2**30
+_WORDS = b"sdjax-bot doctor"
+
+
+async def pictures(url: str) -> AsyncIterator[Finding]:
+    """Write, read, rename and delete a small file where pictures are kept."""
+    yield await in_thread(lambda: _tried(url), PICTURES)
+
+
+def _tried(url: str) -> Finding:
+    place = redact(url)
+    try:
+        files, root = url_to_fs(url)
+    except (ValueError, ImportError) as error:
+        return wrong(PICTURES, f"{place} is no place that can be used: {error}.")
+    if isinstance(files, LocalFileSystem) and not Path(root).exists():
+        folder = nearest(Path(root))
+        if not takes_files(folder):
+            return wrong(PICTURES, f"{place} cannot be made in {folder}: give that to the bot's user.")
+        return well(PICTURES, f"{place} is not there yet: the first start makes it.")
+    return _in_place(files, str(root), place)
+
+
+def _in_place(files: Any, root: str, place: str) -> Finding:
+    first, second = (f"{root}/.doctor-{secrets.token_hex(8)}" for _ in range(2))
+    step = "written"
+    try:
+        files.pipe_file(first, _WORDS)
+        step = "read"
+        if bytes(files.cat_file(first)) != _WORDS:
+            return wrong(PICTURES, f"{place} gives other bytes than were written: look at its disk or cache.")
+        step = "renamed"
+        files.mv(first, second)
+        first = second
+        step = "deleted"
+        files.rm_file(second)
+    except Exception as error:  # noqa: BLE001 - clients of object stores have errors of their own kinds
+        words = (getattr(error, "strerror", None) or str(error)).partition("\n")[0] or type(error).__name__
+        _remove(files, first)
+        return wrong(PICTURES, f"{place} cannot be {step}: {words}. Check its permissions, or credentials.")
+    return well(PICTURES, f"{place} can be written, read, renamed and deleted.")
+
+
+def _remove(files: Any, name: str) -> None:
+    try:
+        files.rm_file(name)
+    except Exception:  # noqa: BLE001 - it may not be there, and the place has failed already
+        return
+
+
+async def disks(config: Config) -> AsyncIterator[Finding]:
+    """Say how much space the disks have that the configuration's folders are on."""
+    seen: dict[int, Path] = {}
+    for folder in folders(config):
+        there = nearest(folder)
+        seen.setdefault(there.stat().st_dev, there)
+    for there in seen.values():
+        free = shutil.disk_usage(there).free
+        if free < LEAST_FREE:
+            yield wrong(DISK, f"only {in_bytes(free)} are left beside {there}: free {in_bytes(LEAST_FREE)}.")
+        else:
+            yield well(DISK, f"{in_bytes(free)} are left beside {there}.")
+
+
+def folders(config: Config) -> Iterable[Path]:
+    """Yield the folders of this machine that the bot writes to, there or not."""
+    if file := database_file(config):
+        yield file.parent
+    if local := local_folder(config.queue.artifacts):
+        yield local
+    if config.engine.cache_dir:
+        yield Path(config.engine.cache_dir).absolute()
+    if config.provenance.sign and not config.provenance.certificate:
+        yield Path(config.provenance.folder).absolute()
+
+
+def database_file(config: Config) -> Path | None:
+    """Return the file of the queue on SQLite; None for a server."""
+    scheme, _, rest = config.queue.database.partition(":///")
+    return Path(rest.partition("?")[0]).absolute() if scheme.startswith("sqlite") else None
+
+
+def local_folder(url: str) -> Path | None:
+    """Return the folder of an address of this machine; None for another."""
+    try:
+        files, root = url_to_fs(url)
+    except (ValueError, ImportError):
+        return None
+    return Path(root) if isinstance(files, LocalFileSystem) else None
+
+
+def takes_files(folder: Path) -> bool:
+    """Return whether files can be made in `folder`: its mode does not say that of every file system."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def nearest(path: Path) -> Path:
+    """Return `path`, or the nearest folder above it that exists."""
+    for each in (path, *path.parents):
+        if each.exists():
+            return each
+    return Path("/")
+
+
+async def modes(config: Config, file: Path) -> AsyncIterator[Finding]:
+    """Say which files and folders with secrets other users can read. `file` is the configuration's."""
+    problems = [problem for path in _secret(config, file) if (problem := _problem(path))]
+    for problem in problems:
+        yield wrong(MODES, problem)
+    if not problems:
+        yield well(MODES, "no other user reads the secrets, the queue or the pictures.")
+
+
+def _secret(config: Config, file: Path) -> Iterable[Path]:
+    for named in (config.discord.token_file, config.web.token_file, config.provenance.private_key):
+        if named:
+            yield Path(named)
+    yield from (Path(named) for named in config.secret_files)
+    if redact(config.queue.database) != config.queue.database and not config.secret_files:
+        yield file  # it holds the database's password
+    if queue := database_file(config):
+        yield queue
+    if (local := local_folder(config.queue.artifacts)) is not None:
+        yield local
+    if config.provenance.sign and not config.provenance.certificate:
+        yield Path(config.provenance.folder)
+
+
+def _problem(path: Path) -> str | None:
+    """Return what to do about a file or folder; None where it is well, or not there yet."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return f"{path} cannot be looked at: {error.strerror}."
+    # A file of another owner is read through the group, as secrets that a service manager mounts are.
+    allowed = stat.S_IRGRP | stat.S_IXGRP if found.st_uid != os.getuid() else 0
+    if found.st_mode & OTHERS & ~allowed:
+        wanted = "700" if path.is_dir() else "600"
+        return f"other users can read {path}: chmod {wanted} {path}"
+    return None

@@ -1,0 +1,44 @@
+"""A checkpoint's size on the devices, from its configurations and the headers of its files."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax.numpy as jnp
+
+from sdjax_engine.weights.contents import check_together
+from sdjax_engine.weights.folder import read_folder
+from sdjax_engine.weights.load import dtype_of
+from sdjax_engine.weights.networks import check_tensors, plan
+from sdjax_engine.weights.original.single_file import read_single_file
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """The reference's pipeline, the native (width, height), and the bytes of all parameters."""
+
+    pipeline: str
+    native_size: tuple[int, int]
+    size: int
+
+
+def measure(path: Path, *, dtype: str, variant: str | None = None, safety_checker: bool = False) -> Measured:
+    """Check that every tensor of the checkpoint at `path` is there and fits, and return its size.
+
+    Reads headers only, no weights. Raises UnreadableCheckpoint.
+    """
+    if path.is_dir():
+        contents = read_folder(path, variant=variant, safety_checker=safety_checker)
+    else:
+        contents = read_single_file(path, report=None)
+    check_together(contents)
+    plans = {name: plan(part, dtype=dtype_of(name, contents, dtype)) for name, part in contents.parts.items()}
+    check_tensors(contents.origin, plans)
+    size = sum(
+        math.prod(parameter.shape) * jnp.dtype(each.dtype).itemsize
+        for each in plans.values()
+        for parameter in each.wanted.values()
+    )
+    return Measured(pipeline=contents.pipeline, native_size=contents.native_size, size=size)

@@ -1,0 +1,78 @@
+"""The systemd units, as systemd itself reads them."""
+
+from __future__ import annotations
+
+import configparser
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "systemd"
+UNITS = sorted(path.name for path in FOLDER.glob("*.service"))
+PROGRAM = "/opt/sdjax/bin/sdjax-bot"
+MOST_EXPOSED = 20  # in tenths, as `systemd-analyze security` counts
+needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
+
+
+def service(unit: str) -> configparser.SectionProxy:
+    parser = configparser.RawConfigParser(strict=False)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read(FOLDER / unit)
+    return parser["Service"]
+
+
+@pytest.fixture
+def units(tmp_path: Path) -> Path:
+    """The units with a program that this machine has."""
+    for unit in UNITS:
+        (tmp_path / unit).write_text((FOLDER / unit).read_text().replace(PROGRAM, "/bin/true"))
+    return tmp_path
+
+
+@needs_systemd
+@pytest.mark.parametrize("unit", UNITS)
+def test_systemd_finds_no_mistake(units: Path, unit: str) -> None:
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", units / unit.replace("@.", "@0.")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert [line for line in done.stderr.splitlines() if "sdjax" in line] == []
+    assert done.returncode == 0, done.stderr
+
+
+@needs_systemd
+@pytest.mark.parametrize("unit", UNITS)
+def test_systemd_finds_a_unit_little_exposed(units: Path, unit: str) -> None:
+    subprocess.run(
+        [
+            "systemd-analyze",
+            "security",
+            "--offline=true",
+            f"--threshold={MOST_EXPOSED}",
+            "--no-pager",
+            units / unit,
+        ],
+        check=True,
+        capture_output=True,
+    )
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_unit_has_an_account_of_its_own(unit: str) -> None:
+    assert service(unit)["User"] == "sdjax"
+    assert "u sdjax " in (FOLDER / "sysusers.conf").read_text()
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_mistake_in_the_configuration_is_not_tried_again(unit: str) -> None:
+    assert service(unit)["Restart"] == "on-failure"
+    assert service(unit)["RestartPreventExitStatus"] == "2"
+
+
+@pytest.mark.parametrize("unit", [unit for unit in UNITS if "front" not in unit])
+def test_a_unit_with_an_engine_waits_for_its_drain(unit: str) -> None:
+    assert int(service(unit)["TimeoutStopSec"]) >= 300 + 45

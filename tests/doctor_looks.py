@@ -1,0 +1,31 @@
+"""Runs looks of the doctor, and changes databases behind its back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+
+import sqlalchemy as sa
+
+from bot.doctor.findings import Check, Finding, run
+from bot.store.database import Database
+
+Look = Callable[[], AsyncIterator[Finding]]
+
+
+async def found(*looks: Look, seconds: float = 30.0) -> list[Finding]:
+    """Return what the looks find."""
+    checks = [Check(part="a part", find=look, seconds=seconds) for look in looks]
+    return [finding async for finding in run(checks)]
+
+
+def problems(findings: list[Finding]) -> str:
+    """Return the texts of what is not well."""
+    return "\n".join(finding.text for finding in findings if not finding.well)
+
+
+async def changed(url: str, statement: str) -> None:
+    """Run one statement, without a migration."""
+    database_ = Database.connect(url)
+    async with database_.write() as connection:
+        await connection.execute(sa.text(statement))
+    await database_.close()

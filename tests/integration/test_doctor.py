@@ -1,0 +1,126 @@
+"""The doctor on the sandbox, PostgreSQL and checkpoints: each fault is a line that says what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from doctor_looks import changed, found, problems
+from postgres_server import PostgresServer
+from sandbox_tools import CHANNEL_IDS
+from serving import Served
+
+from bot.config import Config
+from bot.doctor import database, painting
+from bot.doctor.discord_side import DiscordSide
+from bot.doctor.findings import Finding
+from bot.sandbox.permissions import Permission
+from bot.sandbox.server import Sandbox
+
+ART = int(CHANNEL_IDS["art"])
+
+
+def configuration(sandbox: Sandbox, folder: Path, token: str) -> Config:
+    file = folder / "token"
+    file.write_text(token)
+    file.chmod(0o600)
+    discord = {"api_url": sandbox.api_url, "gateway_url": sandbox.gateway_url, "token_file": str(file)}
+    queue = {
+        "database": f"sqlite+aiosqlite:///{folder}/queue.sqlite3",
+        "artifacts": str(folder / "artifacts"),
+    }
+    return Config.parse({"discord": discord, "queue": queue})
+
+
+async def examined(config: Config, channel: int = ART) -> list[Finding]:
+    side = DiscordSide(config)
+    try:
+        return await found(side.token, side.gateway, lambda: side.channel(channel), side.commands)
+    finally:
+        await side.close()
+
+
+async def test_discord_is_well_where_the_bot_serves(served: Served, tmp_path: Path) -> None:
+    findings = await examined(configuration(served.sandbox, tmp_path, "a-token"))
+    assert problems(findings) == ""
+    assert len(findings) == 4
+    assert "as this version has them" in findings[-1].text
+
+
+async def test_faults_of_discord_are_told_apart(
+    lenient: Sandbox, tmp_path: Path, discord_address: object
+) -> None:
+    config = configuration(lenient, tmp_path, "a-token")
+    lenient.forbid("art", Permission.ATTACH_FILES)
+    lenient.misbehave(refuse_intents=1)
+    findings = await examined(config)
+    assert [finding.well for finding in findings] == [True, False, False, True]
+    assert "refuses the bot's intents" in findings[1].text
+    assert "lacks Attach Files" in findings[2].text
+    assert "no commands are registered" in findings[3].text
+    assert "not there, or hidden" in problems(await examined(config, channel=77))
+
+
+async def test_a_wrong_token_is_named_once_and_the_rest_was_not_tried(
+    lenient: Sandbox, tmp_path: Path, discord_address: object
+) -> None:
+    findings = await examined(configuration(lenient, tmp_path, "another-token"))
+    assert [finding.well for finding in findings] == [False] * 4
+    assert "Discord refuses the token" in findings[0].text
+    assert all("login failed" in finding.text for finding in findings[1:])
+    assert "another-token" not in problems(findings)
+
+
+@pytest.mark.postgres
+async def test_postgresql_says_its_version_rights_level_clock_and_connections(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    findings = await found(lambda: database.look(postgres_url))
+    assert problems(findings) == ""
+    assert len(findings) == 5
+
+    late = await found(lambda: database.look(postgres_url, clock=lambda: 0.0))
+    assert "synchronise both" in problems(late)
+
+    name = postgres_url.partition("@/")[2].partition("?")[0]
+    postgres_server.execute("CREATE ROLE reader LOGIN PASSWORD 'not-a-secret' CONNECTION LIMIT 3")
+    try:
+        reading = await found(lambda: database.look(postgres_server.url(name, user="reader")))
+        assert "permission" in problems(reading) or "lacks" in problems(reading)
+        await changed(postgres_url, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+        told = problems(await found(lambda: database.look(postgres_server.url(name, user="reader"))))
+        assert "GRANT DELETE ON" in told
+        assert "3 connections are left" in told
+        postgres_server.execute("ALTER ROLE reader CONNECTION LIMIT 0")
+        told = problems(await found(lambda: database.look(postgres_server.url(name, user="reader"))))
+        assert "no connection left" in told
+        await changed(postgres_url, "DROP OWNED BY reader")
+    finally:
+        postgres_server.execute("DROP ROLE reader")
+
+
+async def test_checkpoints_and_devices_are_looked_at_in_a_process_of_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "bot.toml"
+    demo = '[[models]]\nname = "demo"\nloras = { ink = "no/ink.safetensors" }\n'
+    file.write_text(f'{demo}[[models]]\nname = "lost"\ncheckpoint = "{tmp_path}/lost"\n')
+    findings = await found(lambda: painting.in_process(file, painting.CHECKPOINTS), seconds=120)
+    told = {finding.text.split()[0].rstrip(":"): finding for finding in findings}
+    assert findings[0].well
+    assert "which fits" in findings[0].text
+    assert "the LoRA ink has no file" in problems(findings)
+    assert not told["lost"].well
+    file.write_text("[engine]\ndevice_memory_gib = 0.001\n")
+    assert "offer a smaller" in problems(
+        await found(lambda: painting.in_process(file, painting.CHECKPOINTS), seconds=120)
+    )
+
+
+async def test_a_process_of_a_look_that_dies_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "bot.toml"
+    file.write_text("")
+    monkeypatch.setenv("JAX_PLATFORMS", "no_such_platform")
+    assert "no_such_platform" in problems(
+        await found(lambda: painting.in_process(file, painting.DEVICES), seconds=120)
+    )

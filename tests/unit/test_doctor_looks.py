@@ -1,0 +1,86 @@
+"""The doctor's looks at this machine: each fault is one line that says what to do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from doctor_looks import changed, found, problems
+
+from bot.config import Config
+from bot.doctor import database, places, versions
+from bot.doctor.findings import Finding
+from bot.store import Store
+
+NO_WRITING = "/proc/sdjax"  # nobody makes folders there, root included
+
+
+def entries(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+async def test_a_look_that_hangs_or_fails_stops_no_other() -> None:
+    async def broken() -> AsyncIterator[Finding]:
+        yield Finding(part="a part", well=True, text="half")
+        raise ZeroDivisionError("a bug")
+
+    async def hanging() -> AsyncIterator[Finding]:
+        await asyncio.Event().wait()
+        yield Finding(part="a part", well=True, text="never")
+
+    findings = await found(hanging, broken, versions.look, seconds=0.5)
+    assert "no answer within 0.5 s" in findings[0].text
+    assert findings[1].text == "half"
+    assert "ZeroDivisionError" in findings[2].text
+    assert len(findings) > 3
+
+
+async def test_a_file_of_sqlite_is_looked_at_and_never_migrated(tmp_path: Path) -> None:
+    url = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
+    assert "the first start makes it" in (await found(lambda: database.look(url)))[0].text
+    assert entries(tmp_path) == []
+    await (await Store.open(url)).close()
+    assert problems(await found(lambda: database.look(url))) == ""
+    await changed(url, "UPDATE alembic_version SET version_num = 'v999'")
+    assert "newer version of the bot (v999)" in problems(await found(lambda: database.look(url)))
+    (tmp_path / "queue.sqlite3").write_bytes(b"no database" * 100)
+    assert "is not a queue database" in problems(await found(lambda: database.look(url)))
+    elsewhere = "sqlite+aiosqlite:////proc/sdjax/queue/queue.sqlite3"
+    assert "there is no folder" in problems(await found(lambda: database.look(elsewhere)))
+
+
+async def test_the_place_for_pictures_is_tried_and_left_as_it_was(tmp_path: Path) -> None:
+    assert "can be written, read, renamed" in (await found(lambda: places.pictures(str(tmp_path))))[0].text
+    assert entries(tmp_path) == []
+    assert problems(await found(lambda: places.pictures("memory://doctor"))) == ""
+    assert "cannot be made" in problems(await found(lambda: places.pictures(f"{NO_WRITING}/here")))
+    assert "cannot be written" in problems(await found(lambda: places.pictures("/proc/self")))
+    assert "no place that can be used" in problems(await found(lambda: places.pictures("nothing://x")))
+
+
+async def test_secrets_that_others_can_read_are_named_with_the_command_that_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("x")
+    token.chmod(0o644)
+    config = Config.parse(
+        {"discord": {"token_file": str(token)}, "queue": {"artifacts": str(tmp_path / "none")}}
+    )
+    monkeypatch.chdir(tmp_path)
+    assert f"chmod 600 {token}" in problems(await found(lambda: places.modes(config, tmp_path / "bot.toml")))
+    token.chmod(0o600)
+    assert problems(await found(lambda: places.modes(config, tmp_path / "bot.toml"))) == ""
+
+
+async def test_versions_are_compared_with_the_lock(tmp_path: Path) -> None:
+    lock = tmp_path / "requirements.lock"
+    lock.write_text(
+        "aiohttp==0.1 \\\n    --hash=sha256:00\nno-such-package==1\nabc==1 ; sys_platform == 'none'\n"
+    )
+    told = problems(await found(lambda: versions.look(lock)))
+    assert "aiohttp is" in told
+    assert "no-such-package is not installed" in told
+    assert "abc" not in told
