@@ -4,7 +4,7 @@
 
 demand    the time of the view fleet_demand at 100 to 100,000 waiting images, on SQLite and PostgreSQL
 load      64 simulated workers and 1,000 people on one PostgreSQL, whose demand is read every second
-reaction  a Ray cluster of three nodes on this machine: a burst until the last worker paints, and until none is left
+reaction  three nodes of Ray on this machine: a burst, until the last worker paints and until none is left
 
 The databases are made inside FOLDER (default: here), because the time of a commit depends on the disk.
 """
@@ -14,23 +14,24 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 from conditions import print_conditions
 from store import vacuum
 from store_load import MEASURED, WARM_UP, load_run
-from store_servers import postgresql
-from store_verbs import RequestSource
+from store_servers import postgresql  # finds the modules of the tests
+from store_verbs import CAPS, RequestSource, request
 
+# isort: split
+from fleet_cluster import Fleet, three_nodes
+
+from bot.fleet.planning import Phase
+from bot.fleet.ray_cluster import asked, connected
 from bot.store import Store
-
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 WAITING = (100, 1_000, 10_000, 100_000)
 TIMES = 40
@@ -54,10 +55,8 @@ async def demand(url: str) -> None:
         await crowd.fill(waiting)
         await vacuum(store)
         times = [await _timed(store) for _ in range(TIMES)]
-        rows = await store.demands.rows()
-        print(
-            f"{waiting:>7} images wait, {len(rows)} rows; ms: {percentiles(times)}; load {os.getloadavg()[0]:.1f}"
-        )
+        rows, load_now = await store.demands.rows(), os.getloadavg()[0]
+        print(f"{waiting:>7} images wait, {len(rows)} rows; ms: {percentiles(times)}; load {load_now:.1f}")
     await store.close()
 
 
@@ -93,52 +92,52 @@ async def _read(url: str, times: list[float]) -> None:
 
 async def reaction(url: str, folder: Path) -> None:
     """Print the seconds from a burst to each worker's painting, and from the last picture to no worker."""
-    from fleet_cluster import Fleet, three_nodes
-
-    from bot.fleet.ray_cluster import connected
-
     began = time.monotonic()
     with three_nodes(folder / "gcs") as nodes:
         print(f"three nodes after {time.monotonic() - began:.1f} s")
-        fleet = Fleet(nodes, folder, url)
+        fleet, store = Fleet(nodes, folder, url), await Store.open(url)
         fleet.start()
-        store = await Store.open(url)
-        crowd = RequestSource(store)
-        with connected(nodes.address, fleet.config.fleet.name):
-            for turn in ("first", "second"):
-                await _one_burst(turn, fleet.config.fleet.name, crowd, store)
-        fleet.stop()
-        await store.close()
+        try:
+            for number in (1, 2):
+                await _one_burst(number, nodes.address, fleet.config.fleet.name, store)
+        finally:
+            fleet.stop()
+            await store.close()
 
 
-async def _one_burst(turn: str, name: str, crowd: RequestSource, store: Store) -> None:
-    from bot.fleet.planning import Phase
-    from bot.fleet.ray_cluster import asked
-
+async def _one_burst(number: int, address: str, name: str, store: Store) -> None:
     def painting() -> int:
         return sum(group.phases[Phase.PAINTING] for group in asked(name, "report").groups)
 
-    for _ in range(BURST):
-        await crowd.ask(variants=4)
-    began = time.monotonic()
+    async def nothing_open() -> bool:  # neither waiting nor held
+        return not await store.demands.rows()
+
+    async def at_least(count: int) -> bool:
+        return painting() >= count
+
+    async def no_unit() -> bool:
+        return int(asked(name, "report").units) == 0
+
     found: dict[str, float] = {}
-    for count in (1, 2, 3):
-        await _until(lambda count=count: painting() >= count)
-        found[f"worker {count} paints"] = time.monotonic() - began
-    while await store.demands.rows():  # waiting or held
-        await asyncio.sleep(0.05)
-    found["the last picture"] = time.monotonic() - began
-    ended = time.monotonic()
-    await _until(lambda: asked(name, "report").units == 0)
+    with connected(address, name):
+        began = time.monotonic()
+        for each in range(BURST):
+            recipe, origin = request(3 * (1000 * number + each), each % 50, variants=4)  # of one size
+            await store.jobs.enqueue(recipe, origin, caps=CAPS)
+        for count in (1, 2, 3):
+            await _until(lambda count=count: at_least(count))  # type: ignore[misc]
+            found[f"worker {count} paints"] = time.monotonic() - began
+        await _until(nothing_open)
+        found["the last picture"] = time.monotonic() - began
+        await _until(no_unit)
+        found["no worker"] = time.monotonic() - began
     said = ", ".join(f"{what} after {seconds:.1f} s" for what, seconds in found.items())
-    print(
-        f"{turn} burst of {4 * BURST} images: {said}; none left {time.monotonic() - ended:.1f} s after that"
-    )
+    print(f"burst {number} of {4 * BURST} images: {said}; load {os.getloadavg()[0]:.1f}")
 
 
-async def _until(holds: Callable[[], Any]) -> None:
+async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(PATIENCE):
-        while not holds():
+        while not await holds():  # noqa: ASYNC110 - another process sets no event
             await asyncio.sleep(0.05)
 
 
