@@ -30,7 +30,8 @@ def start(path: Path, address: str) -> None:
     config = configured(path)
     from bot.app import fleet as app
 
-    app.start(config, path.read_text(encoding="utf-8"), address)
+    text = path.read_text(encoding="utf-8")
+    app.start(config, text, address, lambda warning: click.echo(f"sdjax-bot: {warning}", err=True))
     click.echo(f"The fleet {config.fleet.name} runs: see sdjax-bot fleet status.")
 
 

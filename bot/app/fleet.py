@@ -12,20 +12,22 @@ from typing import Any
 from bot.config import Config
 from bot.errors import ConfigurationError, FleetUnavailable
 from bot.fleet.controller import GroupReport, Report, Spec
-from bot.fleet.launch import mistakes
+from bot.fleet.launch import mistakes, warnings
 from bot.fleet.planning import Phase
 from bot.store import Store
 
 POLL_SECONDS = 0.5
 
 
-def start(config: Config, text: str, address: str) -> None:
-    """Start the fleet, or let it go on with this configuration, the text of a file.
+def start(config: Config, text: str, address: str, warn: Callable[[str], None]) -> None:
+    """Start the fleet, or let it go on with this configuration, the text of a file; `warn` of secrets in it.
 
     Raises ConfigurationError, which lists every mistake, and FleetUnavailable.
     """
     if found := mistakes(config):
         raise ConfigurationError("\n".join(found))
+    for warning in warnings(config):
+        warn(warning)
     ray_cluster = _ray()
     with ray_cluster.connected(address, config.fleet.name):
         ray_cluster.apply(Spec(config=text), config.fleet.name)

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sqlalchemy import make_url
+
 from bot.config import Config, ModelConfig
 from bot.config.fleet import GroupConfig
 from bot.fleet.sizing import Size
@@ -69,6 +71,16 @@ def mistakes(config: Config) -> list[str]:
         if path and "://" not in path and not Path(path).expanduser().is_absolute():
             found.append(f"{key}: “{path}” means another folder on each machine; write the whole path.")
     return found
+
+
+def warnings(config: Config) -> list[str]:
+    """Return a sentence for each secret that Ray would keep."""
+    if make_url(config.queue.database).password is None:
+        return []
+    return [
+        "queue.database has a password, and Ray keeps the configuration, maybe on the head's disk: leave "
+        "the password out, and name it to every machine with PGPASSFILE or PGPASSWORD before “ray start”."
+    ]
 
 
 def _checkpoint(number: int, model: ModelConfig) -> tuple[str, str] | None:

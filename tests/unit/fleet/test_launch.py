@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from bot.config import Config
-from bot.fleet.launch import launches, mistakes, sizes
+from bot.fleet.launch import launches, mistakes, sizes, warnings
 
 DOCUMENT: dict[str, Any] = {
     "models": [{"name": "small"}, {"name": "large", "checkpoint": "someone/large"}],
@@ -74,3 +74,11 @@ def test_every_value_that_machines_cannot_share_is_listed() -> None:
         "engine.cache_dir",
         "models[1].checkpoint",
     ]
+
+
+def test_a_password_that_ray_would_keep_is_warned_of_and_not_repeated() -> None:
+    assert warnings(configured()) == []
+    queue = {**DOCUMENT["queue"], "database": "postgresql+asyncpg://bot:a-secret@db/queue"}
+    (warning,) = warnings(configured(queue=queue))
+    assert "PGPASSFILE" in warning
+    assert "a-secret" not in warning
