@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 120.0
 class Phase(StrEnum):
     """The phase of a unit's life."""
 
-    PENDING = "pending"  # Ray has not placed it, or places it anew
+    PENDING = "pending"  # Ray has not placed it, or is placing it again
     STARTING = "starting"
     PAINTING = "painting"
     DRAINING = "draining"

@@ -202,7 +202,7 @@ def _holds(now: float | sa.BindParameter[float]) -> sa.ColumnElement[bool]:
     return restrictions.c.until.is_(None) | (restrictions.c.until > now)
 
 
-# Every request asks this: building it anew takes as long as the database does.
+# Built once: building it for each request took as long as the query.
 _THAT_HOLD = sa.select(restrictions).where(
     restrictions.c.kind.in_([kind.value for kind in Kind]),
     restrictions.c.guild_id.in_(sa.bindparam("guilds", expanding=True)),

@@ -116,7 +116,7 @@ def _of_any(scope: PolicyScope) -> sa.ColumnElement[bool]:
     return (policies.c.scope == scope.value) & policies.c.owner_id.in_(owners)
 
 
-# Every request asks this: building it anew takes as long as the database does.
+# Built once: building it for each request took as long as the query.
 _THAT_HOLD = sa.select(policies).where(
     policies.c.guild_id == sa.bindparam("guild"),
     sa.or_(

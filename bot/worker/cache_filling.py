@@ -1,7 +1,7 @@
 """The filling of a shared cache folder: one worker of each class compiles, and the others wait until it has.
 
-The worker whose turn it is keeps a file locked. The kernel frees it however the process ends, and the next
-worker takes the turn. Once all programs are there, an empty file says so, and nobody waits any more.
+The filling worker holds a lock on a file. The kernel releases the lock when the process ends, and the next
+worker fills. Once all programs are there, an empty file says so, and nobody waits any more.
 """
 
 from __future__ import annotations

@@ -56,12 +56,8 @@ def load_checkpoint(
     path = find_source(
         source, revision=revision, variant=variant, safety_checker=safety_checker, report=report
     )
-    if path.is_dir():
-        contents = read_folder(path, variant=variant, safety_checker=safety_checker)
-    else:
-        contents = read_single_file(path, report=report)
-    check_together(contents)
-    plans = {name: plan(part, dtype=dtype_of(name, contents, dtype)) for name, part in contents.parts.items()}
+    contents = read_contents(path, variant=variant, safety_checker=safety_checker, report=report)
+    plans = plans_of(contents, dtype)
     digests = Digests(folder=cache_dir / FOLDER if cache_dir else None)
     cache = None
     if cache_dir:
@@ -72,6 +68,23 @@ def load_checkpoint(
     )
     components = {name: fill(name, each, put=put, cache=cache) for name, each in plans.items()}
     return assemble(source, contents, components, digests)
+
+
+def read_contents(
+    path: Path, *, variant: str | None, safety_checker: bool, report: Report | None = None
+) -> Contents:
+    """Read what a folder or a single file holds, without its weights; raises UnreadableCheckpoint."""
+    if path.is_dir():
+        contents = read_folder(path, variant=variant, safety_checker=safety_checker)
+    else:
+        contents = read_single_file(path, report=report)
+    check_together(contents)
+    return contents
+
+
+def plans_of(contents: Contents, dtype: str) -> dict[str, Plan]:
+    """Return the plan of each network, in the number format that it has for this `dtype`."""
+    return {name: plan(part, dtype=dtype_of(name, contents, dtype)) for name, part in contents.parts.items()}
 
 
 def dtype_of(name: str, contents: Contents, dtype: str) -> DTypeLike:

@@ -8,11 +8,8 @@ from pathlib import Path
 
 import jax.numpy as jnp
 
-from sdjax_engine.weights.contents import check_together
-from sdjax_engine.weights.folder import read_folder
-from sdjax_engine.weights.load import dtype_of
-from sdjax_engine.weights.networks import check_tensors, plan
-from sdjax_engine.weights.original.single_file import read_single_file
+from sdjax_engine.weights.load import plans_of, read_contents
+from sdjax_engine.weights.networks import check_tensors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +26,8 @@ def measure(path: Path, *, dtype: str, variant: str | None = None, safety_checke
 
     Reads headers only, no weights. Raises UnreadableCheckpoint.
     """
-    if path.is_dir():
-        contents = read_folder(path, variant=variant, safety_checker=safety_checker)
-    else:
-        contents = read_single_file(path, report=None)
-    check_together(contents)
-    plans = {name: plan(part, dtype=dtype_of(name, contents, dtype)) for name, part in contents.parts.items()}
+    contents = read_contents(path, variant=variant, safety_checker=safety_checker)
+    plans = plans_of(contents, dtype)
     check_tensors(contents.origin, plans)
     size = sum(
         math.prod(parameter.shape) * jnp.dtype(each.dtype).itemsize
