@@ -74,6 +74,12 @@ def _remove(files: Any, name: str) -> None:
 
 async def disks(config: Config) -> AsyncIterator[Finding]:
     """Say how much space the disks have that the configuration's folders are on."""
+    # A disk of the network may hang: that must not stop the event loop.
+    for finding in await in_thread(lambda: list(_disks(config)), DISK):
+        yield finding
+
+
+def _disks(config: Config) -> Iterable[Finding]:
     seen: dict[int, Path] = {}
     for folder in folders(config):
         there = nearest(folder)
@@ -132,11 +138,15 @@ def nearest(path: Path) -> Path:
 
 async def modes(config: Config, file: Path) -> AsyncIterator[Finding]:
     """Say which files and folders with secrets other users can read. `file` is the configuration's."""
-    problems = [problem for path in _secret(config, file) if (problem := _problem(path))]
+    problems = await in_thread(lambda: _problems(config, file), MODES)
     for problem in problems:
         yield wrong(MODES, problem)
     if not problems:
         yield well(MODES, "no other user reads the secrets, the queue or the pictures.")
+
+
+def _problems(config: Config, file: Path) -> list[str]:
+    return [problem for path in _secret(config, file) if (problem := _problem(path))]
 
 
 def _secret(config: Config, file: Path) -> Iterable[Path]:

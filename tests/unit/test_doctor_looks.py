@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from doctor_looks import changed, found, problems
 from bot.config import Config
 from bot.doctor import database, places, versions
 from bot.doctor.findings import Finding
-from bot.store import Store
+from bot.store import Store, sqlite_file
 
 NO_WRITING = "/proc/sdjax"  # nobody makes folders there, root included
 
@@ -35,6 +36,40 @@ async def test_a_look_that_hangs_or_fails_stops_no_other() -> None:
     assert findings[1].text == "half"
     assert "ZeroDivisionError" in findings[2].text
     assert len(findings) > 3
+
+
+async def test_a_disk_that_hangs_stops_no_other_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging = threading.Event()
+
+    def hang(path: Path) -> Path:
+        hanging.wait()
+        return path
+
+    monkeypatch.setattr(places, "nearest", hang)
+    monkeypatch.setattr(places, "_problem", hang)
+    monkeypatch.setattr(database, "check_file_system", hang)
+    config, file = Config.parse({}), tmp_path / "bot.toml"
+    url = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
+    try:
+        findings = await found(
+            lambda: places.disks(config),
+            lambda: places.modes(config, file),
+            lambda: database.look(url),
+            seconds=0.1,
+        )
+    finally:
+        hanging.set()
+    assert ["no answer within" in finding.text for finding in findings] == [True] * 3
+
+
+async def test_a_file_of_sqlite_on_a_network_file_system_is_refused_as_at_a_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "network_file_system", lambda path: "nfs4")
+    url = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
+    assert "network file system (nfs4)" in problems(await found(lambda: database.look(url)))
 
 
 async def test_a_file_of_sqlite_is_looked_at_and_never_migrated(tmp_path: Path) -> None:
