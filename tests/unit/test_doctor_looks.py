@@ -11,7 +11,7 @@ import pytest
 from doctor_looks import changed, found, problems
 
 from bot.config import Config
-from bot.doctor import database, places, versions
+from bot.doctor import database, examine, painting, places, versions
 from bot.doctor.findings import Finding
 from bot.store import Store, sqlite_file
 
@@ -36,6 +36,25 @@ async def test_a_look_that_hangs_or_fails_stops_no_other() -> None:
     assert findings[1].text == "half"
     assert "ZeroDivisionError" in findings[2].text
     assert len(findings) > 3
+
+
+async def test_the_devices_are_opened_by_one_process_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    async def in_process(file: Path, look: str) -> AsyncIterator[Finding]:
+        opened.append(look)
+        await asyncio.sleep(0)
+        yield Finding(part=look, well=len(opened) == 1, text=f"{opened} at once")
+        opened.remove(look)
+
+    monkeypatch.setattr(painting, "in_process", in_process)
+    monkeypatch.chdir(tmp_path)
+    findings = [each async for each in examine(Config.parse({}), tmp_path / "bot.toml", role="worker")]
+    told = [each for each in findings if each.part in painting.LOOKS]
+    assert [each.part for each in told] == ["devices", "checkpoints"]
+    assert problems(told) == ""
 
 
 async def test_a_disk_that_hangs_stops_no_other_look(
