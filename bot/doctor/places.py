@@ -18,6 +18,7 @@ from bot.config import Config
 from bot.doctor.findings import Finding, well, wrong
 from bot.ownership import OTHERS
 from bot.redaction import redact
+from bot.store.postgresql_server import has_password
 from bot.threads import in_thread
 from sdjax_engine.wording import in_bytes
 
@@ -153,9 +154,8 @@ def _secret(config: Config, file: Path) -> Iterable[Path]:
     for named in (config.discord.token_file, config.web.token_file, config.provenance.private_key):
         if named:
             yield Path(named)
-    yield from (Path(named) for named in config.secret_files)
-    if redact(config.queue.database) != config.queue.database and not config.secret_files:
-        yield file  # it holds the database's password
+    if has_password(config.queue.database):
+        yield file
     if queue := database_file(config):
         yield queue
     if (local := local_folder(config.queue.artifacts)) is not None:
@@ -172,9 +172,11 @@ def _problem(path: Path) -> str | None:
         return None
     except OSError as error:
         return f"{path} cannot be looked at: {error.strerror}."
-    # A file of another owner is read through the group, as secrets that a service manager mounts are.
-    allowed = stat.S_IRGRP | stat.S_IXGRP if found.st_uid != os.getuid() else 0
-    if found.st_mode & OTHERS & ~allowed:
-        wanted = "700" if path.is_dir() else "600"
-        return f"other users can read {path}: chmod {wanted} {path}"
-    return None
+    # A file of another owner is used through the group, as mounted secrets and volumes are.
+    own = found.st_uid == os.getuid()
+    if not found.st_mode & OTHERS & ~(0 if own else stat.S_IRWXG):
+        return None
+    if own:
+        return f"other users can read {path}: chmod {'700' if path.is_dir() else '600'} {path}"
+    mode = "770" if path.is_dir() else "640"
+    return f"other users can read {path}: chgrp {os.getgid()} {path} && chmod {mode} {path}"

@@ -86,9 +86,7 @@ def test_what_fitted_before_is_checked_again_where_an_id_is_there_twice_or_begin
 ) -> None:
     def problems(*users: str) -> list[str]:
         request = {"content": "x", "allowed_mentions": {"parse": [], "users": list(users)}}
-        return [
-            each for each in spec.of_exchange(exchange(request=request, status=200)) if "request" in each
-        ]
+        return [each for each in spec.of_exchange(exchange(request=request, status=200)) if "request" in each]
 
     one, other = "123456789012345678", "876543210987654321"
     assert problems(one, other) == []

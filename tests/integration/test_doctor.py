@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -137,7 +137,7 @@ async def test_a_process_of_a_look_that_hangs_is_killed_at_the_end_of_its_time(t
 
 async def test_a_process_of_a_look_that_hangs_dies_with_the_doctor(tmp_path: Path) -> None:
     os.mkfifo(file := tmp_path / "bot.toml")
-    doctor = subprocess.Popen([sys.executable, "-c", LOOKING, file])
+    doctor = await asyncio.create_subprocess_exec(sys.executable, "-c", LOOKING, file)
     looking: list[psutil.Process] = []
 
     async def looks() -> bool:
@@ -148,7 +148,7 @@ async def test_a_process_of_a_look_that_hangs_dies_with_the_doctor(tmp_path: Pat
         await until_true(looks, "the look")
     finally:
         doctor.kill()
-        doctor.wait()
+        await doctor.wait()
     gone, alive = psutil.wait_procs(looking, timeout=20)
     assert gone
     assert not alive

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -57,9 +58,7 @@ async def test_the_devices_are_opened_by_one_process_at_a_time(
     assert problems(told) == ""
 
 
-async def test_a_disk_that_hangs_stops_no_other_look(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_disk_that_hangs_stops_no_other_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hanging = threading.Event()
 
     def hang(path: Path) -> Path:
@@ -86,7 +85,7 @@ async def test_a_disk_that_hangs_stops_no_other_look(
 async def test_a_file_of_sqlite_on_a_network_file_system_is_refused_as_at_a_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_file, "network_file_system", lambda path: "nfs4")
+    monkeypatch.setattr(sqlite_file, "network_file_system", lambda _path: "nfs4")
     url = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
     assert "network file system (nfs4)" in problems(await found(lambda: database.look(url)))
 
@@ -127,6 +126,31 @@ async def test_secrets_that_others_can_read_are_named_with_the_command_that_help
     assert f"chmod 600 {token}" in problems(await found(lambda: places.modes(config, tmp_path / "bot.toml")))
     token.chmod(0o600)
     assert problems(await found(lambda: places.modes(config, tmp_path / "bot.toml"))) == ""
+    # The bot reads a file of another owner through its group: with mode 600 it could not read it.
+    uid, gid = os.getuid(), os.getgid()
+    monkeypatch.setattr(os, "getuid", lambda: uid + 1)
+    token.chmod(0o660)
+    assert problems(await found(lambda: places.modes(config, tmp_path / "bot.toml"))) == ""
+    token.chmod(0o644)
+    told = problems(await found(lambda: places.modes(config, tmp_path / "bot.toml")))
+    assert f"chgrp {gid} {token} && chmod 640 {token}" in told
+
+
+@pytest.mark.parametrize(
+    ("login", "secret"), [("sdjax@", False), ("sdjax:word@", True), ("", False), ("?", True)]
+)
+async def test_a_configuration_is_a_secret_where_it_holds_a_password(
+    login: str, secret: bool, tmp_path: Path
+) -> None:
+    (file := tmp_path / "bot.toml").touch()
+    file.chmod(0o644)
+    query = "?password=word" if login == "?" else ""
+    queue = {
+        "database": f"postgresql+asyncpg://{login.strip('?')}host/sdjax{query}",
+        "artifacts": f"{tmp_path}/pictures",
+    }
+    config = Config.parse({"queue": queue, "provenance": {"sign": False}})
+    assert (str(file) in problems(await found(lambda: places.modes(config, file)))) is secret
 
 
 async def test_versions_are_compared_with_the_lock(tmp_path: Path) -> None:
