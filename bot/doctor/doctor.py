@@ -30,6 +30,7 @@ async def examine(
         Check(part=places.DISK, find=partial(places.disks, config)),
         Check(part=places.MODES, find=partial(places.modes, config, file)),
         Check(part=versions.PART, find=versions.look),
+        Check(part=places.FILES, find=partial(places.files, config, front=role != "worker")),
     ]
     async with AsyncExitStack() as stack:
         if role != "worker":

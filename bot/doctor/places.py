@@ -14,6 +14,7 @@ from typing import Any
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
+from bot.app.named_files import mistakes_in_files
 from bot.config import Config
 from bot.doctor.findings import Finding, well, wrong
 from bot.ownership import OTHERS
@@ -22,7 +23,7 @@ from bot.store.postgresql_server import has_password
 from bot.threads import in_thread
 from sdjax_engine.wording import in_bytes
 
-PICTURES, DISK, MODES = "pictures", "disk", "modes"
+PICTURES, DISK, MODES, FILES = "pictures", "disk", "modes", "files"
 LEAST_FREE = 2 * 2**30
 _WORDS = b"sdjax-bot doctor"
 
@@ -135,6 +136,15 @@ def nearest(path: Path) -> Path:
         if each.exists():
             return each
     return Path("/")
+
+
+async def files(config: Config, *, front: bool) -> AsyncIterator[Finding]:
+    """Say what is wrong with the files that the configuration names; without `front`, those of a worker."""
+    mistakes = await in_thread(lambda: mistakes_in_files(config, front=front), FILES)
+    for mistake in mistakes:
+        yield wrong(FILES, mistake)
+    if not mistakes:
+        yield well(FILES, "the files of tokens, certificates and keywords can be used.")
 
 
 async def modes(config: Config, file: Path) -> AsyncIterator[Finding]:
