@@ -152,12 +152,10 @@ def check_config(path: Path) -> None:
     from bot.store import check_url
 
     check_url(config.queue.database)
-    if config.discord.token_file:
-        config.discord.read_token()
-    config.web.read_token()
-    from bot.provenance.opening import check_certificate
+    from bot.app.named_files import mistakes_in_files
 
-    check_certificate(config.provenance)
+    if mistakes := mistakes_in_files(config):
+        raise ConfigurationError("\n".join(mistakes))
     _check_folders([model.checkpoint for model in config.models])
     models = ", ".join(model.name for model in config.models)
     for warning in config.warnings:

@@ -35,8 +35,9 @@ WELL, UNWELL = 0, 1
 def doctor(path: Path, role: str, channels: tuple[int, ...]) -> None:
     """Look at everything that a start needs, and say what to do.
 
-    Database, Discord, the place for pictures, checkpoints, devices, disks, modes of files, versions. It
-    changes nothing, and works beside a running bot. Exit status 0 if all is well, else 1.
+    Database, Discord, the place for pictures, checkpoints, devices, disks, modes of files, versions, files of
+    tokens, certificates and keywords. It changes nothing, and works beside a running bot. Exit status 0 if
+    all is well, else 1.
     """
     from bot.config import Config
 

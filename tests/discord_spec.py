@@ -31,7 +31,7 @@ AUTOMOD_RULE = {
     "/content/application~1json/schema/items"
 }
 """Rules have the same form in events and in answers."""
-VARYING = re.compile(r'"(\d{15,20}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:\+00:00|Z))"')
+VARYING = re.compile(r'"([1-9]\d{14,19}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:\+00:00|Z))"')
 """Snowflakes and times in JSON: the documents say only their form."""
 NOT_VALIDATED = (
     "NOT VALIDATED against Discord's documents: they lie neither in ../shared/discord-api"
@@ -132,9 +132,16 @@ class Documents:
 
 
 def form_of(value: Any) -> bytes:
-    """Return a digest that is equal for values which differ only in snowflakes and times of one length."""
-    text = json.dumps(value, sort_keys=True)
-    return hashlib.sha256(VARYING.sub(lambda found: re.sub(r"\d", "0", found[0]), text).encode()).digest()
+    """Return a digest that is equal for values which differ only in snowflakes and times of one length.
+
+    Equal snowflakes stay equal and different ones different: some lists must not hold one twice.
+    """
+    numbers: dict[str, int] = {}
+
+    def numbered(found: re.Match[str]) -> str:
+        return f"{re.sub(r'[0-9]', '0', found[0])}#{numbers.setdefault(found[0], len(numbers))}"
+
+    return hashlib.sha256(VARYING.sub(numbered, json.dumps(value, sort_keys=True)).encode()).digest()
 
 
 def escaped(text: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, PrivateAttr, ValidationError
+from pydantic import Field, ValidationError
 from yarl import URL
 
 from bot.config.addresses import leaves_unencrypted
@@ -48,7 +48,6 @@ class Config(Section):
     sessions: SessionsConfig = SessionsConfig()
     web: WebConfig = WebConfig()
     log: LogConfig = LogConfig()
-    _secret_files: tuple[str, ...] = PrivateAttr(default=())
 
     @classmethod
     def load(cls, path: str | Path) -> Config:
@@ -74,11 +73,6 @@ class Config(Section):
         if mistakes:
             raise ConfigurationError("\n".join([f"{name} cannot be used:", *mistakes]))
         return config
-
-    @property
-    def secret_files(self) -> tuple[str, ...]:
-        """The files that environment variables ending in `_FILE` have named."""
-        return self._secret_files
 
     @property
     def warnings(self) -> list[str]:

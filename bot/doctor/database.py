@@ -15,7 +15,8 @@ from bot.doctor.places import takes_files
 from bot.store import tables
 from bot.store.database import Database
 from bot.store.migrate import Level, level
-from bot.store.sqlite_file import CONNECTIONS
+from bot.store.sqlite_file import CONNECTIONS, check_file_system
+from bot.threads import in_thread
 
 PART = "database"
 OLDEST_POSTGRESQL, OLDEST_SQLITE = 150_000, (3, 35)
@@ -43,8 +44,9 @@ _MISSING_RIGHTS = sa.text(
 async def look(url: str, *, clock: Callable[[], float] = time.time) -> AsyncIterator[Finding]:
     """Yield the findings about the database at `url`; raises ConfigurationError or StoreUnavailable."""
     database = Database.connect(url)
+    file = Path(database.place)
     try:
-        if not database.has_time and (missing := _missing(Path(database.place))):
+        if not database.has_time and (missing := await in_thread(lambda: _missing(file), PART)):
             yield missing
             return
         looking = _on_server if database.has_time else _on_file
@@ -55,7 +57,11 @@ async def look(url: str, *, clock: Callable[[], float] = time.time) -> AsyncIter
 
 
 def _missing(file: Path) -> Finding | None:
-    """Return the finding about a file of SQLite that is not there; None where it is."""
+    """Return the finding about a file of SQLite that is not there; None where it is.
+
+    Raises ConfigurationError for a file on a network file system.
+    """
+    check_file_system(file)
     if file.exists():
         return None
     folder = file.parent if file.parent.exists() else file.parent.parent

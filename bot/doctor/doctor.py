@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -12,7 +13,8 @@ from bot.doctor import database, painting, places, versions
 from bot.doctor.discord_side import PART, DiscordSide
 from bot.doctor.findings import Check, Finding, run
 
-DEVICE_SECONDS, CHECKPOINT_SECONDS, DISCORD_SECONDS = 90.0, 180.0, 30.0
+DEVICE_SECONDS, DISCORD_SECONDS = 90.0, 30.0
+CHECKPOINT_SECONDS = DEVICE_SECONDS + 180.0  # with the wait for the look at the devices
 
 
 async def examine(
@@ -28,6 +30,7 @@ async def examine(
         Check(part=places.DISK, find=partial(places.disks, config)),
         Check(part=places.MODES, find=partial(places.modes, config, file)),
         Check(part=versions.PART, find=versions.look),
+        Check(part=places.FILES, find=partial(places.files, config, front=role != "worker")),
     ]
     async with AsyncExitStack() as stack:
         if role != "worker":
@@ -41,10 +44,18 @@ async def examine(
             ]
             checks += [Check(part=PART, find=look, seconds=DISCORD_SECONDS) for look in looks]
         if role != "front":
+            # One after the other: a TPU belongs to one process.
+            turn = asyncio.Lock()
             seconds = {painting.DEVICES: DEVICE_SECONDS, painting.CHECKPOINTS: CHECKPOINT_SECONDS}
             checks += [
-                Check(part=part, find=partial(painting.in_process, file, part), seconds=limit)
+                Check(part=part, find=partial(_in_turn, turn, file, part), seconds=limit)
                 for part, limit in seconds.items()
             ]
         async for finding in run(checks):
+            yield finding
+
+
+async def _in_turn(turn: asyncio.Lock, file: Path, part: str) -> AsyncIterator[Finding]:
+    async with turn:
+        async for finding in painting.in_process(file, part):
             yield finding

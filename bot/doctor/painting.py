@@ -1,7 +1,7 @@
 """The devices and the checkpoints, looked at in a process of their own.
 
 A driver may hang or end its process: the process of the doctor starts `python -m bot.doctor.painting FILE
-LOOK`, reads one JSON object a line, and kills it at the end of its time.
+LOOK`, reads one JSON object a line, and kills it at the end of its time. It dies with the doctor too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from bot.config import Config, ModelConfig
@@ -20,6 +21,7 @@ from sdjax_engine.errors import EngineError
 
 DEVICES, CHECKPOINTS = "devices", "checkpoints"
 LAST_LINES = 400  # characters of what a failed process said last
+KILL_SECONDS = 5.0  # a process in a driver that hangs may not die of SIGKILL either
 
 
 async def in_process(file: Path, look: str) -> AsyncIterator[Finding]:
@@ -27,6 +29,7 @@ async def in_process(file: Path, look: str) -> AsyncIterator[Finding]:
     # JAX must not take the memory of a GPU that a running worker uses.
     environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot.fleet.child", str(os.getpid())),
         *(sys.executable, "-m", "bot.doctor.painting", str(file), look),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -47,7 +50,8 @@ async def in_process(file: Path, look: str) -> AsyncIterator[Finding]:
         errors.cancel()
         if process.returncode is None:
             process.kill()
-            await process.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), KILL_SECONDS)
 
 
 def _devices(config: Config) -> Iterator[Finding]:

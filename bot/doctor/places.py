@@ -14,14 +14,16 @@ from typing import Any
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
+from bot.app.named_files import mistakes_in_files
 from bot.config import Config
 from bot.doctor.findings import Finding, well, wrong
 from bot.ownership import OTHERS
 from bot.redaction import redact
+from bot.store.postgresql_server import has_password
 from bot.threads import in_thread
 from sdjax_engine.wording import in_bytes
 
-PICTURES, DISK, MODES = "pictures", "disk", "modes"
+PICTURES, DISK, MODES, FILES = "pictures", "disk", "modes", "files"
 LEAST_FREE = 2 * 2**30
 _WORDS = b"sdjax-bot doctor"
 
@@ -74,6 +76,12 @@ def _remove(files: Any, name: str) -> None:
 
 async def disks(config: Config) -> AsyncIterator[Finding]:
     """Say how much space the disks have that the configuration's folders are on."""
+    # A disk of the network may hang: that must not stop the event loop.
+    for finding in await in_thread(lambda: list(_disks(config)), DISK):
+        yield finding
+
+
+def _disks(config: Config) -> Iterable[Finding]:
     seen: dict[int, Path] = {}
     for folder in folders(config):
         there = nearest(folder)
@@ -130,22 +138,34 @@ def nearest(path: Path) -> Path:
     return Path("/")
 
 
+async def files(config: Config, *, front: bool) -> AsyncIterator[Finding]:
+    """Say what is wrong with the files that the configuration names; without `front`, those of a worker."""
+    mistakes = await in_thread(lambda: mistakes_in_files(config, front=front), FILES)
+    for mistake in mistakes:
+        yield wrong(FILES, mistake)
+    if not mistakes:
+        yield well(FILES, "the files of tokens, certificates and keywords can be used.")
+
+
 async def modes(config: Config, file: Path) -> AsyncIterator[Finding]:
     """Say which files and folders with secrets other users can read. `file` is the configuration's."""
-    problems = [problem for path in _secret(config, file) if (problem := _problem(path))]
+    problems = await in_thread(lambda: _problems(config, file), MODES)
     for problem in problems:
         yield wrong(MODES, problem)
     if not problems:
         yield well(MODES, "no other user reads the secrets, the queue or the pictures.")
 
 
+def _problems(config: Config, file: Path) -> list[str]:
+    return [problem for path in _secret(config, file) if (problem := _problem(path))]
+
+
 def _secret(config: Config, file: Path) -> Iterable[Path]:
     for named in (config.discord.token_file, config.web.token_file, config.provenance.private_key):
         if named:
             yield Path(named)
-    yield from (Path(named) for named in config.secret_files)
-    if redact(config.queue.database) != config.queue.database and not config.secret_files:
-        yield file  # it holds the database's password
+    if has_password(config.queue.database):
+        yield file
     if queue := database_file(config):
         yield queue
     if (local := local_folder(config.queue.artifacts)) is not None:
@@ -162,9 +182,11 @@ def _problem(path: Path) -> str | None:
         return None
     except OSError as error:
         return f"{path} cannot be looked at: {error.strerror}."
-    # A file of another owner is read through the group, as secrets that a service manager mounts are.
-    allowed = stat.S_IRGRP | stat.S_IXGRP if found.st_uid != os.getuid() else 0
-    if found.st_mode & OTHERS & ~allowed:
-        wanted = "700" if path.is_dir() else "600"
-        return f"other users can read {path}: chmod {wanted} {path}"
-    return None
+    # A file of another owner is used through the group, as mounted secrets and volumes are.
+    own = found.st_uid == os.getuid()
+    if not found.st_mode & OTHERS & ~(0 if own else stat.S_IRWXG):
+        return None
+    if own:
+        return f"other users can read {path}: chmod {'700' if path.is_dir() else '600'} {path}"
+    mode = "770" if path.is_dir() else "640"
+    return f"other users can read {path}: chgrp {os.getgid()} {path} && chmod {mode} {path}"

@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqlalchemy import make_url
-
 from bot.config import Config, ModelConfig
 from bot.config.fleet import GroupConfig
 from bot.fleet.sizing import Size
+from bot.store.postgresql_server import has_password
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +74,7 @@ def mistakes(config: Config) -> list[str]:
 
 def warnings(config: Config) -> list[str]:
     """Return a sentence for each secret that Ray would keep."""
-    if make_url(config.queue.database).password is None:
+    if not has_password(config.queue.database):
         return []
     return [
         "queue.database has a password, and Ray keeps the configuration, maybe on the head's disk: leave "

@@ -48,6 +48,12 @@ def create_postgresql_engine(url: sa.URL) -> AsyncEngine:
         ) from None
 
 
+def has_password(url: str) -> bool:
+    """Return whether the database's address holds a password. Raises ArgumentError for an invalid address."""
+    parsed = sa.make_url(url)
+    return parsed.password is not None or "password" in parsed.query
+
+
 def postgresql_place(url: sa.URL) -> str:
     """Return the database's address without passwords, for messages."""
     return url.difference_update_query(["password"]).render_as_string(hide_password=True)

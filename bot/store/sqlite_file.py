@@ -52,17 +52,22 @@ def check_file(url: sa.URL) -> None:
         path.parent.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise StoreUnavailable(f"The folder of {path} cannot be made: {error.strerror}.") from error
-    if kind := network_file_system(path):
-        raise ConfigurationError(
-            f"{path} lies on a network file system ({kind}), where SQLite's queue is not safe: let "
-            "queue.database name a file on a disk of this machine, or a PostgreSQL database."
-        )
+    check_file_system(path)
     with suppress(OSError):  # SQLite's own error says what is wrong with the path
         make_file(path)
     with closing(sqlite3.connect(path, timeout=_busy_seconds(url))) as connection:
         connection.execute("PRAGMA schema_version")
     for kept in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
         make_private(kept)  # an earlier version made them readable for all users
+
+
+def check_file_system(path: Path) -> None:
+    """Raise ConfigurationError where the file at `path` would lie on a network file system; blocks."""
+    if kind := network_file_system(path):
+        raise ConfigurationError(
+            f"{path} lies on a network file system ({kind}), where SQLite's queue is not safe: let "
+            "queue.database name a file on a disk of this machine, or a PostgreSQL database."
+        )
 
 
 def sqlite_path(url: sa.URL) -> str:

@@ -51,6 +51,11 @@ def test_a_worker_is_not_killed_before_its_drain_ends() -> None:
     assert seconds(SERVICES["worker"]["stop_grace_period"]) >= config.queue.drain_seconds + MARGIN
 
 
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_restart_of_the_machine_starts_every_service(service: str) -> None:
+    assert SERVICES[service]["restart"] == "unless-stopped"
+
+
 def test_only_fronts_know_the_token_of_the_bot() -> None:
     assert [
         name for name, service in SERVICES.items() if "DISCORD_TOKEN" in service.get("environment", {})

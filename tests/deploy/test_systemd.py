@@ -16,11 +16,15 @@ MOST_EXPOSED = 20  # in tenths, as `systemd-analyze security` counts
 needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
 
 
-def service(unit: str) -> configparser.SectionProxy:
+def read(unit: str) -> configparser.RawConfigParser:
     parser = configparser.RawConfigParser(strict=False)
     parser.optionxform = str  # type: ignore[assignment, method-assign]
     parser.read(FOLDER / unit)
-    return parser["Service"]
+    return parser
+
+
+def service(unit: str) -> configparser.SectionProxy:
+    return read(unit)["Service"]
 
 
 @pytest.fixture
@@ -71,6 +75,18 @@ def test_a_unit_has_an_account_of_its_own(unit: str) -> None:
 def test_a_mistake_in_the_configuration_is_not_tried_again(unit: str) -> None:
     assert service(unit)["Restart"] == "on-failure"
     assert service(unit)["RestartPreventExitStatus"] == "2"
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_an_outage_of_hours_is_survived_and_discord_is_not_asked_too_often(unit: str) -> None:
+    parser = read(unit)
+    every, seconds = int(parser["Service"]["RestartSec"]), int(parser["Unit"]["StartLimitIntervalSec"])
+    if seconds == 0:
+        assert "worker" in unit, "a front in a loop would have the bot's token taken back"
+        return
+    most = int(parser["Unit"]["StartLimitBurst"])
+    assert every * most >= 4 * 3600
+    assert most * 86400 / seconds < 1000
 
 
 @pytest.mark.parametrize("unit", [unit for unit in UNITS if "front" not in unit])

@@ -79,3 +79,17 @@ def test_what_fitted_before_is_checked_again_where_more_than_ids_and_times_diffe
     for wrong in ({"message_id": "12345678901234567x"}, {"message_id": 1.5}, {}):
         changed = exchange(request={**fits, "message_reference": wrong}, status=200)
         assert any("request" in each for each in spec.of_exchange(changed)), wrong
+
+
+def test_what_fitted_before_is_checked_again_where_an_id_is_there_twice_or_begins_with_zero(
+    spec: Documents,
+) -> None:
+    def problems(*users: str) -> list[str]:
+        request = {"content": "x", "allowed_mentions": {"parse": [], "users": list(users)}}
+        return [each for each in spec.of_exchange(exchange(request=request, status=200)) if "request" in each]
+
+    one, other = "123456789012345678", "876543210987654321"
+    assert problems(one, other) == []
+    assert problems(other, one) == []
+    assert problems(one, one) != []
+    assert problems(one, "076543210987654321") != []

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from doctor_looks import changed, found, problems
 from postgres_server import PostgresServer
 from sandbox_tools import CHANNEL_IDS
+from scene import until_true
 from serving import Served
 
 from bot.config import Config
@@ -17,6 +22,14 @@ from bot.doctor.findings import Finding
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 
+LOOKING = """
+import asyncio, pathlib, sys
+from bot.doctor import painting
+async def look():
+    async for _ in painting.in_process(pathlib.Path(sys.argv[1]), painting.DEVICES):
+        pass
+asyncio.run(look())
+"""
 ART = int(CHANNEL_IDS["art"])
 
 
@@ -113,6 +126,32 @@ async def test_checkpoints_and_devices_are_looked_at_in_a_process_of_their_own(t
     assert "offer a smaller" in problems(
         await found(lambda: painting.in_process(file, painting.CHECKPOINTS), seconds=120)
     )
+
+
+async def test_a_process_of_a_look_that_hangs_is_killed_at_the_end_of_its_time(tmp_path: Path) -> None:
+    os.mkfifo(file := tmp_path / "bot.toml")  # nobody writes it, so whoever opens it hangs
+    told = problems(await found(lambda: painting.in_process(file, painting.DEVICES), seconds=2))
+    assert "no answer within 2 s" in told
+    assert not [child for child in psutil.Process().children(recursive=True) if str(file) in child.cmdline()]
+
+
+async def test_a_process_of_a_look_that_hangs_dies_with_the_doctor(tmp_path: Path) -> None:
+    os.mkfifo(file := tmp_path / "bot.toml")
+    doctor = await asyncio.create_subprocess_exec(sys.executable, "-c", LOOKING, file)
+    looking: list[psutil.Process] = []
+
+    async def looks() -> bool:
+        looking[:] = psutil.Process(doctor.pid).children()
+        return [each.cmdline()[1:3] for each in looking] == [["-m", painting.__name__]]
+
+    try:
+        await until_true(looks, "the look")
+    finally:
+        doctor.kill()
+        await doctor.wait()
+    gone, alive = psutil.wait_procs(looking, timeout=20)
+    assert gone
+    assert not alive
 
 
 async def test_a_process_of_a_look_that_dies_is_one_line(

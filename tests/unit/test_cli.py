@@ -107,6 +107,12 @@ def test_every_mistake_of_a_configuration_is_reported_at_once(
             '[discord]\ntoken_file = "not there"\n',
             "discord.token_file: the token file not there cannot be read",
         ),
+        (f'[prompts]\nkeywords_file = "{sys.executable}"\n', "python is no CSV file"),
+        (
+            '[web]\ntoken_file = "not there"\n[discord]\ntoken_file = "nowhere"\n',
+            "not there cannot be read: No such file or directory.\n"
+            "discord.token_file: the token file nowhere cannot be read",
+        ),
         ('[[models]]\ncheckpoint = "/not/there"\n', "There is no checkpoint /not/there."),
     ],
 )

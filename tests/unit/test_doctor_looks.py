@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,9 +12,9 @@ import pytest
 from doctor_looks import changed, found, problems
 
 from bot.config import Config
-from bot.doctor import database, places, versions
+from bot.doctor import database, examine, painting, places, versions
 from bot.doctor.findings import Finding
-from bot.store import Store
+from bot.store import Store, sqlite_file
 
 NO_WRITING = "/proc/sdjax"  # nobody makes folders there, root included
 
@@ -35,6 +37,57 @@ async def test_a_look_that_hangs_or_fails_stops_no_other() -> None:
     assert findings[1].text == "half"
     assert "ZeroDivisionError" in findings[2].text
     assert len(findings) > 3
+
+
+async def test_the_devices_are_opened_by_one_process_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    async def in_process(file: Path, look: str) -> AsyncIterator[Finding]:
+        opened.append(look)
+        await asyncio.sleep(0)
+        yield Finding(part=look, well=len(opened) == 1, text=f"{opened} at once")
+        opened.remove(look)
+
+    monkeypatch.setattr(painting, "in_process", in_process)
+    monkeypatch.chdir(tmp_path)
+    findings = [each async for each in examine(Config.parse({}), tmp_path / "bot.toml", role="worker")]
+    told = [each for each in findings if each.part in painting.LOOKS]
+    assert [each.part for each in told] == ["devices", "checkpoints"]
+    assert problems(told) == ""
+
+
+async def test_a_disk_that_hangs_stops_no_other_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hanging = threading.Event()
+
+    def hang(path: Path) -> Path:
+        hanging.wait()
+        return path
+
+    monkeypatch.setattr(places, "nearest", hang)
+    monkeypatch.setattr(places, "_problem", hang)
+    monkeypatch.setattr(database, "check_file_system", hang)
+    config, file = Config.parse({}), tmp_path / "bot.toml"
+    url = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
+    try:
+        findings = await found(
+            lambda: places.disks(config),
+            lambda: places.modes(config, file),
+            lambda: database.look(url),
+            seconds=0.1,
+        )
+    finally:
+        hanging.set()
+    assert ["no answer within" in finding.text for finding in findings] == [True] * 3
+
+
+async def test_a_file_of_sqlite_on_a_network_file_system_is_refused_as_at_a_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "network_file_system", lambda _path: "nfs4")
+    url = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
+    assert "network file system (nfs4)" in problems(await found(lambda: database.look(url)))
 
 
 async def test_a_file_of_sqlite_is_looked_at_and_never_migrated(tmp_path: Path) -> None:
@@ -73,6 +126,41 @@ async def test_secrets_that_others_can_read_are_named_with_the_command_that_help
     assert f"chmod 600 {token}" in problems(await found(lambda: places.modes(config, tmp_path / "bot.toml")))
     token.chmod(0o600)
     assert problems(await found(lambda: places.modes(config, tmp_path / "bot.toml"))) == ""
+    # The bot reads a file of another owner through its group: with mode 600 it could not read it.
+    uid, gid = os.getuid(), os.getgid()
+    monkeypatch.setattr(os, "getuid", lambda: uid + 1)
+    token.chmod(0o660)
+    assert problems(await found(lambda: places.modes(config, tmp_path / "bot.toml"))) == ""
+    token.chmod(0o644)
+    told = problems(await found(lambda: places.modes(config, tmp_path / "bot.toml")))
+    assert f"chgrp {gid} {token} && chmod 640 {token}" in told
+
+
+async def test_files_that_a_start_would_refuse_are_named(tmp_path: Path) -> None:
+    (empty := tmp_path / "keywords.csv").touch()
+    config = Config.parse({"prompts": {"keywords_file": str(empty)}, "web": {"token_file": "none"}})
+    told = problems(await found(lambda: places.files(config, front=True)))
+    assert f"prompts.keywords_file: {empty} has no keywords" in told
+    assert "web.token_file: the token file none cannot be read" in told
+    assert "keywords" not in problems(await found(lambda: places.files(config, front=False)))
+    assert problems(await found(lambda: places.files(Config.parse({}), front=True))) == ""
+
+
+@pytest.mark.parametrize(
+    ("login", "secret"), [("sdjax@", False), ("sdjax:word@", True), ("", False), ("?", True)]
+)
+async def test_a_configuration_is_a_secret_where_it_holds_a_password(
+    login: str, secret: bool, tmp_path: Path
+) -> None:
+    (file := tmp_path / "bot.toml").touch()
+    file.chmod(0o644)
+    query = "?password=word" if login == "?" else ""
+    queue = {
+        "database": f"postgresql+asyncpg://{login.strip('?')}host/sdjax{query}",
+        "artifacts": f"{tmp_path}/pictures",
+    }
+    config = Config.parse({"queue": queue, "provenance": {"sign": False}})
+    assert (str(file) in problems(await found(lambda: places.modes(config, file)))) is secret
 
 
 async def test_versions_are_compared_with_the_lock(tmp_path: Path) -> None:
