@@ -18,7 +18,7 @@ from bot.config import Config
 from bot.errors import StoreUnavailable
 from bot.fleet.launch import Launch, launches, sizes
 from bot.fleet.planning import ACTIVE, Phase, Plan, Target, Unit, plan
-from bot.fleet.sizing import History, needs, wanted
+from bot.fleet.sizing import History, Size, needs, wanted
 from bot.fleet.unit_process import UnitState
 from bot.store import Store
 from bot.store.demand import Demand
@@ -189,16 +189,25 @@ class Controller:
             log.info("started %s, drained %d, removed %d", found.start, len(found.drain), len(found.remove))
 
     async def _stand_in(self, demand: Sequence[Demand], units: Sequence[Unit]) -> None:
-        """Let the images wait that only groups without a painting worker could paint."""
-        paint = {unit.group for unit in units if unit.phase is Phase.PAINTING}
+        """Let the images wait that only groups without a painting worker could paint.
+
+        A lane of a model that some worker paints is left to the workers: if none offers it, none will.
+        """
+        paint = {unit.group for unit in units if unit.phase is Phase.PAINTING and self._is_new(unit)}
         away = [size for size in self._sizes if size.group not in paint | self._spec.drained]
-        models = frozenset[str]().union(*(size.models for size in away))
+        there = [size for size in self._sizes if size.group in paint]
+        models = _models(away) - _models(there)
         lanes = sorted({row.lane for row in demand if row.model in models})
         if lanes or self._stands_in:
             ttl = max(STAND_IN_SECONDS, 4 * self._config.fleet.check_seconds)
             store = await self._opened()
             await store.offers.stand_in(f"fleet {self._config.fleet.name}", lanes=lanes, ttl=ttl)
             self._stands_in = bool(lanes)
+
+    def _is_new(self, unit: Unit) -> bool:
+        """Whether the unit runs what its group is to run: one of an earlier generation may lack a model."""
+        launch = self._launches.get(unit.group)
+        return launch is not None and unit.generation == launch.generation
 
     def _reported(
         self,
@@ -234,3 +243,7 @@ class Controller:
                 )
             )
         return Report(groups=tuple(groups), units=len(units), looks=self.report.looks + 1)
+
+
+def _models(sizes: Sequence[Size]) -> frozenset[str]:
+    return frozenset[str]().union(*(size.models for size in sizes))

@@ -108,6 +108,32 @@ async def test_units_follow_the_waiting_work(text: str, store: Store) -> None:
     await controller.close()
 
 
+async def test_images_of_a_model_that_some_worker_paints_do_not_wait_for_another_group(
+    text: str, store: Store
+) -> None:
+    both = text.replace("[\n    {", '[\n    { name = "first" },\n    {', 1)
+    machines = Machines()
+    controller = Controller(Spec(config=both), machines)
+    await store.jobs.enqueue(recipe(variants=1), ORIGIN)
+    await controller.look()
+    assert (len(machines.of("first")), machines.of("cpu")) == (1, []), "the first group takes all of it"
+    assert await store.offers.unoffered() == []
+    machines.all_in(Phase.PAINTING)  # and does not offer the lane
+    await controller.look()
+    assert await store.offers.unoffered() != []
+    await controller.close()
+
+
+async def test_images_of_a_new_model_wait_while_only_earlier_workers_paint(text: str, store: Store) -> None:
+    machines = Machines()
+    machines.all_in(Phase.PAINTING, "cpu/old/1")
+    controller = Controller(Spec(config=text), machines)
+    await store.jobs.enqueue(recipe(variants=1), ORIGIN)
+    await controller.look()
+    assert await store.offers.unoffered() == []
+    await controller.close()
+
+
 async def test_a_queue_that_is_away_changes_nothing_and_is_told(tmp_path: Path, text: str) -> None:
     machines = Machines()
     machines.all_in(Phase.PAINTING, "cpu/old/1")
