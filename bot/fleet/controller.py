@@ -91,6 +91,7 @@ class Controller:
         self._cluster = cluster
         self._clock = clock
         self._store: Store | None = None
+        self._is_known = False  # that there are workers of our classes
         self._seen: dict[str, History] = {}
         self._since: dict[tuple[str, Phase], float] = {}
         self._stands_in = False
@@ -120,9 +121,10 @@ class Controller:
 
     async def _opened(self) -> Store:
         if self._store is None:
-            store = await Store.open(self._config.queue.database)
-            await store.demands.know(size.accelerator for size in self._sizes)
-            self._store = store
+            self._store = await Store.open(self._config.queue.database)
+        if not self._is_known:
+            await self._store.demands.know(size.accelerator for size in self._sizes)
+            self._is_known = True
         return self._store
 
     async def close(self) -> None:
