@@ -161,11 +161,13 @@ class Controller:
         needed = needs(demand, [size for size in self._sizes if size.group not in self._spec.drained])
         counts = {group.name: group.least for group in self._config.fleet.groups}  # of fronts
         for size in self._sizes:
-            current = sum(unit.group == size.group and unit.phase in ACTIVE for unit in units)
+            # In the middle of an upgrade, each worker of the earlier generation has its successor.
+            mine = [unit for unit in units if unit.group == size.group and unit.phase in ACTIVE]
+            new = sum(map(self._is_new, mine))
             counts[size.group], self._seen[size.group] = wanted(
                 size,
                 needed.get(size.group, 0),
-                current=current,
+                current=max(new, len(mine) - new),
                 seen=self._seen.get(size.group, ()),
                 now=now,
             )

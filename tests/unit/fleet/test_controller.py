@@ -195,6 +195,21 @@ async def test_a_fleet_that_stops_drains_everything_without_its_queue(tmp_path: 
     assert {state.phase for state in machines.states.values()} == {Phase.DRAINING}
 
 
+async def test_a_controller_that_returns_in_the_middle_of_an_upgrade_starts_no_more(
+    text: str, store: Store
+) -> None:
+    machines = Machines()
+    machines.all_in(Phase.PAINTING, "cpu/old/1")
+    before = Controller(Spec(config=text), machines)
+    await before.look()
+    assert len(machines.of("cpu")) == 2, "one of each generation"
+    await before.close()
+    controller = Controller(Spec(config=text), machines)
+    await controller.look()
+    assert len(machines.of("cpu")) == 2
+    await controller.close()
+
+
 async def test_a_drained_group_starts_nothing(text: str, store: Store) -> None:
     machines = Machines()
     controller = Controller(Spec(config=text, drained=frozenset({"cpu"})), machines)
