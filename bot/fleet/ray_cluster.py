@@ -129,10 +129,10 @@ def connected(address: str, fleet: str) -> Iterator[None]:
     try:
         _check_reachable(address)
         ray.init(address=address, namespace=fleet, log_to_driver=False, logging_level=logging.WARNING)
-    except (ConnectionError, RuntimeError, OSError, ValueError) as error:
+    except (ConnectionError, RuntimeError, OSError, ValueError, ray.exceptions.AuthenticationError) as error:
         raise FleetUnavailable(
             f"There is no Ray cluster at {address}: start one with “ray start --head”, or name its address "
-            f"with --address ({str(error).strip().partition('.')[0]})."
+            f"with --address ({str(error).strip().partition('. ')[0]})."
         ) from error
     try:
         yield

@@ -8,6 +8,7 @@ import pytest
 
 ray = pytest.importorskip("ray")
 
+from bot.errors import FleetUnavailable  # noqa: E402
 from bot.fleet import ray_cluster  # noqa: E402 - Ray is an extra
 from bot.fleet.planning import Phase  # noqa: E402
 
@@ -50,3 +51,21 @@ def test_a_unit_that_has_not_answered_a_new_controller_yet_is_not_taken_for_an_u
     assert cluster.units()[NAME].phase is Phase.STARTING, "a unit that is pending would be ended at once"
     clock[0] += ray_cluster.SILENT_SECONDS
     assert cluster.units()[NAME].phase is Phase.PENDING
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        ConnectionError("Failed to connect to Ray cluster at 10.1.2.3:6379. Please start it."),
+        ray.exceptions.AuthenticationError("The token of 10.1.2.3:6379 is missing. See the page."),
+    ],
+)
+def test_a_cluster_that_refuses_is_named_with_its_whole_address(
+    monkeypatch: pytest.MonkeyPatch, refusal: Exception
+) -> None:
+    def refuse(**_: object) -> None:
+        raise refusal
+
+    monkeypatch.setattr(ray, "init", refuse)
+    with pytest.raises(FleetUnavailable, match=r"10\.1\.2\.3:6379"), ray_cluster.connected("auto", "fleet"):
+        pass
