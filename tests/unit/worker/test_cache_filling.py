@@ -63,6 +63,16 @@ async def test_a_worker_that_ends_before_it_is_done_leaves_the_turn_to_the_next(
     assert filled(tmp_path) == []
 
 
+async def test_a_worker_does_not_wait_for_ever_for_one_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache_filling, "LONGEST_WAIT", 0.05)
+    first = await wait_for_cache(configured(tmp_path))
+    async with asyncio.timeout(10):
+        await (await wait_for_cache(configured(tmp_path))).close()
+    await first.close()
+
+
 async def test_nobody_waits_for_a_folder_of_another_configuration_or_without_the_key(tmp_path: Path) -> None:
     first = await wait_for_cache(configured(tmp_path))
     async with asyncio.timeout(10):
