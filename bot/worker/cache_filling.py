@@ -75,8 +75,10 @@ async def wait_for_cache(config: Config) -> Turn:
     filled, told = folder / f"filled-{key}", False
     mode = 0o660 if section.cache_group else 0o600
     ends = time.monotonic() + LONGEST_WAIT
-    while not await in_uninterruptible_thread(filled.exists):
+    while True:
         try:
+            if await in_uninterruptible_thread(filled.exists):
+                return Turn()
             handle = await in_uninterruptible_thread(lambda: _try_lock(folder / f"filling-{key}.lock", mode))
         except OSError as error:
             log.warning("nobody waits for the cache folder %s: %s", folder, error)
@@ -90,7 +92,6 @@ async def wait_for_cache(config: Config) -> Turn:
             log.warning("the cache folder %s is still not full: nobody waits any longer for it", folder)
             return Turn()
         await asyncio.sleep(POLL_SECONDS)
-    return Turn()
 
 
 def cache_key(config: Config) -> str:
