@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from bot.config import Config
@@ -106,6 +107,8 @@ def _try_lock(file: Path, mode: int) -> int | None:
     file.parent.mkdir(mode=0o770 if mode == 0o660 else 0o700, parents=True, exist_ok=True)
     handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     try:
+        with suppress(PermissionError):  # another user's file, who has done the same
+            os.fchmod(handle, mode)  # the umask may have taken the group's right
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(handle)
