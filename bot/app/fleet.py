@@ -64,6 +64,8 @@ def stop(config: Config, address: str, tell: Callable[[str], None]) -> None:
         told = -1
         while True:
             report: Report = ray_cluster.asked(fleet, "report")
+            if not ray_cluster.asked(fleet, "spec").stopping:
+                raise FleetUnavailable(f"The fleet “{fleet}” has been started again: it does not stop.")
             if report.looks and not report.problem and not report.units:
                 break
             if report.units != told and report.looks:

@@ -13,6 +13,7 @@ from bot.config.policy import PolicyConfig
 from bot.jobs import Showing, Showings
 from bot.moderation.pictures import PictureRules, strictest
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
+from bot.store.fleet_tables import MOST_CHARACTERS
 from bot.threads import in_uninterruptible_thread
 from bot.worker.cache_filling import wait_for_cache
 from bot.worker.opening import open_engine, read_defaults
@@ -78,7 +79,8 @@ async def open_worker(
         name=queue.name,
         lease_seconds=lease,
         drain_seconds=config.queue.drain_seconds,
-        accelerator=config.engine.accelerator or device_kind(),  # not before: it fixes JAX's devices
+        # Not before: it fixes JAX's devices.
+        accelerator=config.engine.accelerator or device_kind()[:MOST_CHARACTERS],
         rules={model.name: rules_of(model, config.policy) for model in config.models},
         metrics=queue.metrics.worker,
     )

@@ -10,6 +10,9 @@ from bot.config.mistakes import InvalidValue
 from bot.config.section import Section, repeated
 
 MOST_WORKERS = 10_000
+FINEST = 0.0001  # Ray's unit of a resource
+RESERVED = ("CPU", "GPU", "TPU", "memory", "object_store_memory")
+"""Resources of Ray that have keys of their own here."""
 _Name = Annotated[str, Field(min_length=1, max_length=40, pattern=r"^[\w.+-]+$")]
 
 
@@ -21,10 +24,10 @@ class GroupConfig(Section):
     models: tuple[str, ...] = ()
     accelerator: Annotated[str, Field(max_length=64)] = ""
     gpus: Annotated[float, Field(ge=0, le=64)] = 0.0
-    tpus: Annotated[int, Field(ge=0, le=64)] = 0
+    tpus: Literal[0, 1, 2, 4, 8] = 0
     cores: Annotated[float, Field(ge=0, le=1024)] = 1.0
     memory_gib: Annotated[float, Field(ge=0, le=16384)] = 0.0
-    custom: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
+    custom: dict[str, Annotated[float, Field(ge=FINEST, le=MOST_WORKERS)]] = Field(default_factory=dict)
     least: Annotated[int, Field(ge=0, le=MOST_WORKERS)] = 0
     most: Annotated[int, Field(ge=1, le=MOST_WORKERS, validate_default=True)] = 1
     idle_minutes: Annotated[float, Field(ge=0, le=1440)] = 10.0
@@ -40,6 +43,20 @@ class GroupConfig(Section):
             raise InvalidValue(f"{value} is less than least = {least}")
         if info.data.get("role") == "front" and not least:
             raise InvalidValue("fronts do not depend on the waiting work: least says how many of them run")
+        return value
+
+    @field_validator("gpus", "cores")
+    @classmethod
+    def _not_too_fine(cls, value: float) -> float:
+        if 0 < value < FINEST:
+            raise InvalidValue(f"{value:g} is less than {FINEST}, the least part that Ray counts")
+        return value
+
+    @field_validator("custom")
+    @classmethod
+    def _not_reserved(cls, value: dict[str, float]) -> dict[str, float]:
+        if taken := [name for name in RESERVED if name in value]:
+            raise InvalidValue(f"{', '.join(taken)}: use the keys cores, gpus, tpus and memory_gib")
         return value
 
     @field_validator("gpus")

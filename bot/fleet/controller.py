@@ -18,7 +18,7 @@ from bot.config import Config
 from bot.errors import StoreUnavailable
 from bot.fleet.launch import Launch, launches, sizes
 from bot.fleet.planning import ACTIVE, Phase, Plan, Target, Unit, plan
-from bot.fleet.sizing import History, needs, wanted
+from bot.fleet.sizing import History, Size, needs, wanted
 from bot.fleet.unit_process import UnitState
 from bot.store import Store
 from bot.store.demand import Demand
@@ -91,6 +91,7 @@ class Controller:
         self._cluster = cluster
         self._clock = clock
         self._store: Store | None = None
+        self._is_known = False  # that there are workers of our classes
         self._seen: dict[str, History] = {}
         self._since: dict[tuple[str, Phase], float] = {}
         self._stands_in = False
@@ -120,9 +121,10 @@ class Controller:
 
     async def _opened(self) -> Store:
         if self._store is None:
-            store = await Store.open(self._config.queue.database)
-            await store.demands.know(size.accelerator for size in self._sizes)
-            self._store = store
+            self._store = await Store.open(self._config.queue.database)
+        if not self._is_known:
+            await self._store.demands.know(size.accelerator for size in self._sizes)
+            self._is_known = True
         return self._store
 
     async def close(self) -> None:
@@ -159,11 +161,13 @@ class Controller:
         needed = needs(demand, [size for size in self._sizes if size.group not in self._spec.drained])
         counts = {group.name: group.least for group in self._config.fleet.groups}  # of fronts
         for size in self._sizes:
-            current = sum(unit.group == size.group and unit.phase in ACTIVE for unit in units)
+            # In the middle of an upgrade, each worker of the earlier generation has its successor.
+            mine = [unit for unit in units if unit.group == size.group and unit.phase in ACTIVE]
+            new = sum(map(self._is_new, mine))
             counts[size.group], self._seen[size.group] = wanted(
                 size,
                 needed.get(size.group, 0),
-                current=current,
+                current=max(new, len(mine) - new),
                 seen=self._seen.get(size.group, ()),
                 now=now,
             )
@@ -189,16 +193,25 @@ class Controller:
             log.info("started %s, drained %d, removed %d", found.start, len(found.drain), len(found.remove))
 
     async def _stand_in(self, demand: Sequence[Demand], units: Sequence[Unit]) -> None:
-        """Let the images wait that only groups without a painting worker could paint."""
-        paint = {unit.group for unit in units if unit.phase is Phase.PAINTING}
+        """Let the images wait that only groups without a painting worker could paint.
+
+        A lane of a model that some worker paints is left to the workers: if none offers it, none will.
+        """
+        paint = {unit.group for unit in units if unit.phase is Phase.PAINTING and self._is_new(unit)}
         away = [size for size in self._sizes if size.group not in paint | self._spec.drained]
-        models = frozenset[str]().union(*(size.models for size in away))
+        there = [size for size in self._sizes if size.group in paint]
+        models = _models(away) - _models(there)
         lanes = sorted({row.lane for row in demand if row.model in models})
         if lanes or self._stands_in:
             ttl = max(STAND_IN_SECONDS, 4 * self._config.fleet.check_seconds)
             store = await self._opened()
             await store.offers.stand_in(f"fleet {self._config.fleet.name}", lanes=lanes, ttl=ttl)
             self._stands_in = bool(lanes)
+
+    def _is_new(self, unit: Unit) -> bool:
+        """Whether the unit runs what its group is to run: one of an earlier generation may lack a model."""
+        launch = self._launches.get(unit.group)
+        return launch is not None and unit.generation == launch.generation
 
     def _reported(
         self,
@@ -234,3 +247,7 @@ class Controller:
                 )
             )
         return Report(groups=tuple(groups), units=len(units), looks=self.report.looks + 1)
+
+
+def _models(sizes: Sequence[Size]) -> frozenset[str]:
+    return frozenset[str]().union(*(size.models for size in sizes))

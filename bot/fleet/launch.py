@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bot.config import Config, ModelConfig
+from bot.config import Config
 from bot.config.fleet import GroupConfig
 from bot.fleet.sizing import Size
 from bot.store.postgresql_server import has_password
@@ -64,11 +64,11 @@ def mistakes(config: Config) -> list[str]:
         found.append("fleet.groups: there is no group; write at least one [[fleet.groups]].")
     if not config.queue.database.startswith("postgresql"):
         found.append("queue.database: several machines share a queue on PostgreSQL only.")
-    paths = {"queue.artifacts": config.queue.artifacts, "engine.cache_dir": config.engine.cache_dir}
-    checkpoints = (_checkpoint(number, model) for number, model in enumerate(config.models, 1))
-    for key, path in (*paths.items(), *(pair for pair in checkpoints if pair)):
+    if config.web.port:
+        found.append("web.port: several processes on one machine cannot have one port; write 0.")
+    for key, path in _paths(config):
         if path and "://" not in path and not Path(path).expanduser().is_absolute():
-            found.append(f"{key}: “{path}” means another folder on each machine; write the whole path.")
+            found.append(f"{key}: “{path}” means another place on each machine; write the whole path.")
     return found
 
 
@@ -82,9 +82,25 @@ def warnings(config: Config) -> list[str]:
     ]
 
 
-def _checkpoint(number: int, model: ModelConfig) -> tuple[str, str] | None:
-    is_path = model.checkpoint.startswith(".") or model.checkpoint.endswith((".safetensors", ".ckpt"))
-    return (f"models[{number}].checkpoint", model.checkpoint) if is_path else None
+def _paths(config: Config) -> Iterator[tuple[str, str]]:
+    """Yield the paths that units read or write, each with its key."""
+    yield "queue.artifacts", config.queue.artifacts
+    yield "engine.cache_dir", config.engine.cache_dir
+    for number, model in enumerate(config.models, 1):
+        parts = ("checkpoint", "picture_classifier", "preview_decoder")
+        named: dict[str, str] = {key: getattr(model, key) for key in parts}
+        named |= {f"loras.{name}": file for name, file in model.loras.items()}
+        for key, path in named.items():
+            if path.startswith(".") or path.endswith((".safetensors", ".ckpt")):  # else a name on a hub
+                yield f"models[{number}].{key}", path
+    if any(group.role == "front" for group in config.fleet.groups):
+        yield "discord.token_file", config.discord.token_file
+        provenance = config.provenance
+        if provenance.certificate:
+            yield "provenance.certificate", provenance.certificate
+            yield "provenance.private_key", provenance.private_key
+        elif provenance.sign:
+            yield "provenance.folder", provenance.folder
 
 
 def _launch(config: Config, group: GroupConfig, text: str) -> Launch:

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 CONTROLLER = "controller"
 UNPLACED = UnitState(phase=Phase.PENDING, machine="", pid=None)
+UNKNOWN = UnitState(phase=Phase.STARTING, machine="", pid=None)  # it drains: it may hold images
 ANSWER_SECONDS = 2.0
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 20.0  # a unit that has not answered for so long counts as not placed
@@ -77,9 +78,10 @@ class RayCluster:
         ]
         for gone in self._units.keys() - set(names):
             self._forget(gone)
-        for name in names:
+        for name in set(names) - self._units.keys():
             with contextlib.suppress(ValueError):  # it has just died
-                self._units.setdefault(name, self._handle(name))
+                self._units[name] = ray.get_actor(name, namespace=self._fleet)
+                self._known[name] = time.monotonic(), UNKNOWN  # an earlier controller has started it
         for name in self._units.keys() - self._asked.keys():
             self._asked[name] = self._units[name].state.remote()
         if self._asked:
@@ -101,9 +103,6 @@ class RayCluster:
         """End a unit at once, for good."""
         ray.kill(self._units[name], no_restart=True)
         self._forget(name)
-
-    def _handle(self, name: str) -> ray.actor.ActorHandle:
-        return self._units.get(name) or ray.get_actor(name, namespace=self._fleet)
 
     def _forget(self, name: str) -> None:
         for known in (self._units, self._asked, self._known):
@@ -130,10 +129,10 @@ def connected(address: str, fleet: str) -> Iterator[None]:
     try:
         _check_reachable(address)
         ray.init(address=address, namespace=fleet, log_to_driver=False, logging_level=logging.WARNING)
-    except (ConnectionError, RuntimeError, OSError, ValueError) as error:
+    except (ConnectionError, RuntimeError, OSError, ValueError, ray.exceptions.AuthenticationError) as error:
         raise FleetUnavailable(
             f"There is no Ray cluster at {address}: start one with “ray start --head”, or name its address "
-            f"with --address ({str(error).strip().partition('.')[0]})."
+            f"with --address ({str(error).strip().partition('. ')[0]})."
         ) from error
     try:
         yield

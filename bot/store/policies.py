@@ -120,7 +120,7 @@ def _of_any(scope: PolicyScope) -> sa.ColumnElement[bool]:
 _THAT_HOLD = sa.select(policies).where(
     policies.c.guild_id == sa.bindparam("guild"),
     sa.or_(
-        policies.c.scope == PolicyScope.SERVER.value,
+        (policies.c.scope == PolicyScope.SERVER.value) & (policies.c.owner_id == sa.bindparam("guild")),
         _of_any(PolicyScope.CHANNEL),
         _of_any(PolicyScope.ROLE),
     ),

@@ -12,6 +12,8 @@ import hashlib
 import json
 import logging
 import os
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from bot.config import Config
@@ -22,6 +24,7 @@ from sdjax_engine.engine import Engine
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
+LONGEST_WAIT = 3600.0  # seconds: another worker may hang, or a file server may keep a dead machine's lock
 
 
 class Turn:
@@ -63,7 +66,8 @@ class Turn:
 async def wait_for_cache(config: Config) -> Turn:
     """Wait until the folder of compiled programs is full, or until it is this process's turn to fill it.
 
-    A folder that cannot be used is not waited for: the engine says why it is not.
+    The wait has a limit, after which each worker compiles for itself. A folder that cannot be used is not
+    waited for: the engine says why it is not.
     """
     section = config.engine
     if not (section.cache_wait and section.cache_dir):
@@ -71,8 +75,11 @@ async def wait_for_cache(config: Config) -> Turn:
     folder, key = Path(section.cache_dir), cache_key(config)
     filled, told = folder / f"filled-{key}", False
     mode = 0o660 if section.cache_group else 0o600
-    while not await in_uninterruptible_thread(filled.exists):
+    ends = time.monotonic() + LONGEST_WAIT
+    while True:
         try:
+            if await in_uninterruptible_thread(filled.exists):
+                return Turn()
             handle = await in_uninterruptible_thread(lambda: _try_lock(folder / f"filling-{key}.lock", mode))
         except OSError as error:
             log.warning("nobody waits for the cache folder %s: %s", folder, error)
@@ -82,8 +89,10 @@ async def wait_for_cache(config: Config) -> Turn:
         if not told:
             log.info("another worker fills the cache folder %s: waiting for it", folder)
             told = True
+        if time.monotonic() > ends:
+            log.warning("the cache folder %s is still not full: nobody waits any longer for it", folder)
+            return Turn()
         await asyncio.sleep(POLL_SECONDS)
-    return Turn()
 
 
 def cache_key(config: Config) -> str:
@@ -98,6 +107,8 @@ def _try_lock(file: Path, mode: int) -> int | None:
     file.parent.mkdir(mode=0o770 if mode == 0o660 else 0o700, parents=True, exist_ok=True)
     handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     try:
+        with suppress(PermissionError):  # another user's file, who has done the same
+            os.fchmod(handle, mode)  # the umask may have taken the group's right
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(handle)

@@ -16,6 +16,7 @@ from bot.fleet.launch import Launch
 from bot.fleet.planning import Phase
 from bot.fleet.unit_process import UnitState
 from bot.store import Store
+from bot.store.demand import Demands
 
 TEXT = """
 [queue]
@@ -108,6 +109,32 @@ async def test_units_follow_the_waiting_work(text: str, store: Store) -> None:
     await controller.close()
 
 
+async def test_images_of_a_model_that_some_worker_paints_do_not_wait_for_another_group(
+    text: str, store: Store
+) -> None:
+    both = text.replace("[\n    {", '[\n    { name = "first" },\n    {', 1)
+    machines = Machines()
+    controller = Controller(Spec(config=both), machines)
+    await store.jobs.enqueue(recipe(variants=1), ORIGIN)
+    await controller.look()
+    assert (len(machines.of("first")), machines.of("cpu")) == (1, []), "the first group takes all of it"
+    assert await store.offers.unoffered() == []
+    machines.all_in(Phase.PAINTING)  # and does not offer the lane
+    await controller.look()
+    assert await store.offers.unoffered() != []
+    await controller.close()
+
+
+async def test_images_of_a_new_model_wait_while_only_earlier_workers_paint(text: str, store: Store) -> None:
+    machines = Machines()
+    machines.all_in(Phase.PAINTING, "cpu/old/1")
+    controller = Controller(Spec(config=text), machines)
+    await store.jobs.enqueue(recipe(variants=1), ORIGIN)
+    await controller.look()
+    assert await store.offers.unoffered() == []
+    await controller.close()
+
+
 async def test_a_queue_that_is_away_changes_nothing_and_is_told(tmp_path: Path, text: str) -> None:
     machines = Machines()
     machines.all_in(Phase.PAINTING, "cpu/old/1")
@@ -120,6 +147,31 @@ async def test_a_queue_that_is_away_changes_nothing_and_is_told(tmp_path: Path, 
     running.cancel()
     assert machines.of("cpu") == ["cpu/old/1"]
     assert next(lines(controller.report)).startswith("The fleet stays as it is: ")
+
+
+async def test_a_queue_that_can_only_be_read_is_opened_once(
+    text: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    opens = Store.open
+
+    async def noted(url: str) -> Store:
+        opened.append(url)
+        return await opens(url)
+
+    async def refused(_demands: Demands, _names: object) -> None:
+        raise StoreUnavailable("read only")
+
+    controller = Controller(Spec(config=text), Machines())
+    with monkeypatch.context() as only_read:
+        only_read.setattr(Store, "open", noted)
+        only_read.setattr(Demands, "know", refused)
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable):
+                await controller.look()
+    await controller.look()
+    assert len(opened) == 1
+    await controller.close()
 
 
 async def test_a_look_that_fails_is_repeated(text: str, store: Store) -> None:
@@ -141,6 +193,21 @@ async def test_a_fleet_that_stops_drains_everything_without_its_queue(tmp_path: 
     spec = Spec(config=text.replace("queue.sqlite3", "no/folder/queue"), stopping=True)
     await Controller(spec, machines).look()
     assert {state.phase for state in machines.states.values()} == {Phase.DRAINING}
+
+
+async def test_a_controller_that_returns_in_the_middle_of_an_upgrade_starts_no_more(
+    text: str, store: Store
+) -> None:
+    machines = Machines()
+    machines.all_in(Phase.PAINTING, "cpu/old/1")
+    before = Controller(Spec(config=text), machines)
+    await before.look()
+    assert len(machines.of("cpu")) == 2, "one of each generation"
+    await before.close()
+    controller = Controller(Spec(config=text), machines)
+    await controller.look()
+    assert len(machines.of("cpu")) == 2
+    await controller.close()
 
 
 async def test_a_drained_group_starts_nothing(text: str, store: Store) -> None:

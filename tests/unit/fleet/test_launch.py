@@ -19,6 +19,7 @@ DOCUMENT: dict[str, Any] = {
             {"name": "fronts", "role": "front", "least": 1, "cores": 0.5},
         ]
     },
+    "provenance": {"folder": "/srv/provenance"},
 }
 
 
@@ -74,6 +75,25 @@ def test_every_value_that_machines_cannot_share_is_listed() -> None:
         "engine.cache_dir",
         "models[1].checkpoint",
     ]
+
+
+def test_paths_of_parts_and_fronts_and_a_port_are_listed_too() -> None:
+    model = {"name": "a", "checkpoint": "/m/a", "loras": {"ink": "loras/ink.safetensors"}}
+    model["picture_classifier"] = "./classifier"
+    groups = [{"name": "fronts", "role": "front", "least": 1}]
+    values: dict[str, Any] = {
+        "models": [model],
+        "fleet": {"groups": groups},
+        "web": {"port": 9000},
+        "discord": {"token_file": "token"},
+        "provenance": {},
+    }
+    found = {sentence.partition(":")[0] for sentence in mistakes(configured(**values))}
+    ours = {"models[1].loras.ink", "models[1].picture_classifier", "web.port"}
+    assert found == ours | {"discord.token_file", "provenance.folder"}
+    values["provenance"] = {"certificate": "cert.pem", "private_key": "/key.pem"}
+    found = {sentence.partition(":")[0] for sentence in mistakes(configured(**values))}
+    assert found == ours | {"discord.token_file", "provenance.certificate"}
 
 
 def test_a_password_that_ray_would_keep_is_warned_of_and_not_repeated() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import stat
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,6 +27,10 @@ class Warming:
 
 def filled(folder: Path) -> list[str]:
     return [file.name for file in folder.glob("filled-*")]
+
+
+def lock_modes(folder: Path) -> list[int]:
+    return [stat.S_IMODE(file.stat().st_mode) for file in folder.glob("filling-*")]
 
 
 def configured(folder: Path, **engine: Any) -> Config:
@@ -63,6 +68,22 @@ async def test_a_worker_that_ends_before_it_is_done_leaves_the_turn_to_the_next(
     assert filled(tmp_path) == []
 
 
+async def test_a_worker_does_not_wait_for_ever_for_one_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache_filling, "LONGEST_WAIT", 0.05)
+    first = await wait_for_cache(configured(tmp_path))
+    async with asyncio.timeout(10):
+        await (await wait_for_cache(configured(tmp_path))).close()
+    await first.close()
+
+
+async def test_the_turn_is_open_to_the_group_of_a_folder_that_a_group_shares(tmp_path: Path) -> None:
+    turn = await wait_for_cache(configured(tmp_path, cache_group=True))
+    assert lock_modes(tmp_path) == [0o660]
+    await turn.close()
+
+
 async def test_nobody_waits_for_a_folder_of_another_configuration_or_without_the_key(tmp_path: Path) -> None:
     first = await wait_for_cache(configured(tmp_path))
     async with asyncio.timeout(10):
@@ -73,4 +94,5 @@ async def test_nobody_waits_for_a_folder_of_another_configuration_or_without_the
 
 async def test_a_folder_that_cannot_be_used_stops_no_worker(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    await (await wait_for_cache(configured(tmp_path / "file" / "cache"))).close()
+    for folder in (tmp_path / "file" / "cache", tmp_path / ("long" * 100)):
+        await (await wait_for_cache(configured(folder))).close()
