@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bot.moderation.scripts import CJK
+import numpy as np
+
+from bot.moderation.codes import LINE_BREAK, TAB, codes_of, runs, shifted, squeeze, text_of, within
+from bot.moderation.scripts import ALNUM, DECIMAL, HAN, kinds_of
 from bot.moderation.tables import read_words
 
-_CLAUSE = re.compile(r"[,;:!?。、\n]+")
-_BETWEEN_ASCII = re.compile(r"(?<=[a-z0-9])[^\w\n]+(?=[a-z0-9])")
-_OTHER_SIGNS = re.compile(r"[^\w\n\t]+")
-_NUMBER = re.compile(rf"\d++(?=[{CJK}])")
-_DOUBLED = re.compile(r"(.)(?=\1)")
+_CLAUSE_ENDS = codes_of(",;:!?。、\n")
+_ASCII = 0x80
 _KINDS = ("零一二三四五六七八九十百", "0-9", "a-z")
 _LONGEST_WORD = 4
 MAX_EXPLAINED = 100
@@ -32,10 +32,22 @@ class Clauses:
 
 def read_clauses(text: str) -> Clauses:
     """Return the clauses of a text in lower case; tabs separate words in Latin letters."""
-    clauses = _BETWEEN_ASCII.sub("\t", _CLAUSE.sub("\n", text.replace("_", " ").replace("\t", " ")))
-    clauses = _OTHER_SIGNS.sub("", clauses)
-    without_numbers = _NUMBER.sub("", clauses)
-    versions = [clauses, without_numbers, _DOUBLED.sub("", without_numbers)]
+    codes = codes_of(text)
+    kinds = kinds_of(codes)
+    words, ends = kinds & ALNUM != 0, np.isin(codes, _CLAUSE_ENDS)
+    kept = words | (ends & ~shifted(ends, 1))
+    codes = np.where(ends, LINE_BREAK, codes)
+    # Signs between two words in Latin letters, or digits, are a tab; all others go.
+    first, last = runs(~(words | ends))
+    latin = np.append(words & (codes < _ASCII), False)  # the place before the first is the last, too
+    between = first[latin[first - 1] & latin[last + 1]]
+    codes[between], kinds[between], kept[between] = TAB, 0, True
+    codes, kinds = codes[kept], kinds[kept]
+    clauses = text_of(codes)
+    first, last = runs(kinds & DECIMAL != 0)
+    before_han = np.append(kinds & HAN != 0, False)[last + 1]
+    without_numbers = text_of(codes[~within(len(codes), first[before_han], last[before_han])])
+    versions = (clauses, without_numbers, squeeze(without_numbers))
     return Clauses(clauses=clauses, versions=tuple(dict.fromkeys(versions)))
 
 

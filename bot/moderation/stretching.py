@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import re
 
+from bot.moderation.codes import squeeze
 from bot.moderation.english import is_no_stretching
 from bot.moderation.scripts import is_latin
 
-_REPEATED = re.compile(r"(.)(?=\1)")
 _RUN = re.compile(r"((.)\2*)", re.DOTALL)
 _OFTEN_DOUBLED = ("يي", "وو", "لل")
-
-
-def squeeze(text: str) -> str:
-    """Return a text with one character for each run of the same character; lines stay apart."""
-    return _REPEATED.sub("", text)
 
 
 def is_stretched(word: str, form: str) -> bool:

@@ -9,9 +9,10 @@ from functools import cached_property
 from itertools import compress
 
 from bot.moderation import arabic, english, hangul
+from bot.moderation.codes import squeeze
 from bot.moderation.readings import Readings, mask
 from bot.moderation.scripts import has_digit, is_arabic, is_hangul, is_latin
-from bot.moderation.stretching import is_stretched, is_stretched_end, squeeze
+from bot.moderation.stretching import is_stretched, is_stretched_end
 
 _FEWEST_CONSONANTS = 2
 _MOST_PLACES = 64
