@@ -4,9 +4,9 @@
 
 The classifier has the size of common classifiers of harmful pictures, ViT-B/16 at 224² with 86 M parameters,
 and random weights. `mid` is the network of the CPU's table in `engine.py`. Two engines with the same model
-take turns, one of them with the classifier; its pictures are hashed in addition, as a worker does. Printed are
-the ratios of each pair, of the clock and of the processor's time of all threads, and the time of each part
-alone. Fewer steps make the share larger: the classifier and the hash cost the same for any number of steps.
+take turns, one of them with the classifier; its pictures are hashed in addition, as a worker does. Printed
+are the ratios of the pairs, of the clock and of the processor's time of all threads, and the time of each
+part alone. The classifier and the hash cost the same for any number of steps: fewer steps, a larger share.
 """
 
 from __future__ import annotations

@@ -23,9 +23,8 @@ from conditions import Stolen, print_conditions
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import Origin, Recipe
-from bot.picture_hashes import SEARCH_DISTANCE, bands_of, distance, hash_of_pixels, read, stored
+from bot.picture_hashes import SEARCH_DISTANCE, bands_of, distance, hash_of_pixels, looked_up, read, stored
 from bot.store import Store
-from bot.store.known import _candidates
 from bot.store.picture_tables import blocked_pictures, picture_hashes
 from sdjax_engine.request import Sampler
 
@@ -99,10 +98,7 @@ async def print_searching(url: str, rows: int, searches: int) -> None:
         await measure(f"blocked, {rows:,} blocks", wanted, lambda each: store.known.blocking(GUILD, each))
         await measure("the scan of all rows", wanted[:5], lambda each: scan(store, each))
         async with store.shared.database.read() as connection:
-            looked_at = [
-                len(list(await _candidates(connection, picture_hashes, [GUILD], each, SEARCH_DISTANCE)))
-                for each in wanted[:20]
-            ]
+            looked_at = [await compared(connection, each) for each in wanted[:20]]
         print(f"rows compared by /whose: {statistics.median(looked_at):.0f}, at most {max(looked_at)}")
     finally:
         await store.close()
@@ -133,6 +129,16 @@ async def insert(connection: AsyncConnection, job_id: str, some: list[tuple[int,
     await connection.execute(sa.insert(picture_hashes), of_job)
     blocks = [{**row, "by": 0, "reason": "", "at": 0.0} for row in rows]
     await connection.execute(sa.insert(blocked_pictures), blocks)
+
+
+async def compared(connection: AsyncConnection, wanted: int) -> int:
+    """Return how many rows share a band with a hash, nearly."""
+    column = picture_hashes.c
+    near = sa.or_(
+        *(column[f"band_{band}"].in_(each) for band, each in enumerate(looked_up(wanted, SEARCH_DISTANCE)))
+    )
+    look = sa.select(sa.func.count()).select_from(picture_hashes).where(column.guild_id == GUILD, near)
+    return await connection.scalar(look) or 0
 
 
 async def scan(store: Store, wanted: int) -> int:

@@ -1,6 +1,6 @@
 """A search for the texts that take the search for moderators' terms longest.
 
-    python benchmarks/moderation_search.py [--seconds 120] [--length 10000] [--terms 200] [--seed 1] [--save FILE]
+    python benchmarks/moderation_search.py [--seconds 120] [--length 10000] [--seed 1] [--save FILE]
 
 A text is drawn from kinds of pieces by weights: letters and signs of many scripts, combining marks, terms,
 beginnings of terms. Some texts repeat a short beginning. Hill climbing changes the weights and keeps a change

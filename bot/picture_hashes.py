@@ -2,8 +2,8 @@
 
 A hash has 64 bits: the signs of a picture's lowest frequencies (pHash). Pictures are as different as the
 number of bits that differ, their distance. A search cannot compare a hash with a million others, so a hash is
-divided into four bands of 16 bits: of two hashes at a distance of at most 4 × k + 3, one band differs in at
-most k bits, and the search looks up exactly the bands that do.
+divided into four bands of 16 bits. Of two hashes at a distance of at most 4 × k + r, one of the first r + 1
+bands differs in at most k bits, or one of the others in at most k - 1. The search looks up exactly these.
 """
 
 from __future__ import annotations
@@ -78,9 +78,15 @@ def bands_of(number: int) -> tuple[int, ...]:
     return tuple(number >> (BAND_BITS * band) & _BAND for band in range(BANDS))
 
 
-def near(band: int, reach: int) -> list[int]:
-    """Return the bands to look up for one band of a hash, to find all hashes at most `reach` from it."""
-    most = reach // BANDS
+def looked_up(number: int, reach: int) -> list[list[int]]:
+    """Return for each band the values to look up, to find all hashes at most `reach` from this one."""
+    most, further = divmod(reach, BANDS)
+    reaches = [most if place <= further else most - 1 for place in range(BANDS)]
+    return [_near(band, each) for band, each in zip(bands_of(number), reaches, strict=True)]
+
+
+def _near(band: int, most: int) -> list[int]:
+    """Return the bands that differ from one in at most so many bits; none for -1."""
     return [
         band ^ sum(1 << bit for bit in bits)
         for count in range(most + 1)

@@ -1,8 +1,9 @@
 """Bounds on the search for hidden spellings in long texts.
 
-A person can send 2,000 characters, and a text of that length is read in every way. In a longer text with many
-signs or short words, every way to hide a word is looked for at the beginning and at the end only. The words
-themselves are looked for everywhere.
+A person can send 2,000 characters, and a text of that length is read in every way. A longer text may consist
+of very many short words, signs, or scripts that alternate. Then hidden spellings are looked for at its
+beginning and at its end only. The words themselves are looked for everywhere, also stretched ones, and those
+of characters that look alike.
 """
 
 from __future__ import annotations
@@ -13,19 +14,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from bot.moderation.codes import SPACE, codes_of
-from bot.moderation.scripts import ALNUM, DECIMAL, kinds_of
+from bot.moderation.scripts import ALNUM, ARAB, DECIMAL, HAN, KOREAN, LATIN, kinds_of
 
+_TOLD_APART = ALNUM | DECIMAL | HAN | KOREAN | ARAB | LATIN
+_SPACES = 1 << 15
 LONGEST_SENT = 2_000
 """Characters of a text that is read in every way, whatever it consists of."""
-_MOST_SIGNS, _MOST_SPACES = 1_000, 2_500  # prose of 10,000 characters has fewer
+_MOST_HIDDEN = 1_000
+"""Characters of a longer text that are read in each of the ways that cost most."""
+_MOST_CHANGES = 2_000
+"""Signs, digits, and changes between them, spaces and scripts; prose of 5,000 characters has fewer."""
 _END = r"\s,;:()\[\]{}<>\"/\\。、"
 _TO_LAST_END = re.compile(rf".*[{_END}]", re.DOTALL)
 _FIRST_END = re.compile(rf"[{_END}]")
 
 
 def bound_of(text: str) -> int | None:
-    """Return the bound of a text as a person sent it; None for a text without one."""
-    return None if len(text) <= LONGEST_SENT else LONGEST_SENT
+    """Return how many characters of a text are read in the costly ways; None for all."""
+    return None if len(text) <= LONGEST_SENT else _MOST_HIDDEN
 
 
 def bounded(pieces: Sequence[str], most: int | None) -> list[str]:
@@ -37,7 +43,7 @@ def bounded(pieces: Sequence[str], most: int | None) -> list[str]:
 
 
 def beginning_and_end(text: str, most: int | None) -> str:
-    """Return a text, or whole words of its beginning and of its end where it has very many signs or spaces."""
+    """Return a text, or whole words of its beginning and of its end where it changes very often."""
     if most is None or len(text) <= most or _is_plain(text):
         return text
     beginning, end = _TO_LAST_END.match(text[: most // 2]), text[-most // 2 :]
@@ -47,6 +53,7 @@ def beginning_and_end(text: str, most: int | None) -> str:
 
 def _is_plain(text: str) -> bool:
     codes = codes_of(text)
-    spaces = np.count_nonzero(codes <= SPACE)
-    letters = np.count_nonzero(kinds_of(codes) & (ALNUM | DECIMAL) == ALNUM)
-    return bool(spaces <= _MOST_SPACES and len(text) - spaces - letters <= _MOST_SIGNS)
+    kinds = np.where(codes <= SPACE, _SPACES, kinds_of(codes) & _TOLD_APART)
+    changes = np.count_nonzero(kinds[1:] != kinds[:-1])
+    letters = np.count_nonzero((kinds & (ALNUM | DECIMAL) == ALNUM) | (kinds == _SPACES))
+    return bool(changes + len(text) - letters <= _MOST_CHANGES)

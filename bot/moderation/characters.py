@@ -45,7 +45,7 @@ _LONGEST_EXPANSION = 4
 """Of one character; the few longer ones are whole sentences in Arabic."""
 _PAIRS = {0x1F18E: "ab", 0x1F191: "cl", 0x1F192: "cool", 0x1F196: "ng", 0x1F197: "ok", 0x1F19A: "vs"}
 _SURROGATES = re.compile("[\ud800-\udfff]+")
-_CAPITAL_I = re.compile(r"[a-z]I|I[a-z]")
+_CAPITAL_I = re.compile(r"I(?:[a-z]|(?<=[a-z].))")
 _ASCII_WORD = bytes(code if chr(code).isalpha() else SPACE for code in range(128)) + bytes(128)
 
 
@@ -77,17 +77,18 @@ def skeleton(text: str) -> str:
     """
     most = bound_of(text)
     if text.isascii():
-        return _with_capital_i(text, most)
-    text = _characters(text)
-    seen = _with_letters(text, most)
-    others = ""
+        return _with_capital_i(text, beginning_and_end(text, most) if "I" in text else "")
+    seen = _with_letters(_characters(text), most)
+    near, others = beginning_and_end(seen, most), ""
+    whole = near is seen
     if hangul.has_loose_jamo(seen):
-        seen, others = hangul.part_jamo(seen, beginning_and_end(seen, most), most)
+        seen, others = hangul.part_jamo(seen, near, most)
+        near = seen if whole else near
     if others or hangul.has_hangul(seen):
-        near = beginning_and_end(seen, most)
         others = "\n".join((others, hangul.words_with_stretched_vowels(f"{near}\n{others}")))
     made = arabic.normalise(seen)
-    return _with_capital_i(f"{made}\n{others}" if others else made, most)
+    made, near = (f"{each}\n{others}" if others else each for each in (made, made if whole else near))
+    return _with_capital_i(made, near)
 
 
 def _characters(text: str) -> str:
@@ -165,10 +166,10 @@ def _table() -> _Table:
     )
 
 
-def _with_capital_i(text: str, most: int | None) -> str:
-    """Return a text, and after it the words whose capital I may be a small L: bIood."""
-    if "I" not in text or not _CAPITAL_I.search(text):
+def _with_capital_i(text: str, near: str) -> str:
+    """Return a text, and after it the words of `near` whose capital I may be a small L: bIood."""
+    if "I" not in near or not _CAPITAL_I.search(near):
         return text
-    found = beginning_and_end(text, most).encode("ascii", "replace").translate(_ASCII_WORD).split()
+    found = near.encode("ascii", "replace").translate(_ASCII_WORD).split()
     words = [word.decode() for word in found if b"I" in word and not word.isupper()]
     return "\n".join((text, " ".join(words).replace("I", "l")))

@@ -9,11 +9,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from bot.moderation.codes import LINE_BREAK, TAB, codes_of, runs, shifted, squeeze, text_of, within
-from bot.moderation.scripts import ALNUM, DECIMAL, HAN, kinds_of
+from bot.moderation.codes import LINE_BREAK, TAB, codes_of, runs, squeeze, text_of, within
+from bot.moderation.scripts import ALNUM, CLAUSE_END, DECIMAL, HAN, kinds_of
 from bot.moderation.tables import read_words
 
-_CLAUSE_ENDS = codes_of(",;:!?。、\n")
 _ASCII = 0x80
 _KINDS = ("零一二三四五六七八九十百", "0-9", "a-z")
 _LONGEST_WORD = 4
@@ -34,19 +33,25 @@ def read_clauses(text: str) -> Clauses:
     """Return the clauses of a text in lower case; tabs separate words in Latin letters."""
     codes = codes_of(text)
     kinds = kinds_of(codes)
-    words, ends = kinds & ALNUM != 0, np.isin(codes, _CLAUSE_ENDS)
-    kept = words | (ends & ~shifted(ends, 1))
+    words, ends = kinds & ALNUM != 0, kinds & CLAUSE_END != 0
+    kept = words | ends
+    kept[1:] &= ~(ends[1:] & ends[:-1])
     codes = np.where(ends, LINE_BREAK, codes)
+    latin = np.zeros(len(codes) + 1, np.bool_)  # the last place is also the one before the first
+    latin[:-1] = words & (codes < _ASCII)
     # Signs between two words in Latin letters, or digits, are a tab; all others go.
     first, last = runs(~(words | ends))
-    latin = np.append(words & (codes < _ASCII), False)  # the place before the first is the last, too
     between = first[latin[first - 1] & latin[last + 1]]
     codes[between], kinds[between], kept[between] = TAB, 0, True
     codes, kinds = codes[kept], kinds[kept]
-    clauses = text_of(codes)
-    first, last = runs(kinds & DECIMAL != 0)
-    before_han = np.append(kinds & HAN != 0, False)[last + 1]
-    without_numbers = text_of(codes[~within(len(codes), first[before_han], last[before_han])])
+    clauses = without_numbers = text_of(codes)
+    digits = kinds & DECIMAL != 0
+    if digits.any():
+        first, last = runs(digits)
+        han = np.zeros(len(codes) + 1, np.bool_)
+        han[:-1] = kinds & HAN != 0
+        before_han = han[last + 1]
+        without_numbers = text_of(codes[~within(len(codes), first[before_han], last[before_han])])
     versions = (clauses, without_numbers, squeeze(without_numbers))
     return Clauses(clauses=clauses, versions=tuple(dict.fromkeys(versions)))
 
@@ -57,8 +62,10 @@ def loose_pattern(term: str) -> re.Pattern[str]:
 
     The term has no digits, so that the pattern never goes back.
     """
-    repeated = (f"{re.escape(character)}+" for character in term)
-    return re.compile(rf"(?<!{re.escape(term[0])})" + r"[\W\d_]*".join(repeated))
+    first, *others = map(re.escape, term)
+    # re finds a pattern that begins with a character several times as fast as one that begins otherwise.
+    repeated = (rf"{first}(?<!{first * 2}){first}*", *(f"{other}+" for other in others))
+    return re.compile(r"[\W\d_]*".join(repeated))
 
 
 def found(text: Clauses, terms: Iterable[str]) -> set[str]:
@@ -91,8 +98,9 @@ def _holds(text: str, term: str, budget: list[int]) -> bool:
 def _whole(term: str) -> re.Pattern[str]:
     """Match a term where no number or Latin word goes on outside: not A片 in NBA片段, 五岁 in 十五岁."""
     before, after = _kind_of(term[0]), _kind_of(term[-1])
-    start, end = f"(?<![{before}])" if before else "", f"(?![{after}])" if after else ""
-    return re.compile(f"{start}{re.escape(term)}{end}")
+    word = re.escape(term)
+    start, end = f"(?<![{before}]{word})" if before else "", f"(?![{after}])" if after else ""
+    return re.compile(f"{word}{start}{end}")
 
 
 def _kind_of(character: str) -> str:

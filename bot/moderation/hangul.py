@@ -10,14 +10,13 @@ import numpy as np
 
 from bot.moderation.bounds import bounded
 from bot.moderation.codes import SPACE, Codes, Places, codes_of, runs, text_of, within
-from bot.moderation.scripts import JAMO, KOREAN, LOOSE, kinds_of
+from bot.moderation.scripts import JAMO, KOREAN, LIKE_VOWEL, LOOSE, kinds_of
 from bot.moderation.tables import read_lists
 
 _LEADS, _VOWELS, _TAILS = "\u1100-\u1112", "\u1161-\u1175", "\u11a8-\u11c2"
 _LOOSE = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uffa1-\uffdc]")
 _TYPED_APART = re.compile(rf"[{JAMO}](?<![^\W_].)(?:[\W\d_]++[{JAMO}](?![^\W\d_]))++")
 _APART = re.compile(r"[\W\d_]+")
-_LIKE_VOWELS = codes_of("lI1|丨r")
 _SYLLABLE = re.compile("[가-힣]")
 
 # NFKD makes a lead of every typed consonant: ㅅㅔㄱㅅㅡ has three. A lead without a vowel of its own, after a
@@ -54,7 +53,7 @@ def part_jamo(text: str, near: str, most: int | None) -> tuple[str, str]:
     """Return a text without its words of loose jamo, and these as syllables, in both ways to read them.
 
     ㅅㅔㄱㅅㅡ and 세ㄱ스 are 섹스; 섹스ㅋ is 섹슼, or 섹스 with a consonant that means nothing. Of more than
-    `most` characters in such words, the first and the last are read; jamo typed apart are looked for in `near`.
+    `most` characters in such words, the first and the last are read. Jamo typed apart are looked for in `near`.
     """
     codes = codes_of(text)
     first, last = _words_with_loose(codes)
@@ -73,11 +72,14 @@ def part_jamo(text: str, near: str, most: int | None) -> tuple[str, str]:
 
 
 def _words_with_loose(codes: Codes) -> tuple[Places, Places]:
-    """Return the first and the last place of words of syllables with a jamo, and what looks like vowels after it."""
+    """Return the first and the last places of the words that hold a jamo.
+
+    Characters that look like a vowel belong to the word.
+    """
     kinds = kinds_of(codes)
     jamo = np.flatnonzero(kinds & LOOSE)
     hangul = kinds & (KOREAN | LOOSE) != 0
-    ends = runs(hangul | np.isin(codes, _LIKE_VOWELS))[1]
+    ends = runs(kinds & (KOREAN | LOOSE | LIKE_VOWEL) != 0)[1]
     end_of_jamo = ends[np.searchsorted(ends, jamo)]
     first = np.flatnonzero(np.diff(end_of_jamo, prepend=-1))  # the first jamo before each end
     starts = runs(hangul)[0]

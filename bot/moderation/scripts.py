@@ -17,11 +17,15 @@ ARABIC = "\u0620-\u064a\u066e-\u06d3\u06d5\u06fa-\u06ff"
 
 JAMO = "\u1100-\u11ff\u3131-\u318e\uffa1-\uffdc"
 
-ALNUM, DECIMAL, HAN, KOREAN, ARAB, LATIN, LOOSE = (1 << bit for bit in range(7))
+LIKE_VOWELS = "lI1|丨r"
+CLAUSE_ENDS = ",;:!?。、\n"
+
+ALNUM, DECIMAL, HAN, KOREAN, ARAB, LATIN, LOOSE, LIKE_VOWEL, CLAUSE_END = (1 << bit for bit in range(9))
 """Kinds of characters: letters and numbers, digits, then scripts; LATIN is a to z, LOOSE is a jamo."""
 _TABLED = 0x40000
 """Characters with an entry of their own in the table; beyond are no letters."""
 _SCRIPTS = ((CJK, HAN), (HANGUL, KOREAN), (ARABIC, ARAB), ("a-z", LATIN), (JAMO, LOOSE))
+_SIGNS = ((LIKE_VOWELS, LIKE_VOWEL), (CLAUSE_ENDS, CLAUSE_END))
 
 _ASCII_WORD = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalpha()})
 _ASCII_NUMBERED_WORD = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
@@ -30,8 +34,8 @@ _HAS_DIGIT = re.compile(r"\d")
 
 
 @cache
-def _kinds() -> npt.NDArray[np.uint8]:
-    made = np.zeros(_TABLED + 1, np.uint8)
+def _kinds() -> npt.NDArray[np.uint16]:
+    made = np.zeros(_TABLED + 1, np.uint16)
     every = "".join(map(chr, range(_TABLED)))
     for pattern, kind in (("[^\\W_]+", ALNUM), (r"\d+", DECIMAL)):
         for found in re.finditer(pattern, every):
@@ -39,10 +43,12 @@ def _kinds() -> npt.NDArray[np.uint8]:
     for script, kind in _SCRIPTS:
         for first, last in re.findall("(.)(?:-(.))?", script):
             made[ord(first) : ord(last or first) + 1] |= kind
+    for signs, kind in _SIGNS:
+        made[list(map(ord, signs))] |= kind
     return made
 
 
-def kinds_of(codes: Codes) -> npt.NDArray[np.uint8]:
+def kinds_of(codes: Codes) -> npt.NDArray[np.uint16]:
     """Return the kinds of characters as bits."""
     return _kinds()[np.minimum(codes, _TABLED)]
 

@@ -38,7 +38,7 @@ class Vocabulary:
         if common:
             there = list(map(common.__contains__, text.squeezed))
             for word, key in zip(compress(text.words, there), compress(text.squeezed, there), strict=True):
-                hits[word] |= {own for form, own in self._forms[key] if is_stretched(word, form)}
+                hits[word] |= {own for form, own in self._forms[key] if is_stretched(word, form, key)}
         if self._nouns and text.has_hangul:
             self._add_nouns(hits, self._like_nouns.findall(text.lines))
             self._add_nouns(hits, self._like_nouns.findall(text.squeezed_lines))

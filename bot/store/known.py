@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,8 @@ from bot.picture_hashes import (
     SEARCH_DISTANCE,
     bands_of,
     distance,
+    looked_up,
     name_of,
-    near,
     read,
     stored,
 )
@@ -78,13 +78,12 @@ class Known(Verbs):
     async def whose(self, guild_id: int, number: int, *, limit: int) -> list[Match]:
         """Return the pictures of a server that are most like the one of this hash, the nearest first."""
         async with self._database.read() as connection:
-            rows = await _candidates(connection, picture_hashes, [guild_id], number, SEARCH_DISTANCE)
-            found = sorted(
-                (distance(number, read(row.hash)), -row.id, row)
-                for row in rows
-                if distance(number, read(row.hash)) <= SEARCH_DISTANCE
-            )[:limit]
-            return await _matches(connection, [row for _, _, row in found], number)
+            column = picture_hashes.c
+            near = await _near(connection, column.id, [guild_id], number, SEARCH_DISTANCE)
+            found = [row_id for row_id, _ in sorted(near, key=lambda each: (each[1], -each[0]))[:limit]]
+            look = sa.select(*_columns(picture_hashes)).where(column.id.in_(found))
+            rows = sorted(await connection.execute(look), key=lambda row: found.index(row.id))
+            return await _matches(connection, rows, number)
 
     async def of_job(self, guild_id: int, job_id: str) -> list[Match]:
         """Return the pictures of a job of a server, in order, without the one that it started from."""
@@ -100,11 +99,13 @@ class Known(Verbs):
         """Return the blocked picture that a picture of this hash is too like: the nearest; None without."""
         places = sorted({EVERYWHERE, guild_id or EVERYWHERE})
         async with self._database.read() as connection:
-            rows = await _candidates(connection, blocked_pictures, places, number, BLOCKED_DISTANCE)
-        near_enough = [
-            each for each in map(_blocked, rows) if distance(number, each.hash) <= BLOCKED_DISTANCE
-        ]
-        return min(near_enough, key=lambda each: distance(number, each.hash), default=None)
+            column = blocked_pictures.c
+            near = await _near(connection, column.hash, places, number, BLOCKED_DISTANCE)
+            if not near:
+                return None
+            nearest, _ = min(near, key=lambda each: each[1])
+            look = sa.select(blocked_pictures).where(column.guild_id.in_(places), column.hash == nearest)
+            return _blocked((await connection.execute(look.limit(1))).one())
 
     async def block(self, number: int, by: By) -> bool:
         """Block a picture in the server of `by`, everywhere for 0; False where that very hash is blocked.
@@ -177,22 +178,25 @@ async def _store(
             await connection.execute(add.on_conflict_do_nothing())
 
 
-async def _candidates(
-    connection: AsyncConnection, table: sa.Table, places: Collection[int], number: int, reach: int
-) -> Iterable[Any]:
-    """Return the rows of these servers that share a band with a hash, nearly: one look-up for each band.
+async def _near(
+    connection: AsyncConnection, key: sa.Column[int], places: Collection[int], number: int, reach: int
+) -> set[tuple[int, int]]:
+    """Return the keys and distances of the hashes of these servers at a distance of at most `reach`.
 
-    Every row at a distance of at most `reach` is among them, unless very many pictures share the band.
+    Rows that share a band with the hash, nearly, are compared here: one look-up for each band. All are found,
+    unless very many pictures share the band. A row has thousands of these neighbours, so only two numbers of
+    each are read.
     """
-    found: dict[Any, Any] = {}
-    for band, value in enumerate(bands_of(number)):
-        for place in places:
-            look = sa.select(*_columns(table)).where(
-                table.c.guild_id == place, table.c[f"band_{band}"].in_(near(value, reach))
+    column, found = key.table.c, set[tuple[int, int]]()
+    for band, values in enumerate(looked_up(number, reach)):
+        for place in places if values else ():
+            look = sa.select(key, column.hash).where(
+                column.guild_id == place, column[f"band_{band}"].in_(values)
             )
             rows = await connection.execute(look.limit(MOST_CANDIDATES))
-            found.update({tuple(row._mapping[key] for key in _key(table)): row for row in rows})
-    return found.values()
+            near = ((each, distance(number, read(stored_hash))) for each, stored_hash in rows)
+            found.update(pair for pair in near if pair[1] <= reach)
+    return found
 
 
 def _columns(table: sa.Table) -> list[Any]:
@@ -213,10 +217,6 @@ async def _matches(connection: AsyncConnection, rows: Sequence[Any], number: int
         for row in rows
         if row.job_id in known
     ]
-
-
-def _key(table: sa.Table) -> list[str]:
-    return [column.name for column in table.primary_key.columns]
 
 
 def _bands(number: int) -> dict[str, int]:
