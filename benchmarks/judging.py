@@ -1,6 +1,6 @@
 """What judging adds to a picture: a ViT classifier on the engine's devices, and the perceptual hash.
 
-    python benchmarks/judging.py [--checkpoint mid] [--side 512] [--steps 20] [--pictures 2] [--rounds 3]
+    python benchmarks/judging.py [--checkpoint mid] [--side 512] [--steps 20 2] [--pictures 2] [--rounds 3]
 
 The classifier has the size of common classifiers of harmful pictures, ViT-B/16 at 224² with 86 M parameters,
 and random weights. `mid` is the network of the CPU's table in `engine.py`. Two engines with the same model
@@ -133,7 +133,11 @@ def compare(plain: Engine, judging: Engine, work: JudgedWork, rounds: int) -> No
     for turn in range(rounds):
         order = (False, True) if turn % 2 == 0 else (True, False)
         pairs.append({judged: paint(engines[judged], work, judged=judged) for judged in order})
-        print(f"pair {turn + 1}: " + "; ".join(told(pairs[-1][judged], judged) for judged in (False, True)))
+        print(
+            f"{work.steps} steps, pair {turn + 1}: "
+            + "; ".join(told(pairs[-1][judged], judged) for judged in (False, True)),
+            flush=True,
+        )
     clock = [pair[True].clock / pair[False].clock for pair in pairs]
     processor = [pair[True].processor / pair[False].processor for pair in pairs]
     met = "met" if statistics.median(processor) <= GOAL else "missed"
@@ -175,13 +179,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--checkpoint", default="mid", help="mid, demo, sd15, or a folder")
     parser.add_argument("--side", type=int, default=512, help="of the pictures, in pixels")
-    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--steps", type=int, nargs="+", default=[20, 2])
     parser.add_argument("--pictures", type=int, default=2, help="of half a pair")
     parser.add_argument("--rounds", type=int, default=3)
     wanted = parser.parse_args()
     print_conditions("jax", "jaxlib", "imagehash")
     stolen = Stolen()
-    work = JudgedWork(side=wanted.side, steps=wanted.steps, pictures=wanted.pictures)
+    works = [JudgedWork(side=wanted.side, steps=steps, pictures=wanted.pictures) for steps in wanted.steps]
+    work = works[0]
     with tempfile.TemporaryDirectory() as name:
         room = Path(name)
         named = wanted.checkpoint in ("mid", "demo", "sd15")
@@ -193,7 +198,8 @@ def main() -> None:
         ):
             print(f"{wanted.checkpoint}, {work.side}², {work.pictures} pictures in half a pair", flush=True)
             print_parts(judging, work.side)
-            compare(plain, judging, work, wanted.rounds)
+            for each in works:
+                compare(plain, judging, each, wanted.rounds)
     print(f"{stolen.share():.0%} of the processors was stolen by other machines")
 
 

@@ -1,6 +1,6 @@
 """What hashing a picture costs, and the search for a picture among those of one server.
 
-    python benchmarks/known_pictures.py [--rows 100000] [--searches 200] [--url sqlite+aiosqlite:///…]
+    python benchmarks/known_pictures.py [--rows 100000] [--searches 200] [--only sqlite postgresql]
 
 The rows are random hashes of one server: the hardest case for the index, since no other server's rows are
 left out by it. Of the pictures searched for, half differ from one of the rows in up to 10 bits and half from
@@ -16,11 +16,13 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import numpy as np
 import sqlalchemy as sa
 from conditions import Stolen, print_conditions
 from sqlalchemy.ext.asyncio import AsyncConnection
+from store_servers import postgresql
 
 from bot.jobs import Origin, Recipe
 from bot.picture_hashes import SEARCH_DISTANCE, bands_of, distance, hash_of_pixels, looked_up, read, stored
@@ -28,6 +30,7 @@ from bot.store import Store
 from bot.store.picture_tables import blocked_pictures, picture_hashes
 from sdjax_engine.request import Sampler
 
+KINDS = ("sqlite", "postgresql")
 GUILD = 21
 BATCH = 2000
 RECIPE = Recipe(
@@ -58,14 +61,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--searches", type=int, default=200)
-    parser.add_argument("--url", default="")
+    parser.add_argument("--only", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--folder", type=Path, default=Path(), help="of PostgreSQL's data")
     options = parser.parse_args()
     print_conditions("sqlalchemy", "imagehash", "scipy", "pillow")
     stolen = Stolen()
     print_hashing()
-    with tempfile.TemporaryDirectory() as folder:
-        url = options.url or f"sqlite+aiosqlite:///{folder}/queue.sqlite3"
-        asyncio.run(print_searching(url, options.rows, options.searches))
+    if "sqlite" in options.only:
+        with tempfile.TemporaryDirectory() as folder:
+            print("SQLite")
+            asyncio.run(
+                print_searching(f"sqlite+aiosqlite:///{folder}/queue.sqlite3", options.rows, options.searches)
+            )
+    if "postgresql" in options.only:
+        with postgresql(options.folder) as server:
+            print("PostgreSQL")
+            server.execute("CREATE DATABASE known")
+            asyncio.run(print_searching(server.url("known"), options.rows, options.searches))
     print(f"time taken by other machines: {stolen.share():.0%}")
 
 

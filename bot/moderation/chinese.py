@@ -16,7 +16,7 @@ from bot.moderation.tables import read_words
 _ASCII = 0x80
 _KINDS = ("零一二三四五六七八九十百", "0-9", "a-z")
 _LONGEST_WORD = 4
-MAX_EXPLAINED = 100
+MAX_EXPLAINED = 50
 """So many accidents are no accident: a text with more of them matches. Bounds the time."""
 
 

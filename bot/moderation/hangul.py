@@ -53,7 +53,8 @@ def part_jamo(text: str, near: str, most: int | None) -> tuple[str, str]:
     """Return a text without its words of loose jamo, and these as syllables, in both ways to read them.
 
     ㅅㅔㄱㅅㅡ and 세ㄱ스 are 섹스; 섹스ㅋ is 섹슼, or 섹스 with a consonant that means nothing. Of more than
-    `most` characters in such words, the first and the last are read. Jamo typed apart are looked for in `near`.
+    `most` characters in such words, the first and the last are read. `near` is where jamo with signs between
+    them are looked for.
     """
     codes = codes_of(text)
     first, last = _words_with_loose(codes)
