@@ -22,8 +22,8 @@ LONGEST_SENT = 2_000
 """Characters of a text that is read in every way, whatever it consists of."""
 _MOST_HIDDEN = 1_000
 """Characters of a longer text that are read in each of the ways that cost most."""
-_MOST_CHANGES = 2_000
-"""Signs, digits, and changes between them, spaces and scripts; prose of 5,000 characters has fewer."""
+_MOST_CHANGES = 1_500
+"""Signs, digits, and changes between them, spaces and scripts; prose of 3,500 characters has fewer."""
 _END = r"\s,;:()\[\]{}<>\"/\\。、"
 _TO_LAST_END = re.compile(rf".*[{_END}]", re.DOTALL)
 _FIRST_END = re.compile(rf"[{_END}]")

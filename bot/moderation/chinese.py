@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from bot.moderation.scripts import ALNUM, CLAUSE_END, DECIMAL, HAN, kinds_of
 from bot.moderation.tables import read_words
 
 _ASCII = 0x80
+_DIGIT_OR_DOUBLED = re.compile(r"\d|(.)\1")
+_MANY = 60  # terms: looking for each of them takes longer than one look at all pairs of characters
 _KINDS = ("零一二三四五六七八九十百", "0-9", "a-z")
 _LONGEST_WORD = 4
 MAX_EXPLAINED = 50
@@ -73,11 +76,27 @@ def found(text: Clauses, terms: Iterable[str]) -> set[str]:
     budget = [MAX_EXPLAINED]
     unbroken = text.clauses.replace("\n", "")
     made = set()
-    for term in terms:
+    for term in _possible(terms, text.versions[-1].replace("\n", "")):
         whole = any(_holds(version, term, budget) for version in text.versions)
         if whole or (len(term) > 1 and term in unbroken and _split(text.clauses, term, budget)):
             made.add(term)
     return made
+
+
+def _possible(terms: Iterable[str], unbroken: str) -> list[str]:
+    """Return the terms that may be in a text whose last version, without its line breaks, is `unbroken`.
+
+    Without digits and repeated characters a term is there if it is in any version.
+    """
+    plain = {term: not _DIGIT_OR_DOUBLED.search(term) for term in terms}
+    if sum(plain.values()) > _MANY:
+        pairs = set(pairwise(unbroken))
+        plain = {
+            term: own
+            for term, own in plain.items()
+            if not own or len(term) == 1 or (term[0], term[1]) in pairs
+        }
+    return [term for term, own in plain.items() if not own or term in unbroken]
 
 
 def _holds(text: str, term: str, budget: list[int]) -> bool:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UserMistake
 from bot.jobs import Job
 from bot.picture_hashes import (
+    BITS,
     BLOCKED_DISTANCE,
     SEARCH_DISTANCE,
     bands_of,
@@ -183,20 +185,34 @@ async def _near(
 ) -> set[tuple[int, int]]:
     """Return the keys and distances of the hashes of these servers at a distance of at most `reach`.
 
-    Rows that share a band with the hash, nearly, are compared here: one look-up for each band. All are found,
-    unless very many pictures share the band. A row has thousands of these neighbours, so only two numbers of
+    Rows that share a band with the hash, nearly, are compared: one look-up for each band. All are found,
+    unless very many pictures share the band. A hash has thousands of these neighbours, so only two numbers of
     each are read.
     """
     column, found = key.table.c, set[tuple[int, int]]()
+    is_near = _is_near(connection, column.hash, number, reach)
     for band, values in enumerate(looked_up(number, reach)):
         for place in places if values else ():
             look = sa.select(key, column.hash).where(
-                column.guild_id == place, column[f"band_{band}"].in_(values)
+                column.guild_id == place, column[f"band_{band}"].in_(values), is_near
             )
             rows = await connection.execute(look.limit(MOST_CANDIDATES))
             near = ((each, distance(number, read(stored_hash))) for each, stored_hash in rows)
             found.update(pair for pair in near if pair[1] <= reach)
     return found
+
+
+def _is_near(
+    connection: AsyncConnection, column: sa.Column[int], number: int, reach: int
+) -> sa.ColumnElement[bool]:
+    """Return a condition for rows at a distance of at most `reach`.
+
+    SQLite cannot count bits: every row meets the condition there.
+    """
+    if connection.dialect.name == "sqlite":
+        return sa.true()
+    differing = column.op("#")(sa.literal(stored(number), sa.BigInteger))
+    return sa.func.bit_count(sa.cast(differing, postgresql.BIT(BITS))) <= reach
 
 
 def _columns(table: sa.Table) -> list[Any]:
