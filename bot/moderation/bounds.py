@@ -24,9 +24,8 @@ _MOST_HIDDEN = 1_000
 """Characters of a longer text that are read in each of the ways that cost most."""
 _MOST_CHANGES = 1_500
 """Signs, digits, and changes between them, spaces and scripts; prose of 3,500 characters has fewer."""
-_END = r"\s,;:()\[\]{}<>\"/\\。、"
-_TO_LAST_END = re.compile(rf".*[{_END}]", re.DOTALL)
-_FIRST_END = re.compile(rf"[{_END}]")
+_SPACE_OR_LISTING = re.compile(r"[\s,;:()\[\]{}<>\"/\\。、]")
+_SPACE = re.compile(r"\s")
 
 
 def bound_of(text: str) -> int | None:
@@ -46,9 +45,15 @@ def beginning_and_end(text: str, most: int | None) -> str:
     """Return a text, or whole words of its beginning and of its end where it changes very often."""
     if most is None or len(text) <= most or _is_plain(text):
         return text
-    beginning, end = _TO_LAST_END.match(text[: most // 2]), text[-most // 2 :]
-    first = _FIRST_END.search(end)
-    return f"{beginning[0] if beginning else ''}\n{end[first.start() :] if first else ''}"
+    beginning, end = text[: most // 2], text[-most // 2 :]
+    first, last = _place(end), _place(beginning[::-1])
+    return f"{beginning[: len(beginning) - last]}\n{end[first:]}"
+
+
+def _place(text: str) -> int:
+    """Return the place of the first space, or without one of the first sign of a list; else the length."""
+    found = _SPACE.search(text) or _SPACE_OR_LISTING.search(text)
+    return found.start() if found else len(text)
 
 
 def _is_plain(text: str) -> bool:
