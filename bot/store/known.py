@@ -1,4 +1,4 @@
-"""Known pictures: whose a picture is, and which pictures are blocked, found by perceptual hashes."""
+"""Known pictures: whose a picture is, and blocked pictures, found by perceptual hashes."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Known(Verbs):
             return await _matches(connection, rows, None)
 
     async def blocking(self, guild_id: int | None, number: int) -> Blocked | None:
-        """Return the blocked picture that a picture of this hash is too like: the nearest; None without."""
+        """Return the nearest blocked picture that is too similar to this hash; None without one."""
         places = sorted({EVERYWHERE, guild_id or EVERYWHERE})
         async with self._database.read() as connection:
             column = blocked_pictures.c
@@ -128,7 +128,7 @@ class Known(Verbs):
         return True
 
     async def unblock(self, number: int, by: By) -> bool:
-        """Block a picture no longer; False where the server, or the operator for 0, has not blocked it."""
+        """Unblock a picture; False where the server, or the operator for 0, has not blocked it."""
         column = blocked_pictures.c
         gone = sa.delete(blocked_pictures).where(
             column.guild_id == by.guild_id, column.hash == stored(number)
