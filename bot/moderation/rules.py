@@ -68,7 +68,7 @@ def _without(text: str, phrases: tuple[str, ...]) -> str:
 
 
 def _folded(text: str) -> str:
-    """Return a text in which characters that `re.IGNORECASE` treats as equal are equal, as i without a dot."""
+    """Return a text in which what `re.IGNORECASE` treats as equal is equal, also i without a dot."""
     return text.casefold().replace("\u0131", "i").replace("i\u0307", "i")
 
 
