@@ -70,9 +70,11 @@ class Readings:
     @cached_property
     def alone(self) -> frozenset[str]:
         """Single characters that stand between spaces, without signs around them."""
-        chunks = [chunk for chunk in self.lower.split() if len(chunk) <= LONGEST_PIECE]
-        signed = "\n".join([chunk for chunk in chunks if len(chunk) > 1 and not chunk.isalnum()])
-        return frozenset(chunks).union(_ALONE.findall(signed))
+        chunks = [chunk for chunk in self.near.split() if 1 < len(chunk) <= LONGEST_PIECE]
+        signed = "\n".join([chunk for chunk in chunks if not chunk.isalnum()])
+        return frozenset([each for each in self.lower.split() if len(each) == 1]).union(
+            _ALONE.findall(signed)
+        )
 
     @cached_property
     def clauses(self) -> chinese.Clauses:
