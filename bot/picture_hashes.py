@@ -30,6 +30,7 @@ SEARCH_DISTANCE = 10
 DIGITS = 16
 MAX_TILES = 9  # of a grid
 _BAND, _SIGN, _ALL = (1 << BAND_BITS) - 1, 1 << (BITS - 1), 1 << BITS
+_MASK = _ALL - 1
 
 
 def hash_of(picture: PIL.Image.Image) -> int:
@@ -71,6 +72,11 @@ def _tiles(picture: PIL.Image.Image, rows: int, columns: int) -> Iterator[PIL.Im
 def distance(one: int, other: int) -> int:
     """Return the number of bits in which two hashes differ."""
     return (one ^ other).bit_count()
+
+
+def stored_distance(one: int, other: int) -> int:
+    """Return the distance of two hashes as databases keep them."""
+    return ((one ^ other) & _MASK).bit_count()
 
 
 def bands_of(number: int) -> tuple[int, ...]:

@@ -27,12 +27,13 @@ from bot.store.auditing import EVERYWHERE, Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.picture_tables import blocked_pictures, picture_hashes
 from bot.store.rows import load_jobs
+from bot.store.sqlite_file import BITS_APART
 from bot.store.tables import images, jobs, start_pictures
 
 OWN = "own"  # the source of a start picture that the job's person sent
 START = -1  # in place of an image's index
 MAX_BLOCKED = 2000  # pictures of one server
-MOST_CANDIDATES = 5000  # of each band: pictures that share a band with the one looked for
+MOST_CANDIDATES = 5000  # of each band: pictures that are like the one looked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,34 +186,27 @@ async def _near(
 ) -> set[tuple[int, int]]:
     """Return the keys and distances of the hashes of these servers at a distance of at most `reach`.
 
-    Rows that share a band with the hash, nearly, are compared: one look-up for each band. All are found,
-    unless very many pictures share the band. A hash has thousands of these neighbours, so only two numbers of
-    each are read.
+    Rows that share a band with the hash, nearly, are compared: one look-up for each band. A hash among a
+    million has thousands of these neighbours, so the database compares them.
     """
     column, found = key.table.c, set[tuple[int, int]]()
-    is_near = _is_near(connection, column.hash, number, reach)
+    apart = _distance(connection, column.hash, number)
     for band, values in enumerate(looked_up(number, reach)):
         for place in places if values else ():
-            look = sa.select(key, column.hash).where(
-                column.guild_id == place, column[f"band_{band}"].in_(values), is_near
+            look = sa.select(key, apart).where(
+                column.guild_id == place, column[f"band_{band}"].in_(values), apart <= reach
             )
             rows = await connection.execute(look.limit(MOST_CANDIDATES))
-            near = ((each, distance(number, read(stored_hash))) for each, stored_hash in rows)
-            found.update(pair for pair in near if pair[1] <= reach)
+            found.update((each, differing) for each, differing in rows)
     return found
 
 
-def _is_near(
-    connection: AsyncConnection, column: sa.Column[int], number: int, reach: int
-) -> sa.ColumnElement[bool]:
-    """Return a condition for rows at a distance of at most `reach`.
-
-    SQLite cannot count bits: every row meets the condition there.
-    """
+def _distance(connection: AsyncConnection, column: sa.Column[int], number: int) -> sa.ColumnElement[int]:
+    """Return the distance of a row from a hash, as an expression."""
+    wanted = sa.literal(stored(number), sa.BigInteger)
     if connection.dialect.name == "sqlite":
-        return sa.true()
-    differing = column.op("#")(sa.literal(stored(number), sa.BigInteger))
-    return sa.func.bit_count(sa.cast(differing, postgresql.BIT(BITS))) <= reach
+        return sa.Function(BITS_APART, column, wanted, type_=sa.Integer())
+    return sa.func.bit_count(sa.cast(column.op("#")(wanted), postgresql.BIT(BITS)), type_=sa.Integer())
 
 
 def _columns(table: sa.Table) -> list[Any]:
