@@ -25,6 +25,7 @@ from bot.front.allowed import (
     check_recipe,
     check_start_pictures,
     held_of,
+    parent_channel_of,
     under_policy,
     wants_private,
 )
@@ -252,6 +253,7 @@ def origin_of(interaction: Interaction, *, private: bool, message_id: int | None
         message_id=message_id,
         user_name=echo(interaction.user.display_name),
         external=is_external(interaction),
+        thread_parent_id=parent_channel_of(interaction),
     )
 
 
