@@ -105,6 +105,21 @@ def all_said(services: Services, said: Sequence[Said], *, weight: float) -> list
     return [*said, *own]
 
 
+def shown_bounds(services: Services) -> Policy:
+    """Return the operator's bounds as policies are shown with: what the operator's policy bounds too.
+
+    Workers show no flagged picture more openly than the operator's policy says where no bound says it.
+    """
+    policy, bounds = services.policy, services.bounds
+    most = max(1.0, 1.0, *services.weights.values())
+    return replace(
+        bounds,
+        weight=most if bounds.weight is None else bounds.weight,
+        flagged=bounds.flagged or policy.flagged,
+        flagged_age_restricted=bounds.flagged_age_restricted or policy.flagged_age_restricted,
+    )
+
+
 def place_of(interaction: Interaction, person: discord.User | discord.Member) -> Place:
     """Return a person with their roles, in the channel of the interaction and, for a thread, its channel."""
     channels = (interaction.channel_id, parent_channel_of(interaction))

@@ -184,7 +184,10 @@ async def _hold(
             )
             with suppress(StoreUnavailable):  # the refusal stands, without an appeal
                 hold = await review_mode(interaction)
-                error.appeal = await note(recipe, origin, rule=rule, weight=weight, places=places, hold=hold)
+                charge = await charge_of(interaction, recipe)
+                error.appeal = await note(
+                    recipe, origin, rule=rule, weight=weight, places=places, hold=hold, charge=charge
+                )
         raise
 
 

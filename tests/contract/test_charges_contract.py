@@ -165,10 +165,10 @@ async def test_a_job_keeps_the_quota_of_which_little_is_left(store: Store) -> No
     assert plenty.origin.policy == {}
     little = await store.jobs.enqueue(
         recipe(),
-        origin(2, policy={"review": True}),
+        origin(2, policy={"previews": False}),
         charge=Charge(pictures=1, cost=1.0, quotas=(OF_HOUR, OF_DAY)),
     )
-    kept = {"review": True, "left": {"key": "pictures_per_hour", "left": 2, "limit": 10}}
+    kept = {"previews": False, "left": {"key": "pictures_per_hour", "left": 2, "limit": 10}}
     assert (await store.jobs.get(little.id)).origin.policy == kept
 
 
