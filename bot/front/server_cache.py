@@ -9,7 +9,7 @@ from bot.store import Store
 from bot.store.standing import Place, ServerSays, Standing
 
 MOST_SERVERS = 5000
-MOST_PARTS = 100_000  # policies, words and phrases; compiled, a word takes some 2 kB
+MOST_PARTS = 60_000  # policies, words and phrases; compiled, a word takes some 4 KiB
 
 
 class ServerCache:

@@ -38,7 +38,7 @@ class Judge:
         return sum(len(rule.terms) + len(rule.also) for rule in self.rules)
 
     def prepare(self) -> None:
-        """Compile the terms, which takes a second or more for thousands: call it in a thread."""
+        """Compile the terms, which takes a second for 20,000: call it in a thread."""
         self._every.prepare()
         self.is_ready = True
 
