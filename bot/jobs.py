@@ -213,6 +213,7 @@ class Origin:
     adults only. `parent` is the job whose button asked for this one. An `external` channel is one without the
     bot, which the person has in their own account. `policy` is what policies said when the job was asked for,
     by their keys, as far as it counts later; `left` in it is a quota of which little is left.
+    `thread_parent_id` is the channel of a thread, None elsewhere.
     """
 
     interaction_id: int
@@ -231,6 +232,7 @@ class Origin:
     parent: Parent | None = None
     external: bool = False
     policy: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    thread_parent_id: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ from bot.front.allowed import (
     check_recipe,
     check_start_pictures,
     held_of,
+    parent_channel_of,
     under_policy,
     wants_private,
 )
@@ -183,7 +184,10 @@ async def _hold(
             )
             with suppress(StoreUnavailable):  # the refusal stands, without an appeal
                 hold = await review_mode(interaction)
-                error.appeal = await note(recipe, origin, rule=rule, weight=weight, places=places, hold=hold)
+                charge = await charge_of(interaction, recipe)
+                error.appeal = await note(
+                    recipe, origin, rule=rule, weight=weight, places=places, hold=hold, charge=charge
+                )
         raise
 
 
@@ -252,6 +256,7 @@ def origin_of(interaction: Interaction, *, private: bool, message_id: int | None
         message_id=message_id,
         user_name=echo(interaction.user.display_name),
         external=is_external(interaction),
+        thread_parent_id=parent_channel_of(interaction),
     )
 
 

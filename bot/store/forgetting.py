@@ -20,6 +20,7 @@ from bot.store.policy_tables import policies
 from bot.store.preferences import Scope
 from bot.store.review_rows import erase_from_reviews, withdraw
 from bot.store.review_tables import reports, review_settings, reviews
+from bot.store.revisions import forget_server, hold_server
 from bot.store.rows import load_jobs, recipe_from, recipe_values
 from bot.store.session_tables import session_tags, session_votes, sessions
 from bot.store.tables import (
@@ -112,9 +113,11 @@ class Erasure(Verbs):
             if user_id is not None:
                 await connection.execute(sa.delete(favourites).where(favourites.c.user_id == user_id))
             if guild_id is not None:
+                await hold_server(connection, guild_id)
                 for kept in (blocked_pictures, *_KEPT):
                     mine = _goes_with_server(kept) & (kept.c.guild_id == guild_id)
                     await connection.execute(sa.delete(kept).where(mine))
+                await forget_server(connection, guild_id)
 
     async def erase_acts(self, user_id: int) -> None:
         """Replace a person by a number in the audit log, and where they blocked or paused something.

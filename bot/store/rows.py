@@ -173,6 +173,7 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
             external=row.external,
             parent=_parent(row),
             policy=row.policy or {},
+            thread_parent_id=row.thread_parent_id,
         ),
         state=row.state,
         created_at=row.created_at,

@@ -64,7 +64,7 @@ class Store:
         appeals     what persons ask moderators to look at again
         policies    who may what in a server, its channels, and with its roles
         charges     what requests count against quotas
-        standings   the restrictions and policies that hold for a person in a channel
+        standings   the restrictions that hold for a person in a channel, and what its server says
         prompt_rules what the words of prompts may not say in a server
         sessions    group sessions, their rounds and timers
         showing     what sessions show, and the votes in them

@@ -15,6 +15,7 @@ from recipes import RECIPE, origin
 from bot.cli import main
 from bot.store import Store
 from bot.store.moderation import Restriction
+from bot.store.standing import Place
 
 
 @pytest.fixture(autouse=True)
@@ -213,9 +214,9 @@ def test_a_command_about_a_person_requires_the_person_or_server(
 
 async def _standing(database: str) -> list[Restriction]:
     store = await Store.open(database)
-    found = await store.moderation.standing(user_id=11, channel_id=31, guild_id=21)
+    found = await store.standings.of(Place(user_id=11, guild_id=21, channel_ids=(31,)))
     await store.close()
-    return found
+    return list(found.restrictions)
 
 
 async def _ask(database: str, numbers: list[int]) -> None:
