@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 import click
 
+from bot.cli_backup import backup, restore
 from bot.cli_bar import step_bar
 from bot.cli_config import CONFIG, READY_FILE, configured, for_worker, tell_ready
 from bot.cli_doctor import doctor
@@ -172,7 +173,7 @@ def _check_folders(checkpoints: Sequence[str]) -> None:
         raise ConfigurationError("\n".join(f"There is no checkpoint {source}." for source in missing))
 
 
-for _command in (doctor, forget, block, unblock, known, fleet):
+for _command in (doctor, backup, restore, forget, block, unblock, known, fleet):
     commands.add_command(_command)
 
 
