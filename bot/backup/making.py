@@ -2,7 +2,7 @@
 
 Rows first, then the pictures that they name: a picture's file is there before a row names it. A file may be
 deleted between the two. Then the rows are read again, and what is new is copied, until every picture of the
-rows is in the backup. So a backup holds nothing that was deleted while it was made.
+rows is in the backup.
 """
 
 from __future__ import annotations

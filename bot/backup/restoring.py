@@ -45,8 +45,8 @@ async def restore_backup(place: Path, database: Database, artifacts: Artifacts) 
         )
     if found := await in_uninterruptible_thread(lambda: damages(folder, manifest)):
         shown = ", ".join(found[:SHOWN_DAMAGES]) + (" …" if len(found) > SHOWN_DAMAGES else "")
-        files = "1 file" if len(found) == 1 else f"{len(found)} files"
-        raise BackupRefused(f"{files} of {folder} are missing or damaged ({shown}): restore another backup.")
+        which = f"1 file of {folder} is" if len(found) == 1 else f"{len(found)} files of {folder} are"
+        raise BackupRefused(f"{which} missing or damaged ({shown}): restore another backup.")
     if not await is_empty(database):
         raise not_empty(database)
     await _check_artifacts(manifest, artifacts)
