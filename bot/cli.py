@@ -27,6 +27,7 @@ from bot.cli_fleet import fleet
 from bot.cli_known import known
 from bot.cli_parameters import LoraParameter, PictureParameter, SizeParameter, VariantParameter
 from bot.cli_people import block, forget, unblock
+from bot.cli_usage import usage
 from bot.errors import BotError, ConfigurationError
 from bot.garbage import paused_collections
 from bot.log import flush
@@ -173,7 +174,7 @@ def _check_folders(checkpoints: Sequence[str]) -> None:
         raise ConfigurationError("\n".join(f"There is no checkpoint {source}." for source in missing))
 
 
-for _command in (doctor, backup, restore, forget, block, unblock, known, fleet):
+for _command in (doctor, backup, restore, forget, block, unblock, known, fleet, usage):
     commands.add_command(_command)
 
 

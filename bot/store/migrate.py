@@ -57,6 +57,11 @@ def make_tables(connection: sa.Connection, revision: str) -> None:
 
 def tables_at(revision: str) -> frozenset[str]:
     """Return the names of the tables that `revision`, a known one, has."""
+    return _tables_at(FOLDER, revision)
+
+
+@cache
+def _tables_at(_folder: Path, revision: str) -> frozenset[str]:
     engine = sa.create_engine("sqlite://")
     try:
         with engine.begin() as connection:
