@@ -40,8 +40,8 @@ def usage(
 ) -> None:
     """Show how long the devices worked, for whom, and what that cost.
 
-    The seconds are those of all devices together, of every attempt to paint a picture. Server 0 stands for direct
-    messages, and a negative person for one who had everything deleted.
+    The seconds are those of all devices together, of every attempt to paint a picture. Server 0 stands for
+    direct messages, and a negative person for one who had everything deleted.
     """
     if since and until and until < since:
         raise click.UsageError("--until is before --since.")
@@ -57,7 +57,9 @@ def usage(
     if form == "json":
         click.echo(json.dumps([row_of(names, each) for each in found], indent=1))
     elif form == "csv":
-        writer = csv.DictWriter(sys.stdout, [*names, "pictures", "device_seconds", "cost"])
+        writer = csv.DictWriter(
+            sys.stdout, [*names, "pictures", "device_seconds", "cost"], lineterminator="\n"
+        )
         writer.writeheader()
         writer.writerows(row_of(names, each) for each in found)
     else:
@@ -66,7 +68,7 @@ def usage(
 
 
 def row_of(names: Sequence[str], usage: Usage) -> dict[str, Any]:
-    """Return one row for programs. Ids are texts, since JavaScript rounds them; the cost is None if unknown."""
+    """Return one row for programs: ids are texts, since JavaScript rounds them; an unknown cost is None."""
     row: dict[str, Any] = {name: str(value) for name, value in zip(names, usage.group, strict=True)}
     row |= {"pictures": usage.pictures, "device_seconds": round(usage.device_seconds, 3)}
     return row | {"cost": None if usage.cost is None else round(usage.cost, 6)}

@@ -18,7 +18,7 @@ HOUR_SECONDS = 3600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """The pictures of one group, the seconds of devices, and their cost; None without a price for them all."""
+    """The pictures of one group, the seconds of devices, and their cost; None where a price is missing."""
 
     group: tuple[str | int, ...]
     pictures: int
