@@ -7,12 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from backups import all_rows, backed_up, fill_every_table, restored, without
+from postgres_server import PostgresServer
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
@@ -67,7 +69,13 @@ def elsewhere(tmp_path: Path) -> str:
     return f"sqlite+aiosqlite:///{tmp_path}/elsewhere/queue.sqlite3"
 
 
-@pytest.fixture(params=["elsewhere", pytest.param("bare_postgres_url", marks=pytest.mark.postgres)])
+@pytest.fixture
+def another_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    with postgres_server.database(template="template0") as name:
+        yield postgres_server.url(name)
+
+
+@pytest.fixture(params=["elsewhere", pytest.param("another_postgres_url", marks=pytest.mark.postgres)])
 def target_url(request: pytest.FixtureRequest) -> str:
     """The address of an empty database, once for each kind."""
     url: str = request.getfixturevalue(request.param)
@@ -91,12 +99,9 @@ async def test_every_row_comes_back_whatever_the_kind_of_database(
 
 
 async def test_the_restored_queue_goes_on(
-    target_url: str,
-    store: Store,
-    clock: Clock,
-    database_url: str,
-    places: Places,
+    sqlite_url: str, target_url: str, clock: Clock, places: Places
 ) -> None:
+    store = await Store.open(sqlite_url, clock=clock)
     files = Files(store.files, places.artifacts)
     painted = await store.jobs.enqueue(RECIPE, ORIGIN)
     await store.deliveries.adopt("old front", [painted.id])
@@ -107,7 +112,8 @@ async def test_the_restored_queue_goes_on(
     (held, _) = await store.leases.claim("old worker", limit=2, ttl=TTL)
     await store.leases.heartbeat({held: 3}, ttl=TTL, begun=[held])
 
-    made = await places.back_up(database_url)
+    await store.close()
+    made = await places.back_up(sqlite_url)
     await places.restore(target_url)
 
     assert made.pictures == {picture: len(b"a picture")}
@@ -130,16 +136,16 @@ async def test_the_restored_queue_goes_on(
 
 
 async def test_a_backup_of_an_older_version_is_brought_up_to_date(
-    bare_database_url: str, target_url: str, clock: Clock, places: Places
+    bare_sqlite_url: str, target_url: str, places: Places
 ) -> None:
-    database = await Database.make(bare_database_url)
+    database = await Database.make(bare_sqlite_url)
     row = "INSERT INTO favourites (user_id, job_id) SELECT 7, id FROM jobs"
     async with database.write() as connection:
         await connection.run_sync(make_tables, "v010")
         await connection.execute(sa.text("INSERT INTO departures (guild_id, left_at) VALUES (7, 0.5)"))
         await connection.execute(sa.text(row))
     await database.close()
-    made = await places.back_up(bare_database_url)
+    made = await places.back_up(bare_sqlite_url)
     assert made.revision == "v010"
     assert "policies" not in made.tables
     await places.restore(target_url)
