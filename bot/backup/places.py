@@ -71,10 +71,15 @@ def under_way(place: Path) -> Iterator[Path]:
 
 
 def complete(folder: Path, now: datetime) -> Path:
-    """Give a written backup its name, by which it is a backup, and return its folder."""
-    place = folder.parent
-    while (named := place / now.astimezone(UTC).strftime(_STAMP)).exists():
-        now += timedelta(seconds=1)
+    """Give a written backup its name, by which it is a backup, and return its folder.
+
+    The name is the time, or a second later than the newest backup's where the clock was set back.
+    """
+    place, stamp = folder.parent, now.astimezone(UTC).strftime(_STAMP)
+    if (earlier := backups(place)) and stamp <= (newest := earlier[-1].name):
+        later = datetime.strptime(newest, _STAMP).replace(tzinfo=UTC) + timedelta(seconds=1)
+        stamp = later.strftime(_STAMP)
+    named = place / stamp
     for part in sorted(folder.rglob("*"), reverse=True):
         if part.is_dir():
             sync_folder(part)

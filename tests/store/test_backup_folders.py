@@ -178,6 +178,12 @@ async def test_only_the_newest_are_kept_and_the_newest_is_restored(scene: Scene)
     assert list((scene.folder / "restored" / "artifacts").glob("*/*.png"))
 
 
+async def test_after_the_clock_was_set_back_the_new_backup_is_the_newest(scene: Scene) -> None:
+    (scene.place / "2999-12-31T235959Z").mkdir(parents=True)
+    assert (await scene.back_up(keep=1)).name == "3000-01-01T000000Z"
+    assert [path.name for path in scene.place.glob("[23]*")] == ["3000-01-01T000000Z"]
+
+
 async def test_a_picture_that_is_deleted_meanwhile_is_not_in_the_backup(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
