@@ -254,10 +254,7 @@ class Worker:
         await asyncio.wait([finished])
         if not finished.cancelled():
             return finished.result()
-        if held.lost:
-            await self._ends.lost(held)
-        else:
-            await self._give_back(held)
+        await self._give_back(held)
         return None
 
     async def _complete(self, held: HeldImage) -> Request:
@@ -308,12 +305,18 @@ class Worker:
         return await self._ends.persistently(lambda: self._files.keep(png, PNG))
 
     async def _give_back(self, held: HeldImage) -> None:
-        """Give the image back to the queue, in GIVE_BACK_SECONDS at most while the worker drains."""
+        """Give the image back to the queue, unless it is lost.
+
+        It takes GIVE_BACK_SECONDS at most while the worker drains.
+        """
         seconds = GIVE_BACK_SECONDS if self._draining.is_set() else None
         claim, give_back = held.claim, self._store.leases.give_back
         try:
             async with asyncio.timeout(seconds):
-                await self._ends.record(held, lambda spent: give_back(claim, spent=spent), "given_back")
+                if held.lost:
+                    await self._ends.lost(held)
+                else:
+                    await self._ends.record(held, lambda spent: give_back(claim, spent=spent), "given_back")
         except TimeoutError:
             log.error("the image could not be given back in time: it waits until its lease expires")
 
