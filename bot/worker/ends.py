@@ -67,3 +67,4 @@ class Ends:
 
     def _count(self, held: HeldImage, spent: Spent) -> None:
         self._metrics.device_seconds.labels(held.claim.request.model).inc(spent.seconds)
+        held.device_seconds = 0.0  # a later end of the same image adds nothing

@@ -305,10 +305,7 @@ class Worker:
         return await self._ends.persistently(lambda: self._files.keep(png, PNG))
 
     async def _give_back(self, held: HeldImage) -> None:
-        """Give the image back to the queue, unless it is lost.
-
-        It takes GIVE_BACK_SECONDS at most while the worker drains.
-        """
+        """Give the image back, unless it is lost, in GIVE_BACK_SECONDS at most while the worker drains."""
         seconds = GIVE_BACK_SECONDS if self._draining.is_set() else None
         claim, give_back = held.claim, self._store.leases.give_back
         try:
