@@ -1,61 +1,62 @@
-"""The shipped commands `backup` and `restore`: a bot goes on from a backup, on the other kind of database."""
+"""A bot goes on from a backup, on the other kind of database: a real worker paints what waited."""
 
 from __future__ import annotations
 
-import json
-import signal
+import asyncio
 from pathlib import Path
 
 import pytest
-from processes import Ended, end, running, start, write_config
-from test_restart import LONG, assert_each_once, connected, delivered
+from backups import backed_up, restored
+from serving import serving
+from test_restart import assert_each_once, delivered
 
+from bot.config import Config, ModelConfig
+from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
+from bot.store import Store
+from bot.worker.worker import Worker
+from sdjax_engine.engine import Engine
 
+CONFIG = Config(models=(ModelConfig(name="tiny", sizes=("64x64",), num_inference_steps=2),))
 REQUESTS = 4
 
 
-async def command(name: str, place: Path, config: Path) -> Ended:
-    """Run `sdjax-bot backup` or `restore` to its end."""
-    arguments = (name, str(place), "--config", str(config))
-    return await end(await start(*arguments, err=config.with_suffix(f".{name}.err")))
-
-
-@pytest.mark.slow
 @pytest.mark.postgres
-async def test_a_bot_restored_into_postgresql_paints_what_waited_and_delivers_once(
-    sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path, bare_postgres_url: str
+async def test_a_bot_restored_into_postgresql_paints_what_waited_and_delivers_each_result_once(
+    sandbox: Sandbox,
+    tmp_path: Path,
+    sqlite_url: str,
+    bare_postgres_url: str,
+    tiny_engine: Engine,
+    *,
+    discord_address: object,
 ) -> None:
-    common = {"api_url": sandbox.api_url, "gateway_url": sandbox.gateway_url}
-    folders = [tmp_path / name for name in ("lost", "new")]
-    for folder in folders:
-        folder.mkdir()
-    lost, new = (
-        write_config(folder, checkpoint=tiny_checkpoint, cache=compile_cache, database=database, **common)
-        for folder, database in zip(folders, (None, bare_postgres_url), strict=True)
-    )
-    place = tmp_path / "backups"
+    place, lost, new = tmp_path / "backups", *(Artifacts(str(tmp_path / name)) for name in ("lost", "new"))
     async with Member(sandbox.address, "Mina") as mina:
-        async with running(lost) as process:
-            await connected(sandbox)
-            interactions = [
-                await mina.imagine(prompt=f"a red circle {number}", seed=number, **LONG)
-                for number in range(REQUESTS)
-            ]
+        store = await Store.open(sqlite_url)
+        async with serving(sandbox, store, lost, CONFIG, name="lost front") as served:
+            interactions = [await mina.imagine(prompt=f"a red circle {number}") for number in range(REQUESTS)]
+            for interaction in interactions:
+                await mina.message_of(interaction)
+            await served.paint_one()
             await delivered(mina, 1)
-            made = await command("backup", place, lost)
-            assert made.status == 0, made.err
-            await end(process, signal.SIGKILL)
-        (backup,) = place.glob("2*")
-        assert json.loads((backup / "manifest.json").read_text())["tables"]["jobs"]["rows"] == REQUESTS
-        back = await command("restore", place, new)
-        assert back.status == 0, back.err
-        again = await command("restore", place, new)
-        assert (again.status, "is not empty" in again.err) == (1, True), again.err
-        async with running(new) as process:
+            await store.leases.claim("lost worker", limit=1, ttl=3600.0)
+            made = await backed_up(sqlite_url, place, lost)
+            await served.paint_one()  # and delivered, after the backup
+            await delivered(mina, 2)
+        await store.close()
+        assert (made.manifest.tables["jobs"].rows, len(made.manifest.pictures)) == (REQUESTS, 1)
+        await restored(place, bare_postgres_url, new)
+
+        store = await Store.open(bare_postgres_url)
+        worker = Worker(tiny_engine, store, new, name="new worker", lease_seconds=30.0)
+        async with serving(sandbox, store, new, CONFIG, name="new front"):
+            working = asyncio.create_task(worker.run())
             await delivered(mina, REQUESTS)
-            stopped = await end(process, signal.SIGTERM)
-        assert stopped.status == 0, stopped.err
+            worker.drain()
+            await working
+        counts = await store.jobs.counts()
+        await store.close()
+        assert {state.value: count for state, count in counts.items() if count} == {"done": REQUESTS}
         assert_each_once(await mina.messages(), interactions)
-    assert len(list((folders[1] / "artifacts").glob("*/*.png"))) >= REQUESTS
