@@ -26,6 +26,7 @@ from bot.config.provenance import ProvenanceConfig
 from bot.config.queue import QueueConfig, RetentionConfig
 from bot.config.section import Section
 from bot.config.sessions import SessionsConfig
+from bot.config.usage import UsageConfig
 from bot.errors import ConfigurationError
 
 MAX_MODELS = 25  # Discord shows at most 25 choices
@@ -46,6 +47,7 @@ class Config(Section):
     provenance: ProvenanceConfig = ProvenanceConfig()
     retention: RetentionConfig = RetentionConfig()
     sessions: SessionsConfig = SessionsConfig()
+    usage: UsageConfig = UsageConfig()
     web: WebConfig = WebConfig()
     log: LogConfig = LogConfig()
 

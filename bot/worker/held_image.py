@@ -21,6 +21,7 @@ class HeldImage:
     retried the image; it is reset once the image is further than `furthest`, its step before the retry.
     `preview` is the newest preview, uint8 (height, width, 3), until a heartbeat takes it. The start picture
     lets the picture be shown as `most_open` says, or less openly; `start_hash` is its perceptual hash.
+    `device_seconds` is its part of the devices' time so far, of all devices together.
     """
 
     claim: Claim
@@ -35,6 +36,7 @@ class HeldImage:
     in_second_pass: bool = False
     most_open: Showing = Showing.SHOW
     start_hash: int | None = None
+    device_seconds: float = 0.0
     preview: npt.NDArray[np.uint8] | None = None
 
     def on_start(self) -> None:
@@ -52,6 +54,7 @@ class HeldImage:
         elif step > self.furthest:
             self.trouble = None
         self.step, self.in_second_pass = step, progress.in_second_pass
+        self.device_seconds = progress.device_seconds
         if progress.preview is not None:
             self.preview = progress.preview
 

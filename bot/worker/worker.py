@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import time
@@ -10,20 +11,20 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from bot.errors import StaleLease, StoreUnavailable
+from bot.errors import StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.heap import trim_regularly
-from bot.jobs import BATCHES_AHEAD, Claim, Job, Notes, Showing
+from bot.jobs import BATCHES_AHEAD, Claim, Notes, Showing
 from bot.log import about
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
-from bot.retries import while_unavailable
 from bot.store.known import NO_HASHES, Hashes
 from bot.store.run_times import Bench
 from bot.store.store import Store
 from bot.threads import Threads
+from bot.worker.ends import Ends
 from bot.worker.failures import failure_of
 from bot.worker.held_image import HeldImage
 from bot.worker.judging import Judging
@@ -39,8 +40,6 @@ from sdjax_engine.images import encode_png
 from sdjax_engine.request import Image, Lane, Request, Trouble
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 POLL_SECONDS = 0.5
 DRAIN_SECONDS = 60.0
@@ -83,8 +82,16 @@ class Worker:
         self._judging = Judging(engine, rules)
         self._known = KnownPictures(store.known, retry_seconds=lease_seconds)
         self._starts = StartPictures()
-        self._repaint = Repaint(engine, store, artifacts, starts=self._starts, retry_seconds=lease_seconds)
+        self._repaint = Repaint(
+            engine,
+            store,
+            artifacts,
+            starts=self._starts,
+            retry_seconds=lease_seconds,
+            accelerator=accelerator,
+        )
         self._metrics = metrics or Metrics().worker
+        self._ends = Ends(store, self._metrics, retry_seconds=lease_seconds, accelerator=accelerator)
         self._threads = Threads("pictures", most=os.cpu_count() or 1)
         self._preview_threads = Threads("previews", most=1)
         self._held: dict[asyncio.Task[None], HeldImage] = {}
@@ -205,14 +212,18 @@ class Worker:
             except asyncio.CancelledError:
                 if held.future is not None:
                     self._engine.cancel(held.future)
-                await asyncio.shield(self._give_back(held.claim))
+                await asyncio.shield(self._give_back(held))
                 raise
 
     async def _paint_and_record(self, held: HeldImage) -> None:
         claim = held.claim
         try:
             image = await self._painted(held)
-            if image is None or held.lost:
+            if image is None:
+                return
+            held.device_seconds = image.device_seconds
+            if held.lost:
+                await self._ends.lost(held)
                 return
             self._metrics.image_seconds.observe(image.seconds)
             await self._keep_and_record(held, image)
@@ -220,13 +231,14 @@ class Worker:
             self._engine_closed = self._engine_closed or error
             self._draining.set()
             if held.begun:  # it may be the cause: count the attempt, so that it cannot break engines for ever
-                await self._record(lambda: self._store.leases.abandon(claim), "taken_back")
+                abandon = self._store.leases.abandon
+                await self._ends.record(held, lambda spent: abandon(claim, spent=spent), "taken_back")
             else:
-                await self._give_back(claim)
+                await self._give_back(held)
         except Exception as error:
-            failure = failure_of(error)
+            failure, fail = failure_of(error), self._store.leases.fail
             log.exception("image %d failed (%s)", claim.image_id, failure)
-            await self._record(lambda: self._store.leases.fail(claim, failure=failure), "failed")
+            await self._ends.record(held, lambda spent: fail(claim, failure=failure, spent=spent), "failed")
 
     async def _painted(self, held: HeldImage) -> Image | None:
         """Return the engine's picture, or None for a cancelled one, which is then given back unless lost."""
@@ -242,8 +254,7 @@ class Worker:
         await asyncio.wait([finished])
         if not finished.cancelled():
             return finished.result()
-        if not held.lost:
-            await self._give_back(claim)
+        await self._give_back(held)
         return None
 
     async def _complete(self, held: HeldImage) -> Request:
@@ -275,45 +286,34 @@ class Worker:
         bench = Bench(accelerator=self._accelerator, seats=self._engine.capacity(claim.request.lane))
         hashes = NO_HASHES if withheld else Hashes(result=known.hash, start=held.start_hash)
 
-        def complete() -> Awaitable[Job]:
-            return self._store.leases.complete(
-                claim,
-                artifact=artifact,
-                seconds=image.seconds,
-                notes=notes,
-                showing=showing,
-                hashes=hashes,
-                bench=bench,
-            )
-
-        await self._record(complete, "withheld" if withheld else "painted")
+        complete = functools.partial(
+            self._store.leases.complete,
+            claim,
+            artifact=artifact,
+            seconds=image.seconds,
+            notes=notes,
+            showing=showing,
+            hashes=hashes,
+            bench=bench,
+        )
+        event = "withheld" if withheld else "painted"
+        await self._ends.record(held, lambda spent: complete(spent=spent), event)
 
     async def _keep(self, claim: Claim, image: Image) -> str:
         extra = metadata_of(claim.job_id)
         png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
-        return await self._persistently(lambda: self._files.keep(png, PNG))
+        return await self._ends.persistently(lambda: self._files.keep(png, PNG))
 
-    async def _record(self, verb: Callable[[], Awaitable[object]], event: str) -> None:
-        """Record the end of an image, and count it as `event`. A lost image is only counted."""
-        try:
-            await self._persistently(verb)
-            self._metrics.images.labels(event).inc()
-        except StaleLease as error:
-            self._metrics.images.labels("lost").inc()
-            log.info("%s", error)
-        except StoreUnavailable as error:
-            log.error("the end of the image could not be recorded, so it is painted again: %s", error)
-
-    async def _persistently(self, verb: Callable[[], Awaitable[T]]) -> T:
-        """Retry `verb` for about as long as a lease while the disk or the database is unavailable."""
-        return await while_unavailable(self._lease_seconds, verb)
-
-    async def _give_back(self, claim: Claim) -> None:
-        """Give the image back to the queue, in GIVE_BACK_SECONDS at most while the worker drains."""
+    async def _give_back(self, held: HeldImage) -> None:
+        """Give the image back, unless it is lost, in GIVE_BACK_SECONDS at most while the worker drains."""
         seconds = GIVE_BACK_SECONDS if self._draining.is_set() else None
+        claim, give_back = held.claim, self._store.leases.give_back
         try:
             async with asyncio.timeout(seconds):
-                await self._record(lambda: self._store.leases.give_back(claim), "given_back")
+                if held.lost:
+                    await self._ends.lost(held)
+                else:
+                    await self._ends.record(held, lambda spent: give_back(claim, spent=spent), "given_back")
         except TimeoutError:
             log.error("the image could not be given back in time: it waits until its lease expires")
 
