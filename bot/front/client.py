@@ -34,6 +34,7 @@ from bot.moderation.policy import policy_from
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.styles import Style
+from bot.tracing import NO_TRACING, Tracing
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ class Bot(discord.AutoShardedClient):
         clock: Callable[[], float] = time.time,
         metrics: FrontMetrics | None = None,
         signing: Signing | None = None,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         metrics = metrics or Metrics().front
         self._counting = Counting(metrics)
@@ -115,6 +117,7 @@ class Bot(discord.AutoShardedClient):
             languages=config.discord.languages,
             signing=signing or Signing(),
             label=config.provenance.label,
+            tracing=tracing,
             host_permission=config.sessions.host_permission,
         )
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
