@@ -155,8 +155,9 @@ def check_config(path: Path) -> None:
 
     check_url(config.queue.database)
     from bot.app.named_files import mistakes_in_files
+    from bot.app.tracing import mistakes_in_tracing
 
-    if mistakes := mistakes_in_files(config):
+    if mistakes := [*mistakes_in_files(config), *mistakes_in_tracing(config.traces, os.environ)]:
         raise ConfigurationError("\n".join(mistakes))
     _check_folders([model.checkpoint for model in config.models])
     models = ", ".join(model.name for model in config.models)

@@ -18,7 +18,7 @@ from bot.config.engine import EngineSection
 from bot.config.fleet import FleetConfig
 from bot.config.mistakes import sentences
 from bot.config.models import ModelConfig
-from bot.config.operators import LogConfig, WebConfig
+from bot.config.operators import LogConfig, TracesConfig, WebConfig
 from bot.config.people import LimitsConfig, PicturesConfig
 from bot.config.policy import PolicyConfig
 from bot.config.prompts import PromptsConfig
@@ -50,6 +50,7 @@ class Config(Section):
     usage: UsageConfig = UsageConfig()
     web: WebConfig = WebConfig()
     log: LogConfig = LogConfig()
+    traces: TracesConfig = TracesConfig()
 
     @classmethod
     def load(cls, path: str | Path) -> Config:

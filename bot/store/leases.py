@@ -59,7 +59,7 @@ class Leases(Verbs):
             rows = [row for row in rows if row.id in tokens]
             await _begin(connection, {row.job_id for row in rows}, now=now)
             await _advance_clock(connection, [row.tag for row in rows], left)
-        return [_claim(row, tokens[row.id], now + ttl) for row in rows]
+        return [_claim(row, tokens[row.id], now=now, ttl=ttl) for row in rows]
 
     async def heartbeat(
         self,
@@ -262,6 +262,7 @@ async def _first_images(
     first = (
         sa.select(images.c.id, images.c.job_id, images.c.index.label("number"), images.c.tag)
         .add_columns(jobs.c.recipe, jobs.c.guild_id, jobs.c.age_restricted, jobs.c.policy)
+        .add_columns(jobs.c.created_at, jobs.c.traceparent)
         .join(jobs)
         .where(NEXT, ~IS_PAUSED, ours)
         .order_by(images.c.tag, images.c.id)
@@ -321,7 +322,7 @@ async def _advance_clock(
     await connection.execute(sa.update(virtual_clock).where(virtual_clock.c.id.in_(free)).values(time=time))
 
 
-def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
+def _claim(row: Any, fencing_token: int, *, now: float, ttl: float) -> Claim:
     recipe = recipe_from(row.recipe)
     return Claim(
         image_id=row.id,
@@ -334,7 +335,10 @@ def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
         age_restricted=row.age_restricted,
         showings=showings_from(row.policy),
         fencing_token=fencing_token,
-        expires_at=expires_at,
+        expires_at=now + ttl,
+        enqueued_at=row.created_at,
+        claimed_at=now,
+        traceparent=row.traceparent,
     )
 
 

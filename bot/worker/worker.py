@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
@@ -24,12 +24,13 @@ from bot.store.known import NO_HASHES, Hashes
 from bot.store.run_times import Bench
 from bot.store.store import Store
 from bot.threads import Threads
+from bot.tracing import NO_TRACING, Attributes, Tracing, trace_id_of
 from bot.worker.ends import Ends
 from bot.worker.failures import failure_of
 from bot.worker.held_image import HeldImage
 from bot.worker.judging import Judging
 from bot.worker.known import KnownPictures
-from bot.worker.preview_files import encode_preview
+from bot.worker.preview_files import PreviewFiles
 from bot.worker.repaint import PNG, Repaint, metadata_of
 from bot.worker.side_tasks import keep_running
 from bot.worker.start_pictures import StartPictures
@@ -46,7 +47,6 @@ DRAIN_SECONDS = 60.0
 GIVE_BACK_SECONDS = 5.0  # for each image while the worker drains
 HEARTBEAT_SECONDS = 1.0  # also the age of the step that people see
 EXPIRY_SECONDS = 5.0
-PREVIEW_SECONDS = 0.5  # that a heartbeat waits for the files of previews
 
 
 class Worker:
@@ -54,7 +54,8 @@ class Worker:
 
     A lease lasts `lease_seconds` without a heartbeat. After `drain`, images under way have `drain_seconds`.
     An image waits `grace_seconds` for a worker that offers its lane. `rules`, by model, say how
-    pictures are judged and shown. Run times are measured for the class `accelerator`.
+    pictures are judged and shown. Run times are measured for the class `accelerator`. `tracing` records the
+    spans of images.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Worker:
         rules: Mapping[str, PictureRules] = MappingProxyType({}),
         accelerator: str = "cpu",
         metrics: WorkerMetrics | None = None,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         self._engine = engine
         self._store = store
@@ -91,9 +93,9 @@ class Worker:
             accelerator=accelerator,
         )
         self._metrics = metrics or Metrics().worker
-        self._ends = Ends(store, self._metrics, retry_seconds=lease_seconds, accelerator=accelerator)
+        self._ends = Ends(store, self._metrics, tracing, retry_seconds=lease_seconds, accelerator=accelerator)
         self._threads = Threads("pictures", most=os.cpu_count() or 1)
-        self._preview_threads = Threads("previews", most=1)
+        self._previews = PreviewFiles(self._judging.may_cover, self._metrics)
         self._held: dict[asyncio.Task[None], HeldImage] = {}
         self._draining = asyncio.Event()
         self._engine_closed: EngineClosed | None = None
@@ -206,7 +208,16 @@ class Worker:
 
         Cancelling this gives the image back, unless its end has been recorded.
         """
-        with about(held.claim.job_id):
+        claim, lane = held.claim, held.claim.request.lane
+        told: Attributes = {
+            "worker": self._name,
+            "accelerator": self._accelerator,
+            "model": lane.model,
+            "lane": str(lane),
+            "seats": self._engine.capacity(lane),
+        }
+        trace = trace_id_of(claim.traceparent)
+        with about(claim.job_id, image=claim.image_id, lane=str(lane), trace=trace):
             try:
                 await self._paint_and_record(held)
             except asyncio.CancelledError:
@@ -214,6 +225,8 @@ class Worker:
                     self._engine.cancel(held.future)
                 await asyncio.shield(self._give_back(held))
                 raise
+            finally:
+                self._ends.report(held, told)
 
     async def _paint_and_record(self, held: HeldImage) -> None:
         claim = held.claim
@@ -243,12 +256,14 @@ class Worker:
     async def _painted(self, held: HeldImage) -> Image | None:
         """Return the engine's picture, or None for a cancelled one, which is then given back unless lost."""
         claim = held.claim
+        held.stages.enter("prepare")
         request = await self._complete(held)
         start = await self._starts.fitted(request, claim.init_image, claim.mask_image)
         held.start_hash = await self._known.check_start(claim, request.init_image)
         held.most_open = await self._judging.judge_start(claim, start)
         if held.lost:
             return None
+        held.stages.enter("admit")
         held.future = self._engine.submit(request, start=start, on_progress=held.on_progress, previews=True)
         finished = asyncio.wrap_future(held.future)
         await asyncio.wait([finished])
@@ -270,11 +285,12 @@ class Worker:
     async def _keep_and_record(self, held: HeldImage, image: Image) -> None:
         """Keep the picture, and record how it is shown. A withheld picture is not kept, only its scores."""
         claim = held.claim
+        held.stages.enter("judge")
         judged = self._judging.judge(claim, image, held.most_open)
         known = await self._known.look_up(claim, image.pixels)
         showing = Showing.WITHHOLD if known.blocked else judged.showing
         withheld = showing is Showing.WITHHOLD
-        artifact = None if withheld else await self._keep(claim, image)
+        artifact = None if withheld else await self._keep(held, image)
         notes = Notes(
             prompt=image.prompt,
             negative_prompt=image.negative_prompt,
@@ -299,23 +315,16 @@ class Worker:
         event = "withheld" if withheld else "painted"
         await self._ends.record(held, lambda spent: complete(spent=spent), event)
 
-    async def _keep(self, claim: Claim, image: Image) -> str:
-        extra = metadata_of(claim.job_id)
+    async def _keep(self, held: HeldImage, image: Image) -> str:
+        extra = metadata_of(held.claim.job_id)
+        held.stages.enter("encode")
         png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
+        held.stages.enter("keep")
         return await self._ends.persistently(lambda: self._files.keep(png, PNG))
 
     async def _give_back(self, held: HeldImage) -> None:
-        """Give the image back, unless it is lost, in GIVE_BACK_SECONDS at most while the worker drains."""
         seconds = GIVE_BACK_SECONDS if self._draining.is_set() else None
-        claim, give_back = held.claim, self._store.leases.give_back
-        try:
-            async with asyncio.timeout(seconds):
-                if held.lost:
-                    await self._ends.lost(held)
-                else:
-                    await self._ends.record(held, lambda spent: give_back(claim, spent=spent), "given_back")
-        except TimeoutError:
-            log.error("the image could not be given back in time: it waits until its lease expires")
+        await self._ends.give_back(held, seconds=seconds)
 
     async def _beat(self) -> None:
         """Renew leases, record steps, cancel lost images, and take back images whose lease has expired."""
@@ -362,7 +371,7 @@ class Worker:
         steps = {held.claim: held.step for held in images.values()}
         begun = {held.claim for held in images.values() if held.begun}
         troubles = {held.claim: held.trouble for held in images.values() if held.trouble is not None}
-        previews = await self._previews(images.values())
+        previews = await self._previews.take(images.values())
         lost = self._store.leases.heartbeat(
             steps, ttl=self._lease_seconds, begun=begun, troubles=troubles, previews=previews
         )
@@ -372,23 +381,6 @@ class Worker:
             self._metrics.images.labels("lost").inc()
             if held.future is not None:
                 self._engine.cancel(held.future)
-
-    async def _previews(self, images: Iterable[HeldImage]) -> dict[Claim, bytes]:
-        """Return the files of the previews that are new since the last heartbeat."""
-        taken = ((held.claim, held.take_preview()) for held in images)
-        new = {claim: pixels for claim, pixels in taken if pixels is not None}
-        coarse = {claim for claim in new if self._judging.may_cover(claim)}
-
-        def encode() -> dict[Claim, bytes]:
-            return {claim: encode_preview(pixels, coarse=claim in coarse) for claim, pixels in new.items()}
-
-        try:
-            return await self._preview_threads.run_within(PREVIEW_SECONDS, encode) if new else {}
-        except TimeoutError:  # the machine is busy
-            self._metrics.previews_late.inc()
-        except Exception:  # the leases are more important
-            log.exception("encoding previews failed")
-        return {}
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "v019"
-down_revision = "v017"
+down_revision = "v018"
 
 
 def upgrade() -> None:
