@@ -382,8 +382,8 @@ class Image:
     """A finished picture: `pixels` is uint8 `(height, width, 3)`.
 
     `seconds` is the time from taking a seat to the finished pixels, `device_seconds` its part of the devices'
-    time. `prompt` and `negative_prompt` hold the facts of the two texts; `safety` is None where the checkpoint has no safety checker, `classified`
-    where the model has no picture classifier.
+    time. `prompt` and `negative_prompt` hold the facts of the two texts; `safety` is None where the
+    checkpoint has no safety checker, `classified` where the model has no picture classifier.
     """
 
     request: Request
