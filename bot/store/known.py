@@ -100,15 +100,8 @@ class Known(Verbs):
 
     async def blocking(self, guild_id: int | None, number: int) -> Blocked | None:
         """Return the nearest blocked picture that is too similar to this hash; None without one."""
-        places = sorted({EVERYWHERE, guild_id or EVERYWHERE})
         async with self._database.read() as connection:
-            column = blocked_pictures.c
-            near = await _near(connection, column.hash, places, number, BLOCKED_DISTANCE)
-            if not near:
-                return None
-            nearest, _ = min(near, key=lambda each: each[1])
-            look = sa.select(blocked_pictures).where(column.guild_id.in_(places), column.hash == nearest)
-            return _blocked((await connection.execute(look.limit(1))).one())
+            return await _blocking(connection, guild_id, number)
 
     async def block(self, number: int, by: By) -> bool:
         """Block a picture in the server of `by`, everywhere for 0; False where that very hash is blocked.
@@ -164,6 +157,44 @@ async def note_hashes(connection: AsyncConnection, job_id: str, image_id: int, h
     if hashes.start is not None and await _sent_it(connection, job_id):
         found[START] = hashes.start
     await _store(connection, job_id, row.guild_id or 0, found)
+
+
+async def hashes_of(connection: AsyncConnection, artifacts: Collection[str]) -> dict[str, int]:
+    """Return the hashes of painted files by the files' names, as far as they are known."""
+    column = picture_hashes.c
+    same = (images.c.job_id == column.job_id) & (images.c.index == column.index)
+    look = sa.select(images.c.artifact, column.hash).join(picture_hashes, same)
+    rows = await connection.execute(look.where(images.c.artifact.in_(artifacts)))
+    return {row.artifact: read(row.hash) for row in rows}
+
+
+async def blocked_among(
+    connection: AsyncConnection, guild_id: int | None, numbers: Mapping[str, int]
+) -> set[str]:
+    """Return which names have the hash of a picture that is blocked in a server, or like a blocked one."""
+    return {
+        name for name, number in numbers.items() if await _blocking(connection, guild_id, number) is not None
+    }
+
+
+async def note_copied(
+    connection: AsyncConnection, job_id: str, guild_id: int, found: Mapping[int, int | None]
+) -> None:
+    """Store the hashes of a copy's pictures by their places; they outlive the first job.
+
+    With `guild_id` 0 `Known.whose` does not find them.
+    """
+    await _store(connection, job_id, guild_id, found)
+
+
+async def _blocking(connection: AsyncConnection, guild_id: int | None, number: int) -> Blocked | None:
+    places, column = sorted({EVERYWHERE, guild_id or EVERYWHERE}), blocked_pictures.c
+    near = await _near(connection, column.hash, places, number, BLOCKED_DISTANCE)
+    if not near:
+        return None
+    nearest, _ = min(near, key=lambda each: each[1])
+    look = sa.select(blocked_pictures).where(column.guild_id.in_(places), column.hash == nearest)
+    return _blocked((await connection.execute(look.limit(1))).one())
 
 
 async def _sent_it(connection: AsyncConnection, job_id: str) -> bool:
