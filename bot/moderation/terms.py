@@ -29,6 +29,7 @@ _MASK_IN_TERM = re.compile(r"(?<=[a-z])[*#%]+(?=[a-z])")
 _SHORTEST_JOINED_PHRASE = 5
 _SHORTEST_INSIDE_RUN = 5
 _FEW = 6
+_EVERY_SCRIPT = "bI1 가ㄱ 中 ع"  # makes the tables of characters, once in a process
 
 Numbers = defaultdict[str, set[int]]
 """For what is looked for, the places in the list of the terms that ask for it."""
@@ -52,6 +53,7 @@ class Terms:
 
     def prepare(self) -> None:
         """Make what searches need in any language: the first search is then as quick as the others."""
+        read(_EVERY_SCRIPT)
         self._vocabulary.prepare()
         if self._chinese:
             _ = self._chinese_character
