@@ -343,8 +343,7 @@ class Trouble(StrEnum):
 class Progress:
     """How far one image is, in both passes together, told at the end of a run.
 
-    `trouble` says why it was started again.
-
+    `trouble` says why it was started again. `device_seconds` is its part of the devices' time so far.
     `preview` is sometimes a small picture of what is painted so far, uint8 `(height / n, width / n, 3)`,
     n being the factor of the autoencoder.
     """
@@ -354,6 +353,7 @@ class Progress:
     trouble: Trouble | None = None
     preview: npt.NDArray[np.uint8] | None = field(default=None, repr=False, compare=False)
     in_second_pass: bool = False
+    device_seconds: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -381,9 +381,9 @@ class SafetyScores:
 class Image:
     """A finished picture: `pixels` is uint8 `(height, width, 3)`.
 
-    `seconds` is the time from taking a seat to the finished pixels. `prompt` and `negative_prompt` hold
-    the facts of the two texts; `safety` is None where the checkpoint has no safety checker, `classified`
-    where the model has no picture classifier.
+    `seconds` is the time from taking a seat to the finished pixels, `device_seconds` its part of the devices'
+    time. `prompt` and `negative_prompt` hold the facts of the two texts; `safety` is None where the
+    checkpoint has no safety checker, `classified` where the model has no picture classifier.
     """
 
     request: Request
@@ -393,6 +393,7 @@ class Image:
     negative_prompt: PromptFacts | None = None
     safety: SafetyScores | None = None
     classified: PictureScores | None = None
+    device_seconds: float = 0.0
 
 
 OnProgress = Callable[[Progress], None]

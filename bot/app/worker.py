@@ -83,6 +83,7 @@ async def open_worker(
         accelerator=config.engine.accelerator or device_kind()[:MOST_CHARACTERS],
         rules={model.name: rules_of(model, config.policy) for model in config.models},
         metrics=queue.metrics.worker,
+        tracing=queue.tracing,
     )
     queue.checks["engine"] = worker.health
     return worker

@@ -18,7 +18,7 @@ from bot.config.engine import EngineSection
 from bot.config.fleet import FleetConfig
 from bot.config.mistakes import sentences
 from bot.config.models import ModelConfig
-from bot.config.operators import LogConfig, WebConfig
+from bot.config.operators import LogConfig, TracesConfig, WebConfig
 from bot.config.people import LimitsConfig, PicturesConfig
 from bot.config.policy import PolicyConfig
 from bot.config.prompts import PromptsConfig
@@ -26,6 +26,7 @@ from bot.config.provenance import ProvenanceConfig
 from bot.config.queue import QueueConfig, RetentionConfig
 from bot.config.section import Section
 from bot.config.sessions import SessionsConfig
+from bot.config.usage import UsageConfig
 from bot.errors import ConfigurationError
 
 MAX_MODELS = 25  # Discord shows at most 25 choices
@@ -46,8 +47,10 @@ class Config(Section):
     provenance: ProvenanceConfig = ProvenanceConfig()
     retention: RetentionConfig = RetentionConfig()
     sessions: SessionsConfig = SessionsConfig()
+    usage: UsageConfig = UsageConfig()
     web: WebConfig = WebConfig()
     log: LogConfig = LogConfig()
+    traces: TracesConfig = TracesConfig()
 
     @classmethod
     def load(cls, path: str | Path) -> Config:

@@ -34,6 +34,7 @@ from bot.moderation.policy import policy_from
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.styles import Style
+from bot.tracing import NO_TRACING, Tracing
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ class Bot(discord.AutoShardedClient):
         clock: Callable[[], float] = time.time,
         metrics: FrontMetrics | None = None,
         signing: Signing | None = None,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         metrics = metrics or Metrics().front
         self._counting = Counting(metrics)
@@ -106,15 +108,14 @@ class Bot(discord.AutoShardedClient):
             keywords=read_keywords(file) if (file := config.prompts.keywords_file) else None,
             limits=config.limits,
             retention=config.retention,
-            max_permutations=config.prompts.max_permutations,
-            role_permutations=_role_permutations(config),
+            **_permutations(config),
             clock=clock,
             metrics=metrics,
             was_unclear=self._counting.was_unclear,
-            language=config.discord.language,
-            languages=config.discord.languages,
+            **_languages(config),
             signing=signing or Signing(),
             label=config.provenance.label,
+            tracing=tracing,
             host_permission=config.sessions.host_permission,
         )
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
@@ -280,8 +281,15 @@ def _caps(config: Config) -> Caps:
     )
 
 
-def _role_permutations(config: Config) -> dict[int, int]:
-    return {role.role: role.max_permutations for role in config.queue.roles if role.max_permutations}
+def _permutations(config: Config) -> dict[str, Any]:
+    """Return how many prompts one request may have, by the names in `Services`."""
+    of_roles = {role.role: role.max_permutations for role in config.queue.roles if role.max_permutations}
+    return {"max_permutations": config.prompts.max_permutations, "role_permutations": of_roles}
+
+
+def _languages(config: Config) -> dict[str, Any]:
+    """Return in which language people are answered, by the names in `Services`."""
+    return {"language": config.discord.language, "languages": config.discord.languages}
 
 
 def _rates(config: Config) -> Rates:

@@ -29,6 +29,7 @@ from bot.store import Store
 from bot.store.styles import Style
 from bot.texts import Texts
 from bot.threads import Threads
+from bot.tracing import NO_TRACING, Tracing
 from sdjax_engine.request import Offer
 
 Interaction = discord.Interaction[Any]
@@ -74,6 +75,7 @@ class Services:
     `host_permission` is Discord's name of what hosts of group sessions may do. `fitting` makes one grid at a
     time: nine pictures take hundreds of megabytes. `hashing` hashes one picture at a time, `judging`
     compiles the rules of one server at a time; `servers` keeps what servers say.
+    `tracing` records the spans of requests.
     `pictures_offered` and `recipes_offered` are what forms and buttons of this process refer to.
     """
 
@@ -104,6 +106,7 @@ class Services:
     open_interactions: OpenInteractions = field(default_factory=OpenInteractions)
     signing: Signing = field(default_factory=Signing)
     label: bool = True
+    tracing: Tracing = NO_TRACING
     fitting: Threads = field(default_factory=lambda: Threads("pictures", most=1))
     hashing: Threads = field(default_factory=lambda: Threads("hashes", most=1))
     judging: Threads = field(default_factory=lambda: Threads("rules", most=1))

@@ -70,6 +70,20 @@ class Database:
         Raises ConfigurationError for an invalid URL, and StoreUnavailable for a database that cannot be used
         now.
         """
+        upgrading = await cls.make(url)
+        try:
+            async with upgrading.write() as connection:
+                await connection.run_sync(upgrade)
+        finally:
+            await upgrading.close()
+        return cls(_create_engine(_parse(url)), upgrading.place)
+
+    @classmethod
+    async def make(cls, url: str) -> Database:
+        """Return the database with its tables as they are; a missing file of SQLite is made, without tables.
+
+        A transaction waits up to UPGRADE_SECONDS for SQLite's lock. Raises like `open`.
+        """
         parsed = _parse(url)
         if parsed.get_backend_name() == "sqlite":
             place = sqlite_path(parsed)
@@ -77,13 +91,7 @@ class Database:
                 await in_uninterruptible_thread(lambda: check_file(parsed))
         else:
             place = postgresql_place(parsed)
-        upgrading = cls(_create_engine(_patient(parsed)), place)
-        try:
-            async with upgrading.write() as connection:
-                await connection.run_sync(upgrade)
-        finally:
-            await upgrading.close()
-        return cls(_create_engine(parsed), place)
+        return cls(_create_engine(_patient(parsed)), place)
 
     @classmethod
     def connect(cls, url: str) -> Database:
@@ -129,8 +137,8 @@ class Database:
         """Return the rows of one statement that only reads, without the time that a transaction takes."""
         with self._awaited(), _translated(self._place, self.on_failure):
             async with self._looker.connect() as connection:
-                rows: Sequence[sa.Row[Any]] = (await connection.execute(statement, values)).all()
-                return rows
+                found: Sequence[sa.Row[Any]] = (await connection.execute(statement, values)).all()
+                return found
 
     async def listen(self, hear: Callable[[str], None], connected: Callable[[], None]) -> None:
         """Pass every notification to `hear`, for ever; call `connected` when some may have been missed.

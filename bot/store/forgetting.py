@@ -13,6 +13,7 @@ from bot.jobs import Job
 from bot.store.auditing import erased_number, replace_person
 from bot.store.automod_tables import automod
 from bot.store.database import Verbs, insert
+from bot.store.device_time_tables import device_time
 from bot.store.files import let_go
 from bot.store.moderation import Kind
 from bot.store.picture_tables import blocked_pictures
@@ -122,7 +123,8 @@ class Erasure(Verbs):
     async def erase_acts(self, user_id: int) -> None:
         """Replace a person by a number in the audit log, and where they blocked or paused something.
 
-        The person's votes and places in group sessions are deleted, and sessions of theirs have no host.
+        The number takes the person's place in the sums of the devices' time too. The person's votes and
+        places in group sessions are deleted, and sessions of theirs have no host.
         A block of the person stays until it ends.
         """
         number, now = erased_number(), self._clock()
@@ -132,6 +134,8 @@ class Erasure(Verbs):
             await leave_sessions(connection, user_id)
             theirs = sa.update(blocked_pictures).where(blocked_pictures.c.by == user_id)
             await connection.execute(theirs.values(by=number))
+            spent = sa.update(device_time).where(device_time.c.user_id == user_id)
+            await connection.execute(spent.values(user_id=number))
 
     async def servers(self) -> set[int]:
         """Return the servers of which anything is stored, except servers that the bot never was in."""

@@ -21,6 +21,7 @@ from bot.file_states import LostFile, Painter
 from bot.files import Artifacts, Files
 from bot.log import about
 from bot.retries import while_unavailable
+from bot.store.device_time import Spent
 from bot.store.store import Store
 from bot.threads import Threads
 from bot.worker.start_pictures import StartPictures
@@ -65,6 +66,7 @@ class Repaint:
         *,
         starts: StartPictures,
         retry_seconds: float,
+        accelerator: str = "cpu",
     ) -> None:
         self._starts = starts
         self._engine = engine
@@ -72,6 +74,7 @@ class Repaint:
         self._artifacts = artifacts
         self._files = Files(store.files, artifacts)
         self._retry_seconds = retry_seconds
+        self._accelerator = accelerator
         self._threads = Threads("pictures", most=1)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -168,6 +171,9 @@ class Repaint:
             image = await self._painted(request, start, begun)
         except InvalidRequest as error:
             raise LostForGood(f"The engine refuses {name}: {error}", failure=START_NOT_OFFERED) from error
+        spent = Spent(accelerator=self._accelerator, seconds=image.device_seconds)
+        adding = self._store.device_time.add_repaint
+        await self._persistently(lambda: adding(painter.job_id, recipe.model, spent))
         extra = metadata_of(painter.job_id)
         png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
         if await self._artifacts.name(png, PNG) != name:

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from bot.errors import StaleLease, StoreUnavailable
+from bot.errors import StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.heap import trim_regularly
-from bot.jobs import BATCHES_AHEAD, Claim, Job, Notes, Showing
+from bot.jobs import BATCHES_AHEAD, Claim, Notes, Showing
 from bot.log import about
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
-from bot.retries import while_unavailable
 from bot.store.known import NO_HASHES, Hashes
 from bot.store.run_times import Bench
 from bot.store.store import Store
 from bot.threads import Threads
+from bot.tracing import NO_TRACING, Attributes, Tracing, trace_id_of
+from bot.worker.ends import Ends
 from bot.worker.failures import failure_of
 from bot.worker.held_image import HeldImage
 from bot.worker.judging import Judging
 from bot.worker.known import KnownPictures
-from bot.worker.preview_files import encode_preview
+from bot.worker.preview_files import PreviewFiles
 from bot.worker.repaint import PNG, Repaint, metadata_of
 from bot.worker.side_tasks import keep_running
 from bot.worker.start_pictures import StartPictures
@@ -40,14 +42,11 @@ from sdjax_engine.request import Image, Lane, Request, Trouble
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 POLL_SECONDS = 0.5
 DRAIN_SECONDS = 60.0
 GIVE_BACK_SECONDS = 5.0  # for each image while the worker drains
 HEARTBEAT_SECONDS = 1.0  # also the age of the step that people see
 EXPIRY_SECONDS = 5.0
-PREVIEW_SECONDS = 0.5  # that a heartbeat waits for the files of previews
 
 
 class Worker:
@@ -55,7 +54,8 @@ class Worker:
 
     A lease lasts `lease_seconds` without a heartbeat. After `drain`, images under way have `drain_seconds`.
     An image waits `grace_seconds` for a worker that offers its lane. `rules`, by model, say how
-    pictures are judged and shown. Run times are measured for the class `accelerator`.
+    pictures are judged and shown. Run times are measured for the class `accelerator`. `tracing` records the
+    spans of images.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class Worker:
         rules: Mapping[str, PictureRules] = MappingProxyType({}),
         accelerator: str = "cpu",
         metrics: WorkerMetrics | None = None,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         self._engine = engine
         self._store = store
@@ -83,10 +84,18 @@ class Worker:
         self._judging = Judging(engine, rules)
         self._known = KnownPictures(store.known, retry_seconds=lease_seconds)
         self._starts = StartPictures()
-        self._repaint = Repaint(engine, store, artifacts, starts=self._starts, retry_seconds=lease_seconds)
+        self._repaint = Repaint(
+            engine,
+            store,
+            artifacts,
+            starts=self._starts,
+            retry_seconds=lease_seconds,
+            accelerator=accelerator,
+        )
         self._metrics = metrics or Metrics().worker
+        self._ends = Ends(store, self._metrics, tracing, retry_seconds=lease_seconds, accelerator=accelerator)
         self._threads = Threads("pictures", most=os.cpu_count() or 1)
-        self._preview_threads = Threads("previews", most=1)
+        self._previews = PreviewFiles(self._judging.may_cover, self._metrics)
         self._held: dict[asyncio.Task[None], HeldImage] = {}
         self._draining = asyncio.Event()
         self._engine_closed: EngineClosed | None = None
@@ -199,20 +208,35 @@ class Worker:
 
         Cancelling this gives the image back, unless its end has been recorded.
         """
-        with about(held.claim.job_id):
+        claim, lane = held.claim, held.claim.request.lane
+        told: Attributes = {
+            "worker": self._name,
+            "accelerator": self._accelerator,
+            "model": lane.model,
+            "lane": str(lane),
+            "seats": self._engine.capacity(lane),
+        }
+        trace = trace_id_of(claim.traceparent)
+        with about(claim.job_id, image=claim.image_id, lane=str(lane), trace=trace):
             try:
                 await self._paint_and_record(held)
             except asyncio.CancelledError:
                 if held.future is not None:
                     self._engine.cancel(held.future)
-                await asyncio.shield(self._give_back(held.claim))
+                await asyncio.shield(self._give_back(held))
                 raise
+            finally:
+                self._ends.report(held, told)
 
     async def _paint_and_record(self, held: HeldImage) -> None:
         claim = held.claim
         try:
             image = await self._painted(held)
-            if image is None or held.lost:
+            if image is None:
+                return
+            held.device_seconds = image.device_seconds
+            if held.lost:
+                await self._ends.lost(held)
                 return
             self._metrics.image_seconds.observe(image.seconds)
             await self._keep_and_record(held, image)
@@ -220,30 +244,32 @@ class Worker:
             self._engine_closed = self._engine_closed or error
             self._draining.set()
             if held.begun:  # it may be the cause: count the attempt, so that it cannot break engines for ever
-                await self._record(lambda: self._store.leases.abandon(claim), "taken_back")
+                abandon = self._store.leases.abandon
+                await self._ends.record(held, lambda spent: abandon(claim, spent=spent), "taken_back")
             else:
-                await self._give_back(claim)
+                await self._give_back(held)
         except Exception as error:
-            failure = failure_of(error)
+            failure, fail = failure_of(error), self._store.leases.fail
             log.exception("image %d failed (%s)", claim.image_id, failure)
-            await self._record(lambda: self._store.leases.fail(claim, failure=failure), "failed")
+            await self._ends.record(held, lambda spent: fail(claim, failure=failure, spent=spent), "failed")
 
     async def _painted(self, held: HeldImage) -> Image | None:
         """Return the engine's picture, or None for a cancelled one, which is then given back unless lost."""
         claim = held.claim
+        held.stages.enter("prepare")
         request = await self._complete(held)
         start = await self._starts.fitted(request, claim.init_image, claim.mask_image)
         held.start_hash = await self._known.check_start(claim, request.init_image)
         held.most_open = await self._judging.judge_start(claim, start)
         if held.lost:
             return None
+        held.stages.enter("admit")
         held.future = self._engine.submit(request, start=start, on_progress=held.on_progress, previews=True)
         finished = asyncio.wrap_future(held.future)
         await asyncio.wait([finished])
         if not finished.cancelled():
             return finished.result()
-        if not held.lost:
-            await self._give_back(claim)
+        await self._give_back(held)
         return None
 
     async def _complete(self, held: HeldImage) -> Request:
@@ -259,11 +285,12 @@ class Worker:
     async def _keep_and_record(self, held: HeldImage, image: Image) -> None:
         """Keep the picture, and record how it is shown. A withheld picture is not kept, only its scores."""
         claim = held.claim
+        held.stages.enter("judge")
         judged = self._judging.judge(claim, image, held.most_open)
         known = await self._known.look_up(claim, image.pixels)
         showing = Showing.WITHHOLD if known.blocked else judged.showing
         withheld = showing is Showing.WITHHOLD
-        artifact = None if withheld else await self._keep(claim, image)
+        artifact = None if withheld else await self._keep(held, image)
         notes = Notes(
             prompt=image.prompt,
             negative_prompt=image.negative_prompt,
@@ -275,47 +302,29 @@ class Worker:
         bench = Bench(accelerator=self._accelerator, seats=self._engine.capacity(claim.request.lane))
         hashes = NO_HASHES if withheld else Hashes(result=known.hash, start=held.start_hash)
 
-        def complete() -> Awaitable[Job]:
-            return self._store.leases.complete(
-                claim,
-                artifact=artifact,
-                seconds=image.seconds,
-                notes=notes,
-                showing=showing,
-                hashes=hashes,
-                bench=bench,
-            )
+        complete = functools.partial(
+            self._store.leases.complete,
+            claim,
+            artifact=artifact,
+            seconds=image.seconds,
+            notes=notes,
+            showing=showing,
+            hashes=hashes,
+            bench=bench,
+        )
+        event = "withheld" if withheld else "painted"
+        await self._ends.record(held, lambda spent: complete(spent=spent), event)
 
-        await self._record(complete, "withheld" if withheld else "painted")
-
-    async def _keep(self, claim: Claim, image: Image) -> str:
-        extra = metadata_of(claim.job_id)
+    async def _keep(self, held: HeldImage, image: Image) -> str:
+        extra = metadata_of(held.claim.job_id)
+        held.stages.enter("encode")
         png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
-        return await self._persistently(lambda: self._files.keep(png, PNG))
+        held.stages.enter("keep")
+        return await self._ends.persistently(lambda: self._files.keep(png, PNG))
 
-    async def _record(self, verb: Callable[[], Awaitable[object]], event: str) -> None:
-        """Record the end of an image, and count it as `event`. A lost image is only counted."""
-        try:
-            await self._persistently(verb)
-            self._metrics.images.labels(event).inc()
-        except StaleLease as error:
-            self._metrics.images.labels("lost").inc()
-            log.info("%s", error)
-        except StoreUnavailable as error:
-            log.error("the end of the image could not be recorded, so it is painted again: %s", error)
-
-    async def _persistently(self, verb: Callable[[], Awaitable[T]]) -> T:
-        """Retry `verb` for about as long as a lease while the disk or the database is unavailable."""
-        return await while_unavailable(self._lease_seconds, verb)
-
-    async def _give_back(self, claim: Claim) -> None:
-        """Give the image back to the queue, in GIVE_BACK_SECONDS at most while the worker drains."""
+    async def _give_back(self, held: HeldImage) -> None:
         seconds = GIVE_BACK_SECONDS if self._draining.is_set() else None
-        try:
-            async with asyncio.timeout(seconds):
-                await self._record(lambda: self._store.leases.give_back(claim), "given_back")
-        except TimeoutError:
-            log.error("the image could not be given back in time: it waits until its lease expires")
+        await self._ends.give_back(held, seconds=seconds)
 
     async def _beat(self) -> None:
         """Renew leases, record steps, cancel lost images, and take back images whose lease has expired."""
@@ -362,7 +371,7 @@ class Worker:
         steps = {held.claim: held.step for held in images.values()}
         begun = {held.claim for held in images.values() if held.begun}
         troubles = {held.claim: held.trouble for held in images.values() if held.trouble is not None}
-        previews = await self._previews(images.values())
+        previews = await self._previews.take(images.values())
         lost = self._store.leases.heartbeat(
             steps, ttl=self._lease_seconds, begun=begun, troubles=troubles, previews=previews
         )
@@ -372,23 +381,6 @@ class Worker:
             self._metrics.images.labels("lost").inc()
             if held.future is not None:
                 self._engine.cancel(held.future)
-
-    async def _previews(self, images: Iterable[HeldImage]) -> dict[Claim, bytes]:
-        """Return the files of the previews that are new since the last heartbeat."""
-        taken = ((held.claim, held.take_preview()) for held in images)
-        new = {claim: pixels for claim, pixels in taken if pixels is not None}
-        coarse = {claim for claim in new if self._judging.may_cover(claim)}
-
-        def encode() -> dict[Claim, bytes]:
-            return {claim: encode_preview(pixels, coarse=claim in coarse) for claim, pixels in new.items()}
-
-        try:
-            return await self._preview_threads.run_within(PREVIEW_SECONDS, encode) if new else {}
-        except TimeoutError:  # the machine is busy
-            self._metrics.previews_late.inc()
-        except Exception:  # the leases are more important
-            log.exception("encoding previews failed")
-        return {}
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:

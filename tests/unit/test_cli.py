@@ -13,6 +13,7 @@ import pytest
 from recipes import RECIPE, origin
 
 from bot.cli import main
+from bot.log import flush
 from bot.store import Store
 from bot.store.moderation import Restriction
 from bot.store.standing import Place
@@ -173,7 +174,10 @@ def test_forget_deletes_a_person_or_a_server(
     config.write_text(f'[queue]\ndatabase = "{database}"\nartifacts = "{tmp_path}/results"\n')
     asyncio.run(_ask(database, [1, 2]))
     assert run(monkeypatch, "forget", "--config", str(config), *whose) == 0
-    assert capsys.readouterr().out == "2 requests are forgotten, with their pictures.\n"
+    flush()
+    told = capsys.readouterr()
+    assert told.out == "2 requests are forgotten, with their pictures.\n"
+    assert f"everything of {'person' if '--user' in whose else 'server'} {whose[1]} is deleted" in told.err
     assert run(monkeypatch, "forget", "--config", str(config), *whose) == 0
     assert capsys.readouterr().out == "0 requests are forgotten, with their pictures.\n"
 
