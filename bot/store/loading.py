@@ -19,6 +19,7 @@ from bot.store.clock import Clock
 from bot.store.database import Database
 from bot.store.dumping import BYTES, JSON, kind_of, reflected
 from bot.store.migrate import make_tables, tables_at, upgrade
+from bot.store.policy_tables import server_revisions
 from bot.store.tables import deliveries, duties, files, images, jobs, previews, processes, workers
 from bot.store.transitions import lock_jobs, move, settle
 
@@ -56,6 +57,8 @@ async def load(database: Database, revision: str, tables: Iterable[Rows]) -> Non
             if await connection.scalar(sa.select(sa.exists().select_from(table))):
                 await connection.execute(sa.delete(table))  # the migrations have filled it
         for rows in tables:
+            if rows.table == server_revisions.name:  # the triggers of tables that were filled before
+                await connection.execute(sa.delete(made[rows.table]))
             await _fill(connection, made[rows.table], rows, database.place)
         await _set_sequences(connection, made.values())
         await connection.run_sync(upgrade)
