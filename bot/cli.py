@@ -78,7 +78,7 @@ def demo(port: int | None, once: bool) -> None:
 
 @commands.command()
 @CONFIG
-def run(path: Path) -> None:
+def run(path: Path | None) -> None:
     """Run the whole bot: a front and a worker in one process.
 
     The token is read from DISCORD_TOKEN, or from the file that the configuration names.
@@ -96,7 +96,7 @@ def run(path: Path) -> None:
 @commands.command()
 @CONFIG
 @READY_FILE
-def front(path: Path, ready_file: Path | None) -> None:
+def front(path: Path | None, ready_file: Path | None) -> None:
     """Run a front: answer people on Discord and deliver what workers paint.
 
     The token is read as `run` does. Any number of fronts and workers share one queue.
@@ -112,7 +112,7 @@ def front(path: Path, ready_file: Path | None) -> None:
 @READY_FILE
 @click.option("--only", multiple=True, metavar="MODEL", help="Paint this model; may be repeated.")
 @click.option("--accelerator", default="", help="The class of the accelerators, as in the section engine.")
-def worker(path: Path, ready_file: Path | None, only: Sequence[str], accelerator: str) -> None:
+def worker(path: Path | None, ready_file: Path | None, only: Sequence[str], accelerator: str) -> None:
     """Run a worker: paint what waits in the queue.
 
     It needs no token and no way to Discord. Any number of fronts and workers share one queue.
@@ -144,11 +144,12 @@ def _restart(error: EngineClosed) -> NoReturn:
 
 @commands.command("check-config")
 @CONFIG
-def check_config(path: Path) -> None:
+def check_config(path: Path | None) -> None:
     """Report every mistake in a configuration."""
     from bot.config import Config
 
-    config = Config.load(path)
+    reading = Config.read(path)
+    config = reading.config
     from bot.store import check_url
 
     check_url(config.queue.database)
@@ -160,7 +161,9 @@ def check_config(path: Path) -> None:
     models = ", ".join(model.name for model in config.models)
     for warning in config.warnings:
         click.echo(f"sdjax-bot: {warning}", err=True)
-    click.echo(f"{path} is in order; it offers {models}.")
+    if names := [variable.name for variable in reading.variables]:
+        click.echo(f"From the environment: {', '.join(names)}.")
+    click.echo(f"{path or 'The environment'} is in order; it offers {models}.")
 
 
 def _check_folders(checkpoints: Sequence[str]) -> None:
