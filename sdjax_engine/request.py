@@ -196,6 +196,7 @@ class Offer:
     `sizes` are (width, height) in pixels, the first being the default. A prompt may fill `prompt_chunks`
     encodings of the text encoder's length; a longer prompt is cut. `loras` are the names people may ask for.
     `samplers` are those that suit the checkpoint; empty before the checkpoint is read, when any is accepted.
+    `licence` is the name of the checkpoint's licence and `licence_link` its address, each empty if unknown.
     """
 
     model: str
@@ -207,6 +208,8 @@ class Offer:
     prompt_chunks: int = 3
     loras: tuple[str, ...] = ()
     samplers: tuple[Sampler, ...] = ()
+    licence: str = ""
+    licence_link: str = ""
 
     def __post_init__(self) -> None:
         """Raise ValueError for an offer that no request could be within."""
@@ -343,10 +346,8 @@ class Trouble(StrEnum):
 class Progress:
     """How far one image is, in both passes together, told at the end of a run.
 
-    `trouble` says why it was started again.
-
-    `preview` is sometimes a small picture of what is painted so far, uint8 `(height / n, width / n, 3)`,
-    n being the factor of the autoencoder.
+    `trouble` says why it was started again. `preview` is sometimes a small picture of what is painted so
+    far, uint8 `(height / n, width / n, 3)`, n being the factor of the autoencoder.
     """
 
     step: int

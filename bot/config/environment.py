@@ -1,7 +1,7 @@
 """Keys of the configuration from variables of the environment, such as `SDJAX__QUEUE__DATABASE`.
 
-`SDJAX__MODELS__0__NAME` is a key of the first [[models]]. A variable with `_FILE` after its key names a file that
-holds the value. The value of a key that is no text is TOML: a number, true or false, a list, a table.
+`SDJAX__MODELS__0__NAME` is a key of the first [[models]]. A variable with `_FILE` after its key names a file
+that holds the value. The value of a key that is no text is TOML: a number, true or false, a list, a table.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _variables(environ: Mapping[str, str], root: type[BaseModel]) -> tuple[list[
 
 
 def _variable(name: str, value: str, root: type[BaseModel]) -> Variable:
-    """Return the variable; raises InvalidValue for a name without a key, and for a file that cannot be read."""
+    """Return the variable; raises InvalidValue for a name without a key and an unreadable file."""
     place: list[str | int] = []
     parts = name.removeprefix(PREFIX).split(BETWEEN)
     here: type[BaseModel] | None = root

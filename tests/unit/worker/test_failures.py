@@ -23,6 +23,7 @@ def test_an_unsuited_sampler_is_stored_with_the_samplers_that_suit() -> None:
         InvalidRequest("unsuited_sampler", value=Sampler.PNDM, model="demo", choices="ddim, euler"),
         StoreUnavailable("The disk is full."),
         MissingArtifact("The file to start from is gone."),
+        InvalidRequest("lora", value="ink", choices=""),
         PaintingFailed("The devices failed."),
         RuntimeError("unexpected"),
     ],
