@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import click
 
 from bot.cli_bar import step_bar
-from bot.cli_config import CONFIG, READY_FILE, configured, for_worker, tell_ready
+from bot.cli_config import CONFIG, READY_FILE, configured, for_worker, reread, tell_ready
 from bot.cli_doctor import doctor
 from bot.cli_fleet import fleet
 from bot.cli_known import known
@@ -88,7 +88,7 @@ def run(path: Path | None) -> None:
         from bot.app.both import run_both
 
     try:
-        run_both(config)
+        run_both(config, load=lambda: reread(path))
     except EngineClosed as error:
         _restart(error)
 
@@ -104,7 +104,7 @@ def front(path: Path | None, ready_file: Path | None) -> None:
     config = configured(path)
     from bot.app.front import run_front
 
-    run_front(config, ready=lambda: tell_ready(ready_file))
+    run_front(config, load=lambda: reread(path), ready=lambda: tell_ready(ready_file))
 
 
 @commands.command()
@@ -122,7 +122,11 @@ def worker(path: Path | None, ready_file: Path | None, only: Sequence[str], acce
         from bot.app.worker import run_worker
 
     try:
-        run_worker(config, ready=lambda: tell_ready(ready_file))
+        run_worker(
+            config,
+            load=lambda: for_worker(reread(path), only, accelerator),
+            ready=lambda: tell_ready(ready_file),
+        )
     except EngineClosed as error:
         _restart(error)
 

@@ -32,11 +32,11 @@ class Judgement:
 
 
 class Judging:
-    """Judges pictures by the rules of their models, which `rules` has by the models' names."""
+    """Judges pictures by the rules of their models, which `rules` has by model; they may change."""
 
     def __init__(self, engine: Engine, rules: Mapping[str, PictureRules]) -> None:
         self._engine = engine
-        self._rules = rules
+        self.rules = rules
         self._threads = Threads("judging", most=1)
         self._starts: dict[_Key, asyncio.Task[PictureScores | None]] = {}
 
@@ -87,4 +87,4 @@ class Judging:
         return Showing.WITHHOLD if showing is Showing.HOLD and claim.guild_id is None else showing
 
     def _rules_of(self, claim: Claim) -> PictureRules:
-        return self._rules.get(claim.request.model, PictureRules())
+        return self.rules.get(claim.request.model, PictureRules())

@@ -23,6 +23,7 @@ from bot.log import about
 from bot.retries import while_unavailable
 from bot.store.store import Store
 from bot.threads import Threads
+from bot.worker.model_use import ModelUse
 from bot.worker.start_pictures import StartPictures
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest
@@ -63,9 +64,11 @@ class Repaint:
         store: Store,
         artifacts: Artifacts,
         *,
+        models: ModelUse,
         starts: StartPictures,
         retry_seconds: float,
     ) -> None:
+        self._models = models
         self._starts = starts
         self._engine = engine
         self._store = store
@@ -164,8 +167,9 @@ class Repaint:
         request = await self._request(name, painter, begun)
         try:
             recipe = painter.recipe
-            start = await self._starts.fitted(request, recipe.init_image, recipe.mask_image)
-            image = await self._painted(request, start, begun)
+            async with self._models.of(request.model):
+                start = await self._starts.fitted(request, recipe.init_image, recipe.mask_image)
+                image = await self._painted(request, start, begun)
         except InvalidRequest as error:
             raise LostForGood(f"The engine refuses {name}: {error}", failure=START_NOT_OFFERED) from error
         extra = metadata_of(painter.job_id)

@@ -4,43 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from bot.errors import StaleLease, StoreUnavailable
-from bot.files import Artifacts, Files
+from bot.errors import StoreUnavailable
+from bot.files import Artifacts
 from bot.heap import trim_regularly
-from bot.jobs import BATCHES_AHEAD, Claim, Job, Notes, Showing
+from bot.jobs import BATCHES_AHEAD, Claim
 from bot.log import about
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
-from bot.retries import while_unavailable
-from bot.store.known import NO_HASHES, Hashes
 from bot.store.run_times import Bench
 from bot.store.store import Store
-from bot.threads import Threads
+from bot.threads import Threads, in_uninterruptible_thread
 from bot.worker.failures import failure_of
 from bot.worker.held_image import HeldImage
 from bot.worker.judging import Judging
 from bot.worker.known import KnownPictures
+from bot.worker.model_use import ModelUse
 from bot.worker.preview_files import encode_preview
-from bot.worker.repaint import PNG, Repaint, metadata_of
+from bot.worker.recording import Recording
+from bot.worker.repaint import Repaint
 from bot.worker.side_tasks import keep_running
 from bot.worker.start_pictures import StartPictures
 from bot.worker.unoffered import GRACE_SECONDS, fail_unoffered
 from sdjax_engine.engine import Engine
-from sdjax_engine.errors import EngineClosed
-from sdjax_engine.images import encode_png
+from sdjax_engine.errors import EngineClosed, EngineError
 from sdjax_engine.request import Image, Lane, Request, Trouble
+from sdjax_engine.startup.changing import Change
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 POLL_SECONDS = 0.5
 DRAIN_SECONDS = 60.0
@@ -72,20 +69,22 @@ class Worker:
         accelerator: str = "cpu",
         metrics: WorkerMetrics | None = None,
     ) -> None:
-        self._engine = engine
+        self.engine = engine
         self._store = store
-        self._files = Files(store.files, artifacts)
         self._name = name
         self._lease_seconds = lease_seconds
         self._drain_seconds = drain_seconds
         self._grace_seconds = grace_seconds
         self._accelerator = accelerator
+        self._models = ModelUse()
         self._judging = Judging(engine, rules)
         self._known = KnownPictures(store.known, retry_seconds=lease_seconds)
         self._starts = StartPictures()
-        self._repaint = Repaint(engine, store, artifacts, starts=self._starts, retry_seconds=lease_seconds)
+        self._repaint = Repaint(
+            *(engine, store, artifacts), models=self._models, starts=self._starts, retry_seconds=lease_seconds
+        )
         self._metrics = metrics or Metrics().worker
-        self._threads = Threads("pictures", most=os.cpu_count() or 1)
+        self._recording = Recording(store, artifacts, self._metrics, retry_seconds=lease_seconds)
         self._preview_threads = Threads("previews", most=1)
         self._held: dict[asyncio.Task[None], HeldImage] = {}
         self._draining = asyncio.Event()
@@ -123,6 +122,23 @@ class Worker:
         if self._engine_closed is not None:
             raise self._engine_closed
 
+    async def change(
+        self, change: Change, *, rules: Mapping[str, PictureRules], drain_seconds: float
+    ) -> Mapping[str, EngineError]:
+        """Paint with other models, once the images under way of those that leave have ended.
+
+        `change` is from the engine's `read_models`; the other arguments are those of the worker. Returns why
+        models cannot be used, by name. Raises EngineClosed and StoreUnavailable.
+        """
+        self._drain_seconds = drain_seconds
+        before = frozenset(self.engine.lanes)
+        async with self._models.without(change.leaving):
+            failures = await in_uninterruptible_thread(lambda: self.engine.change_models(change))
+            self._models.gone = (self._models.gone | before) - frozenset(self.engine.lanes)
+            self._judging.rules = rules
+        await self._announce()
+        return failures
+
     async def _fail_unoffered(self) -> None:
         await fail_unoffered(self._store.offers, grace_seconds=self._grace_seconds)
 
@@ -150,7 +166,7 @@ class Worker:
         silence = time.monotonic() - self._beat_at
         if silence > self._lease_seconds / 2:
             return f"no heartbeat for {silence:.0f} s"
-        return WELL if self._engine.ready_lanes else "no lane is ready"
+        return WELL if self.engine.ready_lanes else "no lane is ready"
 
     async def _feed(self, draining: asyncio.Task[Literal[True]]) -> None:
         """Claim images for the free room of each lane; without any, wait for work or room."""
@@ -173,14 +189,15 @@ class Worker:
             await self._wait(draining)
 
     def _room(self) -> dict[Lane, int]:
-        """Return how many more images each ready lane can take.
+        """Return how many more images each ready lane can take; lanes of models that leave take none.
 
         Lanes become ready one after the other, and the seats of a lane may become fewer.
         """
         held = Counter(image.lane for image in self._held.values())
         return {
-            lane: max(0, BATCHES_AHEAD * self._engine.capacity(lane) - held[lane])
-            for lane in self._engine.ready_lanes
+            lane: max(0, BATCHES_AHEAD * self.engine.capacity(lane) - held[lane])
+            for lane in self.engine.ready_lanes
+            if lane.model not in self._models.leaving
         }
 
     async def _wait(self, draining: asyncio.Task[Literal[True]]) -> None:
@@ -204,40 +221,44 @@ class Worker:
                 await self._paint_and_record(held)
             except asyncio.CancelledError:
                 if held.future is not None:
-                    self._engine.cancel(held.future)
+                    self.engine.cancel(held.future)
                 await asyncio.shield(self._give_back(held.claim))
                 raise
 
     async def _paint_and_record(self, held: HeldImage) -> None:
         claim = held.claim
         try:
-            image = await self._painted(held)
-            if image is None or held.lost:
-                return
-            self._metrics.image_seconds.observe(image.seconds)
-            await self._keep_and_record(held, image)
+            request = await self._complete(held)
+            async with self._models.of(request.model):
+                if not self._models.gone.isdisjoint(request.lanes):
+                    await self._give_back(claim)
+                    return
+                image = await self._painted(held, request)
+                if image is None or held.lost:
+                    return
+                self._metrics.image_seconds.observe(image.seconds)
+                await self._record(held, image)
         except EngineClosed as error:
             self._engine_closed = self._engine_closed or error
             self._draining.set()
             if held.begun:  # it may be the cause: count the attempt, so that it cannot break engines for ever
-                await self._record(lambda: self._store.leases.abandon(claim), "taken_back")
+                await self._recording.abandoned(claim)
             else:
                 await self._give_back(claim)
         except Exception as error:
             failure = failure_of(error)
             log.exception("image %d failed (%s)", claim.image_id, failure)
-            await self._record(lambda: self._store.leases.fail(claim, failure=failure), "failed")
+            await self._recording.failed(claim, failure)
 
-    async def _painted(self, held: HeldImage) -> Image | None:
+    async def _painted(self, held: HeldImage, request: Request) -> Image | None:
         """Return the engine's picture, or None for a cancelled one, which is then given back unless lost."""
         claim = held.claim
-        request = await self._complete(held)
         start = await self._starts.fitted(request, claim.init_image, claim.mask_image)
         held.start_hash = await self._known.check_start(claim, request.init_image)
         held.most_open = await self._judging.judge_start(claim, start)
         if held.lost:
             return None
-        held.future = self._engine.submit(request, start=start, on_progress=held.on_progress, previews=True)
+        held.future = self.engine.submit(request, start=start, on_progress=held.on_progress, previews=True)
         finished = asyncio.wrap_future(held.future)
         await asyncio.wait([finished])
         if not finished.cancelled():
@@ -256,66 +277,20 @@ class Worker:
         start, mask = await self._repaint.files(names, begun=held.on_start)
         return replace(claim.request, init_image=start, mask_image=mask)
 
-    async def _keep_and_record(self, held: HeldImage, image: Image) -> None:
-        """Keep the picture, and record how it is shown. A withheld picture is not kept, only its scores."""
+    async def _record(self, held: HeldImage, image: Image) -> None:
+        """Judge the picture, keep it, and record how it is shown."""
         claim = held.claim
         judged = self._judging.judge(claim, image, held.most_open)
         known = await self._known.look_up(claim, image.pixels)
-        showing = Showing.WITHHOLD if known.blocked else judged.showing
-        withheld = showing is Showing.WITHHOLD
-        artifact = None if withheld else await self._keep(claim, image)
-        notes = Notes(
-            prompt=image.prompt,
-            negative_prompt=image.negative_prompt,
-            safety=image.safety,
-            classified=image.classified,
-            level=judged.level,
-            known=known.blocked,
+        bench = Bench(accelerator=self._accelerator, seats=self.engine.capacity(claim.request.lane))
+        await self._recording.painted(
+            claim, image, judged=judged, known=known, start_hash=held.start_hash, bench=bench
         )
-        bench = Bench(accelerator=self._accelerator, seats=self._engine.capacity(claim.request.lane))
-        hashes = NO_HASHES if withheld else Hashes(result=known.hash, start=held.start_hash)
-
-        def complete() -> Awaitable[Job]:
-            return self._store.leases.complete(
-                claim,
-                artifact=artifact,
-                seconds=image.seconds,
-                notes=notes,
-                showing=showing,
-                hashes=hashes,
-                bench=bench,
-            )
-
-        await self._record(complete, "withheld" if withheld else "painted")
-
-    async def _keep(self, claim: Claim, image: Image) -> str:
-        extra = metadata_of(claim.job_id)
-        png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
-        return await self._persistently(lambda: self._files.keep(png, PNG))
-
-    async def _record(self, verb: Callable[[], Awaitable[object]], event: str) -> None:
-        """Record the end of an image, and count it as `event`. A lost image is only counted."""
-        try:
-            await self._persistently(verb)
-            self._metrics.images.labels(event).inc()
-        except StaleLease as error:
-            self._metrics.images.labels("lost").inc()
-            log.info("%s", error)
-        except StoreUnavailable as error:
-            log.error("the end of the image could not be recorded, so it is painted again: %s", error)
-
-    async def _persistently(self, verb: Callable[[], Awaitable[T]]) -> T:
-        """Retry `verb` for about as long as a lease while the disk or the database is unavailable."""
-        return await while_unavailable(self._lease_seconds, verb)
 
     async def _give_back(self, claim: Claim) -> None:
         """Give the image back to the queue, in GIVE_BACK_SECONDS at most while the worker drains."""
-        seconds = GIVE_BACK_SECONDS if self._draining.is_set() else None
-        try:
-            async with asyncio.timeout(seconds):
-                await self._record(lambda: self._store.leases.give_back(claim), "given_back")
-        except TimeoutError:
-            log.error("the image could not be given back in time: it waits until its lease expires")
+        within = GIVE_BACK_SECONDS if self._draining.is_set() else None
+        await self._recording.give_back(claim, within=within)
 
     async def _beat(self) -> None:
         """Renew leases, record steps, cancel lost images, and take back images whose lease has expired."""
@@ -345,12 +320,12 @@ class Worker:
         self._metrics.troubles.labels(trouble).inc()
 
     async def _announce(self) -> None:
-        lanes = self._engine.lanes
-        seats = {lane: self._engine.capacity(lane) for lane in lanes}
+        lanes = self.engine.lanes
+        seats = {lane: self.engine.capacity(lane) for lane in lanes}
         self._metrics.seats.set(max(seats.values(), default=0))
-        self._metrics.engine_restarts.set(self._engine.restarts)
-        self._metrics.engine_dispatching.set(self._engine.dispatching_seconds)
-        self._metrics.engine_runs.set(self._engine.run_seconds)
+        self._metrics.engine_restarts.set(self.engine.restarts)
+        self._metrics.engine_dispatching.set(self.engine.dispatching_seconds)
+        self._metrics.engine_runs.set(self.engine.run_seconds)
         await self._store.offers.announce(
             self._name, lanes=lanes, seats=seats, ttl=self._lease_seconds, accelerator=self._accelerator
         )
@@ -371,7 +346,7 @@ class Worker:
             held.lost = True
             self._metrics.images.labels("lost").inc()
             if held.future is not None:
-                self._engine.cancel(held.future)
+                self.engine.cancel(held.future)
 
     async def _previews(self, images: Iterable[HeldImage]) -> dict[Claim, bytes]:
         """Return the files of the previews that are new since the last heartbeat."""

@@ -11,7 +11,7 @@ import pytest
 from front_tools import ephemeral, job_of, queued, text_of
 from serving import Served, until
 
-from bot.app.offers import follow_offers
+from bot.app.offers import Following
 from bot.config import Config
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
@@ -36,8 +36,8 @@ async def following(served: Served) -> AsyncIterator[None]:
     """The front follows what workers publish."""
     bot = served.bot
     task = asyncio.create_task(
-        follow_offers(
-            Config(), served.store.offers, bot.services.offers, bot.change_offers, poll_seconds=0.01
+        Following(Config(), served.store.offers, bot.services.offers, bot.change_offers).run(
+            poll_seconds=0.01
         )
     )
     yield
