@@ -31,15 +31,13 @@ def test_every_key_is_taken_alive_at_a_start_or_by_the_fleet() -> None:
 
 
 def test_the_page_says_what_the_code_does() -> None:
-    rows = re.findall(r"^\| `\[{1,2}(\w+)\]{1,2}` \| (.*) \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `\[{1,2}(\w+)\]{1,2}` \|(.*)\|(.*)\|$", PAGE.read_text(), re.MULTILINE)
     said = {section: (alive, at_start) for section, alive, at_start in rows}
     assert said.keys() == Config.model_fields.keys() - {"fleet"}
     for section, cells in said.items():
         for cell, keys in zip(cells, (ALIVE, AT_START), strict=True):
-            of = keys.get(section, frozenset())
-            assert cell == "all" if of == keys_of(section) else set(re.findall(r"`(\w+)`", cell)) == of, (
-                section
-            )
+            every = keys_of(section) if cell.strip() == "all" else set(re.findall(r"`(\w+)`", cell))
+            assert every == keys.get(section, frozenset()), section
 
 
 def test_changed_keys_are_named_and_those_for_a_restart_keep_their_values() -> None:
