@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from bot.cli_bar import step_bar
-from bot.cli_config import CONFIG, READY_FILE, configured, for_worker, reread, tell_ready
+from bot.cli_config import CONFIG, READY_FILE, configured, for_worker, tell_ready
 from bot.cli_doctor import doctor
 from bot.cli_fleet import fleet
 from bot.cli_known import known
@@ -32,6 +32,9 @@ from bot.log import flush
 from bot.redaction import redact
 from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_SEED, MAX_STEPS, Sampler
+
+if TYPE_CHECKING:
+    from bot.config import Config
 
 log = logging.getLogger(__name__)
 
@@ -124,11 +127,29 @@ def worker(path: Path | None, ready_file: Path | None, only: Sequence[str], acce
     try:
         run_worker(
             config,
-            load=lambda: for_worker(reread(path), only, accelerator),
+            load=lambda: for_worker(reread(path, front=False), only, accelerator),
             ready=lambda: tell_ready(ready_file),
         )
     except EngineClosed as error:
         _restart(error)
+
+
+def reread(path: Path | None, *, front: bool = True) -> Config:
+    """Load the configuration again, beside a process that runs an earlier one.
+
+    Raises ConfigurationError, also for files that it names; without `front`, for those of a worker.
+    """
+    from bot.config import Config
+
+    config = Config.load(path)
+    if not front:
+        config.web.read_token()
+        return config
+    from bot.app.named_files import mistakes_in_files
+
+    if mistakes := mistakes_in_files(config):
+        raise ConfigurationError("\n".join(mistakes))
+    return config
 
 
 def _restart(error: EngineClosed) -> NoReturn:

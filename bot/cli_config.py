@@ -72,10 +72,3 @@ def configured(path: Path | None) -> Config:
     for warning in config.warnings:
         log.warning("%s", warning)
     return config
-
-
-def reread(path: Path | None) -> Config:
-    """Load the configuration again, of which a process runs an earlier one."""
-    from bot.config import Config
-
-    return Config.load(path)

@@ -53,7 +53,7 @@ async def serve(
                     following = front.following(complete, queue)
                     tasks.start(following.run(), "offers")
                     prepare = _preparing(front, worker, queue, following, report)
-                    tasks.start(Reloading(config, load, prepare, front=True).run(shutdown.reload), "reload")
+                    tasks.start(Reloading(config, load, prepare).run(shutdown.reload), "reload")
                 await tasks.wait_for(front.client.wait_until_ready())
                 ready()
                 await run_until_shutdown(worker, tasks, shutdown)

@@ -70,7 +70,7 @@ async def serve(
             tasks.start(following.run(), "offers")
             if load is not None:
                 prepare = functools.partial(prepare_front, front=front, queue=queue, following=following)
-                tasks.start(Reloading(config, load, prepare, front=True).run(shutdown.reload), "reload")
+                tasks.start(Reloading(config, load, prepare).run(shutdown.reload), "reload")
             try:
                 await tasks.wait_for(front.client.wait_until_ready())
                 ready()

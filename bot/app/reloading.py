@@ -10,10 +10,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
-from bot.app.named_files import mistakes_in_files
 from bot.config import Config
 from bot.config.changes import Changes, changes
-from bot.errors import BotError, ConfigurationError
+from bot.errors import BotError
 from bot.log import set_up
 from bot.threads import in_thread
 from sdjax_engine.errors import EngineError
@@ -21,7 +20,7 @@ from sdjax_engine.errors import EngineError
 log = logging.getLogger(__name__)
 
 Load = Callable[[], Config]
-"""Reads the configuration from its file and the environment; raises ConfigurationError."""
+"""Reads the configuration and checks the files that it names; raises ConfigurationError."""
 Take = Callable[[], Awaitable[None]]
 """Takes a configuration into use."""
 Prepare = Callable[[Config], Awaitable[Take]]
@@ -29,10 +28,9 @@ Prepare = Callable[[Config], Awaitable[Take]]
 
 
 class Reloading:
-    """Reloads the configuration of a process that began with `running`; without `front`, of a worker."""
+    """Reloads the configuration of a process that began with `running`, which `load` has read."""
 
-    def __init__(self, running: Config, load: Load, prepare: Prepare, *, front: bool) -> None:
-        self._front = front
+    def __init__(self, running: Config, load: Load, prepare: Prepare) -> None:
         self._running = running
         self._load = load
         self._prepare = prepare
@@ -68,10 +66,7 @@ class Reloading:
 
     async def _prepared(self) -> tuple[Changes, Take]:
         """Read the configuration, and make the process ready for it."""
-        config = await in_thread(self._load, "configuration")
-        if mistakes := await in_thread(lambda: mistakes_in_files(config, front=self._front), "configuration"):
-            raise ConfigurationError("\n".join(mistakes))
-        found = changes(self._running, config)
+        found = changes(self._running, await in_thread(self._load, "configuration"))
         return found, await self._prepare(found.config)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.app.reloading import Reloading, Take
+from bot.cli import reread
 from bot.config import Config
 from bot.errors import StoreUnavailable
 from sdjax_engine.errors import UnreadableCheckpoint
@@ -56,7 +57,7 @@ def process() -> Process:
 
 @pytest.fixture
 def reloading(text: Text, process: Process) -> Reloading:
-    return Reloading(Config(), partial(Config.load, text.file, {}), process.prepare, front=True)
+    return Reloading(Config(), partial(reread, text.file), process.prepare)
 
 
 async def test_what_can_change_is_taken_and_one_line_names_what_needs_a_restart(
