@@ -48,7 +48,11 @@ class Judging:
     def may_cover(self, claim: Claim) -> bool:
         """Return whether the finished picture may be shown less than openly."""
         model = claim.request.model
-        if not (self._engine.checks_pictures(model) or self._engine.classifies_pictures(model)):
+        try:
+            judged = self._engine.checks_pictures(model) or self._engine.classifies_pictures(model)
+        except KeyError:  # a change of the models has closed it
+            return True
+        if not judged:
             return False
         showings = self._rules_of(claim).showings(claim.showings, age_restricted=claim.age_restricted)
         return any(showing is not Showing.SHOW for showing in showings)

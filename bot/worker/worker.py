@@ -7,6 +7,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
@@ -194,11 +195,20 @@ class Worker:
         Lanes become ready one after the other, and the seats of a lane may become fewer.
         """
         held = Counter(image.lane for image in self._held.values())
+        seats = self._seats(self.engine.ready_lanes)
         return {
-            lane: max(0, BATCHES_AHEAD * self.engine.capacity(lane) - held[lane])
-            for lane in self.engine.ready_lanes
+            lane: max(0, BATCHES_AHEAD * count - held[lane])
+            for lane, count in seats.items()
             if lane.model not in self._models.leaving
         }
+
+    def _seats(self, lanes: Iterable[Lane]) -> dict[Lane, int]:
+        """Return the seats of lanes, without those that a change of the models closes at this moment."""
+        seats = {}
+        for lane in lanes:
+            with suppress(KeyError):
+                seats[lane] = self.engine.capacity(lane)
+        return seats
 
     async def _wait(self, draining: asyncio.Task[Literal[True]]) -> None:
         """Wait until work may be waiting, an image has ended, a drain begins, or POLL_SECONDS are over."""
@@ -320,14 +330,13 @@ class Worker:
         self._metrics.troubles.labels(trouble).inc()
 
     async def _announce(self) -> None:
-        lanes = self.engine.lanes
-        seats = {lane: self.engine.capacity(lane) for lane in lanes}
+        seats = self._seats(self.engine.lanes)
         self._metrics.seats.set(max(seats.values(), default=0))
         self._metrics.engine_restarts.set(self.engine.restarts)
         self._metrics.engine_dispatching.set(self.engine.dispatching_seconds)
         self._metrics.engine_runs.set(self.engine.run_seconds)
         await self._store.offers.announce(
-            self._name, lanes=lanes, seats=seats, ttl=self._lease_seconds, accelerator=self._accelerator
+            self._name, lanes=list(seats), seats=seats, ttl=self._lease_seconds, accelerator=self._accelerator
         )
 
     async def _heartbeat(self) -> None:
