@@ -39,7 +39,8 @@ def read_change(registry: Registry, specs: Sequence[ModelSpec]) -> Change:
     Raises UnreadableCheckpoint, DevicesFailed and ValueError.
     """
     config = replace(registry.config, models=tuple(specs), lanes=None)
-    before = {spec.offer.model: spec for spec in registry.config.models}
+    specs_before = (spec for spec in registry.config.models if spec.offer.model in registry.models)
+    before = {spec.offer.model: spec for spec in specs_before}
     kept = {spec.offer.model for spec in specs if before.get(spec.offer.model) == spec}
     arrivals = registry.residency.arrivals()  # one for all: they share the room
     arriving = []
