@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -86,6 +87,7 @@ def run(path: Path | None) -> None:
 
     The token is read from DISCORD_TOKEN, or from the file that the configuration names.
     """
+    _outlive_early_reloads()
     config = configured(path)
     with paused_collections():
         from bot.app.both import run_both
@@ -104,6 +106,7 @@ def front(path: Path | None, ready_file: Path | None) -> None:
 
     The token is read as `run` does. Any number of fronts and workers share one queue.
     """
+    _outlive_early_reloads()
     config = configured(path)
     from bot.app.front import run_front
 
@@ -120,6 +123,7 @@ def worker(path: Path | None, ready_file: Path | None, only: Sequence[str], acce
 
     It needs no token and no way to Discord. Any number of fronts and workers share one queue.
     """
+    _outlive_early_reloads()
     config = for_worker(configured(path), only, accelerator)
     with paused_collections():
         from bot.app.worker import run_worker
@@ -132,6 +136,13 @@ def worker(path: Path | None, ready_file: Path | None, only: Sequence[str], acce
         )
     except EngineClosed as error:
         _restart(error)
+
+
+def _outlive_early_reloads() -> None:
+    """Ignore SIGHUP, which would end the process, until it has a handler; a terminal that goes ends it."""
+    # systemd counts an end by SIGHUP as a success, and would not start the bot again.
+    if not os.isatty(0):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def reread(path: Path | None, *, front: bool = True) -> Config:
