@@ -9,7 +9,7 @@ LOCK = $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11
 LOCKED := --no-compile --no-deps --require-hashes --requirement
 
 # The extras of the images: each has a lock of the packages that requirements.lock lacks.
-LOCKED_EXTRAS := postgres cuda tpu ray
+LOCKED_EXTRAS := postgres cuda tpu ray otel
 
 COMPILERS := .compilers
 

@@ -20,8 +20,10 @@ from conditions import print_conditions
 from store_evening import origin
 from store_verbs import request
 
+from bot.front.server_cache import ServerCache
 from bot.moderation.limits import quotas_of, refusal
-from bot.moderation.policy import Policy, effective, said_by
+from bot.moderation.policy import Policy, Said, effective
+from bot.moderation.ready import Ruled
 from bot.quotas import Charge, Quota
 from bot.store import Store
 from bot.store.auditing import By
@@ -61,10 +63,22 @@ async def measure(store: Store) -> dict[str, float]:
     numbers = count(1)
     await fill(store)
 
+    servers = ServerCache()
+
+    def ruled(said: tuple[Said, ...]) -> Ruled:
+        found = effective(said)
+        return Ruled(said=said, effective=found, quotas=quotas_of(found, Policy(), guild_id=HERE))
+
     async def decide() -> tuple[Quota, ...]:
-        found = effective(map(said_by, (await store.standings.of(PLACE)).policies))
-        refusal(found.policy, request(1, MINA, variants=1)[0])
-        return quotas_of(found, Policy(), guild_id=HERE)
+        _, server = await servers.look(store, PLACE)
+        found = server.ruled(PLACE, 1.0, ruled)
+        refusal(found.effective.policy, request(1, MINA, variants=1)[0])
+        return found.quotas
+
+    async def decide_first() -> tuple[Quota, ...]:
+        nonlocal servers
+        servers = ServerCache()
+        return await decide()
 
     quotas = await decide()
 
@@ -76,13 +90,10 @@ async def measure(store: Store) -> dict[str, float]:
 
     for _ in range(300):
         await ask()
-    blocks = store.moderation.standing
     return {
-        "blocks and pauses alone": await median_ms(
-            lambda: blocks(user_id=MINA, channel_id=THREAD, guild_id=HERE)
-        ),
-        "blocks, pauses and policies, decided": await median_ms(decide),
-        "rules on prompts, read": await median_ms(lambda: store.prompt_rules.of(HERE)),
+        "blocks, pauses and the revision, read": await median_ms(lambda: store.standings.of(PLACE)),
+        "with policies, decided": await median_ms(decide),
+        "the same after a change, all policies and rules read": await median_ms(decide_first),
         "a request without quotas": await median_ms(ask),
         f"a request with {len(quotas)} quotas": await median_ms(lambda: ask(*quotas)),
     }

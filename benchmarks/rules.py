@@ -4,9 +4,10 @@
 
 A request is what /imagine does with the database: its job is stored. With rules, it is first asked whether
 the person or the server is blocked, and whether the rule that is always on, the server's rules or its AutoMod
-rules refuse the words. Nothing is refused, so that every rule is looked at to its end. Requests without, with
-few and with the most rules take turns, so that all three meet the same machine; times are on the clock,
-medians with the 99th percentile.
+rules refuse the words. The front has the compiled rules in memory, and reads whether they still hold.
+Nothing is refused, so that every rule is looked at to its end. Requests without, with few and with the most
+rules take turns, so that all three meet the same machine; times are on the clock, medians with the 99th
+percentile.
 
 Few: 5 rules of 40 terms, one AutoMod rule of 50 keywords. Most: 50 rules of 60 terms and an allowed phrase
 each, and six AutoMod rules of 1,000 keywords and ten patterns. Prompts are the innocent ones of
@@ -34,6 +35,7 @@ from store_servers import postgresql
 from bot.front.allowed import check_blocks
 from bot.front.automod_cache import AutomodCache
 from bot.front.ruling import check_words
+from bot.front.server_cache import ServerCache
 from bot.front.services import Interaction
 from bot.jobs import Origin, Recipe
 from bot.moderation.always import breaks_hard_rule
@@ -108,7 +110,7 @@ def interaction_in(guild_id: int, store: Store, automod: AutomodCache) -> Intera
     """Return what the checks read of an interaction."""
     client = Discord()
     policies = {"policy": Policy(), "bounds": Policy(), "weights": {}, "weight_of": lambda _person: 1.0}
-    threads = {"judging": Threads("rules", most=1)}
+    threads = {"judging": Threads("rules", most=1), "servers": ServerCache()}
     client.services = SimpleNamespace(store=store, automod=automod, **policies, **threads)  # type: ignore[attr-defined]
     fields: dict[str, Any] = {
         "client": client,

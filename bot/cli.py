@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from bot.cli_backup import backup, restore
 from bot.cli_bar import step_bar
 from bot.cli_config import CONFIG, READY_FILE, configured, for_worker, tell_ready
 from bot.cli_doctor import doctor
@@ -27,6 +28,7 @@ from bot.cli_fleet import fleet
 from bot.cli_known import known
 from bot.cli_parameters import LoraParameter, PictureParameter, SizeParameter, VariantParameter
 from bot.cli_people import block, forget, unblock
+from bot.cli_usage import usage
 from bot.errors import BotError, ConfigurationError
 from bot.garbage import paused_collections
 from bot.log import flush
@@ -190,8 +192,9 @@ def check_config(path: Path | None) -> None:
 
     check_url(config.queue.database)
     from bot.app.named_files import mistakes_in_files
+    from bot.app.tracing import mistakes_in_tracing
 
-    if mistakes := mistakes_in_files(config):
+    if mistakes := [*mistakes_in_files(config), *mistakes_in_tracing(config.traces, os.environ)]:
         raise ConfigurationError("\n".join(mistakes))
     _check_folders([model.checkpoint for model in config.models])
     models = ", ".join(model.name for model in config.models)
@@ -211,7 +214,7 @@ def _check_folders(checkpoints: Sequence[str]) -> None:
         raise ConfigurationError("\n".join(f"There is no checkpoint {source}." for source in missing))
 
 
-for _command in (doctor, forget, block, unblock, known, fleet):
+for _command in (doctor, backup, restore, forget, block, unblock, known, fleet, usage):
     commands.add_command(_command)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from bot.files import Files
 from bot.jobs import Job
 from bot.store.forgetting import Erasure
+
+log = logging.getLogger(__name__)
 
 JOBS_AT_ONCE = 25
 
@@ -39,4 +42,6 @@ async def forget(
     if user_id is not None:
         await rows.erase_share(user_id)
         await rows.erase_acts(user_id)
+    # After a restore of an older backup the operator deletes again what these lines name.
+    log.info("everything of %s is deleted", f"server {guild_id}" if user_id is None else f"person {user_id}")
     return forgotten

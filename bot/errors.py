@@ -10,6 +10,7 @@ BotError
 │   └── LostForGood      and cannot be repainted; `failure` says why
 ├── DiscordUnavailable   Discord cannot be reached, or has closed the connection for good
 ├── StartRefused         the picture to start from may not be used; `failure` says why
+├── BackupRefused        a backup cannot be written, is damaged, or is of another version
 ├── FleetUnavailable     Ray cannot be reached, or has no such fleet
 ├── StaleLease           the lease has expired, or another worker has the image
 ├── NameTaken            another living process has the name of this process
@@ -86,6 +87,10 @@ class StartRefused(BotError):
     def __init__(self, message: str, *, failure: str) -> None:
         super().__init__(message)
         self.failure = failure
+
+
+class BackupRefused(BotError):
+    """A backup cannot be written, is missing or damaged, or is of another version; the message says which."""
 
 
 class FleetUnavailable(BotError):

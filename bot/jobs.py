@@ -213,6 +213,8 @@ class Origin:
     adults only. `parent` is the job whose button asked for this one. An `external` channel is one without the
     bot, which the person has in their own account. `policy` is what policies said when the job was asked for,
     by their keys, as far as it counts later; `left` in it is a quota of which little is left.
+    `thread_parent_id` is the channel of a thread, None elsewhere. `traceparent` names the span of the request
+    as W3C Trace Context does; None: the job has no trace.
     """
 
     interaction_id: int
@@ -231,6 +233,8 @@ class Origin:
     parent: Parent | None = None
     external: bool = False
     policy: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    thread_parent_id: int | None = None
+    traceparent: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,7 +335,8 @@ class Claim:
     """One image leased to a worker. Every verb after `claim` carries `fencing_token`.
 
     `request` lacks the bytes of the start picture and the mask: `init_image` and `mask_image` name their
-    files. `steps` is how many steps are run.
+    files. `steps` is how many steps are run. The image waited from `enqueued_at` to `claimed_at`, in seconds
+    since the epoch. `traceparent` is that of the job.
     """
 
     image_id: int
@@ -345,6 +350,9 @@ class Claim:
     showings: Showings | None = None
     fencing_token: int
     expires_at: float
+    enqueued_at: float = 0.0
+    claimed_at: float = 0.0
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,10 @@ from types import MappingProxyType
 KNOWN_MISTAKES: Mapping[str, str] = MappingProxyType(
     {
         "start_known": "{what} is blocked here, or very like a blocked picture: start from another.",
+        "publish_known": (
+            "Every picture of this result is blocked here, or very like a blocked picture: "
+            "publish another result."
+        ),
         "whose_nothing": "Send a picture, or the link of a message that has one.",
         "whose_link": "“{link}” is no link of a message of this server that you and the bot may read.",
         "whose_hidden": "Discord shows the bot no files of that message: use “{menu}” in its menu.",

@@ -6,18 +6,22 @@ import json
 import logging
 import os
 import re
+import socket
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, Literal, TextIO
+from importlib import metadata
+from types import MappingProxyType
+from typing import Any, Final, Literal, TextIO
 
 from bot.redaction import redact
 
-VERBOSE = ("aiosqlite", "alembic", "asyncio", "jax", "PIL", "sqlalchemy")
+VERBOSE = ("aiosqlite", "alembic", "asyncio", "jax", "PIL", "sqlalchemy", "urllib3")
+REPEATING = ("opentelemetry.exporter",)  # it warns of each attempt, and then says whether it has failed
 PRIVATE_DETAILS = ("discord",)  # its debug lines hold what people typed, and interaction tokens
 
 # Characters that end a line, move the cursor, or change the direction of the text after them.
@@ -27,28 +31,46 @@ _INDENT = "    "  # of tracebacks, so that none of their lines looks like a line
 MAX_LINES = 10_000  # waiting to be written; further lines are dropped and counted
 FLUSH_SECONDS = 2.0
 
-_job: ContextVar[str | None] = ContextVar("job", default=None)
+FIELDS = ("job", "image", "lane", "trace", "durations")
+"""What a line may say beside its message: its job, image, lane and trace, and durations in seconds."""
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_subject: ContextVar[Mapping[str, Any]] = ContextVar("subject", default=_NOTHING)
 
 
 @contextmanager
-def about(job_id: str) -> Iterator[None]:
-    """Add the job's id to every line logged inside the block, in this task and the tasks it starts."""
-    before = _job.set(job_id)
+def about(
+    job_id: str, *, image: int | None = None, lane: str | None = None, trace: str | None = None
+) -> Iterator[None]:
+    """Add these to every line logged inside the block, in this task and the tasks it starts.
+
+    `image` is an image's id, `trace` the id of the job's trace.
+    """
+    said = {"job": job_id, "image": image, "lane": lane, "trace": trace}
+    before = _subject.set({name: value for name, value in said.items() if value is not None})
     try:
         yield
     finally:
-        _job.reset(before)
+        _subject.reset(before)
+
+
+def version() -> str:
+    """Return the version of the bot; "unknown" where the package is not installed."""
+    try:
+        return metadata.version("sdjax-bot")
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def set_up(level: str = "info", form: Literal["text", "json"] = "text", stream: TextIO | None = None) -> None:
     """Send the whole process's log to `stream`, by default the standard error stream.
 
     A thread writes the lines, so that no caller waits for the reader; see `flush`. Verbose libraries log
-    warnings only. discord.py's debug lines are never logged.
+    warnings only. Failed exports of traces are logged once each. discord.py's debug lines are never logged.
     """
     handler = LinesHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
-    handler.addFilter(_add_job)
+    handler.addFilter(_add_subject)
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -56,8 +78,17 @@ def set_up(level: str = "info", form: Literal["text", "json"] = "text", stream: 
     root.setLevel(level.upper())
     for name in VERBOSE:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    for name in REPEATING:
+        logging.getLogger(name).setLevel(logging.ERROR)
     for name in PRIVATE_DETAILS:
         logging.getLogger(name).setLevel(max(logging.INFO, root.level))
+
+
+def name_process(name: str) -> None:
+    """Let JSON lines name this process as the queue does. Before, they name its host and number."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler.formatter, JsonFormatter):
+            handler.formatter.process = name
 
 
 def flush() -> None:
@@ -145,9 +176,10 @@ def _writer_of(stream: TextIO) -> Callable[[str], None]:
     return put_unbuffered
 
 
-def _add_job(record: logging.LogRecord) -> bool:
-    if not hasattr(record, "job"):
-        record.job = _job.get()
+def _add_subject(record: logging.LogRecord) -> bool:
+    for name, value in _subject.get().items():
+        if not hasattr(record, name):
+            setattr(record, name, value)
     return True
 
 
@@ -190,18 +222,28 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object: time (UTC), level, logger, message, and optionally job and traceback."""
+    """One object: time (UTC), level, process, version, logger, message, and those of `FIELDS` that are known.
+
+    A line of an error has its traceback.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.process = f"{socket.gethostname()}-{os.getpid()}"
+        self._version = version()
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the object as one line."""
-        entry = {
+        entry: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
+            "process": self.process,
+            "version": self._version,
             "logger": record.name,
             "message": redact(record.getMessage()),
         }
-        if job := getattr(record, "job", None):
-            entry["job"] = job
+        said = ((name, getattr(record, name, None)) for name in FIELDS)
+        entry |= {name: value for name, value in said if value is not None}
         if record.exc_info:
             entry["traceback"] = redact(self.formatException(record.exc_info))
         return _escaped(json.dumps(entry, ensure_ascii=False))

@@ -101,6 +101,12 @@ class WorkerMetrics:
             buckets=_PAINTED,
             registry=registry,
         )
+        self.device_seconds = Counter(
+            "sdjax_device_seconds",
+            "Seconds that the devices have worked for images that have ended here, all devices together.",
+            ["model"],
+            registry=registry,
+        )
         self.troubles = Counter(
             "sdjax_image_troubles",
             "Images that the engine retried, by reason.",

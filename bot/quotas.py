@@ -42,14 +42,10 @@ class Quota:
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """What a request counts against quotas: `pictures`, each of which has this `cost`.
-
-    `parent_channel_id` is the channel of a thread, 0 elsewhere.
-    """
+    """What a request counts against quotas: `pictures`, each of which has this `cost`."""
 
     pictures: int = 0
     cost: float = 0.0
-    parent_channel_id: int = 0
     quotas: tuple[Quota, ...] = ()
 
     def of(self, measure: Measure) -> float:

@@ -33,7 +33,14 @@ async def while_unavailable(
     StoreUnavailable; every other error is raised at once.
     """
 
+    try:  # tenacity takes a tenth of a millisecond, and hardly any call needs it
+        return await verb(*args, **kwargs)
+    except StoreUnavailable as error:
+        failed = [error]
+
     async def attempt() -> T:  # tenacity awaits only what a coroutine function returns
+        if failed:
+            raise failed.pop()
         return await verb(*args, **kwargs)
 
     retrying = AsyncRetrying(

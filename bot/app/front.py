@@ -166,6 +166,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         clock=clock,
         metrics=metrics.front,
         signing=signing,
+        tracing=queue.tracing,
     )
     await stack.enter_async_context(client)
     message_locks, sender = MessageLocks(), Sender(client, queue.artifacts, clock=clock, signing=signing)
@@ -180,6 +181,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         offers=client.services.offers,
         label=config.provenance.label,
         metrics=metrics.delivery,
+        tracing=queue.tracing,
     )
     desk = Desk(client, lambda: client.services, clock=clock)
     queue.checks.update(gateway=client.health, outbox=outbox.health)

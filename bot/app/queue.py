@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from bot.app.monitoring import monitor
+from bot.app.tracing import open_tracing
 from bot.config import Config
 from bot.files.artifacts import Artifacts
+from bot.log import name_process
 from bot.membership.membership import Membership, joined
 from bot.membership.processes import Processes
 from bot.metrics import Metrics
 from bot.shutdown import BackgroundTasks
 from bot.store import Store
 from bot.sweeper import Sweeper, bounds_of
+from bot.tracing import Tracing
 from bot.web.health import Check
 
 
@@ -21,7 +25,8 @@ from bot.web.health import Check
 class Queue:
     """One process's access to the shared queue.
 
-    `metrics` count the work of the process. `checks` tell whether each part of the process is well.
+    `metrics` count the work of the process, and `tracing` records its spans. `checks` tell whether each part
+    of the process is well.
     """
 
     store: Store
@@ -29,6 +34,7 @@ class Queue:
     membership: Membership
     sweeper: Sweeper
     metrics: Metrics
+    tracing: Tracing
     checks: dict[str, Check] = field(default_factory=dict)
 
     @property
@@ -70,8 +76,18 @@ async def open_queue(config: Config, role: str, stack: AsyncExitStack) -> Queue:
     stack.push_async_callback(store.close)
     artifacts = Artifacts(config.queue.artifacts)
     membership = await stack.enter_async_context(joined(config, Processes(store.shared), role))
+    name_process(membership.name)
+    tracing = open_tracing(config.traces, os.environ, name=membership.name, role=role)
+    stack.push_async_callback(tracing.close)
     sweeper = Sweeper(store, artifacts, bounds_of(config.retention), clock=store.clock)
-    queue = Queue(store=store, artifacts=artifacts, membership=membership, sweeper=sweeper, metrics=metrics)
+    queue = Queue(
+        store=store,
+        artifacts=artifacts,
+        membership=membership,
+        sweeper=sweeper,
+        metrics=metrics,
+        tracing=tracing,
+    )
     queue.checks.update(dict.fromkeys(CHECKED_PARTS[role], starting))
     await monitor(config, store, metrics, queue.checks, stack)
     return queue

@@ -74,5 +74,5 @@ def _tell(found: Changes) -> None:
     log.info("the configuration was read again; changed: %s", ", ".join(found.alive) or "nothing")
     if found.at_start:
         log.warning("these keys need a restart, and stay as they were: %s", ", ".join(found.at_start))
-    if found.of_the_fleet:
-        log.warning("these keys are for sdjax-bot fleet start: %s", ", ".join(found.of_the_fleet))
+    if found.of_commands:
+        log.info("these keys are for sdjax-bot fleet and usage: %s", ", ".join(found.of_commands))

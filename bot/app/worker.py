@@ -121,6 +121,7 @@ async def open_worker(
         accelerator=config.engine.accelerator or device_kind()[:MOST_CHARACTERS],
         rules=rules_by_model(config),
         metrics=queue.metrics.worker,
+        tracing=queue.tracing,
     )
     queue.checks["engine"] = worker.health
     return worker

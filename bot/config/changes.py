@@ -47,12 +47,15 @@ AT_START: Keys = _keys(
         "queue": "database artifacts lease_seconds",
         "provenance": "sign certificate private_key algorithm folder",
         "web": "host port token_file",
+        "traces": "export",
     }
 )
 """Keys that need a restart."""
 
-OF_THE_FLEET: Keys = _keys({"fleet": "name check_seconds groups"})
-"""Keys that `sdjax-bot fleet start` reads, and no front or worker."""
+OF_COMMANDS: Keys = _keys(
+    {"fleet": "name check_seconds groups", "usage": "price_per_device_hour prices currency"}
+)
+"""Keys that `sdjax-bot fleet` and `sdjax-bot usage` read, and no front or worker."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +65,7 @@ class Changes:
     config: Config
     alive: tuple[str, ...] = ()
     at_start: tuple[str, ...] = ()
-    of_the_fleet: tuple[str, ...] = ()
+    of_commands: tuple[str, ...] = ()
 
 
 def changes(running: Config, found: Config) -> Changes:
@@ -71,7 +74,7 @@ def changes(running: Config, found: Config) -> Changes:
         config=_with_keys(found, running, AT_START),
         alive=_changed(running, found, ALIVE),
         at_start=_changed(running, found, AT_START),
-        of_the_fleet=_changed(running, found, OF_THE_FLEET),
+        of_commands=_changed(running, found, OF_COMMANDS),
     )
 
 

@@ -21,7 +21,7 @@ from bot.config.environment import Overlaid, Variable, overlaid
 from bot.config.fleet import FleetConfig
 from bot.config.mistakes import Loc, dotted, sentences
 from bot.config.models import ModelConfig
-from bot.config.operators import LogConfig, WebConfig
+from bot.config.operators import LogConfig, TracesConfig, WebConfig
 from bot.config.people import LimitsConfig, PicturesConfig
 from bot.config.policy import PolicyConfig
 from bot.config.prompts import PromptsConfig
@@ -29,6 +29,7 @@ from bot.config.provenance import ProvenanceConfig
 from bot.config.queue import QueueConfig, RetentionConfig
 from bot.config.section import Section
 from bot.config.sessions import SessionsConfig
+from bot.config.usage import UsageConfig
 from bot.errors import ConfigurationError
 
 MAX_MODELS = 25  # Discord shows at most 25 choices
@@ -49,8 +50,10 @@ class Config(Section):
     provenance: ProvenanceConfig = ProvenanceConfig()
     retention: RetentionConfig = RetentionConfig()
     sessions: SessionsConfig = SessionsConfig()
+    usage: UsageConfig = UsageConfig()
     web: WebConfig = WebConfig()
     log: LogConfig = LogConfig()
+    traces: TracesConfig = TracesConfig()
 
     @classmethod
     def load(cls, path: str | Path | None, environ: Mapping[str, str] | None = None) -> Config:

@@ -1,4 +1,4 @@
-"""[web] and [log]: what operators see."""
+"""[web], [log] and [traces]: what operators see."""
 
 from __future__ import annotations
 
@@ -40,3 +40,9 @@ class LogConfig(Section):
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["text", "json"] = "text"
+
+
+class TracesConfig(Section):
+    """Whether traces of jobs are exported; OpenTelemetry's environment variables say where to."""
+
+    export: bool = False

@@ -22,8 +22,10 @@ from bot.errors import DeliveryRefused, StoreUnavailable
 from bot.jobs import Delivery, Job
 from bot.log import about
 from bot.metrics import WELL, DeliveryMetrics, Metrics
+from bot.stages import Stages
 from bot.store.store import Store
 from bot.texts import Texts
+from bot.tracing import NO_TRACING, Tracing, trace_id_of
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
@@ -34,6 +36,8 @@ LONGEST_WAIT = 300.0
 LONGEST_PUT_OFF = 600.0  # also the limit of Discord's Retry-After; well below the store's FURTHEST_RETRY
 SILENCE_SECONDS = 60.0
 MAX_ATTEMPTS = 60  # they outlast an outage of Discord of more than four hours
+LATER, GAVE_UP = "later", "gave_up"
+SHOWN = ("edited", "sent", "sent_directly", "refused", "deleted")  # outcomes that are no failures
 LOST_SECONDS = 600.0  # that a result waits for the repainting of its files
 
 
@@ -46,7 +50,7 @@ class Outbox:
     """Sends the results that are due for `front`, several at once, one at a time for each job.
 
     `offers` decide which buttons a picture has. With `label`, results say that they are AI-generated. Both
-    may change.
+    may change. `tracing` records a span for each attempt.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class Outbox:
         offers: Sequence[Offer] = (),
         label: bool = True,
         metrics: DeliveryMetrics | None = None,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         self._store = store
         self._sender = sender
@@ -69,6 +74,7 @@ class Outbox:
         self.offers = offers
         self.label = label
         self._metrics = metrics or Metrics().delivery
+        self._tracing = tracing
         self._read_at = time.monotonic()
         self._sending: dict[int, asyncio.Task[None]] = {}
         self._unmarked: dict[str, tuple[Job, Sent]] = {}  # by job
@@ -130,34 +136,64 @@ class Outbox:
 
     async def _attempt(self, delivery: Delivery) -> None:
         """Send one result; an error affects this delivery only."""
-        with about(delivery.job.id):
+        job, stages, outcome = delivery.job, Stages(), LATER
+        with about(job.id, trace=trace_id_of(job.origin.traceparent)):
             try:
-                async with self._message_locks.of(delivery.job.id):
-                    await self._settle(delivery)
+                async with self._message_locks.of(job.id):
+                    outcome = await self._settle(delivery, stages)
             except StoreUnavailable as error:
                 log.error("the delivery cannot be recorded: %s", error)
+                stages.end()
                 await asyncio.sleep(POLL_SECONDS)
+            finally:
+                self._report(delivery, stages, outcome)
 
-    async def _settle(self, delivery: Delivery) -> None:
+    async def _settle(self, delivery: Delivery, stages: Stages) -> str:
+        """Send one result, and return the outcome that is stored, or LATER."""
         try:
-            sent = self._sent_before(delivery.job) or await self._send(delivery)
+            sent = self._sent_before(delivery.job) or await self._send(delivery, stages)
         except DeliveryRefused as error:
             log.warning("the result cannot be delivered: %s", error.outcome)
             await self._mark(delivery, error.outcome)
+            return error.outcome
         except DeliveryDelayed as error:
             log.warning("the result is delivered later: %s", error)
-            await self._postpone(delivery, error.seconds)
+            return await self._postpone(delivery, error.seconds)
         except Exception:
             log.exception(
                 "the result could not be sent, for a reason nobody foresaw; it is tried again later"
             )
-            await self._postpone(delivery)
-        else:
-            self._unmarked[delivery.job.id] = delivery.job, sent
-            wanted = await self._mark(delivery, sent.outcome, sent)
-            del self._unmarked[delivery.job.id]
-            if not wanted:
-                await self._sender.withdraw(delivery.job, sent)
+            return await self._postpone(delivery)
+        stages.enter("record")
+        self._unmarked[delivery.job.id] = delivery.job, sent
+        wanted = await self._mark(delivery, sent.outcome, sent)
+        del self._unmarked[delivery.job.id]
+        if not wanted:
+            await self._sender.withdraw(delivery.job, sent)
+        return sent.outcome
+
+    def _report(self, delivery: Delivery, stages: Stages, outcome: str) -> None:
+        """Log how an attempt ended and how long each stage took, and record its span."""
+        stages.end()
+        durations, lane = stages.durations, str(delivery.job.recipe.lane)
+        log.info(
+            "delivery %s, after %.2f s",
+            *(outcome, durations["total"]),
+            extra={"lane": lane, "durations": durations},
+        )
+        self._tracing.record_stages(
+            "deliver",
+            parent=delivery.job.origin.traceparent,
+            stages=stages,
+            attributes={
+                "job": delivery.job.id,
+                "lane": lane,
+                "front": self._front,
+                "attempt": delivery.attempts + 1,
+                "outcome": outcome,
+            },
+            failed=outcome not in (*SHOWN, LATER),
+        )
 
     def _sent_before(self, job: Job) -> Sent | None:
         """Return what was sent and not marked, unless the result shows something else by now."""
@@ -174,31 +210,33 @@ class Outbox:
         self._metrics.deliveries.labels(outcome).inc()
         return wanted
 
-    async def _send(self, delivery: Delivery) -> Sent:
+    async def _send(self, delivery: Delivery, stages: Stages) -> Sent:
         job = delivery.job
+        stages.enter("files")
         if job.deleted_at is not None:
             raise DeliveryRefused("deleted")
         texts = Texts.for_locale(job.origin.locale)
         content = render(job, None, texts, offers=self.offers, label=self.label)
         try:
-            return await self._sender.deliver(delivery, content)
+            return await self._sender.deliver(delivery, content, entered=stages.enter)
         except FilesGone as gone:
             lost = await self._store.files.want(gone.names)
             if lost.failure is None and self._clock() < lost.since + LOST_SECONDS:
                 raise DeliveryDelayed(f"{gone}, and are painted again") from None
-            return await self._sender.deliver(delivery, without_picture(content, texts))
+            return await self._sender.deliver(delivery, without_picture(content, texts), entered=stages.enter)
 
-    async def _postpone(self, delivery: Delivery, seconds: float = 0.0) -> None:
+    async def _postpone(self, delivery: Delivery, seconds: float = 0.0) -> str:
         if delivery.attempts >= MAX_ATTEMPTS:
             log.error("the delivery is given up after %d attempts", delivery.attempts)
-            await self._mark(delivery, "gave_up")
-            return
+            await self._mark(delivery, GAVE_UP)
+            return GAVE_UP
         self._metrics.retries.inc()
         wait = backoff(delivery.attempts, random.random())  # noqa: S311 - spreads load, guards nothing
         # A later retry time would mean that the clock was set back, and be due at once. While Discord's rate
         # limit holds, the rate guard delays each attempt without a request.
         wait = min(max(wait, seconds), LONGEST_PUT_OFF)
         await self._store.deliveries.retry(delivery, at=self._clock() + wait)
+        return LATER
 
 
 async def _cancelled(tasks: list[asyncio.Task[None]]) -> None:

@@ -43,6 +43,7 @@ ORIGINAL = cast("int", "@original")  # Discord takes this name for an id; discor
 REMEMBERED_TOKENS = 10_000
 
 Channel = discord.PartialMessageable | discord.DMChannel
+Entered = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,14 +120,17 @@ class Sender:
         except Refused as error:
             raise DeliveryRefused(error.refusal) from None
 
-    async def deliver(self, delivery: Delivery, content: MessageContent) -> Sent:
+    async def deliver(
+        self, delivery: Delivery, content: MessageContent, *, entered: Entered = lambda _stage: None
+    ) -> Sent:
         """Show the job's final `content` with its picture, wherever the person can see it.
 
+        `entered` is told each stage: `files` while they are read and made, then `send`.
         Raises `DeliveryRefused` with the outcome to store, `DeliveryDelayed`, or `FilesGone`.
         """
         pictures = await self._uploads.load(content)
         try:
-            return await self._deliver_fitting(delivery, content, pictures)
+            return await self._deliver_fitting(delivery, content, pictures, entered)
         except Refused as error:
             if error.refusal in (Refusal.TOO_LARGE, Refusal.REJECTED):
                 await self._say_so(delivery, content)
@@ -165,13 +169,19 @@ class Sender:
         raise Refused(attempt.reason)
 
     async def _deliver_fitting(
-        self, delivery: Delivery, content: MessageContent, pictures: Sequence[Sequence[bytes]]
+        self,
+        delivery: Delivery,
+        content: MessageContent,
+        pictures: Sequence[Sequence[bytes]],
+        entered: Entered,
     ) -> Sent:
         """Send the content, with smaller files until Discord accepts them."""
         limit = limit_of(self._client, delivery.job)
         for _ in range(FITTING_ATTEMPTS):
+            entered("files")
             files = await self._uploads.fit(content, pictures, limit)
             attempt = Attempt(job=delivery.job, content=content, files=files, delivery=delivery)
+            entered("send")
             try:
                 return await self._show(WAYS, attempt)
             except Refused as error:

@@ -37,6 +37,7 @@ async def examine(
         Check(part=places.MODES, find=partial(places.modes, config, file, files)),
         Check(part=versions.PART, find=versions.look),
         Check(part=places.FILES, find=partial(places.files, config, front=role != "worker")),
+        Check(part=places.TRACES, find=partial(places.traces, config)),
     ]
     async with AsyncExitStack() as stack:
         if role != "worker":

@@ -15,6 +15,7 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from bot.app.named_files import mistakes_in_files
+from bot.app.tracing import mistakes_in_tracing
 from bot.config import Config
 from bot.doctor.findings import Finding, well, wrong
 from bot.ownership import OTHERS
@@ -23,7 +24,7 @@ from bot.store.postgresql_server import has_password
 from bot.threads import in_thread
 from sdjax_engine.wording import in_bytes
 
-PICTURES, DISK, MODES, FILES = "pictures", "disk", "modes", "files"
+PICTURES, DISK, MODES, FILES, TRACES = "pictures", "disk", "modes", "files", "traces"
 LEAST_FREE = 2 * 2**30
 _WORDS = b"sdjax-bot doctor"
 
@@ -145,6 +146,15 @@ async def files(config: Config, *, front: bool) -> AsyncIterator[Finding]:
         yield wrong(FILES, mistake)
     if not mistakes:
         yield well(FILES, "the files of tokens, certificates and keywords can be used.")
+
+
+async def traces(config: Config) -> AsyncIterator[Finding]:
+    """Say why the traces that the configuration wants cannot be exported."""
+    mistakes = mistakes_in_tracing(config.traces, os.environ)
+    for mistake in mistakes:
+        yield wrong(TRACES, mistake)
+    if config.traces.export and not mistakes:
+        yield well(TRACES, "they can be exported; no collector was asked.")
 
 
 async def modes(config: Config, file: Path | None, files: Sequence[Path] = ()) -> AsyncIterator[Finding]:

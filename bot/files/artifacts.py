@@ -172,10 +172,13 @@ def _name(data: bytes, suffix: str) -> str:
     return _checked(f"{digest[:2]}/{digest}.{suffix.removeprefix('.')}")
 
 
+def is_name(text: str) -> bool:
+    """Return whether this is a name that `put` may return."""
+    return _NAME.fullmatch(text) is not None
+
+
 def _checked(name: str) -> str:
-    if not _NAME.fullmatch(
-        name
-    ):  # names come from a database that others may write: no name may leave the folder
+    if not is_name(name):  # names come from a database that others may write: no name may leave the folder
         raise ValueError(f"{name!r} is not the name of an artifact")
     return name
 

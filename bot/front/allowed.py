@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import discord
 
@@ -15,12 +15,13 @@ from bot.jobs import Origin, Recipe
 from bot.moderation.generosity import Privacy
 from bot.moderation.limits import kept_for_later, offers_within, quotas_of
 from bot.moderation.limits import refusal as refusal_of
-from bot.moderation.policy import Effective, Policy, Said, effective, said_by
+from bot.moderation.policy import Effective, Policy, Said, effective
+from bot.moderation.ready import Ruled
+from bot.moderation.rules import Judge
 from bot.moderation.standing import Decision, decide, refusal
 from bot.quotas import Charge, Quota, cost_of
 from bot.retries import while_unavailable
-from bot.store.policies import PolicyRow, PolicyScope
-from bot.store.prompt_rules import PromptRule
+from bot.store.policies import PolicyScope
 from bot.store.standing import Place
 from sdjax_engine.request import Offer
 
@@ -34,7 +35,7 @@ class Held:
     """What holds for a person in a channel.
 
     `said` are the stored policies that hold, `quotas` are theirs, `weight` is theirs in the fair order.
-    `rules` are those of the server about words; `automod` says whether Discord's AutoMod rules apply.
+    `judge` has the server's rules about words; `automod` says whether Discord's AutoMod rules apply.
     """
 
     decision: Decision
@@ -42,7 +43,7 @@ class Held:
     said: tuple[Said, ...]
     quotas: tuple[Quota, ...]
     weight: float
-    rules: tuple[PromptRule, ...] = ()
+    judge: Judge = field(default_factory=lambda: Judge(()))
     automod: bool = False
 
     @property
@@ -72,21 +73,28 @@ async def read_held(interaction: Interaction, person: discord.User | discord.Mem
     """Return what holds for a person in the channel of the interaction."""
     services = services_of(interaction)
     place = place_of(interaction, person)
-    read = await while_unavailable(PATIENCE_SECONDS, services.store.standings.of, place)
+    look = services.servers.look
+    standing, server = await while_unavailable(PATIENCE_SECONDS, look, services.store, place)
     weight = services.weight_of(person)
-    found = effective(all_said(services, read.policies, weight=weight))
+
+    def decide_of(said: tuple[Said, ...]) -> Ruled:
+        found = effective(all_said(services, said, weight=weight))
+        quotas = quotas_of(found, services.bounds, guild_id=interaction.guild_id)
+        return Ruled(said=said, effective=found, quotas=quotas)
+
+    ruled = server.ruled(place, weight, decide_of)
     return Held(
-        decision=decide(read.restrictions),
-        effective=found,
-        said=tuple(map(said_by, read.policies)),
-        quotas=quotas_of(found, services.bounds, guild_id=interaction.guild_id),
-        weight=found.policy.weight or weight,
-        rules=tuple(read.rules),
-        automod=read.automod,
+        decision=decide(standing.restrictions),
+        effective=ruled.effective,
+        said=ruled.said,
+        quotas=ruled.quotas,
+        weight=ruled.effective.policy.weight or weight,
+        judge=server.judge,
+        automod=server.automod,
     )
 
 
-def all_said(services: Services, rows: Sequence[PolicyRow], *, weight: float) -> list[Said]:
+def all_said(services: Services, said: Sequence[Said], *, weight: float) -> list[Said]:
     """Return stored policies with those of the operator; `weight` is the one that the operator gives."""
     policy, bounds = services.policy, services.bounds
     if policy.weight is None:
@@ -94,13 +102,27 @@ def all_said(services: Services, rows: Sequence[PolicyRow], *, weight: float) ->
     if bounds.weight is None:
         bounds = replace(bounds, weight=max(1.0, weight, *services.weights.values()))
     own = Said(scope=PolicyScope.OPERATOR, policy=policy), Said(scope=PolicyScope.BOUND, policy=bounds)
-    return [*map(said_by, rows), *own]
+    return [*said, *own]
+
+
+def shown_bounds(services: Services) -> Policy:
+    """Return the operator's bounds as policies are shown with: what the operator's policy bounds too.
+
+    Workers show no flagged picture more openly than the operator's policy says where no bound says it.
+    """
+    policy, bounds = services.policy, services.bounds
+    most = max(1.0, 1.0, *services.weights.values())
+    return replace(
+        bounds,
+        weight=most if bounds.weight is None else bounds.weight,
+        flagged=bounds.flagged or policy.flagged,
+        flagged_age_restricted=bounds.flagged_age_restricted or policy.flagged_age_restricted,
+    )
 
 
 def place_of(interaction: Interaction, person: discord.User | discord.Member) -> Place:
     """Return a person with their roles, in the channel of the interaction and, for a thread, its channel."""
-    parent_id = parent_channel_of(interaction)
-    channels = (interaction.channel_id, parent_id or None)
+    channels = (interaction.channel_id, parent_channel_of(interaction))
     return Place(
         user_id=person.id,
         guild_id=interaction.guild_id,
@@ -109,9 +131,9 @@ def place_of(interaction: Interaction, person: discord.User | discord.Member) ->
     )
 
 
-def parent_channel_of(interaction: Interaction) -> int:
-    """Return the channel of the interaction's thread; 0 elsewhere."""
-    return getattr(interaction.channel, "parent_id", None) or 0
+def parent_channel_of(interaction: Interaction) -> int | None:
+    """Return the channel of the interaction's thread; None elsewhere."""
+    return getattr(interaction.channel, "parent_id", None) or None
 
 
 async def check_blocks(interaction: Interaction) -> None:
@@ -164,7 +186,6 @@ async def charge_of(interaction: Interaction, recipe: Recipe) -> Charge:
     return Charge(
         pictures=recipe.variants,
         cost=cost_of(recipe, find_offer(recipe.model, services_of(interaction).offers)),
-        parent_channel_id=parent_channel_of(interaction),
         quotas=(await held_of(interaction)).quotas,
     )
 

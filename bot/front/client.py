@@ -30,6 +30,7 @@ from bot.jobs import Job
 from bot.metrics import FrontMetrics, Metrics
 from bot.provenance.signing import Signing
 from bot.store import Store
+from bot.tracing import NO_TRACING, Tracing
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ class Bot(discord.AutoShardedClient):
         clock: Callable[[], float] = time.time,
         metrics: FrontMetrics | None = None,
         signing: Signing | None = None,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         metrics = metrics or Metrics().front
         self._counting = Counting(metrics)
@@ -102,6 +104,7 @@ class Bot(discord.AutoShardedClient):
             metrics=metrics,
             was_unclear=self._counting.was_unclear,
             signing=signing or Signing(),
+            tracing=tracing,
         )
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
         self._config = config

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from bot.delivery.quota_lines import quota_line
 from bot.front.allowed import Held
-from bot.front.policy_values import key_name, value_text
+from bot.front.policy_values import FLAGGED, key_name, value_text
+from bot.moderation.generosity import ORDERS, Treatment
 from bot.moderation.policy import KEYS, Policy, Rule, Said, policy_from
 from bot.moderation.standing import refusal
 from bot.quotas import Left, Measure
@@ -14,13 +15,29 @@ from bot.store.policies import PolicyRow, PolicyScope
 from bot.texts import Texts
 
 
-def policy_lines(rows: Sequence[PolicyRow], texts: Texts) -> list[str]:
-    """Return each stored policy: whose it is, and a line for each key."""
+def policy_lines(rows: Sequence[PolicyRow], texts: Texts, *, bounds: Policy) -> list[str]:
+    """Return each stored policy: whose it is, and a line for each key.
+
+    Under a value that goes beyond the operator's bounds, a line says what counts instead.
+    """
     lines = []
     for row in rows:
         lines.append(f"### {whose(row.scope, row.id, texts)}")
-        lines += [key_line(key, value, texts) for key, value in _said(policy_from(row.values))]
+        for key, value in _said(policy_from(row.values)):
+            lines.append(key_line(key, value, texts))
+            lines += [texts.line(each, mark="  - ") for each in _bound(key, value, bounds, texts)]
     return lines
+
+
+def _bound(key: str, value: object, bounds: Policy, texts: Texts) -> Iterator[str]:
+    """Yield what the operator's bound leaves of a value, where that is not all of it."""
+    bound = getattr(bounds, key)
+    if bound is not None:
+        if (left := ORDERS[key].severe(value, bound)) != value:
+            counts = texts.isolated(value_text(key, left, texts))
+            yield texts.gettext("The bot's owner sets a bound: {value} counts.", value=counts)
+    elif key in FLAGGED and value != (Treatment.WITHHOLD,) * 3:
+        yield texts.gettext("No picture is shown more openly than the bot's owner allows for its model.")
 
 
 def whose(scope: PolicyScope, owner_id: int, texts: Texts) -> str:

@@ -25,12 +25,14 @@ from bot.front.allowed import (
     check_recipe,
     check_start_pictures,
     held_of,
+    parent_channel_of,
     under_policy,
     wants_private,
 )
 from bot.front.first_answers import Answered, acknowledge, answered
 from bot.front.options import echo, find_offer
 from bot.front.permissions import may_repeat
+from bot.front.request_stages import answered_with, enter, traced
 from bot.front.review_mode import publication_hold, review_mode, tell_answers
 from bot.front.ruling import check_words
 from bot.front.services import Interaction, sender_of, services_of
@@ -41,6 +43,7 @@ from bot.log import about
 from bot.quotas import places_of
 from bot.retries import while_unavailable
 from bot.store.preferences import Owner, owners_at
+from bot.tracing import trace_id_of
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +70,9 @@ async def accept(
     pace, sender = services_of(interaction).pace, sender_of(interaction)
     pace.admit(sender, files=files)
     asked, private = private, private or (paints and await wants_private(interaction))
+    enter(interaction, "acknowledge")
     message_id = await acknowledge(interaction, private=private)
+    enter(interaction, "check")
     # A server may let no bot from outside speak.
     private = answered(interaction) is Answered.PROMISED_PRIVATELY
     try:
@@ -131,7 +136,7 @@ async def enqueue(
         PATIENCE_SECONDS,
         services.store.jobs.enqueue,
         recipe,
-        origin,
+        traced(interaction, origin),
         weight=weight,
         caps=services.caps,
         places=places,
@@ -155,7 +160,7 @@ async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> J
         PATIENCE_SECONDS,
         services.store.jobs.enqueue_again,
         job.id,
-        origin,
+        traced(interaction, origin),
         weight=weight,
         caps=services.caps,
         places=places,
@@ -183,7 +188,10 @@ async def _hold(
             )
             with suppress(StoreUnavailable):  # the refusal stands, without an appeal
                 hold = await review_mode(interaction)
-                error.appeal = await note(recipe, origin, rule=rule, weight=weight, places=places, hold=hold)
+                charge = await charge_of(interaction, recipe)
+                error.appeal = await note(
+                    recipe, origin, rule=rule, weight=weight, places=places, hold=hold, charge=charge
+                )
         raise
 
 
@@ -194,8 +202,11 @@ async def copy(interaction: Interaction, job: Job, origin: Origin, *, index: int
     """
     published = origin.parent is not None and origin.parent.descent is Descent.PUBLICATION
     hold = await publication_hold(interaction, job) if published else None
-    store = services_of(interaction).store
-    return await while_unavailable(PATIENCE_SECONDS, store.jobs.copy, job.id, origin, index=index, hold=hold)
+    verb, origin = services_of(interaction).store.jobs.copy, traced(interaction, origin)
+    copied = await while_unavailable(PATIENCE_SECONDS, verb, job.id, origin, index=index, hold=hold)
+    with about(copied.id, trace=trace_id_of(copied.origin.traceparent)):
+        answered_with(interaction, copied)  # by its delivery
+    return copied
 
 
 async def announce(interaction: Interaction, job: Job) -> None:
@@ -205,8 +216,10 @@ async def announce(interaction: Interaction, job: Job) -> None:
         log.warning("request %s was taken by %s, which hears of the same shard", job.id, job.origin.front)
         return
     services.metrics.jobs_accepted.inc()
-    with about(job.id):
+    with about(job.id, trace=trace_id_of(job.origin.traceparent)):
+        enter(interaction, "announce")
         await services.announce(job)
+        answered_with(interaction, job)
     await tell_answers(interaction)
 
 
@@ -252,6 +265,7 @@ def origin_of(interaction: Interaction, *, private: bool, message_id: int | None
         message_id=message_id,
         user_name=echo(interaction.user.display_name),
         external=is_external(interaction),
+        thread_parent_id=parent_channel_of(interaction),
     )
 
 

@@ -12,13 +12,12 @@ from bot.front.services import Interaction, services_of
 from bot.holds import Cause, Hold
 from bot.jobs import Recipe
 from bot.moderation.always import breaks_hard_rule
-from bot.moderation.rules import Verdict, judged
+from bot.moderation.rules import Verdict
 from bot.retries import while_unavailable
 from bot.store.prompt_rules import Action, PromptRule
 from bot.texts import tidy
 
 PATIENCE_SECONDS = 2.0
-QUICK_TERMS = 1000  # of more, the first search would stop the event loop for longer than 20 ms
 MAX_NAME = 60
 MAX_TERMS = 500
 MAX_TERM = 100  # characters
@@ -41,7 +40,7 @@ async def check_texts(interaction: Interaction, texts: Sequence[str]) -> Hold | 
         raise UserMistake("rule_always")
     if interaction.guild_id is None:
         return None
-    verdict = await verdict_of(interaction, (await held_of(interaction)).rules, texts)
+    verdict = await verdict_of(interaction, texts)
     if verdict is not None and verdict.rule.action is not Action.HOLD:
         raise UserMistake("rule_refused", rule=verdict.rule.name)
     found = await automod_verdict(interaction, texts)
@@ -50,15 +49,12 @@ async def check_texts(interaction: Interaction, texts: Sequence[str]) -> Hold | 
     return None if verdict is None else Hold(cause=Cause.RULE, rule=verdict.rule.name)
 
 
-async def verdict_of(
-    interaction: Interaction, rules: Sequence[PromptRule], texts: Sequence[str]
-) -> Verdict | None:
+async def verdict_of(interaction: Interaction, texts: Sequence[str]) -> Verdict | None:
     """Return the rule that refuses or holds one of the texts; None where none does."""
-    channel_ids = place_of(interaction, interaction.user).channel_ids
-    if sum(len(rule.terms) + len(rule.also) for rule in rules) <= QUICK_TERMS:
-        return judged(texts, rules, channel_ids=channel_ids)
-    judging = services_of(interaction).judging
-    return await judging.run(judged, texts, rules, channel_ids=channel_ids)
+    judge = (await held_of(interaction)).judge
+    if not judge.is_ready:
+        await services_of(interaction).judging.run(judge.prepare)
+    return judge.verdict(texts, channel_ids=place_of(interaction, interaction.user).channel_ids)
 
 
 async def rules_of(interaction: Interaction) -> list[PromptRule]:

@@ -20,6 +20,7 @@ from bot.front.offered import Offered
 from bot.front.offered_pictures import PicturesOffered
 from bot.front.offered_recipes import RecipeOffered
 from bot.front.pace import Pace, Sender
+from bot.front.server_cache import ServerCache
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics
 from bot.moderation.policy import Policy
@@ -28,6 +29,7 @@ from bot.store import Store
 from bot.store.styles import Style
 from bot.texts import Texts
 from bot.threads import Threads
+from bot.tracing import NO_TRACING, Tracing
 from sdjax_engine.request import Offer
 
 Interaction = discord.Interaction[Any]
@@ -72,7 +74,8 @@ class Services:
     that are sent. `label` says whether results are labelled as AI-generated.
     `host_permission` is Discord's name of what hosts of group sessions may do. `fitting` makes one grid at a
     time: nine pictures take hundreds of megabytes. `hashing` hashes one picture at a time, `judging`
-    holds one prompt to long lists of words.
+    compiles the rules of one server at a time; `servers` keeps what servers say.
+    `tracing` records the spans of requests.
     `pictures_offered` and `recipes_offered` are what forms and buttons of this process refer to.
     """
 
@@ -103,11 +106,13 @@ class Services:
     open_interactions: OpenInteractions = field(default_factory=OpenInteractions)
     signing: Signing = field(default_factory=Signing)
     label: bool = True
+    tracing: Tracing = NO_TRACING
     fitting: Threads = field(default_factory=lambda: Threads("pictures", most=1))
     hashing: Threads = field(default_factory=lambda: Threads("hashes", most=1))
     judging: Threads = field(default_factory=lambda: Threads("rules", most=1))
     pictures_offered: Offered[PicturesOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
     recipes_offered: Offered[RecipeOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
+    servers: ServerCache = field(default_factory=ServerCache)
     automod: AutomodCache = field(default_factory=lambda: AutomodCache(time.monotonic))
 
     def weight_of(self, person: discord.User | discord.Member) -> float:

@@ -109,7 +109,7 @@ def _within(offer: Offer, policy: Policy) -> Offer:
 def kept_for_later(policy: Policy, *, age_restricted: bool) -> dict[str, Any]:
     """Return what a job keeps of a policy: what its message and its pictures are shown by."""
     flagged = policy.flagged_age_restricted if age_restricted else policy.flagged
-    kept: dict[str, Any] = {"review": policy.review or None, "flagged": flagged and list(map(str, flagged))}
+    kept: dict[str, Any] = {"flagged": flagged and list(map(str, flagged))}
     kept["previews"] = None if policy.previews is not False else False
     return {key: value for key, value in kept.items() if value is not None}
 

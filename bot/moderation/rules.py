@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, product
 
 from bot.moderation.readings import Readings, read
 from bot.moderation.terms import Terms
 from bot.store.prompt_rules import Action, PromptRule
 
-LONG_LIST = 500
 _SEVERE = (Action.REFUSE, Action.HOLD)
 
 
@@ -24,32 +23,61 @@ class Verdict:
     found: tuple[str, ...]
 
 
-def judged(
-    texts: Sequence[str], rules: Sequence[PromptRule], *, channel_ids: Collection[int]
-) -> Verdict | None:
-    """Return the first rule that refuses the first such text of a request, or else the first that holds it.
+class Judge:
+    """A server's rules, compiled once for any number of requests."""
 
-    None where no rule does either. `channel_ids` are the request's channel and, for a thread, its channel.
-    """
-    here = [rule for rule in rules if rule.channel_id is None or rule.channel_id in channel_ids]
-    allowed = [term for rule in here if rule.action is Action.ALLOW for term in rule.terms]
-    refusing, holding = ([rule for rule in here if rule.action is action] for action in _SEVERE)
-    severe = [*refusing, *holding]
-    if not severe:
+    def __init__(self, rules: Sequence[PromptRule]) -> None:
+        self.rules = tuple(rules)
+        severe = [rule for rule in rules if rule.action in _SEVERE]
+        # One list of all rules' terms is searched for in a fraction of the time of a list for each rule.
+        self._terms = tuple(dict.fromkeys(chain.from_iterable((*rule.terms, *rule.also) for rule in severe)))
+        self.is_ready = not self._terms
+
+    def __len__(self) -> int:
+        """Return how many words and phrases the rules have."""
+        return sum(len(rule.terms) + len(rule.also) for rule in self.rules)
+
+    def prepare(self) -> None:
+        """Compile the terms, which takes a second for 20,000: call it in a thread."""
+        self._every.prepare()
+        self.is_ready = True
+
+    def verdict(self, texts: Sequence[str], *, channel_ids: Collection[int]) -> Verdict | None:
+        """Return the first rule that refuses the first such text, or else the first that holds one.
+
+        None where no rule does either. `channel_ids` are the request's channel and, for a thread, its
+        channel. Call `prepare` first, in a thread; without it the first search takes its time.
+        """
+        here = [rule for rule in self.rules if rule.channel_id is None or rule.channel_id in channel_ids]
+        refusing, holding = ([rule for rule in here if rule.action is action] for action in _SEVERE)
+        if not refusing and not holding:
+            return None
+        allowed = [pair for rule in here for pair in self._phrases.get(rule.name, ())]
+        there = [frozenset(self._every.find_all(reading)) for reading in _readings(texts, allowed)]
+        for rules_of_action in (refusing, holding):
+            for terms, rule in product(filter(None, there), rules_of_action):
+                if found := _found(terms, rule):
+                    return Verdict(rule=rule, found=found)
         return None
-    # One list of all rules' terms is searched for in a fraction of the time of a list for each rule.
-    every = compiled(tuple(dict.fromkeys(chain.from_iterable((*rule.terms, *rule.also) for rule in severe))))
-    there = [frozenset(every.find_all(reading)) for reading in _readings(texts, allowed)]
-    for rules_of_action in (refusing, holding):
-        for terms, rule in product(filter(None, there), rules_of_action):
-            if found := _found(terms, rule):
-                return Verdict(rule=rule, found=found)
-    return None
+
+    @cached_property
+    def _every(self) -> Terms:
+        return Terms(self._terms)
+
+    @cached_property
+    def _phrases(self) -> dict[str, list[Phrase]]:
+        """By the names of the rules that allow something: what they allow."""
+        allowing = (rule for rule in self.rules if rule.action is Action.ALLOW)
+        return {rule.name: [(_folded(term), term) for term in rule.terms] for rule in allowing}
 
 
-def _readings(texts: Iterable[str], allowed: Sequence[str]) -> Iterator[Readings]:
+Phrase = tuple[str, str]
+"""A phrase that is allowed: as `_folded` returns it, and as it was typed."""
+
+
+def _readings(texts: Iterable[str], allowed: Sequence[Phrase]) -> Iterator[Readings]:
     for text in filter(str.strip, texts):
-        yield read(_without(text, tuple(allowed)))
+        yield read(_without(text, allowed))
 
 
 def _found(there: frozenset[str], rule: PromptRule) -> tuple[str, ...]:
@@ -59,11 +87,13 @@ def _found(there: frozenset[str], rule: PromptRule) -> tuple[str, ...]:
     return (*found, *beside) if found and (beside or not rule.also) else ()
 
 
-def _without(text: str, phrases: tuple[str, ...]) -> str:
+def _without(text: str, phrases: Sequence[Phrase]) -> str:
     """Return a text without whole phrases, in any letter case."""
+    if not phrases:
+        return text
     # A pattern of 25,000 phrases would stop the event loop for a tenth of a second with every prompt.
     folded = _folded(text)
-    near = tuple(phrase for phrase in phrases if _folded(phrase) in folded)
+    near = tuple(phrase for own, phrase in phrases if own in folded)
     return _pattern(near).sub(" ", text) if near else text
 
 
@@ -76,19 +106,3 @@ def _folded(text: str) -> str:
 def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
     words = sorted(("".join(map(re.escape, phrase)) for phrase in phrases), key=len, reverse=True)
     return re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.IGNORECASE)
-
-
-def compiled(terms: tuple[str, ...]) -> Terms:
-    """Return the terms ready to be looked for, kept for the next prompt."""
-    return _compiled(terms) if len(terms) <= LONG_LIST else _compiled_long(terms)
-
-
-@lru_cache(maxsize=1024)
-def _compiled(terms: tuple[str, ...]) -> Terms:
-    return Terms(terms)
-
-
-@lru_cache(maxsize=16)
-def _compiled_long(terms: tuple[str, ...]) -> Terms:
-    """Keep few of these: 50 rules of 500 terms take some 50 MB."""
-    return Terms(terms)

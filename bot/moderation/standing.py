@@ -25,13 +25,14 @@ def decide(restrictions: Iterable[Restriction]) -> Decision:
     """Return what the restrictions that hold for a person in a channel mean for their request.
 
     Of several blocks the widest counts, which is the last to be lifted: everywhere, then of the server, then
-    of the person in the server. Of two pauses the channel's counts, whose word is the nearer one.
+    of the person in the server. Of several pauses the nearest counts: that of a thread, then of
+    its channel, then of the server.
     """
     found = list(restrictions)
     blocks = [each for each in found if each.kind is Kind.BLOCK]
     pauses = [each for each in found if each.kind is Kind.PAUSE]
     return Decision(
-        refused=min(blocks, key=_width, default=None), paused=min(pauses, key=_nearness, default=None)
+        refused=min(blocks, key=_width, default=None), paused=max(pauses, key=_nearness, default=None)
     )
 
 
@@ -55,5 +56,6 @@ def _width(block: Restriction) -> tuple[bool, bool]:
     return bool(block.scope.guild_id), bool(block.scope.user_id)
 
 
-def _nearness(pause: Restriction) -> bool:
-    return not pause.scope.channel_id
+def _nearness(pause: Restriction) -> int:
+    """Order pauses, the nearest last: a thread is younger than its channel, so its id is larger."""
+    return pause.scope.channel_id

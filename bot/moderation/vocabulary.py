@@ -30,6 +30,12 @@ class Vocabulary:
         self._noun_lengths = sorted(set(map(len, self._nouns)))
         self._has_arabic = any(map(is_arabic, self._words))
 
+    def prepare(self) -> None:
+        """Make what the searches need."""
+        _ = self._keys, self._masks, self._needles
+        if self._nouns:
+            _ = self._like_nouns
+
     def hits(self, text: Readings) -> Hits:
         """Return the words of a text, in any reading, that are forms of words of the vocabulary."""
         hits: Hits = defaultdict(set)

@@ -16,7 +16,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import NotYours, UnknownJob, UserMistake
 from bot.holds import Cause, Hold, Outcome, Ruling
 from bot.jobs import Origin, Recipe, Showing
+from bot.quotas import Charge
 from bot.store.caps import wait_for_turn
+from bot.store.charges import NO_CHARGE, charge_job
 from bot.store.database import Verbs
 from bot.store.holding import decline, show_withheld
 from bot.store.moderation import is_paused
@@ -44,10 +46,12 @@ class Appeals(Verbs):
         weight: float,
         places: int,
         hold: Hold | None = None,
+        charge: Charge = NO_CHARGE,
     ) -> int:
         """Store a refused prompt for a day, so that its person can appeal, and return its id.
 
-        With `hold` the pictures of an accepted prompt are held for review.
+        With `hold` the pictures of an accepted prompt are held for review. They count `charge` once they are
+        asked for, also where a quota has no room for them.
         """
         now = self._clock()
         untold = replace(origin, interaction_token="", token_expires_at=0.0, message_id=None, front=None)
@@ -57,6 +61,7 @@ class Appeals(Verbs):
             "weight": weight,
             "places": places,
             "hold": None if hold is None else asdict(hold),
+            "charge": {"pictures": charge.pictures, "cost": charge.cost},
         }
         whose = {"guild_id": origin.guild_id or 0, "user_id": origin.user_id}
         row: dict[str, Any] = {
@@ -149,7 +154,7 @@ async def end_appeal(connection: AsyncConnection, review: Review, ruling: Ruling
 
 
 async def _paint(connection: AsyncConnection, request: Mapping[str, Any], *, now: float) -> None:
-    """Store the job of a refused prompt, over the caps: moderators have asked for it."""
+    """Store the job of a refused prompt, over the caps and quotas: moderators have asked for it."""
     recipe, origin = recipe_from(request["recipe"]), origin_from(request["origin"])
 
     async def wanted(_connection: AsyncConnection) -> Wanted:
@@ -161,4 +166,6 @@ async def _paint(connection: AsyncConnection, request: Mapping[str, Any], *, now
         said = request.get("hold")
         hold = None if said is None else Hold(cause=Cause(said["cause"]), rule=said["rule"])
         adding = Adding(wish=wanted, origin=origin, hold=hold, now=now, apart=True, **share)
-        await adding.add(connection, paused=await is_paused(connection, origin))
+        job_id = await adding.add(connection, paused=await is_paused(connection, origin))
+        charge = Charge(**request.get("charge", {}))  # an earlier version stored none
+        await charge_job(connection, job_id, origin, charge, now=now)

@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.store.auditing import Act, By, note
 from bot.store.automod_tables import automod
 from bot.store.database import Verbs, insert
+from bot.store.revisions import hold_server
 
 NAME = "AutoMod"
 """How the log names it among the rules."""
@@ -23,15 +24,14 @@ class Automod(Verbs):
 
     async def apply(self, applied: bool, by: By) -> None:
         """Switch it on or off, with a row in the log unless it is so already."""
-        mine = automod.c.guild_id == by.guild_id
         async with self._changing() as (connection, _):
-            first = insert(connection, automod).values(guild_id=by.guild_id, applied=True)
-            await connection.execute(first.on_conflict_do_nothing())  # a row to lock
-            look = sa.select(automod.c.applied).where(mine).with_for_update()
-            before = await connection.scalar(look) is not False
-            if before == applied:
+            await hold_server(connection, by.guild_id)
+            if (before := await is_applied(connection, by.guild_id)) == applied:
                 return
-            await connection.execute(sa.update(automod).where(mine).values(applied=applied))
+            row = insert(connection, automod).values(guild_id=by.guild_id, applied=applied)
+            await connection.execute(
+                row.on_conflict_do_update(index_elements=[automod.c.guild_id], set_={"applied": applied})
+            )
             was, will = _logged(applied=before), _logged(applied=applied)
             await note(connection, Act.RULE, by, at=self._clock(), before=was, after=will)
 

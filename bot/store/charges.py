@@ -86,7 +86,7 @@ async def charge_job(
         "guild_id": origin.guild_id or 0,
         "at": now,
     }
-    row |= {"channel_id": origin.channel_id, "parent_channel_id": charge.parent_channel_id}
+    row |= {"channel_id": origin.channel_id, "parent_channel_id": origin.thread_parent_id or 0}
     row |= {"pictures": charge.pictures, "cost": charge.cost}
     await connection.execute(insert(connection, charges).values(row).on_conflict_do_nothing())
 

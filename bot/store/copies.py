@@ -14,11 +14,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob, UserMistake
 from bot.holds import Hold
-from bot.jobs import COPIES, ImageRecord, Job, Origin, Recipe, Showing, State, lacking
+from bot.jobs import COPIES, Descent, ImageRecord, Job, Origin, Recipe, Showing, State, lacking
 from bot.levels import Level
 from bot.store.database import insert
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
+from bot.store.known import blocked_among, hashes_of, note_copied
 from bot.store.review_rows import open_for_held
 from bot.store.rows import hold_values, load_job, notes_values, origin_values, recipe_values, showings_from
 from bot.store.tables import images, jobs, start_pictures
@@ -38,17 +39,27 @@ async def add_copy(
     """Store a copy of the picture at `index`, or of all; return its id, or None if one of its ids is taken.
 
     With `hold` its pictures are held for review, and those of the first job stay as they are. Everybody in
-    another place sees a flagged picture no more openly than the policy there says.
+    another place sees a flagged picture no more openly than the policy there says. A publication leaves out
+    the pictures that are blocked there, or like blocked ones.
 
-    Raises UnknownJob for a job that is gone or deleted, UserMistake `no_picture` without that picture.
+    Raises UnknownJob for a job that is gone or deleted, UserMistake `no_picture` without that picture, and
+    `publish_known` where all are blocked.
     """
     await lock_job(connection, job_id)  # the person may be deleting the job
     parent = await load_job(connection, job_id)
     if parent.deleted_at is not None:
         raise UnknownJob(job=job_id)
     wanted = [image for image in parent.images if image.artifact and index in (None, image.index)]
+    hashes = await hashes_of(connection, [image.artifact for image in wanted if image.artifact])
+    blocked = await blocked_among(connection, origin.guild_id, hashes) if _is_published(origin) else set()
     there = ((image, _showing(image, parent.origin, origin, hold)) for image in wanted)
-    shown = [(image, showing) for image, showing in there if showing is not Showing.WITHHOLD]
+    shown = [
+        (image, showing)
+        for image, showing in there
+        if showing is not Showing.WITHHOLD and image.artifact not in blocked
+    ]
+    if not shown and blocked:
+        raise UserMistake("publish_known")
     if not shown:
         raise UserMistake(lacking(image for image in parent.images if index in (None, image.index)))
     recipe = parent.recipe if index is None else replace(parent.recipe.from_image(index), variants=1)
@@ -56,6 +67,12 @@ async def add_copy(
     if added is not None:
         await _add_images(connection, added, recipe, shown, only=index is not None)
         await _use_files(connection, added, parent, [image for image, _ in shown], now=now)
+        places = {
+            0 if index is not None else image.index: hashes.get(image.artifact or "") for image, _ in shown
+        }
+        # In the server of the first job it is that job which is looked for.
+        where = 0 if origin.guild_id == parent.origin.guild_id else origin.guild_id or 0
+        await note_copied(connection, added, where, places)
         await make_due(connection, added, now=now)
         await open_for_held(connection, added, now=now)
     return added
@@ -70,6 +87,10 @@ async def copies_of(connection: AsyncConnection, job_ids: Collection[str]) -> li
 def no_copy() -> sa.ColumnElement[bool]:
     """Return the condition for jobs that are no copies."""
     return jobs.c.descent.is_(None) | jobs.c.descent.not_in(COPIES)
+
+
+def _is_published(origin: Origin) -> bool:
+    return origin.parent is not None and origin.parent.descent is Descent.PUBLICATION
 
 
 async def _add_job(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +27,11 @@ _READ_ONLY: dict[str, dict[str, Any]] = {
     "sqlite": {"read_only": True},
     "postgresql": {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True},
 }
+# One statement sees one snapshot by itself.
+_ALONE: dict[str, dict[str, Any]] = {
+    "sqlite": {"alone": True},
+    "postgresql": {"isolation_level": "AUTOCOMMIT"},
+}
 UPGRADE_SECONDS = 60.0
 """How long a start waits for SQLite's lock while another process upgrades the tables."""
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
@@ -38,6 +43,7 @@ class Database:
     def __init__(self, engine: AsyncEngine, place: str) -> None:
         self._engine = engine
         self._reader = engine.execution_options(**_READ_ONLY[engine.dialect.name])
+        self._looker = engine.execution_options(**_ALONE[engine.dialect.name])
         self._place = place
         # SQLite has one writer at a time and polls for its lock; a lock in the process is fairer and quicker.
         self._turn = asyncio.Lock() if engine.dialect.name == "sqlite" else None
@@ -64,6 +70,20 @@ class Database:
         Raises ConfigurationError for an invalid URL, and StoreUnavailable for a database that cannot be used
         now.
         """
+        upgrading = await cls.make(url)
+        try:
+            async with upgrading.write() as connection:
+                await connection.run_sync(upgrade)
+        finally:
+            await upgrading.close()
+        return cls(_create_engine(_parse(url)), upgrading.place)
+
+    @classmethod
+    async def make(cls, url: str) -> Database:
+        """Return the database with its tables as they are; a missing file of SQLite is made, without tables.
+
+        A transaction waits up to UPGRADE_SECONDS for SQLite's lock. Raises like `open`.
+        """
         parsed = _parse(url)
         if parsed.get_backend_name() == "sqlite":
             place = sqlite_path(parsed)
@@ -71,13 +91,7 @@ class Database:
                 await in_uninterruptible_thread(lambda: check_file(parsed))
         else:
             place = postgresql_place(parsed)
-        upgrading = cls(_create_engine(_patient(parsed)), place)
-        try:
-            async with upgrading.write() as connection:
-                await connection.run_sync(upgrade)
-        finally:
-            await upgrading.close()
-        return cls(_create_engine(parsed), place)
+        return cls(_create_engine(_patient(parsed)), place)
 
     @classmethod
     def connect(cls, url: str) -> Database:
@@ -118,6 +132,12 @@ class Database:
         with self._awaited(), _translated(self._place, self.on_failure):
             async with self._reader.begin() as connection:
                 yield connection
+
+    async def look(self, statement: sa.Select[Any], values: Mapping[str, Any]) -> Sequence[sa.Row[Any]]:
+        """Return the rows of one statement that only reads, without the time that a transaction takes."""
+        with self._awaited(), _translated(self._place, self.on_failure):
+            async with self._looker.connect() as connection:
+                return (await connection.execute(statement, values)).all()
 
     async def listen(self, hear: Callable[[str], None], connected: Callable[[], None]) -> None:
         """Pass every notification to `hear`, for ever; call `connected` when some may have been missed.
@@ -225,9 +245,10 @@ def _create_engine(url: sa.URL) -> AsyncEngine:
 
 
 def _begin_on_sqlite(connection: sa.Connection) -> None:
-    # A transaction that reads first and writes later fails with “locked” instead of waiting.
-    read_only = connection.get_execution_options().get("read_only")
-    connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
+    options = connection.get_execution_options()
+    if not options.get("alone"):
+        # A transaction that reads first and writes later fails with “locked” instead of waiting.
+        connection.exec_driver_sql("BEGIN" if options.get("read_only") else "BEGIN IMMEDIATE")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from bot.jobs import Job
 from bot.store.auditing import erased_number, replace_person
 from bot.store.automod_tables import automod
 from bot.store.database import Verbs, insert
+from bot.store.device_time_tables import device_time
 from bot.store.files import let_go
 from bot.store.moderation import Kind
 from bot.store.picture_tables import blocked_pictures
@@ -20,6 +21,7 @@ from bot.store.policy_tables import policies
 from bot.store.preferences import Scope
 from bot.store.review_rows import erase_from_reviews, withdraw
 from bot.store.review_tables import reports, review_settings, reviews
+from bot.store.revisions import forget_server, hold_server
 from bot.store.rows import load_jobs, recipe_from, recipe_values
 from bot.store.session_tables import session_tags, session_votes, sessions
 from bot.store.tables import (
@@ -112,14 +114,17 @@ class Erasure(Verbs):
             if user_id is not None:
                 await connection.execute(sa.delete(favourites).where(favourites.c.user_id == user_id))
             if guild_id is not None:
+                await hold_server(connection, guild_id)
                 for kept in (blocked_pictures, *_KEPT):
                     mine = _goes_with_server(kept) & (kept.c.guild_id == guild_id)
                     await connection.execute(sa.delete(kept).where(mine))
+                await forget_server(connection, guild_id)
 
     async def erase_acts(self, user_id: int) -> None:
         """Replace a person by a number in the audit log, and where they blocked or paused something.
 
-        The person's votes and places in group sessions are deleted, and sessions of theirs have no host.
+        The number takes the person's place in the sums of the devices' time too. The person's votes and
+        places in group sessions are deleted, and sessions of theirs have no host.
         A block of the person stays until it ends.
         """
         number, now = erased_number(), self._clock()
@@ -129,6 +134,8 @@ class Erasure(Verbs):
             await leave_sessions(connection, user_id)
             theirs = sa.update(blocked_pictures).where(blocked_pictures.c.by == user_id)
             await connection.execute(theirs.values(by=number))
+            spent = sa.update(device_time).where(device_time.c.user_id == user_id)
+            await connection.execute(spent.values(user_id=number))
 
     async def servers(self) -> set[int]:
         """Return the servers of which anything is stored, except servers that the bot never was in."""

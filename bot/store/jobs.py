@@ -93,7 +93,8 @@ class Jobs(Verbs):
         """Store a finished job that shows the picture at `index` of another, or all; its result is due.
 
         With `hold` the pictures of the copy are held for review. A repeated interaction returns the job that
-        it made first. Raises UnknownJob, and UserMistake `no_picture` or `picture_held` without that picture.
+        it made first. Raises UnknownJob, and UserMistake `no_picture` or `picture_held` without that picture,
+        or `publish_known`.
         """
         async with self._changing() as (connection, changes):
             known = await job_of(connection, origin.interaction_id)

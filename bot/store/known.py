@@ -98,13 +98,8 @@ class Known(Verbs):
 
     async def blocking(self, guild_id: int | None, number: int) -> Blocked | None:
         """Return the blocked picture that a picture of this hash is too like: the nearest; None without."""
-        places = sorted({EVERYWHERE, guild_id or EVERYWHERE})
         async with self._database.read() as connection:
-            rows = await _candidates(connection, blocked_pictures, places, number, BLOCKED_DISTANCE)
-        near_enough = [
-            each for each in map(_blocked, rows) if distance(number, each.hash) <= BLOCKED_DISTANCE
-        ]
-        return min(near_enough, key=lambda each: distance(number, each.hash), default=None)
+            return await _blocking(connection, guild_id, number)
 
     async def block(self, number: int, by: By) -> bool:
         """Block a picture in the server of `by`, everywhere for 0; False where that very hash is blocked.
@@ -160,6 +155,41 @@ async def note_hashes(connection: AsyncConnection, job_id: str, image_id: int, h
     if hashes.start is not None and await _sent_it(connection, job_id):
         found[START] = hashes.start
     await _store(connection, job_id, row.guild_id or 0, found)
+
+
+async def hashes_of(connection: AsyncConnection, artifacts: Collection[str]) -> dict[str, int]:
+    """Return the hashes of painted files by the files' names, as far as they are known."""
+    column = picture_hashes.c
+    same = (images.c.job_id == column.job_id) & (images.c.index == column.index)
+    look = sa.select(images.c.artifact, column.hash).join(picture_hashes, same)
+    rows = await connection.execute(look.where(images.c.artifact.in_(artifacts)))
+    return {row.artifact: read(row.hash) for row in rows}
+
+
+async def blocked_among(
+    connection: AsyncConnection, guild_id: int | None, numbers: Mapping[str, int]
+) -> set[str]:
+    """Return which names have the hash of a picture that is blocked in a server, or like a blocked one."""
+    return {
+        name for name, number in numbers.items() if await _blocking(connection, guild_id, number) is not None
+    }
+
+
+async def note_copied(
+    connection: AsyncConnection, job_id: str, guild_id: int, found: Mapping[int, int | None]
+) -> None:
+    """Store the hashes of a copy's pictures by their places; they outlive the first job.
+
+    With `guild_id` 0 `Known.whose` does not find them.
+    """
+    await _store(connection, job_id, guild_id, found)
+
+
+async def _blocking(connection: AsyncConnection, guild_id: int | None, number: int) -> Blocked | None:
+    places = sorted({EVERYWHERE, guild_id or EVERYWHERE})
+    rows = await _candidates(connection, blocked_pictures, places, number, BLOCKED_DISTANCE)
+    near_enough = [each for each in map(_blocked, rows) if distance(number, each.hash) <= BLOCKED_DISTANCE]
+    return min(near_enough, key=lambda each: distance(number, each.hash), default=None)
 
 
 async def _sent_it(connection: AsyncConnection, job_id: str) -> bool:

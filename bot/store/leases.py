@@ -19,6 +19,7 @@ from bot.jobs import Claim, Job, Notes, Showing, State
 from bot.store import fairness
 from bot.store.clock import SETTLING_SECONDS
 from bot.store.database import Verbs
+from bot.store.device_time import Spent, add_device_time
 from bot.store.known import NO_HASHES, Hashes, note_hashes
 from bot.store.pausing import IS_PAUSED
 from bot.store.poison_images import claimable
@@ -58,7 +59,7 @@ class Leases(Verbs):
             rows = [row for row in rows if row.id in tokens]
             await _begin(connection, {row.job_id for row in rows}, now=now)
             await _advance_clock(connection, [row.tag for row in rows], left)
-        return [_claim(row, tokens[row.id], now + ttl) for row in rows]
+        return [_claim(row, tokens[row.id], now=now, ttl=ttl) for row in rows]
 
     async def heartbeat(
         self,
@@ -110,10 +111,12 @@ class Leases(Verbs):
         showing: Showing = Showing.SHOW,
         hashes: Hashes = NO_HASHES,
         bench: Bench | None = None,
+        spent: Spent | None = None,
     ) -> Job:
         """End a painted image whose file is stored; `seconds` is how long it ran, `notes` its prompt facts.
 
-        The seconds are measured for the class of accelerators of the `bench` too.
+        The seconds are measured for the class of accelerators of the `bench` too. This end, like the others,
+        adds the devices' time that was `spent`.
 
         A withheld image may have no `artifact`. A job with a `hold` holds each picture that is not withheld.
         The job's last image ends the job and makes its result due, in the same transaction. Raises
@@ -122,24 +125,23 @@ class Leases(Verbs):
         kept: dict[str, Any] = {} if notes is None else {"notes": notes_values(notes)}
         shown: Any = showing if showing is Showing.WITHHOLD else _unless_held(claim, showing)
         kept |= {"artifact": artifact, "showing": shown}
-        return await self._end(
-            claim, State.DONE, ran=seconds, bench=bench, hashes=hashes, step=claim.steps, **kept
-        )
+        kept |= {"ran": seconds, "bench": bench, "hashes": hashes, "spent": spent}
+        return await self._end(claim, State.DONE, step=claim.steps, **kept)
 
-    async def fail(self, claim: Claim, *, failure: str) -> Job:
+    async def fail(self, claim: Claim, *, failure: str, spent: Spent | None = None) -> Job:
         """End an image that cannot be painted; the job's other images go on. Raises StaleLease."""
-        return await self._end(claim, State.FAILED, failure=failure)
+        return await self._end(claim, State.FAILED, spent=spent, failure=failure)
 
-    async def give_back(self, claim: Claim) -> None:
+    async def give_back(self, claim: Claim, *, spent: Spent | None = None) -> None:
         """Put the image back to its place in the queue. Raises StaleLease."""
-        await self._end(claim, State.WAITING, step=0)
+        await self._end(claim, State.WAITING, spent=spent, step=0)
 
-    async def abandon(self, claim: Claim) -> None:
+    async def abandon(self, claim: Claim, *, spent: Spent | None = None) -> None:
         """Put back an image after an engine failure; it fails the second time, as after a worker's death.
 
-        Nothing changes when another claim has the image.
+        Only the time counts when another claim has the image.
         """
-        await self._take_back(_ours(claim), begun=sa.true())
+        await self._take_back(_ours(claim), begun=sa.true(), attempt=(claim, spent))
 
     async def expire(self, *, longest: float = FURTHEST_LEASE) -> int:
         """Take back expired leases, as after the death of a worker, and return how many.
@@ -180,6 +182,7 @@ class Leases(Verbs):
         ran: float | None = None,
         bench: Bench | None = None,
         hashes: Hashes = NO_HASHES,
+        spent: Spent | None = None,
         **values: Any,
     ) -> Job:
         async with self._changing() as (connection, changes):
@@ -191,10 +194,17 @@ class Leases(Verbs):
             job = await load_job(connection, claim.job_id)
             if ran is not None:
                 await record_run(connection, claim, ran, bench)
+            if spent is not None:
+                pictures = int(to is State.DONE)
+                await add_device_time(connection, claim, spent, now=self._clock(), pictures=pictures)
         return job
 
     async def _take_back(
-        self, which: sa.ColumnElement[bool], *, begun: sa.ColumnElement[bool] = images.c.begun
+        self,
+        which: sa.ColumnElement[bool],
+        *,
+        begun: sa.ColumnElement[bool] = images.c.begun,
+        attempt: tuple[Claim, Spent | None] | None = None,
     ) -> int:
         now = self._clock()
         async with self._changing() as (connection, changes):
@@ -210,6 +220,8 @@ class Leases(Verbs):
                 await settle(connection, job_id, now=now) for job_id in sorted({row.job_id for row in rows})
             ]
             changes.work, changes.results = bool(rows), any(ended)
+            if attempt is not None and attempt[1] is not None:
+                await add_device_time(connection, attempt[0], attempt[1], now=now)
         return len(rows)
 
 
@@ -250,6 +262,7 @@ async def _first_images(
     first = (
         sa.select(images.c.id, images.c.job_id, images.c.index.label("number"), images.c.tag)
         .add_columns(jobs.c.recipe, jobs.c.guild_id, jobs.c.age_restricted, jobs.c.policy)
+        .add_columns(jobs.c.created_at, jobs.c.traceparent)
         .join(jobs)
         .where(NEXT, ~IS_PAUSED, ours)
         .order_by(images.c.tag, images.c.id)
@@ -309,7 +322,7 @@ async def _advance_clock(
     await connection.execute(sa.update(virtual_clock).where(virtual_clock.c.id.in_(free)).values(time=time))
 
 
-def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
+def _claim(row: Any, fencing_token: int, *, now: float, ttl: float) -> Claim:
     recipe = recipe_from(row.recipe)
     return Claim(
         image_id=row.id,
@@ -322,7 +335,10 @@ def _claim(row: Any, fencing_token: int, expires_at: float) -> Claim:
         age_restricted=row.age_restricted,
         showings=showings_from(row.policy),
         fencing_token=fencing_token,
-        expires_at=expires_at,
+        expires_at=now + ttl,
+        enqueued_at=row.created_at,
+        claimed_at=now,
+        traceparent=row.traceparent,
     )
 
 

@@ -26,8 +26,7 @@ def upgrade(connection: sa.Connection) -> None:
 
     Raises StoreUnavailable when the database was written by a newer version, or before the first release.
     """
-    if connection.dialect.name == "postgresql":  # a write transaction of SQLite is exclusive
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+    _lock(connection)
     current = MigrationContext.configure(connection).get_current_revision()
     if current == newest(FOLDER):
         return
@@ -43,6 +42,33 @@ def upgrade(connection: sa.Connection) -> None:
         raise StoreUnavailable(
             f"The queue's database was written by a newer version of the bot: start that version ({error})."
         ) from error
+
+
+def make_tables(connection: sa.Connection, revision: str) -> None:
+    """Make the tables as `revision`, a known one, has them, inside the caller's transaction.
+
+    The database must have none. A start that wants to upgrade the tables waits for the transaction.
+    """
+    _lock(connection)
+    config = alembic_config(FOLDER)
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
+
+
+def tables_at(revision: str) -> frozenset[str]:
+    """Return the names of the tables that `revision`, a known one, has."""
+    return _tables_at(FOLDER, revision)
+
+
+@cache
+def _tables_at(_folder: Path, revision: str) -> frozenset[str]:
+    engine = sa.create_engine("sqlite://")
+    try:
+        with engine.begin() as connection:
+            make_tables(connection, revision)
+            return frozenset(sa.inspect(connection).get_table_names())
+    finally:
+        engine.dispose()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +88,22 @@ def level(connection: sa.Connection) -> Level:
     return Level(current=current, is_known=current in known, head=str(scripts.get_current_head()))
 
 
+def is_known(revision: str) -> bool:
+    """Return whether this version knows a migration of this name."""
+    scripts = ScriptDirectory.from_config(alembic_config(FOLDER))
+    return revision in {script.revision for script in scripts.walk_revisions()}
+
+
 @cache
 def newest(folder: Path) -> str | None:
     """Return the newest revision; a process reads the files of a folder of migrations once."""
     return ScriptDirectory.from_config(alembic_config(folder)).get_current_head()
+
+
+def _lock(connection: sa.Connection) -> None:
+    """Let one process change the tables at a time, until its transaction ends."""
+    if connection.dialect.name == "postgresql":  # a write transaction of SQLite is exclusive
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
 
 
 def alembic_config(folder: Path) -> Config:

@@ -74,27 +74,20 @@ class Moderation(Verbs):
         """End a pause and return it; None where none holds."""
         return await self._lift(Kind.PAUSE, scope, by)
 
-    async def standing(
-        self, *, user_id: int, channel_id: int | None, guild_id: int | None
-    ) -> list[Restriction]:
-        """Return the restrictions that hold for a person in a channel; no server in a direct message."""
-        async with self._database.read() as connection:
-            return await restrictions_of(
-                connection, user_id=user_id, channel_id=channel_id, guild_id=guild_id, now=self._clock()
-            )
-
     async def in_force(self, guild_id: int) -> list[Restriction]:
         """Return the restrictions that hold in a server, pauses last, each kind in the order of its time."""
         look = sa.select(restrictions).where(restrictions.c.guild_id == guild_id, _holds(self._clock()))
         ordered = look.order_by(restrictions.c.kind, restrictions.c.at, restrictions.c.user_id)
         async with self._database.read() as connection:
-            return [_restriction(row) for row in await connection.execute(ordered)]
+            return [restriction_from(row) for row in await connection.execute(ordered)]
 
     async def of_person(self, user_id: int) -> list[Restriction]:
         """Return the blocks of one person, in every server."""
         look = sa.select(restrictions).where(restrictions.c.user_id == user_id, _holds(self._clock()))
         async with self._database.read() as connection:
-            return [_restriction(row) for row in await connection.execute(look.order_by(restrictions.c.at))]
+            return [
+                restriction_from(row) for row in await connection.execute(look.order_by(restrictions.c.at))
+            ]
 
     async def lapse(self) -> int:
         """Delete the expired restrictions, which no longer apply, and return how many."""
@@ -160,7 +153,7 @@ class Moderation(Verbs):
             if kind is Kind.PAUSE:
                 await resume_jobs(connection, scope.guild_id, scope.channel_id)
                 changes.work = True
-            old = _restriction(row)
+            old = restriction_from(row)
             await self._note(connection, ACTS[kind][1], scope, by, before=old, after=None)
         return old
 
@@ -178,21 +171,13 @@ class Moderation(Verbs):
         await note(connection, act, by, at=self._clock(), subject_id=scope.user_id, **changed)
 
 
-async def restrictions_of(
-    connection: AsyncConnection, *, user_id: int, channel_id: int | None, guild_id: int | None, now: float
-) -> list[Restriction]:
-    """Return what `Moderation.standing` returns, in a transaction of the caller's."""
-    owners = {"guilds": (0, guild_id or 0), "channels": (0, channel_id or 0), "users": (0, user_id)}
-    return [_restriction(row) for row in await connection.execute(_THAT_HOLD, {**owners, "now": now})]
-
-
 async def is_paused(connection: AsyncConnection, origin: Origin) -> bool:
     """Return whether a new job starts in a pause; the pause cannot end before the job is stored."""
     # Do not wait for a transaction that starts or ends a pause now: that could deadlock.
     look = sa.select(restrictions.c.kind).where(
         restrictions.c.kind == Kind.PAUSE.value,
         restrictions.c.guild_id == (origin.guild_id or 0),
-        restrictions.c.channel_id.in_((0, origin.channel_id)),
+        restrictions.c.channel_id.in_((0, origin.channel_id, origin.thread_parent_id or 0)),
     )
     locked = look.with_for_update(read=True, skip_locked=True)
     return (await connection.execute(locked)).first() is not None
@@ -202,14 +187,18 @@ def _holds(now: float | sa.BindParameter[float]) -> sa.ColumnElement[bool]:
     return restrictions.c.until.is_(None) | (restrictions.c.until > now)
 
 
-# Built once: building it for each request took as long as the query.
-_THAT_HOLD = sa.select(restrictions).where(
-    restrictions.c.kind.in_([kind.value for kind in Kind]),
-    restrictions.c.guild_id.in_(sa.bindparam("guilds", expanding=True)),
-    restrictions.c.channel_id.in_(sa.bindparam("channels", expanding=True)),
-    restrictions.c.user_id.in_(sa.bindparam("users", expanding=True)),
+def _or_all(name: str) -> list[sa.ColumnElement[int]]:
+    return [sa.literal_column("0"), sa.bindparam(name, type_=sa.BigInteger)]
+
+
+RESTRICTS = sa.and_(
+    restrictions.c.kind.in_([sa.literal_column(f"'{kind.value}'") for kind in Kind]),
+    restrictions.c.guild_id.in_(_or_all("guild")),
+    restrictions.c.channel_id.in_([*_or_all("channel"), sa.bindparam("parent", type_=sa.BigInteger)]),
+    restrictions.c.user_id.in_(_or_all("user")),
     _holds(sa.bindparam("now", type_=sa.Double)),
 )
+"""What holds at the time `now` for a `user` of a `guild` in a `channel`; `parent` is a thread's channel."""
 
 
 def _of(kind: Kind, scope: Scope) -> sa.ColumnElement[bool]:
@@ -229,11 +218,12 @@ async def _put(connection: AsyncConnection, new: Restriction) -> Restriction | N
         row = (await connection.execute(look)).one_or_none()
         if row is not None:  # None: it was deleted between the two statements
             await connection.execute(sa.update(restrictions).where(_of(new.kind, scope)).values(values))
-            return _restriction(row)
+            return restriction_from(row)
     return None
 
 
-def _restriction(row: Any) -> Restriction:
+def restriction_from(row: Any) -> Restriction:
+    """Return the restriction of a row."""
     return Restriction(
         kind=Kind(row.kind),
         scope=Scope(guild_id=row.guild_id, channel_id=row.channel_id, user_id=row.user_id),

@@ -1,8 +1,8 @@
 """Pauses of channels and servers: how they mark jobs and images.
 
-While a job's channel or server is paused, the column `paused` of the job and of its images is true, and
-claims and counts skip them by an index. A job that is stored while a pause starts may lack the mark, so a
-claim reads the pauses too.
+A pause of a channel holds in its threads. While a job's place is paused, the column `paused` of the job and
+of its images is true, and claims and counts skip them by an index. A job that is stored while a pause starts
+may lack the mark, so a claim reads the pauses too.
 
 Virtual time goes on during a pause. At its end each person's images are tagged as if they were requested now:
 like idle time, time in a pause earns no credit.
@@ -26,9 +26,9 @@ PAUSE = "pause"
 OF_PAUSE = sa.and_(
     restrictions.c.kind == PAUSE,
     restrictions.c.guild_id == jobs.c.guild_id,
-    restrictions.c.channel_id.in_((sa.literal(0), jobs.c.channel_id)),
+    restrictions.c.channel_id.in_((sa.literal(0), jobs.c.channel_id, jobs.c.thread_parent_id)),
 )
-"""The condition for the pauses of a job's channel and server."""
+"""The condition for the pauses of a job's channel, for a thread also of its channel, and of the server."""
 IS_PAUSED = sa.exists().where(OF_PAUSE)
 Flow = tuple[str | None, int]
 """A person outside sessions, without a session's id, or in one."""
@@ -38,7 +38,10 @@ JOBS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 va
 
 
 async def pause_jobs(connection: AsyncConnection, guild_id: int, channel_id: int) -> None:
-    """Mark the active jobs of a channel, or of a server where `channel_id` is 0; running images finish."""
+    """Mark the active jobs of a channel and its threads, or of a server where `channel_id` is 0.
+
+    Running images finish.
+    """
     await _mark(
         connection, await _lock(connection, _place(guild_id, channel_id) & ~jobs.c.paused), paused=True
     )
@@ -53,7 +56,8 @@ async def resume_jobs(connection: AsyncConnection, guild_id: int, channel_id: in
 
 def _place(guild_id: int, channel_id: int) -> sa.ColumnElement[bool]:
     here = jobs.c.state.in_(ACTIVE) & (jobs.c.guild_id == guild_id)
-    return here & (jobs.c.channel_id == channel_id) if channel_id else here
+    inside = (jobs.c.channel_id == channel_id) | (jobs.c.thread_parent_id == channel_id)
+    return here & inside if channel_id else here
 
 
 async def _lock(connection: AsyncConnection, which: sa.ColumnElement[bool]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -14,6 +14,7 @@ from bot.errors import UserMistake
 from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.policy_tables import policies
+from bot.store.revisions import hold_server
 
 MAX_POLICIES = 500  # of one server
 
@@ -40,22 +41,10 @@ class PolicyRow:
 class Policies(Verbs):
     """The verbs of policies; each that changes something adds its row to the audit log."""
 
-    async def of(
-        self, guild_id: int, channel_ids: Sequence[int], role_ids: Sequence[int] = ()
-    ) -> list[PolicyRow]:
-        """Return the policies that hold in a channel for a person with these roles.
-
-        Those of channels come first, in the order of `channel_ids`: a thread before its channel.
-        """
-        async with self._database.read() as connection:
-            return await policies_of(connection, guild_id, channel_ids, role_ids)
-
     async def all_of(self, guild_id: int) -> list[PolicyRow]:
         """Return every policy of a server, the server's first."""
-        look = sa.select(policies).where(policies.c.guild_id == guild_id)
-        ordered = look.order_by(policies.c.scope.desc(), policies.c.owner_id)
         async with self._database.read() as connection:
-            return [_row(row) for row in await connection.execute(ordered)]
+            return await policies_of(connection, guild_id)
 
     async def put(self, scope: PolicyScope, owner_id: int, changes: Mapping[str, Any], by: By) -> PolicyRow:
         """Change some keys of a policy, None to say nothing about a key; return the policy as it is now.
@@ -63,9 +52,12 @@ class Policies(Verbs):
         Other keys stay, also those that somebody changes at the same time. Raises UserMistake.
         """
         async with self._changing() as (connection, _):
-            old = await _lock(connection, by.guild_id, scope, owner_id)
+            await hold_server(connection, by.guild_id)
+            old = await _values_of(connection, by.guild_id, scope, owner_id)
             merged = {**old, **changes}
             new = {key: value for key, value in merged.items() if value is not None}
+            if new:
+                await _check_room(connection, by.guild_id, scope, owner_id)
             await _write(connection, by.guild_id, scope, owner_id, new)
             if new != old:
                 await self._note(connection, scope, owner_id, by, before=old, after=new)
@@ -75,6 +67,7 @@ class Policies(Verbs):
         """Delete a policy and return it; None where there is none."""
         gone = sa.delete(policies).where(_key(by.guild_id, scope, owner_id)).returning(*policies.c)
         async with self._changing() as (connection, _):
+            await hold_server(connection, by.guild_id)
             row = (await connection.execute(gone)).one_or_none()
             if row is None:
                 return None
@@ -101,35 +94,11 @@ class Policies(Verbs):
         await note(connection, Act.POLICY, by, at=self._clock(), before=was, after=will)
 
 
-async def policies_of(
-    connection: AsyncConnection, guild_id: int, channel_ids: Sequence[int], role_ids: Sequence[int]
-) -> list[PolicyRow]:
-    """Return what `Policies.of` returns, in a transaction of the caller's."""
-    owners = {PolicyScope.CHANNEL.value: channel_ids, PolicyScope.ROLE.value: role_ids}
-    given = {"guild": guild_id, **{scope: list(ids) for scope, ids in owners.items()}}
-    found = [_row(row) for row in await connection.execute(_THAT_HOLD, given)]
-    return sorted(found, key=lambda row: _place(row, channel_ids))
-
-
-def _of_any(scope: PolicyScope) -> sa.ColumnElement[bool]:
-    owners: sa.BindParameter[int] = sa.bindparam(scope.value, expanding=True)
-    return (policies.c.scope == scope.value) & policies.c.owner_id.in_(owners)
-
-
-# Built once: building it for each request took as long as the query.
-_THAT_HOLD = sa.select(policies).where(
-    policies.c.guild_id == sa.bindparam("guild"),
-    sa.or_(
-        (policies.c.scope == PolicyScope.SERVER.value) & (policies.c.owner_id == sa.bindparam("guild")),
-        _of_any(PolicyScope.CHANNEL),
-        _of_any(PolicyScope.ROLE),
-    ),
-)
-
-
-def _place(row: PolicyRow, channel_ids: Sequence[int]) -> tuple[int, int]:
-    place = channel_ids.index(row.id) if row.scope is PolicyScope.CHANNEL else row.id
-    return list(PolicyScope).index(row.scope), place
+async def policies_of(connection: AsyncConnection, guild_id: int) -> list[PolicyRow]:
+    """Return every policy of a server, the server's first."""
+    look = sa.select(policies).where(policies.c.guild_id == guild_id)
+    ordered = look.order_by(policies.c.scope.desc(), policies.c.owner_id)
+    return [_row(row) for row in await connection.execute(ordered)]
 
 
 def _key(guild_id: int, scope: PolicyScope, owner_id: int) -> sa.ColumnElement[bool]:
@@ -137,39 +106,37 @@ def _key(guild_id: int, scope: PolicyScope, owner_id: int) -> sa.ColumnElement[b
     return (column.guild_id == guild_id) & (column.scope == scope.value) & (column.owner_id == owner_id)
 
 
-async def _lock(
+async def _values_of(
     connection: AsyncConnection, guild_id: int, scope: PolicyScope, owner_id: int
 ) -> dict[str, Any]:
-    """Lock the row of a policy, made where there is none, and return its values.
+    """Return the values of a policy; none where there is no such policy."""
+    look = sa.select(policies.c["values"]).where(_key(guild_id, scope, owner_id))
+    return dict(await connection.scalar(look) or {})
 
-    Raises UserMistake `policies_full`.
-    """
-    key = {"guild_id": guild_id, "scope": scope.value, "owner_id": owner_id}
-    add = insert(connection, policies).values(**key, values={}).on_conflict_do_nothing()
-    look = sa.select(policies.c["values"]).where(_key(guild_id, scope, owner_id)).with_for_update()
-    while True:  # once more where the row was removed between the two statements
-        added = (await connection.execute(add)).rowcount
-        row = (await connection.execute(look)).one_or_none()
-        if row is None:
-            continue
-        if added:
-            count = sa.select(sa.func.count()).select_from(policies).where(policies.c.guild_id == guild_id)
-            if (await connection.scalar(count) or 0) > MAX_POLICIES:
-                raise UserMistake("policies_full", limit=MAX_POLICIES)
-        return dict(row[0])
+
+async def _check_room(connection: AsyncConnection, guild_id: int, scope: PolicyScope, owner_id: int) -> None:
+    """Raise UserMistake `policies_full` where a server has the most policies besides this one."""
+    others = (policies.c.guild_id == guild_id) & ~_key(guild_id, scope, owner_id)
+    count = sa.select(sa.func.count()).select_from(policies).where(others)
+    if (await connection.scalar(count) or 0) >= MAX_POLICIES:
+        raise UserMistake("policies_full", limit=MAX_POLICIES)
 
 
 async def _write(
     connection: AsyncConnection, guild_id: int, scope: PolicyScope, owner_id: int, values: Mapping[str, Any]
 ) -> None:
-    """Store the values of a locked policy; without values its row goes."""
-    mine = _key(guild_id, scope, owner_id)
+    """Store the values of a policy; without values its row goes."""
     if not values:
-        await connection.execute(sa.delete(policies).where(mine))
+        await connection.execute(sa.delete(policies).where(_key(guild_id, scope, owner_id)))
         return
-    await connection.execute(sa.update(policies).where(mine).values({"values": dict(values)}))
+    key = {"guild_id": guild_id, "scope": scope.value, "owner_id": owner_id}
+    changed = {"values": dict(values)}
+    row = insert(connection, policies).values(**key, **changed)
+    index = [policies.c.guild_id, policies.c.scope, policies.c.owner_id]
+    await connection.execute(row.on_conflict_do_update(index_elements=index, set_=changed))
 
 
 def _row(row: Any) -> PolicyRow:
+    """Return the policy of a row."""
     named = row._mapping
     return PolicyRow(scope=PolicyScope(named["scope"]), id=named["owner_id"], values=dict(named["values"]))

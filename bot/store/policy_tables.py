@@ -15,6 +15,13 @@ policies = sa.Table(
     sa.Column("values", sa.JSON, nullable=False),  # by key; a key that is not there is not said
 )
 
+server_revisions = sa.Table(
+    "server_revisions",  # triggers renew them with every change of rules, policies and the AutoMod switch
+    metadata,
+    sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("revision", sa.BigInteger, nullable=False),
+)
+
 charges = sa.Table(
     "charges",  # what jobs count against quotas; a row outlives its job
     metadata,

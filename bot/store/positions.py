@@ -64,6 +64,7 @@ class Positions(Verbs):
     async def of_all(self, job_ids: Sequence[str]) -> dict[str, Position]:
         """Return the positions of these jobs, if they exist; rows before several jobs are counted once."""
         look = sa.select(jobs.c.id, restrictions.c.reason).outerjoin(restrictions, OF_PAUSE)
+        # A thread is younger than its channel, so its id is larger.
         nearest_last = look.where(jobs.c.id.in_(job_ids)).order_by(restrictions.c.channel_id)
         async with self._database.read() as connection:
             words = {row.id: row.reason for row in await connection.execute(nearest_last)}

@@ -13,6 +13,7 @@ from bot.errors import UserMistake
 from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.named import key_of
+from bot.store.revisions import hold_server
 from bot.store.tables import prompt_rules
 
 MAX_RULES = 50  # of one server
@@ -55,6 +56,7 @@ class PromptRules(Verbs):
         others = (column.guild_id == by.guild_id) & (column.key != key)
         values = {"name": rule.name, **_facts(rule)}
         async with self._changing() as (connection, _):
+            await hold_server(connection, by.guild_id)
             count = await connection.scalar(
                 sa.select(sa.func.count()).select_from(prompt_rules).where(others)
             )
@@ -72,6 +74,7 @@ class PromptRules(Verbs):
         """Delete the rule of this name and return it; None where there is none."""
         key = key_of(name)
         async with self._changing() as (connection, _):
+            await hold_server(connection, by.guild_id)
             old = await _find(connection, by.guild_id, key)
             if old is None:
                 return None
@@ -102,7 +105,7 @@ async def rules_of(connection: AsyncConnection, guild_id: int) -> list[PromptRul
 
 async def _find(connection: AsyncConnection, guild_id: int, key: str) -> PromptRule | None:
     look = sa.select(prompt_rules).where(prompt_rules.c.guild_id == guild_id, prompt_rules.c.key == key)
-    row = (await connection.execute(look.with_for_update())).one_or_none()
+    row = (await connection.execute(look)).one_or_none()
     return None if row is None else rule_from(row)
 
 

@@ -132,8 +132,8 @@ def showings_from(policy: Mapping[str, Any] | None) -> Showings | None:
 
 
 def origin_json(origin: Origin) -> dict[str, Any]:
-    """Return the origin as JSON values, without its parent."""
-    return {name: value for name, value in asdict(origin).items() if name != "parent"}
+    """Return the origin as JSON values, without its parent and its trace."""
+    return {name: value for name, value in asdict(origin).items() if name not in ("parent", "traceparent")}
 
 
 def origin_from(values: Mapping[str, Any]) -> Origin:
@@ -173,6 +173,8 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
             external=row.external,
             parent=_parent(row),
             policy=row.policy or {},
+            thread_parent_id=row.thread_parent_id,
+            traceparent=row.traceparent,
         ),
         state=row.state,
         created_at=row.created_at,

@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UserMistake
 from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs, insert
+from bot.store.revisions import hold_server
 from bot.store.session_phases import (
     COLLECT_SECONDS,
     HELD_IN_PAUSES,
@@ -57,6 +58,7 @@ class Sessions(Verbs):
         values |= {"channel_id": channel_id, "open_channel_id": channel_id, "locale": locale}
         values |= {"plan": plan_values(plan), "phase": Phase.RESTING.value, "round": 0, "opened_at": now}
         async with self._changing() as (connection, changes):
+            await hold_server(connection, by.guild_id)  # of two at once, one counts the other
             await _check_room(connection, by.guild_id)
             added = await connection.execute(
                 insert(connection, sessions).values(values).on_conflict_do_nothing()

@@ -1,4 +1,4 @@
-"""What holds for a person in a channel: restrictions, policies and rules on words, read together."""
+"""What holds for a person in a channel: restrictions, and what the server says; read for every request."""
 
 from __future__ import annotations
 
@@ -6,26 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.store.automod_tables import automod
+from bot.store.automod import is_applied
 from bot.store.database import Verbs
-from bot.store.moderation import Restriction, restrictions_of
+from bot.store.moderation import RESTRICTS, Restriction, restriction_from
 from bot.store.policies import PolicyRow, policies_of
-from bot.store.prompt_rules import PromptRule, rule_from
-from bot.store.tables import prompt_rules
+from bot.store.policy_tables import server_revisions
+from bot.store.prompt_rules import PromptRule, rules_of
+from bot.store.tables import restrictions
 
-_SERVER = sa.bindparam("guild", type_=sa.BigInteger)
-# One row for each rule, and one without a rule where there is none; each with the AutoMod switch.
-_WORDS = (
-    sa.select(automod.c.applied, prompt_rules)
-    .select_from(
-        sa.select(sa.literal(1).label("one"))
-        .subquery()
-        .outerjoin(automod, automod.c.guild_id == _SERVER)
-        .outerjoin(prompt_rules, prompt_rules.c.guild_id == _SERVER)
-    )
-    .order_by(prompt_rules.c.key)
+_REVISION = (
+    sa.select(server_revisions.c.revision)
+    .where(server_revisions.c.guild_id == sa.bindparam("guild"))
+    .scalar_subquery()
+)
+# One row for each restriction, and one without where there is none; each with the revision. Built once:
+# building it for each request took as long as the query.
+_LOOK = sa.select(_REVISION.label("revision"), restrictions).select_from(
+    sa.select(sa.literal_column("1").label("one")).subquery().outerjoin(restrictions, RESTRICTS)
 )
 
 
@@ -41,42 +39,46 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """What holds for a person in a channel, as it is stored.
+    """The restrictions that hold for a person in a channel, and the revision of what the server says.
 
-    `rules` are those of the whole server about words; `automod` says whether Discord's AutoMod rules apply.
+    The revision is None in a direct message, and for a server that says nothing.
     """
 
     restrictions: Sequence[Restriction] = ()
+    revision: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSays:
+    """What a server says to all requests: its policies, and its rules on words by name.
+
+    `automod` says whether Discord's AutoMod rules apply. Equal revisions of one server mean equal contents.
+    """
+
+    revision: int | None = None
     policies: Sequence[PolicyRow] = ()
     rules: Sequence[PromptRule] = ()
-    automod: bool = False
+    automod: bool = True
 
 
 class Standings(Verbs):
-    """The verb that every request begins with."""
+    """The verbs that every request begins with."""
 
     async def of(self, place: Place) -> Standing:
-        """Return what holds for a person in a channel; in a direct message there are restrictions alone."""
+        """Return what holds for a person in a channel, read by one statement."""
+        channel_id, *parents = *place.channel_ids, 0, 0
+        values = {"guild": place.guild_id or 0, "user": place.user_id, "now": self._clock()}
+        rows = await self._database.look(_LOOK, {**values, "channel": channel_id, "parent": parents[0]})
+        found = [restriction_from(row) for row in rows if row.kind is not None]
+        return Standing(restrictions=found, revision=rows[0].revision)
+
+    async def said_by(self, guild_id: int) -> ServerSays:
+        """Return what a server says, with its revision, from one snapshot."""
+        revision = sa.select(server_revisions.c.revision).where(server_revisions.c.guild_id == guild_id)
         async with self._database.read() as connection:
-            restrictions = await restrictions_of(
-                connection,
-                user_id=place.user_id,
-                channel_id=place.channel_ids[0] if place.channel_ids else None,
-                guild_id=place.guild_id,
-                now=self._clock(),
+            return ServerSays(
+                revision=await connection.scalar(revision),
+                policies=await policies_of(connection, guild_id),
+                rules=await rules_of(connection, guild_id),
+                automod=await is_applied(connection, guild_id),
             )
-            if place.guild_id is None:
-                return Standing(restrictions=restrictions)
-            rules, applied = await _words_of(connection, place.guild_id)
-            return Standing(
-                restrictions=restrictions,
-                policies=await policies_of(connection, place.guild_id, place.channel_ids, place.role_ids),
-                rules=rules,
-                automod=applied,
-            )
-
-
-async def _words_of(connection: AsyncConnection, guild_id: int) -> tuple[list[PromptRule], bool]:
-    """Return the rules of a server by name, and whether Discord's AutoMod rules are applied."""
-    rows = (await connection.execute(_WORDS, {"guild": guild_id})).all()
-    return [rule_from(row) for row in rows if row.key is not None], rows[0].applied is not False

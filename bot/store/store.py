@@ -13,6 +13,7 @@ from bot.store.clock import Clock
 from bot.store.database import Database, Shared
 from bot.store.deliveries import Deliveries
 from bot.store.demand import Demands
+from bot.store.device_time import DeviceTime
 from bot.store.favourites import Favourites
 from bot.store.files import Files
 from bot.store.forgetting import Erasure
@@ -64,12 +65,13 @@ class Store:
         appeals     what persons ask moderators to look at again
         policies    who may what in a server, its channels, and with its roles
         charges     what requests count against quotas
-        standings   the restrictions and policies that hold for a person in a channel
+        standings   the restrictions that hold for a person in a channel, and what its server says
         prompt_rules what the words of prompts may not say in a server
         sessions    group sessions, their rounds and timers
         showing     what sessions show, and the votes in them
         automod     whether a server's AutoMod rules are applied to prompts
         demands     how much work waits, for workers of each class of accelerators
+        device_time how long devices worked, by day, person, server and model
 
     Each member is given to those who use it. `wake_ups` wake the loops that wait for changes. Other packages
     make further members, such as `bot.membership.processes.Processes`, from `shared`.
@@ -107,6 +109,7 @@ class Store:
         self.appeals = Appeals(shared)
         self.automod = Automod(shared)
         self.demands = Demands(shared)
+        self.device_time = DeviceTime(shared)
 
     @classmethod
     async def open(

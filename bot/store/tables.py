@@ -72,7 +72,9 @@ jobs = sa.Table(
     sa.Column("hold_rule", sa.String(255), nullable=False, server_default=""),
     sa.Column("ruling", sa.String(16)),  # what was decided; null before that
     sa.Column("ruling_reason", sa.Text, nullable=False, server_default=""),
+    sa.Column("thread_parent_id", sa.BigInteger),  # the channel of the request's thread; null elsewhere
     sa.Column("policy", sa.JSON),  # what policies said then, by key, as far as it counts later
+    sa.Column("traceparent", sa.String(55)),  # of its trace, in W3C's form; null without one
     sa.Index(None, "state", "user_id"),
     sa.Index(None, "finished_at"),
     sa.Index(None, "state", "paused", "tag", "interaction_id"),  # the fair order of all jobs

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from bot.jobs import Claim, Showing
+from bot.stages import Stages
 from sdjax_engine.request import Image, Lane, Progress, Trouble
 
 
@@ -21,6 +22,8 @@ class HeldImage:
     retried the image; it is reset once the image is further than `furthest`, its step before the retry.
     `preview` is the newest preview, uint8 (height, width, 3), until a heartbeat takes it. The start picture
     lets the picture be shown as `most_open` says, or less openly; `start_hash` is its perceptual hash.
+    `device_seconds` is its part of the devices' time so far, of all devices together.
+    `stages` begin with the claim. `end` is how the image has ended here: an event of the metric of images.
     """
 
     claim: Claim
@@ -35,7 +38,10 @@ class HeldImage:
     in_second_pass: bool = False
     most_open: Showing = Showing.SHOW
     start_hash: int | None = None
+    device_seconds: float = 0.0
     preview: npt.NDArray[np.uint8] | None = None
+    stages: Stages = field(default_factory=Stages)
+    end: str = "lost"
 
     def on_start(self) -> None:
         """Called on the engine's thread: a start picture of this image is being repainted."""
@@ -52,8 +58,10 @@ class HeldImage:
         elif step > self.furthest:
             self.trouble = None
         self.step, self.in_second_pass = step, progress.in_second_pass
+        self.device_seconds = progress.device_seconds
         if progress.preview is not None:
             self.preview = progress.preview
+        self.stages.enter(_stage_after(progress))
 
     def take_preview(self) -> npt.NDArray[np.uint8] | None:
         """Return the newest preview, once."""
@@ -70,3 +78,12 @@ class HeldImage:
     def begun(self) -> bool:
         """Whether the devices have worked on this image, or on a start picture of it."""
         return self.seated or self.start_begun
+
+
+def _stage_after(progress: Progress) -> str:
+    """Return the stage that an image is in once the engine has told this."""
+    if progress.trouble is not None:
+        return "admit"  # it waits for a seat again
+    if progress.step >= progress.steps:
+        return "decode"
+    return "second_pass" if progress.in_second_pass else "denoise"

@@ -21,6 +21,7 @@ from bot.file_states import LostFile, Painter
 from bot.files import Artifacts, Files
 from bot.log import about
 from bot.retries import while_unavailable
+from bot.store.device_time import Spent
 from bot.store.store import Store
 from bot.threads import Threads
 from bot.worker.model_use import ModelUse
@@ -67,6 +68,7 @@ class Repaint:
         models: ModelUse,
         starts: StartPictures,
         retry_seconds: float,
+        accelerator: str = "cpu",
     ) -> None:
         self._models = models
         self._starts = starts
@@ -75,6 +77,7 @@ class Repaint:
         self._artifacts = artifacts
         self._files = Files(store.files, artifacts)
         self._retry_seconds = retry_seconds
+        self._accelerator = accelerator
         self._threads = Threads("pictures", most=1)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -172,6 +175,9 @@ class Repaint:
                 image = await self._painted(request, start, begun)
         except InvalidRequest as error:
             raise LostForGood(f"The engine refuses {name}: {error}", failure=START_NOT_OFFERED) from error
+        spent = Spent(accelerator=self._accelerator, seconds=image.device_seconds)
+        adding = self._store.device_time.add_repaint
+        await self._persistently(lambda: adding(painter.job_id, recipe.model, spent))
         extra = metadata_of(painter.job_id)
         png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
         if await self._artifacts.name(png, PNG) != name:

@@ -21,15 +21,17 @@ from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
 from bot.store.run_times import Bench
 from bot.store.store import Store
-from bot.threads import Threads, in_uninterruptible_thread
+from bot.threads import in_uninterruptible_thread
+from bot.tracing import NO_TRACING, Attributes, Tracing, trace_id_of
+from bot.worker.ends import Ends
 from bot.worker.failures import failure_of
 from bot.worker.held_image import HeldImage
 from bot.worker.judging import Judging
 from bot.worker.known import KnownPictures
 from bot.worker.model_use import ModelUse
-from bot.worker.preview_files import encode_preview
-from bot.worker.recording import Recording
+from bot.worker.preview_files import PreviewFiles
 from bot.worker.repaint import Repaint
+from bot.worker.results import Results
 from bot.worker.side_tasks import keep_running
 from bot.worker.start_pictures import StartPictures
 from bot.worker.unoffered import GRACE_SECONDS, fail_unoffered
@@ -45,7 +47,6 @@ DRAIN_SECONDS = 60.0
 GIVE_BACK_SECONDS = 5.0  # for each image while the worker drains
 HEARTBEAT_SECONDS = 1.0  # also the age of the step that people see
 EXPIRY_SECONDS = 5.0
-PREVIEW_SECONDS = 0.5  # that a heartbeat waits for the files of previews
 
 
 class Worker:
@@ -53,7 +54,8 @@ class Worker:
 
     A lease lasts `lease_seconds` without a heartbeat. After `drain`, images under way have `drain_seconds`.
     An image waits `grace_seconds` for a worker that offers its lane. `rules`, by model, say how
-    pictures are judged and shown. Run times are measured for the class `accelerator`.
+    pictures are judged and shown. Run times are measured for the class `accelerator`. `tracing` records the
+    spans of images.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Worker:
         rules: Mapping[str, PictureRules] = MappingProxyType({}),
         accelerator: str = "cpu",
         metrics: WorkerMetrics | None = None,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         self.engine = engine
         self._store = store
@@ -82,11 +85,18 @@ class Worker:
         self._known = KnownPictures(store.known, retry_seconds=lease_seconds)
         self._starts = StartPictures()
         self._repaint = Repaint(
-            *(engine, store, artifacts), models=self._models, starts=self._starts, retry_seconds=lease_seconds
+            engine,
+            store,
+            artifacts,
+            models=self._models,
+            starts=self._starts,
+            retry_seconds=lease_seconds,
+            accelerator=accelerator,
         )
         self._metrics = metrics or Metrics().worker
-        self._recording = Recording(store, artifacts, self._metrics, retry_seconds=lease_seconds)
-        self._preview_threads = Threads("previews", most=1)
+        self._ends = Ends(store, self._metrics, tracing, retry_seconds=lease_seconds, accelerator=accelerator)
+        self._results = Results(store, artifacts, judging=self._judging, known=self._known, ends=self._ends)
+        self._previews = PreviewFiles(self._judging.may_cover, self._metrics)
         self._held: dict[asyncio.Task[None], HeldImage] = {}
         self._draining = asyncio.Event()
         self._engine_closed: EngineClosed | None = None
@@ -195,10 +205,9 @@ class Worker:
         Lanes become ready one after the other, and the seats of a lane may become fewer.
         """
         held = Counter(image.lane for image in self._held.values())
-        seats = self._seats(self.engine.ready_lanes)
         return {
-            lane: max(0, BATCHES_AHEAD * count - held[lane])
-            for lane, count in seats.items()
+            lane: max(0, BATCHES_AHEAD * seats - held[lane])
+            for lane, seats in self._seats(self.engine.ready_lanes).items()
             if lane.model not in self._models.leaving
         }
 
@@ -226,39 +235,61 @@ class Worker:
 
         Cancelling this gives the image back, unless its end has been recorded.
         """
-        with about(held.claim.job_id):
+        claim, lane = held.claim, held.claim.request.lane
+        told: Attributes = {
+            "worker": self._name,
+            "accelerator": self._accelerator,
+            "model": lane.model,
+            "lane": str(lane),
+            "seats": self._seats([lane]).get(lane, 0),
+        }
+        trace = trace_id_of(claim.traceparent)
+        with about(claim.job_id, image=claim.image_id, lane=str(lane), trace=trace):
             try:
                 await self._paint_and_record(held)
             except asyncio.CancelledError:
                 if held.future is not None:
                     self.engine.cancel(held.future)
-                await asyncio.shield(self._give_back(held.claim))
+                await asyncio.shield(self._give_back(held))
                 raise
+            finally:
+                self._ends.report(held, told)
 
     async def _paint_and_record(self, held: HeldImage) -> None:
         claim = held.claim
         try:
+            held.stages.enter("prepare")
             request = await self._complete(held)
             async with self._models.of(request.model):
-                if not self._models.gone.isdisjoint(request.lanes):
-                    await self._give_back(claim)
-                    return
-                image = await self._painted(held, request)
-                if image is None or held.lost:
-                    return
-                self._metrics.image_seconds.observe(image.seconds)
-                await self._record(held, image)
+                if self._models.gone.isdisjoint(request.lanes):
+                    await self._paint_with(held, request)
+                else:
+                    await self._give_back(held)
         except EngineClosed as error:
             self._engine_closed = self._engine_closed or error
             self._draining.set()
             if held.begun:  # it may be the cause: count the attempt, so that it cannot break engines for ever
-                await self._recording.abandoned(claim)
+                abandon = self._store.leases.abandon
+                await self._ends.record(held, lambda spent: abandon(claim, spent=spent), "taken_back")
             else:
-                await self._give_back(claim)
+                await self._give_back(held)
         except Exception as error:
-            failure = failure_of(error)
+            failure, fail = failure_of(error), self._store.leases.fail
             log.exception("image %d failed (%s)", claim.image_id, failure)
-            await self._recording.failed(claim, failure)
+            await self._ends.record(held, lambda spent: fail(claim, failure=failure, spent=spent), "failed")
+
+    async def _paint_with(self, held: HeldImage, request: Request) -> None:
+        """Paint and record an image whose model stays until the end of this."""
+        image = await self._painted(held, request)
+        if image is None:
+            return
+        held.device_seconds = image.device_seconds
+        if held.lost:
+            await self._ends.lost(held)
+            return
+        self._metrics.image_seconds.observe(image.seconds)
+        bench = Bench(accelerator=self._accelerator, seats=self.engine.capacity(request.lane))
+        await self._results.record(held, image, bench)
 
     async def _painted(self, held: HeldImage, request: Request) -> Image | None:
         """Return the engine's picture, or None for a cancelled one, which is then given back unless lost."""
@@ -268,13 +299,13 @@ class Worker:
         held.most_open = await self._judging.judge_start(claim, start)
         if held.lost:
             return None
+        held.stages.enter("admit")
         held.future = self.engine.submit(request, start=start, on_progress=held.on_progress, previews=True)
         finished = asyncio.wrap_future(held.future)
         await asyncio.wait([finished])
         if not finished.cancelled():
             return finished.result()
-        if not held.lost:
-            await self._give_back(claim)
+        await self._give_back(held)
         return None
 
     async def _complete(self, held: HeldImage) -> Request:
@@ -287,20 +318,9 @@ class Worker:
         start, mask = await self._repaint.files(names, begun=held.on_start)
         return replace(claim.request, init_image=start, mask_image=mask)
 
-    async def _record(self, held: HeldImage, image: Image) -> None:
-        """Judge the picture, keep it, and record how it is shown."""
-        claim = held.claim
-        judged = self._judging.judge(claim, image, held.most_open)
-        known = await self._known.look_up(claim, image.pixels)
-        bench = Bench(accelerator=self._accelerator, seats=self.engine.capacity(claim.request.lane))
-        await self._recording.painted(
-            claim, image, judged=judged, known=known, start_hash=held.start_hash, bench=bench
-        )
-
-    async def _give_back(self, claim: Claim) -> None:
-        """Give the image back to the queue, in GIVE_BACK_SECONDS at most while the worker drains."""
-        within = GIVE_BACK_SECONDS if self._draining.is_set() else None
-        await self._recording.give_back(claim, within=within)
+    async def _give_back(self, held: HeldImage) -> None:
+        seconds = GIVE_BACK_SECONDS if self._draining.is_set() else None
+        await self._ends.give_back(held, seconds=seconds)
 
     async def _beat(self) -> None:
         """Renew leases, record steps, cancel lost images, and take back images whose lease has expired."""
@@ -346,7 +366,7 @@ class Worker:
         steps = {held.claim: held.step for held in images.values()}
         begun = {held.claim for held in images.values() if held.begun}
         troubles = {held.claim: held.trouble for held in images.values() if held.trouble is not None}
-        previews = await self._previews(images.values())
+        previews = await self._previews.take(images.values())
         lost = self._store.leases.heartbeat(
             steps, ttl=self._lease_seconds, begun=begun, troubles=troubles, previews=previews
         )
@@ -356,23 +376,6 @@ class Worker:
             self._metrics.images.labels("lost").inc()
             if held.future is not None:
                 self.engine.cancel(held.future)
-
-    async def _previews(self, images: Iterable[HeldImage]) -> dict[Claim, bytes]:
-        """Return the files of the previews that are new since the last heartbeat."""
-        taken = ((held.claim, held.take_preview()) for held in images)
-        new = {claim: pixels for claim, pixels in taken if pixels is not None}
-        coarse = {claim for claim in new if self._judging.may_cover(claim)}
-
-        def encode() -> dict[Claim, bytes]:
-            return {claim: encode_preview(pixels, coarse=claim in coarse) for claim, pixels in new.items()}
-
-        try:
-            return await self._preview_threads.run_within(PREVIEW_SECONDS, encode) if new else {}
-        except TimeoutError:  # the machine is busy
-            self._metrics.previews_late.inc()
-        except Exception:  # the leases are more important
-            log.exception("encoding previews failed")
-        return {}
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:

@@ -189,7 +189,8 @@ class LaneQueue:
     def __post_init__(self) -> None:
         """Copy the values of the lane on the devices that never change."""
         self.lane: Lane = self.device.lane
-        self.on_several_devices = self.device.seats > self.device.seats_per_device
+        self.devices = self.device.seats // self.device.seats_per_device
+        self.on_several_devices = self.devices > 1
 
     def limits(self, *, shared: bool = False) -> RunLimits:
         """Return how long its runs may be, in evaluations; `shared` where other lanes have requests too."""

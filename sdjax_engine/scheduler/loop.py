@@ -224,6 +224,7 @@ class Scheduler:
         self.landed += 1
         landed_at = self._clock()
         seconds, self._landed_at = landed_at - max(batch.queued_at, self._landed_at), landed_at
+        batch.share_out(seconds)
         if batch.evaluations:
             self._shares.charge(queue.lane, seconds - batch.charged, batch.wanted)
             queue.learn_run(seconds, batch.evaluations)
@@ -259,7 +260,10 @@ class Scheduler:
         """Read a picture and answer with it; a picture that is not finite is decoded again in float32."""
         queue = batch.queue
         assert picture is not None, "a batch is launched once the decoding of its pictures is queued"
+        asked_at = self._clock()
         pixels = self._call(queue, 1, picture.fetch)
+        if all(each.landed for each in self._table.in_flight):  # else the next run's time has the decoding's
+            pending.device_seconds += (self._clock() - asked_at) * queue.devices
         if pixels is None:
             self._decode_again(queue, pending, picture)
             return
@@ -276,6 +280,7 @@ class Scheduler:
             negative_prompt=negative,
             safety=verdicts.safety,
             classified=verdicts.classified,
+            device_seconds=pending.device_seconds,
         )
         self._table.remove(pending)
         if pending.prepared.second is None:

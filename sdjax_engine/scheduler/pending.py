@@ -55,7 +55,8 @@ class PendingRequest:
     whichever comes first. With `previews`, its progress brings previews. `attempts` counts how often the
     request was started again; `decoded_again` says whether its latents have been decoded a second time.
     `prepared` and `lane` are those of the pass that it is in, and `request` is the whole request.
-    `seconds_of_first_pass` is None before the second.
+    `seconds_of_first_pass` is None before the second. `device_seconds` is its part of the devices' time: of
+    both passes, and of attempts that ended in a restart.
     """
 
     prepared: Prepared
@@ -73,6 +74,7 @@ class PendingRequest:
         first, second = self.prepared, self.prepared.second
         self.request, self.lane = first.request, first.request.lane
         self.seconds_of_first_pass: float | None = None
+        self.device_seconds = 0.0
         self._steps = self.request.num_inference_steps
         self._work = work_of(first)
         self._work_done = 0.0
@@ -140,6 +142,7 @@ class PendingRequest:
                 trouble=trouble,
                 preview=preview,
                 in_second_pass=self.seconds_of_first_pass is not None,
+                device_seconds=self.device_seconds,
             )
         )
 

@@ -36,11 +36,12 @@ async def ask(
     *quotas: Quota,
     pictures: int = 1,
     cost: float = 1.0,
-    thread: int = 0,
+    parent: int | None = None,
     **where: Any,
 ) -> Job:
-    charge = Charge(pictures=pictures, cost=cost, parent_channel_id=thread, quotas=quotas)
-    return await store.jobs.enqueue(recipe(variants=pictures), origin(number, **where), charge=charge)
+    charge = Charge(pictures=pictures, cost=cost, quotas=quotas)
+    asked = origin(number, thread_parent_id=parent, **where)
+    return await store.jobs.enqueue(recipe(variants=pictures), asked, charge=charge)
 
 
 async def left(store: Store, *quotas: Quota, user_id: int = MINA) -> list[float]:
@@ -136,7 +137,7 @@ async def test_charges_go_a_day_later(store: Store, clock: Clock) -> None:
 
 async def test_a_quota_counts_where_it_was_set(store: Store) -> None:
     await ask(store, 1, pictures=2, channel_id=OTHER_CHANNEL)
-    await ask(store, 2, pictures=1, channel_id=THREAD, thread=CHANNEL)
+    await ask(store, 2, pictures=1, channel_id=THREAD, parent=CHANNEL)
     await ask(store, 3, pictures=1, channel_id=CHANNEL)
     await ask(store, 4, pictures=5, guild_id=ELSEWHERE, channel_id=77)
     await ask(store, 5, pictures=1, guild_id=None, channel_id=78)
@@ -164,10 +165,10 @@ async def test_a_job_keeps_the_quota_of_which_little_is_left(store: Store) -> No
     assert plenty.origin.policy == {}
     little = await store.jobs.enqueue(
         recipe(),
-        origin(2, policy={"review": True}),
+        origin(2, policy={"previews": False}),
         charge=Charge(pictures=1, cost=1.0, quotas=(OF_HOUR, OF_DAY)),
     )
-    kept = {"review": True, "left": {"key": "pictures_per_hour", "left": 2, "limit": 10}}
+    kept = {"previews": False, "left": {"key": "pictures_per_hour", "left": 2, "limit": 10}}
     assert (await store.jobs.get(little.id)).origin.policy == kept
 
 

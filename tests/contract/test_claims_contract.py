@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 
 from recipes import RECIPE, origin, recipe
-from stores import TTL, OpenStore
+from stores import TTL, Clock, OpenStore
 
 from bot.jobs import Claim
 from bot.store import Store
@@ -35,6 +35,20 @@ async def work(store: Store, name: str, room: dict[Lane, int]) -> list[Claim]:
             await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
         await asyncio.sleep(0.01 * idle)
     return mine
+
+
+async def test_a_claim_and_a_delivery_know_the_trace_of_the_job_and_how_long_it_waited(
+    store: Store, clock: Clock
+) -> None:
+    traced = origin(1, traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    await store.jobs.enqueue(RECIPE, traced)
+    clock.now += 5.0
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    assert claim.traceparent == traced.traceparent
+    assert (claim.enqueued_at, claim.claimed_at) == (clock.now - 5.0, clock.now)
+    await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
+    (delivery,) = await store.deliveries.claim("front", limit=1)
+    assert delivery.job.origin.traceparent == traced.traceparent
 
 
 async def test_many_workers_share_many_lanes_and_every_image_is_claimed_once(

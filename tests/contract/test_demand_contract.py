@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import sqlalchemy as sa
 from postgres_server import PostgresServer
 from recipes import ORIGIN, RECIPE, origin, recipe
 from sqlalchemy.ext.asyncio import create_async_engine
-from stores import TTL, Clock, OpenStore
+from stores import TTL, Clock
 
 from bot.errors import ConfigurationError
 from bot.store import Store
@@ -85,12 +87,11 @@ async def test_images_that_workers_hold_are_counted_apart_and_ended_ones_not_at_
     assert there.oldest is not None
 
 
-async def test_the_demand_has_what_claims_take_in_a_pause_and_after_it(
-    store: Store, open_store: OpenStore
-) -> None:
-    here = await store.jobs.enqueue(RECIPE, origin(1))
+@pytest.mark.parametrize("scope", [SERVER, replace(SERVER, channel_id=31)], ids=["server", "thread"])
+async def test_the_demand_has_what_claims_take_in_a_pause_and_after_it(store: Store, scope: Scope) -> None:
+    here = await store.jobs.enqueue(RECIPE, origin(1, channel_id=33, thread_parent_id=31))
     elsewhere = await store.jobs.enqueue(RECIPE, origin(2, guild_id=99, user_id=12))
-    await store.moderation.pause(SERVER, by=MODERATOR)
+    await store.moderation.pause(scope, by=MODERATOR)
     assert (await of(store, "cpu"))["demo"].images == 1
     async with store.shared.database.write() as connection:  # as a job that is stored while a pause starts
         await connection.execute(sa.update(images).where(images.c.job_id == here.id).values(paused=False))
@@ -99,7 +100,7 @@ async def test_the_demand_has_what_claims_take_in_a_pause_and_after_it(
     claims = await store.leases.claim("worker", limit=9, ttl=TTL)
     assert [claim.job_id for claim in claims] == [elsewhere.id]
     assert demand.images == len(claims)
-    await store.moderation.resume(SERVER, by=MODERATOR)
+    await store.moderation.resume(scope, by=MODERATOR)
     assert (await of(store, "cpu"))["demo"].images == 1
 
 

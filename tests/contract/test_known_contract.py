@@ -12,7 +12,7 @@ from stores import TTL
 
 from bot.errors import StaleLease, UserMistake
 from bot.holds import Cause, Hold
-from bot.jobs import Claim, Job, Notes, Origin, Showing
+from bot.jobs import Claim, Descent, Job, Notes, Origin, Parent, Showing
 from bot.levels import Level
 from bot.picture_hashes import BLOCKED_DISTANCE, SEARCH_DISTANCE, name_of
 from bot.store import Store, known
@@ -184,3 +184,63 @@ async def test_a_picture_held_by_a_rule_holds_no_other_of_its_job(store: Store) 
         ("aa/1.png", None),
         (None, None),
     ]
+
+
+async def hashed(store: Store) -> Job:
+    """A private result of Ravi's in a direct message: a cat and a dog."""
+    await store.jobs.enqueue(recipe(variants=2), replace(asked(1, guild_id=None), private=True))
+    claims = await store.leases.claim("worker", limit=2, ttl=TTL)
+    for claim, number in zip(claims, (CAT, DOG), strict=True):
+        name = f"aa/{number}.png"
+        job = await store.leases.complete(claim, artifact=name, seconds=1.0, hashes=Hashes(result=number))
+    return job
+
+
+def publication(interaction: int, job: Job, guild_id: int = HERE) -> Origin:
+    return replace(
+        asked(interaction, guild_id=guild_id), parent=Parent(job_id=job.id, descent=Descent.PUBLICATION)
+    )
+
+
+async def test_a_publication_leaves_out_what_is_blocked_where_it_appears(store: Store) -> None:
+    job = await hashed(store)
+    await store.known.block(changed(CAT, BLOCKED_DISTANCE), BY)
+    shown = {
+        guild_id: [image.index for image in (await store.jobs.copy(job.id, there)).images]
+        for guild_id in (HERE, THERE)
+        for there in [publication(10 + guild_id, job, guild_id)]
+    }
+    assert shown == {HERE: [1], THERE: [0, 1]}
+    await store.known.block(DOG, OF_OPERATOR)
+    with pytest.raises(UserMistake, match="publish_known"):
+        await store.jobs.copy(job.id, publication(3, job))
+    single = replace(
+        asked(4), parent=Parent(job_id=job.id, descent=Descent.SINGLE)
+    )  # seen by everybody already
+    assert len((await store.jobs.copy(job.id, single, index=0)).images) == 1
+
+
+async def test_a_copy_keeps_the_hashes_of_its_pictures_when_the_first_job_goes(store: Store) -> None:
+    job = await hashed(store)
+    mine = await store.jobs.copy(
+        job.id,
+        replace(asked(2, guild_id=None), parent=Parent(job_id=job.id, descent=Descent.SINGLE)),
+        index=0,
+    )
+    await store.erasure.erase([job.id])
+    published = await store.jobs.copy(mine.id, publication(3, mine, THERE))
+    [match] = await store.known.whose(THERE, CAT, limit=5)
+    assert (match.job.id, match.index) == (published.id, 0)
+    await store.known.block(CAT, BY)
+    with pytest.raises(UserMistake, match="publish_known"):
+        await store.jobs.copy(mine.id, publication(4, mine))
+
+
+async def test_a_copy_in_the_server_of_the_first_job_is_not_found_beside_it(store: Store) -> None:
+    await store.jobs.enqueue(recipe(), asked(1))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    job = await store.leases.complete(claim, artifact="aa/a.png", seconds=1.0, hashes=Hashes(result=CAT))
+    await store.jobs.copy(
+        job.id, replace(asked(2, user_id=MINA), parent=Parent(job_id=job.id, descent=Descent.SINGLE))
+    )
+    assert [match.job.id for match in await store.known.whose(HERE, CAT, limit=5)] == [job.id]

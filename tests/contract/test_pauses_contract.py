@@ -13,7 +13,7 @@ from bot.store import Store
 from bot.store.auditing import By
 from bot.store.moderation import Scope
 
-HERE, CHANNEL, OTHER_CHANNEL, ELSEWHERE = 21, 31, 32, 22
+HERE, CHANNEL, OTHER_CHANNEL, THREAD, ELSEWHERE = 21, 31, 32, 33, 22
 MINA, RAVI, OMAR = 11, 12, 13
 SERVER, IN_CHANNEL = Scope(guild_id=HERE), Scope(guild_id=HERE, channel_id=CHANNEL)
 MODERATOR = By(actor_id=MINA, guild_id=HERE, reason="a moment")
@@ -105,6 +105,25 @@ async def test_a_job_has_the_word_of_the_nearest_pause_and_is_not_counted_elsewh
     ]
     await store.moderation.resume(IN_CHANNEL, MODERATOR)
     assert (await store.positions.of(paused[0].id)).paused == ""
+
+
+async def test_a_pause_of_a_channel_holds_in_its_threads_and_one_of_a_thread_there_alone(
+    store: Store,
+) -> None:
+    thread = {"channel_id": THREAD, "thread_parent_id": CHANNEL}
+    inside, above = await ask(store, 1, **thread), await ask(store, 2, user_id=RAVI)
+    elsewhere = await ask(store, 3, user_id=OMAR, channel_id=THREAD + 1, thread_parent_id=OTHER_CHANNEL)
+    await store.moderation.pause(IN_CHANNEL, MODERATOR)
+    late = await ask(store, 4, user_id=OMAR, **thread)
+    assert await claimed(store) == [elsewhere.id]
+    assert (await store.positions.of(inside.id)).paused == "a moment"
+    own = Scope(guild_id=HERE, channel_id=THREAD)
+    await store.moderation.pause(own, By(actor_id=MINA, guild_id=HERE, reason="the thread"))
+    assert (await store.positions.of(inside.id)).paused == "the thread"
+    await store.moderation.resume(IN_CHANNEL, MODERATOR)
+    assert set(await claimed(store)) == {above.id, elsewhere.id}
+    await store.moderation.resume(own, MODERATOR)
+    assert set(await claimed(store)) == {inside.id, above.id, elsewhere.id, late.id}
 
 
 async def test_jobs_in_a_pause_are_listed_after_all_others(store: Store) -> None:

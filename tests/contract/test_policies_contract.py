@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from stores import OpenStore
 
 from bot.errors import UserMistake
 from bot.store import Store, policies
@@ -12,7 +13,7 @@ from bot.store.auditing import Act, By
 from bot.store.policies import PolicyRow, PolicyScope
 
 HERE, THERE, MINA = 21, 22, 11
-THREAD, CHANNEL, ELSEWHERE = 31, 32, 33
+CHANNEL = 32
 ARTIST, NEWCOMER = 41, 42
 BY = By(actor_id=MINA, guild_id=HERE)
 SERVER, ROLE, OF_CHANNEL = PolicyScope.SERVER, PolicyScope.ROLE, PolicyScope.CHANNEL
@@ -22,22 +23,17 @@ def row(scope: PolicyScope, owner_id: int, **values: object) -> PolicyRow:
     return PolicyRow(scope=scope, id=owner_id, values=values)
 
 
-async def test_one_look_finds_what_holds_in_a_channel_for_a_person_the_nearest_first(store: Store) -> None:
-    await store.policies.put(SERVER, HERE, {"steps": 20}, BY)
+async def test_a_server_reads_all_of_its_policies_and_those_of_no_other(store: Store) -> None:
     await store.policies.put(ROLE, ARTIST, {"steps": 50, "loras": ["ink"]}, BY)
-    await store.policies.put(ROLE, NEWCOMER, {"paint": False}, BY)
     await store.policies.put(OF_CHANNEL, CHANNEL, {"steps": 30}, BY)
-    await store.policies.put(OF_CHANNEL, THREAD, {"steps": 40}, BY)
-    await store.policies.put(OF_CHANNEL, ELSEWHERE, {"steps": 1}, BY)
+    await store.policies.put(SERVER, HERE, {"steps": 20}, BY)
     await store.policies.put(SERVER, THERE, {"steps": 2}, By(actor_id=MINA, guild_id=THERE))
-    assert await store.policies.of(HERE, [THREAD, CHANNEL], [ARTIST]) == [
-        row(OF_CHANNEL, THREAD, steps=40),
-        row(OF_CHANNEL, CHANNEL, steps=30),
-        row(ROLE, ARTIST, steps=50, loras=["ink"]),
+    assert await store.policies.all_of(HERE) == [
         row(SERVER, HERE, steps=20),
+        row(ROLE, ARTIST, steps=50, loras=["ink"]),
+        row(OF_CHANNEL, CHANNEL, steps=30),
     ]
-    assert len(await store.policies.all_of(HERE)) == 6
-    assert await store.policies.of(ELSEWHERE, []) == []
+    assert await store.policies.all_of(MINA) == []
 
 
 async def test_a_change_leaves_other_keys_and_is_logged_with_before_and_after(store: Store) -> None:
@@ -105,6 +101,20 @@ async def test_a_server_has_a_limited_number_of_policies(
     assert refused.value.message_id == "policies_full"
     await store.policies.put(ROLE, ARTIST, {"steps": 30}, BY)
     assert len(await store.policies.all_of(HERE)) == 2
+
+
+async def test_of_two_policies_at_once_a_full_server_takes_one(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policies, "MAX_POLICIES", 1)
+    first, second = await open_store(), await open_store()
+    found = await asyncio.gather(
+        first.policies.put(ROLE, ARTIST, {"steps": 20}, BY),
+        second.policies.put(ROLE, NEWCOMER, {"steps": 20}, BY),
+        return_exceptions=True,
+    )
+    assert [each.message_id for each in found if isinstance(each, UserMistake)] == ["policies_full"]
+    assert len(await first.policies.all_of(HERE)) == 1
 
 
 async def test_policies_go_with_their_server(store: Store) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from stores import OpenStore
 
 from bot.errors import UserMistake
-from bot.store import Store
+from bot.store import Store, prompt_rules
 from bot.store.auditing import Act, By
 from bot.store.prompt_rules import MAX_RULES, Action, PromptRule
 
@@ -52,6 +53,18 @@ async def test_a_server_has_a_limited_number_of_rules(store: Store) -> None:
         await store.prompt_rules.put(PromptRule(name="one more", terms=("x",)), BY)
     assert refused.value.message_id == "rules_full"
     await store.prompt_rules.put(PromptRule(name="rule 3", terms=("y",)), BY)
+
+
+async def test_of_two_rules_at_once_a_full_server_takes_one(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompt_rules, "MAX_RULES", 1)
+    first, second = await open_store(), await open_store()
+    found = await asyncio.gather(
+        first.prompt_rules.put(GORE, BY), second.prompt_rules.put(BRANDS, BY), return_exceptions=True
+    )
+    assert [each.message_id for each in found if isinstance(each, UserMistake)] == ["rules_full"]
+    assert len(await first.prompt_rules.of(HERE)) == 1
 
 
 async def test_two_moderators_at_once_leave_one_rule_and_two_rows(store: Store) -> None:

@@ -15,6 +15,7 @@ from bot.errors import NotYours, UnknownJob, UserMistake
 from bot.files import Artifacts, Files
 from bot.holds import Cause, Hold, Outcome
 from bot.jobs import Job, Showing, State
+from bot.quotas import Charge, Measure, Quota
 from bot.store import Store
 from bot.store.appeals import APPEALS_A_DAY
 from bot.store.auditing import Act, By
@@ -312,6 +313,28 @@ async def test_nobody_decides_on_their_own_pictures_but_the_owner_of_the_server(
     assert await shown(store, job) is Showing.WITHHOLD
     await store.reviews.decide(appeal.id, Outcome.SHOWN, mine, own=True)
     assert await shown(store, job) is Showing.SHOW
+
+
+async def test_an_accepted_prompt_counts_once_it_is_accepted_and_what_fails_is_given_back(
+    store: Store,
+) -> None:
+    quota = Quota(key="cost_per_day", measure=Measure.COST, limit=5, seconds=24 * HOUR, guild_id=HERE)
+
+    async def left() -> float:
+        return (await store.charges.left(ARTIST, [quota]))[0].left
+
+    charge = Charge(pictures=2, cost=3.0, quotas=(quota,))  # more than the quota has
+    review_id = await store.appeals.note_refusal(
+        recipe(variants=2), origin(5, guild_id=HERE), rule="knives", weight=1.0, places=6, charge=charge
+    )
+    await store.appeals.appeal_refusal(review_id, ARTIST)
+    assert await left() == 5
+    await store.reviews.decide(review_id, Outcome.SHOWN, BY)
+    assert await left() == -1
+    painted_one, failed = await store.leases.claim("worker", limit=2, ttl=TTL)
+    await store.leases.fail(failed, failure="painting_failed")
+    await store.leases.complete(painted_one, artifact="aa/1.png", seconds=1.0)
+    assert await left() == 2
 
 
 async def test_an_accepted_prompt_is_held_where_every_result_is(store: Store) -> None:

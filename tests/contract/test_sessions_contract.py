@@ -74,6 +74,21 @@ async def refused(verb: Any) -> str:
     return error.value.message_id
 
 
+async def test_of_two_sessions_at_once_a_full_server_opens_one(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.store.sessions.MOST_OPEN", 1)
+    stores = [await open_store(), await open_store()]
+    found = await asyncio.gather(
+        *(
+            store.sessions.open(PLAN, BY, channel_id=channel_id, locale="en-US")
+            for store, channel_id in zip(stores, (CHANNEL, CHANNEL + 1), strict=True)
+        ),
+        return_exceptions=True,
+    )
+    assert [each.message_id for each in found if isinstance(each, UserMistake)] == ["sessions_full"]
+
+
 async def test_a_channel_has_one_open_session_and_its_opening_is_in_the_log(store: Store) -> None:
     session = await opened(store)
     assert (session.phase, session.round, session.host_id) == (Phase.PAINTING, 1, MINA)

@@ -1,51 +1,129 @@
-"""What every request asks about its place in one look, on every database."""
+"""What every request asks about its place, and the revisions of what servers say, on every database."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
 
-from bot.store import Store
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from stores import OpenStore
+
+from bot.store import Store, migrate
 from bot.store.auditing import By
+from bot.store.database import Database
 from bot.store.moderation import Scope
-from bot.store.policies import PolicyRow, PolicyScope
+from bot.store.policies import PolicyScope
+from bot.store.policy_tables import server_revisions
 from bot.store.prompt_rules import Action, PromptRule
-from bot.store.standing import Place, Standing
+from bot.store.standing import Place, ServerSays, Standing
 
 HERE, THERE, CHANNEL, ROLE, MINA, RAVI = 2**62 + 1, 22, 2**62 + 2, 2**62 + 3, 11, 2**62 + 4
 BY = By(actor_id=MINA, guild_id=HERE)
 PLACE = Place(user_id=RAVI, guild_id=HERE, channel_ids=(CHANNEL,), role_ids=(ROLE,))
 GORE = PromptRule(name="No gore", terms=("blood", "gore"))
 BRANDS = PromptRule(name="Brands", terms=("Acme",), also=("logo",), channel_id=5, action=Action.REFUSE)
+Change = Callable[[Store], Awaitable[object]]
 
 
-async def test_a_place_of_which_nothing_is_known_has_automod_alone(store: Store) -> None:
-    nothing = Standing(restrictions=[], policies=[], rules=[], automod=True)
-    assert await store.standings.of(PLACE) == nothing
-    assert await store.standings.of(Place(user_id=RAVI, guild_id=HERE)) == nothing
-    assert await store.standings.of(Place(user_id=RAVI, guild_id=None)) == Standing(restrictions=[])
+async def revision(store: Store) -> int | None:
+    return (await store.standings.of(PLACE)).revision
 
 
-async def test_one_look_finds_blocks_policies_rules_and_the_switch_of_one_server(store: Store) -> None:
+async def test_a_place_of_which_nothing_is_known_has_no_restriction_and_no_revision(store: Store) -> None:
+    for place in (PLACE, Place(user_id=RAVI, guild_id=HERE), Place(user_id=RAVI, guild_id=None)):
+        assert await store.standings.of(place) == Standing(restrictions=[], revision=None)
+
+
+async def test_one_look_has_the_restrictions_of_the_place_and_the_revision_of_its_server(
+    store: Store,
+) -> None:
     block = await store.moderation.block(Scope(guild_id=HERE, user_id=RAVI), BY)
-    of_role = await store.policies.put(PolicyScope.ROLE, ROLE, {"steps": 5}, BY)
-    of_channel = await store.policies.put(PolicyScope.CHANNEL, CHANNEL, {"steps": 6}, BY)
-    of_server = await store.policies.put(PolicyScope.SERVER, HERE, {"steps": 7}, BY)
+    pause = await store.moderation.pause(Scope(guild_id=HERE, channel_id=CHANNEL), BY)
+    await store.moderation.pause(Scope(guild_id=HERE, channel_id=CHANNEL + 1), BY)
+    await store.prompt_rules.put(GORE, BY)
+    found = await store.standings.of(PLACE)
+    assert sorted(found.restrictions, key=lambda each: each.kind) == [block, pause]
+    assert found.revision == (await store.standings.said_by(HERE)).revision is not None
+    there = await store.standings.of(Place(user_id=RAVI, guild_id=THERE, channel_ids=(CHANNEL,)))
+    assert there == Standing(restrictions=[], revision=None)
+
+
+async def test_a_server_says_its_policies_its_rules_and_the_switch(store: Store) -> None:
+    assert await store.standings.said_by(HERE) == ServerSays(policies=[], rules=[])
+    policy = await store.policies.put(PolicyScope.ROLE, ROLE, {"steps": 5}, BY)
     for rule in (GORE, BRANDS):
         await store.prompt_rules.put(rule, BY)
     await store.automod.apply(False, BY)
-    whole = Standing(
-        restrictions=[block], policies=[of_channel, of_role, of_server], rules=[BRANDS, GORE], automod=False
+    assert await store.standings.said_by(HERE) == ServerSays(
+        revision=await revision(store), policies=[policy], rules=[BRANDS, GORE], automod=False
     )
-    assert await store.standings.of(PLACE) == whole
-    fewer: list[tuple[Place, list[PolicyRow]]] = [
-        (replace(PLACE, role_ids=()), [of_channel, of_server]),
-        (replace(PLACE, channel_ids=()), [of_role, of_server]),
-        (Place(user_id=RAVI, guild_id=HERE), [of_server]),
-    ]
-    for place, policies in fewer:
-        assert await store.standings.of(place) == replace(whole, policies=policies)
-    assert await store.standings.of(replace(PLACE, guild_id=THERE)) == Standing(
-        restrictions=[], policies=[], rules=[], automod=True
-    )
-    await store.automod.apply(True, BY)
-    assert (await store.standings.of(PLACE)).automod
+    assert await store.standings.said_by(THERE) == ServerSays(policies=[], rules=[])
+
+
+CHANGES: dict[str, Change] = {
+    "a rule is added": lambda store: store.prompt_rules.put(BRANDS, BY),
+    "a rule is changed": lambda store: store.prompt_rules.put(PromptRule(name="no gore", terms=("x",)), BY),
+    "a rule is removed": lambda store: store.prompt_rules.remove("no gore", BY),
+    "a policy is added": lambda store: store.policies.put(PolicyScope.ROLE, 5, {"steps": 5}, BY),
+    "a policy is changed": lambda store: store.policies.put(PolicyScope.ROLE, ROLE, {"steps": 5}, BY),
+    "a policy is removed": lambda store: store.policies.remove(PolicyScope.ROLE, ROLE, BY),
+    "the switch is set": lambda store: store.automod.apply(False, BY),
+    "the server is erased": lambda store: store.erasure.erase_preferences(guild_id=HERE),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+async def test_each_change_gives_the_server_a_new_revision_for_every_process(
+    open_store: OpenStore, change: Change
+) -> None:
+    store, other = await open_store(), await open_store()
+    await store.prompt_rules.put(GORE, BY)
+    await store.policies.put(PolicyScope.ROLE, ROLE, {"steps": 9}, BY)
+    there = By(actor_id=MINA, guild_id=THERE)
+    await store.prompt_rules.put(GORE, there)
+    before, elsewhere = await revision(other), (await other.standings.said_by(THERE)).revision
+    await change(store)
+    assert await revision(other) != before
+    assert (await other.standings.said_by(THERE)).revision == elsewhere
+
+
+async def test_a_change_that_is_rolled_back_leaves_the_revision(store: Store) -> None:
+    await store.prompt_rules.put(GORE, BY)
+    before = await revision(store)
+    async with store.shared.database.write() as connection:
+        await connection.execute(sa.text("DELETE FROM prompt_rules"))
+        assert await connection.scalar(sa.select(server_revisions.c.revision)) != before
+        await connection.rollback()
+    assert await revision(store) == before
+
+
+async def test_an_erased_server_leaves_no_revision_and_gets_another_one_later(store: Store) -> None:
+    await store.prompt_rules.put(GORE, BY)
+    before = await revision(store)
+    await store.erasure.erase_preferences(guild_id=HERE)
+    assert await revision(store) is None
+    await store.prompt_rules.put(BRANDS, BY)
+    assert await revision(store) not in (before, None)
+
+
+async def test_servers_that_said_something_before_the_upgrade_have_a_revision(
+    bare_database_url: str,
+) -> None:
+    config = migrate.alembic_config(migrate.FOLDER)
+
+    def older(connection: sa.Connection) -> None:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "v017")
+        connection.execute(sa.text(f"INSERT INTO automod (guild_id, applied) VALUES ({HERE}, false)"))
+
+    database = Database.connect(bare_database_url)
+    async with database.write() as connection:
+        await connection.run_sync(older)
+    await database.close()
+    store = await Store.open(bare_database_url)
+    try:
+        assert await revision(store) is not None
+        assert not (await store.standings.said_by(HERE)).automod
+    finally:
+        await store.close()

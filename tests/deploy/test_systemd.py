@@ -7,10 +7,15 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
+
+from bot import cli
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "systemd"
 UNITS = sorted(path.name for path in FOLDER.glob("*.service"))
+TIMERS = sorted(path.name for path in FOLDER.glob("*.timer"))
+BACKUP = "sdjax-backup.service"
 PROGRAM = "/opt/sdjax/bin/sdjax-bot"
 MOST_EXPOSED = 20  # in tenths, as `systemd-analyze security` counts
 needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
@@ -30,13 +35,13 @@ def service(unit: str) -> configparser.SectionProxy:
 @pytest.fixture
 def units(tmp_path: Path) -> Path:
     """The units with a program that this machine has."""
-    for unit in UNITS:
+    for unit in UNITS + TIMERS:
         (tmp_path / unit).write_text((FOLDER / unit).read_text().replace(PROGRAM, "/bin/true"))
     return tmp_path
 
 
 @needs_systemd
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", UNITS + TIMERS)
 def test_systemd_finds_no_mistake(units: Path, unit: str) -> None:
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", units / unit.replace("@.", "@0.")],
@@ -89,6 +94,15 @@ def test_an_outage_of_hours_is_survived_and_discord_is_not_asked_too_often(unit:
     assert most * 86400 / seconds < 1000
 
 
-@pytest.mark.parametrize("unit", [unit for unit in UNITS if "front" not in unit])
+@pytest.mark.parametrize("unit", [unit for unit in UNITS if "front" not in unit and unit != BACKUP])
 def test_a_unit_with_an_engine_waits_for_its_drain(unit: str) -> None:
     assert int(service(unit)["TimeoutStopSec"]) >= 300 + 45
+
+
+def test_a_backup_is_made_every_night_by_a_command_that_exists() -> None:
+    (timer,) = TIMERS
+    assert timer == BACKUP.replace(".service", ".timer")
+    program, command, place, *options = service(BACKUP)["ExecStart"].split()
+    assert (program, place) == (PROGRAM, service(BACKUP)["ReadWritePaths"])
+    parser = cli.commands.commands[command].make_parser(click.Context(cli.commands.commands[command]))
+    assert parser.parse_args([place, *options])[0]["keep"] == "14"

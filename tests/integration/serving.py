@@ -25,6 +25,7 @@ from bot.provenance.signing import Signing
 from bot.sandbox.community import GUILD_ID
 from bot.sandbox.server import Sandbox
 from bot.store import Store
+from bot.tracing import NO_TRACING, Tracing
 from sdjax_engine.images import encode_png
 
 DEADLINE = 20.0
@@ -82,6 +83,7 @@ async def serving(
     *,
     name: str = "front",
     signing: Signing | None = None,
+    tracing: Tracing = NO_TRACING,
 ) -> AsyncIterator[Served]:
     """Log a new client in, follow the jobs and deliver their results, until left."""
     use_address(sandbox.api_url, sandbox.gateway_url)
@@ -91,7 +93,7 @@ async def serving(
     async def announce(job: Job) -> None:
         await progress.announce(job)
 
-    bot = Bot(config, store, artifacts, name=name, announce=announce, signing=signing)
+    bot = Bot(config, store, artifacts, name=name, announce=announce, signing=signing, tracing=tracing)
     message_locks, sender = MessageLocks(), Sender(bot, artifacts, clock=time.time, signing=signing)
     progress = Progress(store, sender, message_locks, front=name, clock=time.time)
     outbox = Outbox(
@@ -100,6 +102,7 @@ async def serving(
         clock=time.time,
         offers=bot.services.offers,
         label=config.provenance.label,
+        tracing=tracing,
     )
     reviews = ReviewOutbox(store, bot, sender, Uploads(artifacts, signing))
     desk = Desk(bot, lambda: bot.services, clock=time.time)

@@ -13,8 +13,10 @@ import pytest
 from recipes import RECIPE, origin
 
 from bot.cli import main
+from bot.log import flush
 from bot.store import Store
 from bot.store.moderation import Restriction
+from bot.store.standing import Place
 
 
 @pytest.fixture(autouse=True)
@@ -184,7 +186,10 @@ def test_forget_deletes_a_person_or_a_server(
     config.write_text(f'[queue]\ndatabase = "{database}"\nartifacts = "{tmp_path}/results"\n')
     asyncio.run(_ask(database, [1, 2]))
     assert run(monkeypatch, "forget", "--config", str(config), *whose) == 0
-    assert capsys.readouterr().out == "2 requests are forgotten, with their pictures.\n"
+    flush()
+    told = capsys.readouterr()
+    assert told.out == "2 requests are forgotten, with their pictures.\n"
+    assert f"everything of {'person' if '--user' in whose else 'server'} {whose[1]} is deleted" in told.err
     assert run(monkeypatch, "forget", "--config", str(config), *whose) == 0
     assert capsys.readouterr().out == "0 requests are forgotten, with their pictures.\n"
 
@@ -225,9 +230,9 @@ def test_a_command_about_a_person_requires_the_person_or_server(
 
 async def _standing(database: str) -> list[Restriction]:
     store = await Store.open(database)
-    found = await store.moderation.standing(user_id=11, channel_id=31, guild_id=21)
+    found = await store.standings.of(Place(user_id=11, guild_id=21, channel_ids=(31,)))
     await store.close()
-    return found
+    return list(found.restrictions)
 
 
 async def _ask(database: str, numbers: list[int]) -> None:

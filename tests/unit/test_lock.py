@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RUN = [*PROJECT["dependencies"], "pip", "setuptools"]
 UNLOCKED = {"torch"}  # its builds differ from machine to machine
 
-EXTRAS = ("postgres", "cuda", "tpu", "ray")  # of the images: LOCKED_EXTRAS of the Makefile
+EXTRAS = ("postgres", "cuda", "tpu", "ray", "otel")  # of the images: LOCKED_EXTRAS of the Makefile
 
 
 def locked(name: str) -> list[str]:

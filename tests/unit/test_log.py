@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import os
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,7 +14,7 @@ from typing import Literal, TextIO
 
 import pytest
 
-from bot.log import LinesHandler, about, flush, set_up
+from bot.log import LinesHandler, about, flush, name_process, set_up, version
 
 
 @pytest.fixture(autouse=True)
@@ -31,11 +32,11 @@ def written(form: Literal["text", "json"], level: str = "info") -> str:
     log = logging.getLogger("bot.worker")
     log.debug("a detail")
     log.info("outside")
-    with about("3f9k2"):
+    with about("3f9k2", image=12, lane="tiny:64x64:guided"):
         try:
             raise ValueError("그림")
         except ValueError:
-            log.exception("%d pictures failed", 2)
+            log.exception("%d pictures failed", 2, extra={"durations": {"denoise": 1.5}})
     flush()
     return stream.getvalue()
 
@@ -51,9 +52,21 @@ def test_json_is_one_object_a_line() -> None:
     first, second = map(json.loads, written("json").splitlines())
     assert (first["level"], first["logger"], first["message"]) == ("info", "bot.worker", "outside")
     assert "job" not in first
-    assert second["job"] == "3f9k2"
+    assert (second["job"], second["image"], second["lane"]) == ("3f9k2", 12, "tiny:64x64:guided")
+    assert second["durations"] == {"denoise": 1.5}
+    assert first["process"] == second["process"] == f"{socket.gethostname()}-{os.getpid()}"
+    assert first["version"] == version()
     assert second["traceback"].endswith("ValueError: 그림")
     assert second["time"].endswith("+00:00")
+
+
+def test_json_lines_name_the_process_as_the_queue_does() -> None:
+    stream = io.StringIO()
+    set_up("info", "json", stream)
+    name_process("painter-worker-1")
+    logging.getLogger("bot.worker").info("painted")
+    flush()
+    assert json.loads(stream.getvalue())["process"] == "painter-worker-1"
 
 
 @pytest.mark.parametrize("name", ["discord.gateway", "discord.http", "discord.webhook.async_"])

@@ -71,7 +71,7 @@ async def test_what_can_change_is_taken_and_one_line_names_what_needs_a_restart(
     assert [record.getMessage() for record in caplog.records] == [
         "the configuration was read again; changed: queue.max_waiting",
         "these keys need a restart, and stay as they were: queue.lease_seconds, web.port",
-        "these keys are for sdjax-bot fleet start: fleet.name",
+        "these keys are for sdjax-bot fleet and usage: fleet.name",
     ]
 
 

@@ -10,7 +10,7 @@ import discord
 from discord.app_commands import locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
-from bot.front.allowed import PATIENCE_SECONDS, read_held
+from bot.front.allowed import PATIENCE_SECONDS, read_held, shown_bounds
 from bot.front.answers import add_page, page, page_lines, report
 from bot.front.command_tree import Command, Group, Option, for_moderators, make_command, make_group
 from bot.front.first_answers import acknowledge, open_form
@@ -183,7 +183,7 @@ async def change_policy(interaction: Interaction, what: str, scope: str, owner_i
         )
         await add_page(interaction, "\n".join(given).replace("```", "\u02cb\u02cb\u02cb"))
         return
-    lines = [texts.gettext("Saved."), *policy_lines([row], texts)]
+    lines = [texts.gettext("Saved."), *policy_lines([row], texts, bounds=shown_bounds(services))]
     await interaction.edit_original_response(view=page(page_lines(lines, texts)))
 
 
@@ -203,7 +203,9 @@ async def show_policies(interaction: Interaction) -> None:
     services = services_of(interaction)
     texts = services.texts(interaction)
     rows = await while_unavailable(PATIENCE_SECONDS, services.store.policies.all_of, guild_id)
-    lines = policy_lines(rows, texts) or [texts.gettext("There are no policies here yet.")]
+    lines = policy_lines(rows, texts, bounds=shown_bounds(services)) or [
+        texts.gettext("There are no policies here yet.")
+    ]
     await interaction.edit_original_response(view=page(page_lines(lines, texts)))
 
 
@@ -236,6 +238,7 @@ async def reset_policy(
 
 
 async def _say_removed(interaction: Interaction, gone: PolicyRow) -> None:
-    texts = services_of(interaction).texts(interaction)
-    lines = [texts.gettext("Removed:"), *policy_lines([gone], texts)]
+    services = services_of(interaction)
+    texts = services.texts(interaction)
+    lines = [texts.gettext("Removed:"), *policy_lines([gone], texts, bounds=Policy())]
     await interaction.edit_original_response(view=page(page_lines(lines, texts)))

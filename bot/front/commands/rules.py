@@ -235,8 +235,7 @@ async def try_rules(interaction: Interaction, prompt: str) -> None:
     moderated_server(interaction)
     await acknowledge(interaction, private=True)
     texts = services_of(interaction).texts(interaction)
-    rules = await rules_of(interaction)
-    verdict = await verdict_of(interaction, rules, [prompt])
+    verdict = await verdict_of(interaction, [prompt])
     refused = verdict is not None and verdict.rule.action is not Action.HOLD
     other = None if refused else await automod_verdict(interaction, [prompt])
     if other is not None:

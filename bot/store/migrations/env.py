@@ -6,6 +6,7 @@ from alembic import context
 
 from bot.store import (
     automod_tables,  # noqa: F401 - adds its table to the metadata
+    device_time_tables,  # noqa: F401 - adds its table to the metadata
     fleet_tables,  # noqa: F401 - adds its tables to the metadata
     session_tables,  # noqa: F401 - adds its tables to the metadata
 )

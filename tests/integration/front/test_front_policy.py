@@ -187,7 +187,7 @@ async def test_private_results_weight_language_and_what_a_job_keeps(
     assert ephemeral(message)
     job = await job_of(served.store, "a boat")
     assert job.origin.private
-    assert job.origin.policy == {"review": True, "previews": False}
+    assert job.origin.policy == {"previews": False}
     await put(served, private="never")
     told = await refusal(ravi, await ravi.imagine(prompt="a tree", private=True))
     assert told == "Private results are not allowed here: ask for one that everybody sees."

@@ -123,7 +123,7 @@ class RecordingSender(Sender):
     def __init__(self) -> None:
         self.sent: list[int] = []
 
-    async def deliver(self, delivery: Delivery, _content: MessageContent) -> Sent:
+    async def deliver(self, delivery: Delivery, _content: MessageContent, **_told: object) -> Sent:
         self.sent.append(delivery.id)
         return Sent(outcome="edited", message_id=1)
 

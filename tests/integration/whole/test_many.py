@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from processes import Bot, end, running, sentences, start, write_config
+from collector import Collector, collecting
+from processes import Bot, Ended, end, running, sentences, start, write_config
 from test_restart import START_SECONDS, Message, assert_each_once, with_pictures
 
 from bot.jobs import State
@@ -52,6 +54,8 @@ def configured(
         )
         if front is None:
             (folder / "token").unlink()  # a worker needs none
+        with config.open("a") as file:
+            file.write('\n[log]\nformat = "json"\n[traces]\nexport = true\n')
         return config
 
     return write
@@ -81,6 +85,10 @@ class Asking:
     def __init__(self, mina: Member) -> None:
         self._mina = mina
         self._asked: dict[str, list[str]] = {place: [] for place in PLACES}
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self._asked.values()))
 
     async def go_on(self) -> None:
         for place, asked in self._asked.items():
@@ -113,9 +121,39 @@ async def at_work(store: Store, workers: int) -> bool:
         return len(list(await connection.scalars(holders))) == workers
 
 
+@pytest.fixture
+async def collector(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Collector]:
+    async with collecting() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+        yield collector
+
+
+def assert_each_job_has_one_trace(collector: Collector, jobs: int) -> None:
+    traces = collector.traces()
+    assert len(traces) == jobs
+    for spans in traces.values():
+        (root,) = [span for span in spans if not span.parent]
+        assert {span.parent for span in spans if span is not root} <= {span.id for span in spans}
+        painted = [span for span in spans if span.attributes.get("sdjax.end") == "painted"]
+        assert len(painted) == LONG["variants"]
+        assert all("-worker-" in span.process for span in painted)
+        assert root.process in {span.process for span in spans if span.name == "deliver"}
+
+
+def assert_lines_are_objects(ended: Sequence[Ended]) -> None:
+    """Each line of the log is an object with the process and its version; images have lane and durations."""
+    lines = [json.loads(line) for process in ended for line in process.err.splitlines()]
+    assert not [line for line in lines if not (line["process"] and line["version"])]
+    painted = [line for line in lines if "is painted" in line["message"]]
+    assert painted
+    assert {line["lane"] for line in painted} == {"tiny:64x64:guided"}
+    stages = {"queue", "admit", "denoise", "decode", "encode", "total"}
+    assert not [line for line in painted if not stages <= line["durations"].keys()]
+
+
 @pytest.mark.slow
 async def test_every_result_is_delivered_once_although_a_worker_is_replaced(
-    sandbox: Sandbox, configured: WriteConfig, postgres_url: str
+    sandbox: Sandbox, configured: WriteConfig, postgres_url: str, collector: Collector
 ) -> None:
     stack = AsyncExitStack()
     store = await Store.open(postgres_url)
@@ -142,4 +180,6 @@ async def test_every_result_is_delivered_once_although_a_worker_is_replaced(
         ended = [replaced, *[await end(bot, signal.SIGTERM) for bot in (new, *fronts)]]
     assert [process.status for process in ended] == [0, 0, 0, 0], ended
     assert not any("Traceback" in process.err for process in ended), ended
+    assert_lines_are_objects(ended)
+    assert_each_job_has_one_trace(collector, asking.count)
     assert any("waiting for a worker to publish what tiny offers" in process.err for process in ended)

@@ -20,6 +20,7 @@ from serving import until
 from bot.files.artifacts import Artifacts
 from bot.jobs import Claim, ImageRecord, Job, State
 from bot.store import Store
+from bot.store.device_time import Grouping
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png, read_recipe
@@ -75,6 +76,9 @@ async def test_every_waiting_image_is_painted_into_a_file_that_holds_its_recipe(
             file = io.BytesIO(await artifacts.get(image.artifact))
             assert read_recipe(file) == job.recipe.request(image.index)
     assert len(await store.deliveries.undelivered(limit=10)) == 3
+    (spent,) = await store.device_time.sums([Grouping.PERSON])
+    assert (spent.group, spent.pictures) == ((ORIGIN.user_id,), 9)
+    assert spent.seconds > 0
 
 
 async def test_heartbeats_record_the_step_of_an_image(
@@ -91,6 +95,8 @@ async def test_heartbeats_record_the_step_of_an_image(
         await until(saw_steps)
         for job in jobs:
             await store.jobs.cancel(job.id, user_id=None)
+    (spent,) = await store.device_time.sums([Grouping.MODEL])
+    assert spent.seconds > 0  # also of what was cancelled
 
 
 async def test_a_full_lane_does_not_block_another_lane(

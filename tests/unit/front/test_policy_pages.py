@@ -64,15 +64,15 @@ def left(of: Held) -> list[Left]:
 def test_every_key_and_its_rules_are_said_in_every_language(language: str) -> None:
     texts, mine = Texts(language), held(*SAID)
     rows = [PolicyRow(scope=each.scope, id=each.id, values=values_of(each.policy)) for each in SAID]
-    shown = policy_lines(rows, texts)
-    assert len(shown) == 3 + 1 + 1 + 19
+    shown = policy_lines(rows, texts, bounds=Policy(steps=10))
+    assert len(shown) == 3 + 1 + 1 + 19 + 1 + 2  # a bound cuts one, and two are bounded by the models
     why = "\n".join(why_lines(mine, left(mine), texts))
     assert f"<@&{ROLE}>" in why
     assert f"<#{CHANNEL}>" in why
     limits = list(limit_lines(mine, left(mine), 1_780_000_000.0, OFFERS, texts))
     assert any("<t:1780000000:R>" in line for line in limits)
     if language != "en":
-        english = {*policy_lines(rows, Texts("en"))}
+        english = {*policy_lines(rows, Texts("en"), bounds=Policy(steps=10))}
         assert not english & {line for line in shown if not line.startswith("### <")}
 
 
@@ -90,6 +90,31 @@ def test_a_bound_is_named_beside_what_it_cuts() -> None:
     cut = held(*SAID, Said(scope=PolicyScope.BOUND, policy=Policy(weight=0.2)))
     lines = why_lines(cut, [], Texts("en"))
     assert "- Weight in the queue: 0.2 — The whole server · The most that the bot's owner allows" in lines
+
+
+def test_a_policy_beyond_a_bound_is_shown_with_what_counts_instead() -> None:
+    hold, mild = (Treatment.HOLD,) * 3, (Treatment.SPOILER, Treatment.WITHHOLD, Treatment.WITHHOLD)
+
+    def shown(bounds: Policy, **values: object) -> list[str]:
+        row = PolicyRow(scope=PolicyScope.SERVER, id=HERE, values=values_of(Policy(**values)))  # type: ignore[arg-type]
+        return policy_lines([row], Texts("en"), bounds=bounds)[1:]
+
+    assert shown(Policy(steps=10), steps=20) == [
+        "- Most steps: 20",
+        "  - The bot's owner sets a bound: 10 counts.",
+    ]
+    assert shown(Policy(steps=10), steps=10) == ["- Most steps: 10"]
+    [_, said] = shown(Policy(flagged=mild), flagged=hold)
+    assert (
+        said
+        == "  - The bot's owner sets a bound: "
+        + shown(Policy(), flagged=(hold[0], *mild[1:]))[0].split(": ")[1]
+        + " counts."
+    )
+    assert shown(Policy(), flagged=hold)[1:] == [
+        "  - No picture is shown more openly than the bot's owner allows for its model."
+    ]
+    assert len(shown(Policy(), flagged=(Treatment.WITHHOLD,) * 3)) == 1
 
 
 def test_the_blocked_and_those_who_may_not_paint_read_only_that() -> None:

@@ -108,11 +108,10 @@ def test_a_job_keeps_what_counts_later() -> None:
         flagged=(Treatment.SHOW, Treatment.HOLD, Treatment.WITHHOLD),
     )
     assert kept_for_later(policy, age_restricted=False) == {
-        "review": True,
         "previews": False,
         "flagged": ["show", "hold", "withhold"],
     }
-    assert kept_for_later(policy, age_restricted=True) == {"review": True, "previews": False}
+    assert kept_for_later(policy, age_restricted=True) == {"previews": False}
     assert kept_for_later(Policy(review=False, previews=True), age_restricted=True) == {}
 
 
@@ -136,7 +135,7 @@ def test_the_scarcest_quota_is_told_from_a_fifth_on() -> None:
     pause = Quota(key="cool_down", measure=Measure.REQUESTS, limit=1, seconds=60)
     assert scarcest([Left(quota=hour, left=3), Left(quota=pause, left=0)]) is None
     assert scarcest([Left(quota=hour, left=2), Left(quota=day, left=10)]) == Left(quota=day, left=10)
-    assert with_left({"review": True}, [Left(quota=hour, left=0)]) == {
-        "review": True,
+    assert with_left({"previews": False}, [Left(quota=hour, left=0)]) == {
+        "previews": False,
         "left": {"key": "pictures_per_hour", "left": 0, "limit": 10},
     }

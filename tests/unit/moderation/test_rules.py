@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.moderation.rules import judged
+from bot.moderation.rules import Judge
 from bot.store.prompt_rules import Action, PromptRule
 
 HERE, THERE = 31, 32
@@ -19,7 +19,7 @@ ONLY_HERE = PromptRule(name="Here", terms=("clown",), channel_id=HERE)
 
 
 def rule_of(*texts: str, rules: tuple[PromptRule, ...], channel_id: int | None = HERE) -> str | None:
-    verdict = judged(texts, rules, channel_ids=() if channel_id is None else (channel_id,))
+    verdict = Judge(rules).verdict(texts, channel_ids=() if channel_id is None else (channel_id,))
     return None if verdict is None else verdict.rule.name
 
 
@@ -79,8 +79,8 @@ def test_a_rule_of_one_channel_holds_nowhere_else() -> None:
 
 def test_a_rule_of_a_channel_holds_in_its_threads() -> None:
     thread = 33
-    assert judged(["a clown"], [ONLY_HERE], channel_ids=(thread, HERE)) is not None
-    assert judged(["a clown"], [ONLY_HERE], channel_ids=(thread, THERE)) is None
+    assert Judge([ONLY_HERE]).verdict(["a clown"], channel_ids=(thread, HERE)) is not None
+    assert Judge([ONLY_HERE]).verdict(["a clown"], channel_ids=(thread, THERE)) is None
 
 
 def test_a_rule_that_refuses_comes_before_one_that_holds() -> None:
@@ -101,17 +101,26 @@ def test_an_allowed_phrase_is_found_in_any_letter_case(phrase: str, prompt: str)
 
 
 def test_the_verdict_names_the_terms_for_moderators() -> None:
-    verdict = judged(["gore, blood, an Acme poster"], [BLOOD], channel_ids=())
+    verdict = Judge([BLOOD]).verdict(["gore, blood, an Acme poster"], channel_ids=())
     assert verdict is not None
     assert set(verdict.found) == {"blood", "gore"}
-    verdict = judged(["an Acme poster"], [BRAND], channel_ids=())
+    verdict = Judge([BRAND]).verdict(["an Acme poster"], channel_ids=())
     assert verdict is not None
     assert set(verdict.found) == {"Acme", "poster"}
+
+
+@pytest.mark.parametrize("term", ["blood", "f**k", "피", "红色", "دم", "💉", "*art", "x", "dead body"])
+def test_prepared_rules_have_the_same_verdicts(term: str) -> None:
+    judge = Judge([replace(BLOOD, terms=(term,))])
+    judge.prepare()
+    assert judge.is_ready
+    for text in (term, f"a castle, {term}", "a castle"):
+        assert judge.verdict([text], channel_ids=()) == Judge(judge.rules).verdict([text], channel_ids=())
 
 
 @given(st.text(max_size=300), st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=5))
 def test_any_text_and_any_terms_have_a_verdict(text: str, terms: list[str]) -> None:
     refusing = PromptRule(name="x", terms=tuple(terms))
     allowing = PromptRule(name="y", action=Action.ALLOW, terms=tuple(terms))
-    judged([text], [refusing, allowing], channel_ids=())
-    judged([text], [refusing], channel_ids=())
+    Judge([refusing, allowing]).verdict([text], channel_ids=())
+    Judge([refusing]).verdict([text], channel_ids=())

@@ -30,6 +30,8 @@ def test_without_a_restriction_a_request_is_taken_and_painted() -> None:
 def test_a_pause_refuses_nothing_and_the_nearer_word_counts() -> None:
     assert decide([SERVER_PAUSE]) == Decision(paused=SERVER_PAUSE)
     assert decide([SERVER_PAUSE, CHANNEL_PAUSE]).paused == CHANNEL_PAUSE
+    thread_pause = restriction(Kind.PAUSE, guild_id=SERVER, channel_id=CHANNEL + 1)
+    assert decide([SERVER_PAUSE, thread_pause, CHANNEL_PAUSE]).paused == thread_pause
     assert decide([SERVER_PAUSE, HERE]) == Decision(refused=HERE, paused=SERVER_PAUSE)
 
 

@@ -42,3 +42,21 @@ def test_a_trouble_is_reported_until_the_image_is_further_than_before() -> None:
 
 def test_before_the_first_step_any_step_ends_the_trouble() -> None:
     assert told((0, Trouble.OUT_OF_MEMORY), (1, None))[-1] == (1, None)
+
+
+def test_the_stages_of_an_image_follow_what_the_engine_tells() -> None:
+    image = HeldImage(claim=CLAIM)
+    image.stages.enter("admit")
+    for progress in (
+        Progress(step=0, steps=8),
+        Progress(step=4, steps=8),
+        Progress(step=0, steps=8, trouble=Trouble.STUCK),
+        Progress(step=0, steps=8),
+        Progress(step=5, steps=8, in_second_pass=True),
+        Progress(step=8, steps=8, in_second_pass=True),
+    ):
+        image.on_progress(progress)
+    image.stages.end()
+    assert [stage.name for stage in image.stages.all] == [
+        *("admit", "denoise", "admit", "denoise", "second_pass", "decode")
+    ]

@@ -1,0 +1,89 @@
+"""Opens the export of traces, where that is configured. Otherwise OpenTelemetry is not imported."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from yarl import URL
+
+from bot.config.operators import TracesConfig
+from bot.errors import ConfigurationError
+from bot.log import version
+from bot.redaction import redact
+from bot.tracing import NO_TRACING, Tracing
+
+PACKAGES = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
+MISSING = (
+    "traces.export needs the packages of OpenTelemetry: install sdjax-bot[otel], or the packages in "
+    "requirements-otel.lock."
+)
+ONLY_PROTOCOL = "http/protobuf"
+
+
+def open_tracing(config: TracesConfig, variables: Mapping[str, str], *, name: str, role: str) -> Tracing:
+    """Return what exports the traces of the process `name`; raises ConfigurationError with every mistake."""
+    if mistakes := mistakes_in_tracing(config, variables):
+        raise ConfigurationError("\n".join(mistakes))
+    if not config.export or is_disabled(variables):
+        return NO_TRACING
+    try:
+        tracing: Tracing = importlib.import_module("bot.otlp").OtlpTracing(
+            name=name, role=role, version=version()
+        )
+    except ValueError as error:
+        raise ConfigurationError(
+            f"A variable of OpenTelemetry cannot be used: {redact(str(error))}"
+        ) from error
+    return tracing
+
+
+def is_disabled(variables: Mapping[str, str]) -> bool:
+    """Return whether OpenTelemetry's own variables turn traces off."""
+    off = variables.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    return off or variables.get("OTEL_TRACES_EXPORTER", "").strip() == "none"
+
+
+def mistakes_in_tracing(config: TracesConfig, variables: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each reason why traces that are wanted cannot be exported."""
+    if not config.export or is_disabled(variables):
+        return []
+    missing = [] if all(map(_is_installed, PACKAGES)) else [MISSING]
+    return [*missing, *_wrong(variables)]
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # of a package above it
+        return False
+
+
+def _wrong(variables: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each variable with a value that OpenTelemetry would accept and not do."""
+    exporter = variables.get("OTEL_TRACES_EXPORTER", "").strip()
+    if exporter not in ("", "otlp"):
+        yield f"OTEL_TRACES_EXPORTER is “{exporter}”: only “otlp” and “none” are known here."
+    if (found := _of_traces(variables, "PROTOCOL")) and found[1] != ONLY_PROTOCOL:
+        yield f"{found[0]} is “{found[1]}”: only “{ONLY_PROTOCOL}” is known here."
+    if (found := _of_traces(variables, "ENDPOINT")) and not _is_address(found[1]):
+        yield f"{found[0]} must be an address such as http://127.0.0.1:4318, not “{redact(found[1])}”."
+    for kind in ("CERTIFICATE", "CLIENT_KEY", "CLIENT_CERTIFICATE"):
+        if (found := _of_traces(variables, kind)) and not Path(found[1]).is_file():
+            yield f"{found[0]}: there is no file {found[1]}."
+
+
+def _of_traces(variables: Mapping[str, str], kind: str) -> tuple[str, str] | None:
+    """Return the name and the value of a variable of the exporter: that of traces, or else of all signals."""
+    names = (f"OTEL_EXPORTER_OTLP_TRACES_{kind}", f"OTEL_EXPORTER_OTLP_{kind}")
+    return next(((name, variables[name].strip()) for name in names if variables.get(name, "").strip()), None)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        address = URL(text)
+    except ValueError:
+        return False
+    return address.scheme in ("http", "https") and bool(address.host)

@@ -1,0 +1,36 @@
+"""Files that are on the disk when a call returns, and that only this user may read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+
+def write_durably(file: Path, data: bytes) -> None:
+    """Write a new file with mode 0600; its folder must be synced as well."""
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the names of a folder to the disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def size_and_hash(file: Path) -> tuple[int, str]:
+    """Return the size of a file in bytes, and its SHA-256."""
+    return file.stat().st_size, sha256_of(file)
+
+
+def sha256_of(file: Path) -> str:
+    """Return the SHA-256 of a file's content, in hexadecimal digits."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -1,0 +1,96 @@
+"""The command that says how long the devices worked, for whom, and what that cost."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bot.cli_config import CONFIG, configured
+
+if TYPE_CHECKING:
+    from bot.app.usage import Usage
+
+GROUPINGS = ("day", "person", "server", "model", "accelerator")
+DAY = click.DateTime(formats=["%Y-%m-%d"])
+
+
+@click.command()
+@CONFIG
+@click.option(
+    "--by",
+    multiple=True,
+    type=click.Choice(GROUPINGS),
+    default=["model"],
+    show_default=True,
+    help="What the sums are grouped by; may be repeated.",
+)
+@click.option("--since", type=DAY, help="The first day, in UTC.")
+@click.option("--until", type=DAY, help="The last day, in UTC.")
+@click.option("--json", "form", flag_value="json", help="As JSON.")
+@click.option("--csv", "form", flag_value="csv", help="As CSV.")
+def usage(
+    path: Path | None, by: Sequence[str], since: datetime | None, until: datetime | None, form: str | None
+) -> None:
+    """Show how long the devices worked, for whom, and what that cost.
+
+    The seconds are those of all devices together, of every attempt to paint a picture. Server 0 stands for
+    direct messages, and a negative person for one who had everything deleted.
+    """
+    if since and until and until < since:
+        raise click.UsageError("--until is before --since.")
+    config = configured(path)
+    from bot.app.usage import usage_now
+    from bot.store.device_time import Grouping
+
+    groupings = list(dict.fromkeys(Grouping(each) for each in by))
+    found = usage_now(
+        config, groupings, since=since.date() if since else None, until=until.date() if until else None
+    )
+    names = [each.value for each in groupings]
+    if form == "json":
+        click.echo(json.dumps([row_of(names, each) for each in found], indent=1))
+    elif form == "csv":
+        writer = csv.DictWriter(
+            sys.stdout, [*names, "pictures", "device_seconds", "cost"], lineterminator="\n"
+        )
+        writer.writeheader()
+        writer.writerows(row_of(names, each) for each in found)
+    else:
+        for line in table(names, found, config.usage.currency):
+            click.echo(line)
+
+
+def row_of(names: Sequence[str], usage: Usage) -> dict[str, Any]:
+    """Return one row for programs: ids are texts, since JavaScript rounds them; an unknown cost is None."""
+    row: dict[str, Any] = {name: str(value) for name, value in zip(names, usage.group, strict=True)}
+    row |= {"pictures": usage.pictures, "device_seconds": round(usage.device_seconds, 3)}
+    return row | {"cost": None if usage.cost is None else round(usage.cost, 6)}
+
+
+def table(names: Sequence[str], found: Sequence[Usage], currency: str) -> list[str]:
+    """Return lines for people, with a sum below; costs only where there are any."""
+    costs = [each.cost for each in found]
+    has_costs = any(cost for cost in costs)
+    rows = [[*names, "pictures", "device hours", *([f"cost {currency}".strip()] if has_costs else [])]]
+    for each in found:
+        cost = "no price" if each.cost is None else f"{each.cost:.2f}"
+        hours = f"{each.device_seconds / 3600:.4f}"
+        rows.append([*map(str, each.group), str(each.pictures), hours, *([cost] if has_costs else [])])
+    total = [f"{sum(each.pictures for each in found)}", f"{sum(e.device_seconds for e in found) / 3600:.4f}"]
+    total += [f"{sum(cost or 0.0 for cost in costs):.2f}"] if has_costs else []
+    rows.append(["in all", *[""] * (len(names) - 1), *total])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(_aligned(row, widths, left=len(names))) for row in rows]
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int], *, left: int) -> list[str]:
+    """Return the cells of a row in the widths of their columns; the first `left` begin at the left."""
+    cells = enumerate(zip(row, widths, strict=True))
+    return [cell.ljust(width) if number < left else cell.rjust(width) for number, (cell, width) in cells]

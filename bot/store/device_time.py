@@ -1,0 +1,156 @@
+"""The devices' time: how long devices worked for pictures, in sums by day, person, server, model and class.
+
+Every attempt counts, also one that ended without a picture: its devices were not free for others. A picture
+counts once. The sums outlive their jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from enum import StrEnum
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.jobs import Claim, State
+from bot.store.database import Verbs, insert
+from bot.store.device_time_tables import device_time
+from bot.store.tables import images, jobs
+
+NOBODY = DIRECT_MESSAGES = 0
+"""The person of a job that is gone; the server of direct messages."""
+
+
+class Grouping(StrEnum):
+    """What sums are grouped by."""
+
+    DAY = "day"
+    PERSON = "person"
+    SERVER = "server"
+    MODEL = "model"
+    ACCELERATOR = "accelerator"
+
+
+_COLUMNS = {
+    Grouping.DAY: device_time.c.day,
+    Grouping.PERSON: device_time.c.user_id,
+    Grouping.SERVER: device_time.c.guild_id,
+    Grouping.MODEL: device_time.c.model,
+    Grouping.ACCELERATOR: device_time.c.accelerator,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """How long devices of a class worked for an image: `seconds`, those of all devices together."""
+
+    accelerator: str
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sum:
+    """The pictures and the seconds of one group on one class of accelerators.
+
+    `group` has a value for each grouping: a day as 2026-03-01, an id, a name.
+    """
+
+    group: tuple[str | int, ...]
+    accelerator: str
+    seconds: float
+    pictures: int
+
+
+class DeviceTime(Verbs):
+    """The verbs of the devices' time."""
+
+    async def add(self, claim: Claim, spent: Spent) -> bool:
+        """Add the time of an attempt whose image has ended otherwise: cancelled, or painted by another.
+
+        Returns False, and changes nothing, where the end of this very attempt is recorded with its time.
+        """
+        ended = images.c.state.in_([State.DONE, State.FAILED])
+        mine = (images.c.id == claim.image_id) & (images.c.job_id == claim.job_id)
+        recorded = sa.select(sa.literal(1)).where(mine, images.c.fencing_token == claim.fencing_token, ended)
+        async with self._database.write() as connection:
+            is_new = await connection.scalar(recorded) is None
+            if is_new:
+                await add_device_time(connection, claim, spent, now=self._clock())
+        return is_new
+
+    async def add_repaint(self, job_id: str, model: str, spent: Spent) -> None:
+        """Add the time of the repaint of a lost file, which a job has painted before."""
+        async with self._database.write() as connection:
+            await _add(connection, job_id, model, spent, now=self._clock())
+
+    async def sums(
+        self, by: Sequence[Grouping], *, since: date | None = None, until: date | None = None
+    ) -> list[Sum]:
+        """Return the sums by these groupings and by class, of the days from `since` to `until` inclusive."""
+        columns = [_COLUMNS[grouping] for grouping in by]
+        days = [device_time.c.day >= since.isoformat()] if since else []
+        days += [device_time.c.day <= until.isoformat()] if until else []
+        keys = list(dict.fromkeys([*columns, device_time.c.accelerator]))
+        look = sa.select(
+            *keys,
+            sa.func.sum(device_time.c.seconds).label("seconds"),
+            sa.func.sum(device_time.c.pictures).label("pictures"),
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(look.where(*days).group_by(*keys).order_by(*keys))).mappings()
+            return [
+                Sum(
+                    group=tuple(row[column] for column in columns),
+                    accelerator=row[device_time.c.accelerator],
+                    seconds=row["seconds"],
+                    pictures=row["pictures"],
+                )
+                for row in rows
+            ]
+
+
+async def add_device_time(
+    connection: AsyncConnection, claim: Claim, spent: Spent, *, now: float, pictures: int = 0
+) -> None:
+    """Add the time of one attempt to the sums of its day, in the transaction of the attempt's end.
+
+    It is the transaction's last lock: two ends of one person's images wait for each other only then.
+    """
+    model, guild_id = claim.request.model, claim.guild_id or DIRECT_MESSAGES
+    await _add(connection, claim.job_id, model, spent, now=now, pictures=pictures, guild_id=guild_id)
+
+
+async def _add(
+    connection: AsyncConnection,
+    job_id: str,
+    model: str,
+    spent: Spent,
+    *,
+    now: float,
+    pictures: int = 0,
+    guild_id: int = DIRECT_MESSAGES,
+) -> None:
+    if not spent.seconds and not pictures:
+        return
+    mine = sa.select(jobs.c.user_id, sa.func.coalesce(jobs.c.guild_id, DIRECT_MESSAGES)).where(
+        jobs.c.id == job_id
+    )
+    found = (await connection.execute(mine)).first()
+    person, server = (NOBODY, guild_id) if found is None else found
+    added = insert(connection, device_time).values(
+        day=datetime.fromtimestamp(now, UTC).date().isoformat(),
+        user_id=person,
+        guild_id=server,
+        model=model,
+        accelerator=spent.accelerator,
+        seconds=spent.seconds,
+        pictures=pictures,
+    )
+    together = {
+        "seconds": device_time.c.seconds + added.excluded.seconds,
+        "pictures": device_time.c.pictures + added.excluded.pictures,
+    }
+    keys = list(device_time.primary_key.columns)
+    await connection.execute(added.on_conflict_do_update(index_elements=keys, set_=together))

@@ -1,0 +1,133 @@
+"""The ends of images: recorded in the queue, counted, logged, and recorded in the trace."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from bot.errors import StaleLease, StoreUnavailable
+from bot.metrics import WorkerMetrics
+from bot.retries import while_unavailable
+from bot.store import Store
+from bot.store.device_time import Spent
+from bot.tracing import Attributes, Tracing
+from bot.worker.held_image import HeldImage
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+SENTENCES: Final = {
+    "painted": "is painted",
+    "withheld": "is painted, and withheld",
+    "failed": "has failed",
+    "given_back": "is given back",
+    "taken_back": "is taken back",
+    "lost": "belongs to another worker, or is cancelled",
+    "unrecorded": "is painted again, because its end could not be recorded",
+}
+
+
+class Ends:
+    """Records ends for a worker of the class `accelerator`, and counts them.
+
+    A verb is retried for about `retry_seconds` while the disk or the database is unavailable.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        metrics: WorkerMetrics,
+        tracing: Tracing,
+        *,
+        retry_seconds: float,
+        accelerator: str,
+    ) -> None:
+        self._store = store
+        self._metrics = metrics
+        self._tracing = tracing
+        self._retry_seconds = retry_seconds
+        self._accelerator = accelerator
+
+    async def record(self, held: HeldImage, verb: Callable[[Spent], Awaitable[object]], event: str) -> None:
+        """Record the end of an image by `verb`, and count it as `event`; of a lost image only its time."""
+        held.stages.enter("record")
+        spent = self._spent(held)
+        try:
+            await self.persistently(lambda: verb(spent))
+        except StaleLease as error:
+            self._metrics.images.labels("lost").inc()
+            log.info("%s", error)
+            await self.lost(held)
+        except StoreUnavailable as error:
+            held.end = "unrecorded"
+            log.error("the end of the image could not be recorded, so it is painted again: %s", error)
+        else:
+            held.end = event
+            self._metrics.images.labels(event).inc()
+            self._count(held, spent)
+
+    async def lost(self, held: HeldImage) -> None:
+        """Record the time of an image that was cancelled, or that another worker has."""
+        spent = self._spent(held)
+        try:
+            is_new = await self.persistently(lambda: self._store.device_time.add(held.claim, spent))
+        except StoreUnavailable as error:
+            log.error("%.1f s of the devices' time are not recorded: %s", spent.seconds, error)
+        else:
+            if is_new:
+                self._count(held, spent)
+
+    async def give_back(self, held: HeldImage, *, seconds: float | None) -> None:
+        """Give the image back to the queue, unless it is lost, in so many seconds at most."""
+        claim, give_back = held.claim, self._store.leases.give_back
+        try:
+            async with asyncio.timeout(seconds):
+                if held.lost:
+                    await self.lost(held)
+                else:
+                    await self.record(held, lambda spent: give_back(claim, spent=spent), "given_back")
+        except TimeoutError:
+            log.error("the image could not be given back in time: it waits until its lease expires")
+
+    async def persistently(self, verb: Callable[[], Awaitable[T]]) -> T:
+        """Retry `verb` while the disk or the database is unavailable."""
+        return await while_unavailable(self._retry_seconds, verb)
+
+    def report(self, held: HeldImage, attributes: Attributes) -> None:
+        """Log how an image has ended and how long each stage took, and record its spans.
+
+        `attributes` are added to those of both spans.
+        """
+        held.stages.end()
+        claim, durations = held.claim, held.stages.durations
+        waited = max(0.0, claim.claimed_at - claim.enqueued_at)
+        log.info(
+            "image %d %s, after %.2f s",
+            *(claim.image_id, SENTENCES[held.end], durations["total"]),
+            extra={"durations": {"queue": round(waited, 3), **durations}},
+        )
+        of_image: Attributes = {"job": claim.job_id, "image": claim.image_id, "attempt": claim.fencing_token}
+        self._tracing.record(
+            "queue",
+            parent=claim.traceparent,
+            began=claim.enqueued_at,
+            ended=claim.enqueued_at + waited,
+            attributes={**of_image, **attributes},
+        )
+        self._tracing.record_stages(
+            "paint",
+            parent=claim.traceparent,
+            stages=held.stages,
+            attributes={**of_image, **attributes, "steps": claim.steps, "end": held.end},
+            failed=held.end == "failed",
+        )
+
+    def _spent(self, held: HeldImage) -> Spent:
+        return Spent(accelerator=self._accelerator, seconds=held.device_seconds)
+
+    def _count(self, held: HeldImage, spent: Spent) -> None:
+        self._metrics.device_seconds.labels(held.claim.request.model).inc(spent.seconds)
+        held.device_seconds = 0.0  # a later end of the same image adds nothing

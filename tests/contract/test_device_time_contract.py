@@ -1,0 +1,132 @@
+"""The devices' time in sums that outlive their jobs, on every database."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import date
+
+import pytest
+from recipes import origin, recipe
+from stores import TTL, Clock, OpenStore
+
+from bot.errors import StaleLease
+from bot.jobs import Claim
+from bot.store import Store
+from bot.store.device_time import Grouping, Spent, Sum
+
+MINA, OMAR, HERE = 11, 12, 21
+DAY = 86_400.0
+
+
+def spent(seconds: float, accelerator: str = "cpu") -> Spent:
+    return Spent(accelerator=accelerator, seconds=seconds)
+
+
+async def claimed(store: Store, number: int, *, user_id: int = MINA, model: str = "demo") -> Claim:
+    await store.jobs.enqueue(recipe(model=model), origin(number, user_id=user_id))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    return claim
+
+
+async def painted(store: Store, number: int, seconds: float, *, user_id: int = MINA, **values: str) -> Claim:
+    claim = await claimed(store, number, user_id=user_id, model=values.get("model", "demo"))
+    used = spent(seconds, values.get("accelerator", "cpu"))
+    await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0, spent=used)
+    return claim
+
+
+async def by(store: Store, *groupings: Grouping) -> dict[tuple[str | int, ...], tuple[float, int]]:
+    """Seconds and pictures by group, of one class each."""
+    return {each.group: (each.seconds, each.pictures) for each in await store.device_time.sums(groupings)}
+
+
+async def test_the_time_is_summed_by_what_is_asked(store: Store, clock: Clock) -> None:
+    await painted(store, 1, 2.0)
+    await painted(store, 2, 3.0, user_id=OMAR)
+    clock.now += DAY
+    await painted(store, 3, 4.5, model="wide")
+    assert await by(store, Grouping.PERSON) == {(MINA,): (6.5, 2), (OMAR,): (3.0, 1)}
+    assert await by(store, Grouping.MODEL) == {("demo",): (5.0, 2), ("wide",): (4.5, 1)}
+    assert await by(store, Grouping.SERVER) == {(HERE,): (9.5, 3)}
+    assert await by(store, Grouping.DAY, Grouping.PERSON) == {
+        ("1970-01-12", MINA): (2.0, 1),
+        ("1970-01-12", OMAR): (3.0, 1),
+        ("1970-01-13", MINA): (4.5, 1),
+    }
+    second = date(1970, 1, 13)
+    assert [each.seconds for each in await store.device_time.sums([], since=second)] == [4.5]
+    assert [each.seconds for each in await store.device_time.sums([], until=date(1970, 1, 12))] == [5.0]
+
+
+async def test_classes_of_accelerators_are_kept_apart(store: Store) -> None:
+    await painted(store, 1, 2.0)
+    await painted(store, 2, 3.0, accelerator="NVIDIA H100")
+    found = await store.device_time.sums([Grouping.PERSON])
+    assert [(each.accelerator, each.seconds) for each in found] == [("NVIDIA H100", 3.0), ("cpu", 2.0)]
+    assert await by(store, Grouping.ACCELERATOR) == {("cpu",): (2.0, 1), ("NVIDIA H100",): (3.0, 1)}
+
+
+async def test_every_attempt_counts_and_the_picture_once(store: Store, clock: Clock) -> None:
+    first = await claimed(store, 1)
+    clock.now += 2 * TTL
+    assert await store.leases.expire() == 1
+    (second,) = await store.leases.claim("another", limit=1, ttl=TTL)
+    await store.leases.complete(second, artifact="aa/aa.png", seconds=1.0, spent=spent(5.0))
+    with pytest.raises(StaleLease):  # the first worker has painted it too
+        await store.leases.complete(first, artifact="aa/aa.png", seconds=1.0, spent=spent(4.0))
+    assert await by(store, Grouping.PERSON) == {(MINA,): (5.0, 1)}
+    assert await store.device_time.add(first, spent(4.0))
+    assert await by(store, Grouping.PERSON) == {(MINA,): (9.0, 1)}
+
+
+async def test_an_end_whose_answer_was_lost_counts_once(store: Store) -> None:
+    claim = await painted(store, 1, 5.0)
+    assert not await store.device_time.add(claim, spent(5.0))
+    assert await by(store, Grouping.PERSON) == {(MINA,): (5.0, 1)}
+
+
+async def test_attempts_without_a_picture_count(store: Store) -> None:
+    await store.leases.fail(await claimed(store, 1), failure="painting_failed", spent=spent(1.0))
+    given_back = await claimed(store, 2)
+    await store.leases.give_back(given_back, spent=spent(2.0))
+    (again,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    await store.leases.abandon(again, spent=spent(4.0))
+    (last,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    await store.jobs.cancel(last.job_id, user_id=None)
+    assert await store.device_time.add(last, spent(8.0))
+    await store.device_time.add_repaint(last.job_id, "demo", spent(16.0))
+    assert await by(store, Grouping.PERSON) == {(MINA,): (31.0, 0)}
+
+
+async def test_the_sums_outlive_jobs_and_an_erased_person_is_a_number(store: Store, clock: Clock) -> None:
+    claim = await painted(store, 1, 5.0)
+    held = await claimed(store, 2)
+    for delivery in await store.deliveries.undelivered(limit=9):
+        await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=9)
+    clock.now += 400 * DAY
+    forgotten, _ = await store.retention.forget_jobs(before=clock.now - 365 * DAY, limit=9)
+    assert forgotten == 1
+    assert await by(store, Grouping.PERSON) == {(MINA,): (5.0, 1)}
+
+    await store.erasure.erase([claim.job_id, held.job_id])
+    await store.erasure.erase_acts(MINA)
+    ((number,),) = await by(store, Grouping.PERSON)
+    assert isinstance(number, int)
+    assert number < 0
+    assert await store.device_time.add(held, spent(1.0))  # what was being painted then
+    assert (await by(store, Grouping.PERSON))[0,] == (1.0, 0)
+    assert await by(store, Grouping.SERVER) == {(HERE,): (6.0, 1)}
+
+
+async def test_ends_of_several_workers_at_once_are_all_counted(store: Store, open_store: OpenStore) -> None:
+    other = await open_store()
+    claims = [await claimed(store, number) for number in range(1, 9)]
+    await asyncio.gather(
+        *(
+            (store, other)[number % 2].leases.complete(
+                claim, artifact=f"aa/{number}.png", seconds=1.0, spent=spent(1.0)
+            )
+            for number, claim in enumerate(claims)
+        )
+    )
+    assert await store.device_time.sums([]) == [Sum(group=(), accelerator="cpu", seconds=8.0, pictures=8)]

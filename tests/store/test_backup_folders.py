@@ -1,0 +1,256 @@
+"""Backups in a folder: interrupted, damaged, shared and deleted ones; what a picture needs to be in one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from backups import backed_up, restored
+from recipes import ORIGIN, RECIPE, origin
+from stores import TTL, small_disk
+
+from bot.backup import manifest as manifests
+from bot.backup import picture_files
+from bot.backup.places import UNDER_WAY, under_way
+from bot.errors import BackupRefused, StoreUnavailable
+from bot.files import Artifacts, Files
+from bot.jobs import Job
+from bot.store import Store
+
+ROOT = Path(__file__).parents[2]
+KILLED = """
+import asyncio, os, pathlib, signal, sys
+from backups import backed_up
+from bot.backup import making
+from bot.files import Artifacts
+
+making.write_manifest = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(backed_up(sys.argv[1], pathlib.Path(sys.argv[2]), Artifacts(sys.argv[3]), keep=1))
+"""
+
+
+class Scene:
+    """A queue with pictures, and a folder for its backups."""
+
+    def __init__(self, url: str, folder: Path, store: Store) -> None:
+        self.url = url
+        self.folder = folder
+        self.place = folder / "backups"
+        self.store = store
+        self.artifacts = Artifacts(str(folder / "artifacts"))
+        self.files = Files(store.files, self.artifacts)
+        self._number = 0
+
+    async def paint(self, picture: bytes) -> tuple[Job, str]:
+        """A finished job and the name of its picture."""
+        self._number += 1
+        await self.store.jobs.enqueue(RECIPE, origin(self._number))
+        (claim,) = await self.store.leases.claim("worker", limit=1, ttl=TTL)
+        name = await self.files.keep(picture, "png")
+        return await self.store.leases.complete(claim, artifact=name, seconds=1.0), name
+
+    async def back_up(self, *, keep: int | None = None) -> Path:
+        return (await backed_up(self.url, self.place, self.artifacts, keep=keep)).folder
+
+    async def restore(self, place: Path | None = None, *, into: str = "restored") -> None:
+        folder = self.folder / into
+        url = f"sqlite+aiosqlite:///{folder}/queue.sqlite3"
+        await restored(place or self.place, url, Artifacts(str(folder / "artifacts")))
+
+
+@pytest.fixture
+async def scene(sqlite_url: str, tmp_path: Path) -> contextlib.AsyncIterator[Scene]:
+    store = await Store.open(sqlite_url)
+    yield Scene(sqlite_url, tmp_path, store)
+    await store.close()
+
+
+def files_of(backup: Path) -> list[Path]:
+    return sorted(path for path in backup.rglob("*") if path.is_file())
+
+
+def found(backup: Path) -> list[str]:
+    """The damages of a backup."""
+    try:
+        return manifests.damages(backup, manifests.read_manifest(backup))
+    except BackupRefused as error:
+        return [str(error)]
+
+
+async def test_the_damage_of_any_file_is_found_before_anything_is_restored(scene: Scene) -> None:
+    await scene.paint(b"a picture")
+    backup = await scene.back_up()
+    for file in files_of(backup):
+        whole = file.read_bytes()
+        assert found(backup) == []
+        for damaged in (bytes([whole[0] ^ 1]) + whole[1:], whole[:-1] + bytes([whole[-1] ^ 1]), b""):
+            file.write_bytes(damaged)
+            if file.name != manifests.HASH or damaged.split(b" ")[0] != whole.split(b" ")[0]:
+                assert len(found(backup)) == 1  # in the file of the hash, what follows is for people
+        file.unlink()
+        assert len(found(backup)) == 1
+        file.write_bytes(whole)
+    (picture,) = (backup / "pictures").glob("*/*")
+    picture.write_bytes(b"another picture")
+    with pytest.raises(BackupRefused, match=f"1 file of .* is missing or damaged .*{picture.name}"):
+        await scene.restore()
+    assert not (scene.folder / "restored" / "artifacts").exists()
+    picture.write_bytes(b"a picture")
+    await scene.restore()
+
+
+async def test_only_the_owner_may_read_a_backup(scene: Scene) -> None:
+    await scene.paint(b"a picture")
+    backup = await scene.back_up()
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in files_of(backup)}
+    folders = [scene.place, backup, *(path for path in backup.rglob("*") if path.is_dir())]
+    assert (modes, {stat.S_IMODE(path.stat().st_mode) for path in folders}) == ({0o600}, {0o700})
+
+
+async def test_a_killed_backup_is_no_backup_and_the_next_one_clears_it(scene: Scene) -> None:
+    await scene.paint(b"a picture")
+    first = await scene.back_up()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    program = (sys.executable, "-c", KILLED, scene.url, str(scene.place), str(scene.folder / "artifacts"))
+    killed = await asyncio.create_subprocess_exec(*program, env=environment)
+    assert await killed.wait() == -signal.SIGKILL
+    assert {path.name for path in scene.place.iterdir()} == {".lock", UNDER_WAY, first.name}
+    await scene.restore()
+    second = await scene.back_up()
+    assert {path.name for path in scene.place.iterdir()} == {".lock", first.name, second.name}
+
+
+async def test_a_full_disk_leaves_no_backup_and_deletes_no_old_one(scene: Scene) -> None:
+    first = await scene.back_up()
+    await scene.paint(b"p" * 20_000)
+    with small_disk(), pytest.raises(OSError, match="too large"):
+        await scene.back_up(keep=1)
+    assert {path.name for path in scene.place.iterdir()} == {".lock", first.name}
+
+
+async def test_two_backups_are_not_written_at_once(scene: Scene) -> None:
+    with under_way(scene.place), pytest.raises(BackupRefused, match="wait until it is done"):
+        await scene.back_up()
+
+
+async def test_a_missing_parent_folder_is_not_made(scene: Scene) -> None:
+    scene.place = scene.folder / "no disk" / "backups"
+    with pytest.raises(BackupRefused, match="cannot be written: No such file"):
+        await scene.back_up()
+
+
+async def test_unchanged_pictures_are_shared_unless_they_are_damaged(scene: Scene) -> None:
+    _, same = await scene.paint(b"the same")
+    _, broken = await scene.paint(b"damaged in the first backup")
+    first = await scene.back_up()
+    (first / "pictures" / broken).write_bytes(b"rot")
+    second = await scene.back_up()
+    assert (first / "pictures" / same).samefile(second / "pictures" / same)
+    assert (second / "pictures" / broken).read_bytes() == b"damaged in the first backup"
+
+
+async def test_a_disk_without_hard_links_gets_copies(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError("no links here")
+
+    _, name = await scene.paint(b"a picture")
+    first = await scene.back_up()
+    monkeypatch.setattr(picture_files.os, "link", refuse)
+    second = await scene.back_up()
+    assert not (first / "pictures" / name).samefile(second / "pictures" / name)
+    await scene.restore()
+
+
+async def test_only_the_newest_are_kept_and_the_newest_is_restored(scene: Scene) -> None:
+    made = [await scene.back_up()]
+    await scene.paint(b"a picture")
+    made += [await scene.back_up(), await scene.back_up(keep=2)]
+    assert sorted(path.name for path in scene.place.glob("2*")) == [path.name for path in made[1:]]
+    assert len({path.name for path in made}) == 3
+    await scene.restore()
+    assert list((scene.folder / "restored" / "artifacts").glob("*/*.png"))
+
+
+async def test_after_the_clock_was_set_back_the_new_backup_is_the_newest(scene: Scene) -> None:
+    (scene.place / "2999-12-31T235959Z").mkdir(parents=True)
+    assert (await scene.back_up(keep=1)).name == "3000-01-01T000000Z"
+    assert [path.name for path in scene.place.glob("[23]*")] == ["3000-01-01T000000Z"]
+
+
+async def test_a_picture_that_is_deleted_meanwhile_is_not_in_the_backup(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, _first = await scene.paint(b"first")
+    _, second = await scene.paint(b"second")
+    get, before, deleted = Artifacts.get, asyncio.Lock(), asyncio.Event()
+
+    async def delete_first(artifacts: Artifacts, name: str) -> bytes:
+        async with before:
+            if not deleted.is_set():
+                await scene.files.drop(await scene.store.deliveries.delete_result(job.id, user_id=None))
+                deleted.set()
+        return await get(artifacts, name)
+
+    monkeypatch.setattr(Artifacts, "get", delete_first)
+    backup = manifests.read_manifest(await scene.back_up())
+    assert (set(backup.pictures), list(backup.lost)) == ({second}, [])
+
+
+async def test_a_picture_that_was_lost_before_is_named(scene: Scene) -> None:
+    _, lost = await scene.paint(b"lost")
+    _, kept = await scene.paint(b"kept")
+    await scene.artifacts.delete(lost)
+    folder = await scene.back_up()
+    backup = manifests.read_manifest(folder)
+    assert (set(backup.pictures), list(backup.lost)) == ({kept}, [lost])
+    await scene.restore()
+
+
+async def test_a_name_that_leaves_the_folder_is_not_followed(scene: Scene) -> None:
+    (scene.folder / "secret").write_text("not a picture")
+    await scene.store.jobs.enqueue(RECIPE, ORIGIN)
+    (claim,) = await scene.store.leases.claim("worker", limit=1, ttl=TTL)
+    await scene.store.leases.complete(claim, artifact="../../../secret", seconds=1.0)
+    await scene.back_up()
+    backup = await scene.back_up()
+    assert not [file for file in files_of(backup) if file.read_bytes() == b"not a picture"]
+
+
+async def test_a_place_of_other_pictures_is_refused(scene: Scene) -> None:
+    await scene.paint(b"a picture")
+    await scene.back_up()
+    await Artifacts(str(scene.folder / "restored" / "artifacts")).put(b"another", "png")
+    with pytest.raises(StoreUnavailable, match="which is not in the backup"):
+        await scene.restore()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [({"format": 2}, "has format 2"), ({"revision": "v999"}, "newer version"), ({"tables": 1}, "damaged")],
+)
+async def test_a_backup_of_another_version_is_refused(
+    scene: Scene, changed: dict[str, object], said: str
+) -> None:
+    backup = await scene.back_up()
+    facts = json.loads((backup / manifests.MANIFEST).read_text())
+    for name in (manifests.MANIFEST, manifests.HASH):
+        (backup / name).unlink()
+    data = json.dumps(facts | changed).encode()
+    manifests.write_durably(backup / manifests.MANIFEST, data)
+    digest = manifests.hashlib.sha256(data).hexdigest()
+    manifests.write_durably(backup / manifests.HASH, f"{digest}  manifest.json\n".encode())
+    with pytest.raises(BackupRefused, match=said):
+        await scene.restore()
+
+
+async def test_a_folder_without_backups_is_refused(scene: Scene) -> None:
+    scene.place.mkdir()
+    with pytest.raises(BackupRefused, match="holds no backup"):
+        await scene.restore()

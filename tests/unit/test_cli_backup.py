@@ -1,0 +1,57 @@
+"""`sdjax-bot backup` and `restore`: what they say, and their mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_cli import run
+
+
+@pytest.fixture
+def configs(tmp_path: Path, sqlite_url: str) -> tuple[str, str]:
+    """A configuration with a queue, and one of an empty place."""
+    files = []
+    for name, url in (("old", sqlite_url), ("new", f"sqlite+aiosqlite:///{tmp_path}/new/queue.sqlite3")):
+        file = tmp_path / f"{name}.toml"
+        file.write_text(f'[queue]\ndatabase = "{url}"\nartifacts = "{tmp_path}/{name}/artifacts"\n')
+        files.append(str(file))
+    return files[0], files[1]
+
+
+def test_a_backup_is_made_kept_and_restored(
+    configs: tuple[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (old, new), place = configs, tmp_path / "backups"
+    for _ in range(2):
+        assert run(monkeypatch, "backup", str(place), "--config", old, "--keep", "1") == 0
+    first, second, deleted = capsys.readouterr().out.splitlines()
+    assert first.split(" holds ")[1] == second.split(" holds ")[1] == "0 requests and 0 pictures, 0.0 MiB."
+    assert deleted == f"{first.split(' holds ')[0]} is deleted."
+    assert run(monkeypatch, "restore", str(place), "--config", new) == 0
+    assert capsys.readouterr().out.startswith(f"{second.split(' holds ')[0]} is restored: 0 requests")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (["backup", "{place}", "--keep", "0"], (2, "--keep")),
+        (["backup"], (2, "PLACE")),
+        (["backup", "{place}/no/disk"], (1, "cannot be written: No such file or directory.")),
+        (["restore", "{place}"], (1, "cannot be read: No such file or directory.")),
+    ],
+)
+def test_mistakes_are_sentences(
+    arguments: list[str],
+    answer: tuple[int, str],
+    configs: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, said = answer
+    filled = [each.format(place=Path(configs[0]).parent / "place") for each in arguments]
+    assert run(monkeypatch, *filled, "--config", configs[0]) == status
+    assert said in capsys.readouterr().err

@@ -1,0 +1,109 @@
+"""The export of traces: off without a trace of OpenTelemetry, refused with sentences, never in the way."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from bot.app.tracing import MISSING, mistakes_in_tracing, open_tracing
+from bot.config.operators import TracesConfig
+from bot.errors import ConfigurationError
+from bot.tracing import NO_TRACING, trace_id_of
+
+ON = TracesConfig(export=True)
+PROCESS = {"name": "front-1", "role": "front"}
+
+
+def in_a_process(script: str, **variables: str) -> Any:
+    """The JSON that a script prints, as a process of its own, which ends by itself."""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=variables, timeout=100
+    )
+    return json.loads(done.stdout)
+
+
+def test_without_the_switch_or_the_packages_nothing_of_opentelemetry_is_imported() -> None:
+    script = """
+import json, os, sys
+import bot.app.queue, bot.app.tracing
+from bot.config.operators import TracesConfig
+tracing = bot.app.tracing.open_tracing(TracesConfig(), {}, name="front-1", role="front")
+imported = [name for name in sys.modules if name.startswith("opentelemetry")]
+sys.modules["opentelemetry"] = None  # as where the extra is not installed
+mistakes = bot.app.tracing.mistakes_in_tracing(TracesConfig(export=True), {})
+print(json.dumps([type(tracing).__name__, imported, mistakes]))
+"""
+    assert in_a_process(script) == ["Tracing", [], [MISSING]]
+
+
+def test_a_collector_that_hangs_delays_neither_the_work_nor_the_end() -> None:
+    script = """
+import asyncio, json
+import bot.otlp
+from bot.stages import Stages
+bot.otlp.CLOSE_SECONDS = 0.1
+async def main():
+    tracing = bot.otlp.OtlpTracing(name="worker-1", role="worker", version="1")
+    span = tracing.begin("imagine", Stages())
+    for number in range(1000):  # more than the queue of spans holds
+        tracing.record_stages("paint", parent=span.traceparent, stages=Stages(), attributes={"image": number})
+    await tracing.close()
+asyncio.run(main())
+print(json.dumps("ended"))
+"""
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:  # it takes connections and never answers
+        host, port = silent.getsockname()
+        variables = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{host}:{port}",
+            "OTEL_EXPORTER_OTLP_TIMEOUT": "3600",
+            "OTEL_BSP_MAX_QUEUE_SIZE": "64",
+            "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "16",
+        }
+        assert in_a_process(script, **variables) == "ended"
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"OTEL_TRACES_EXPORTER": "zipkin"}, "OTEL_TRACES_EXPORTER is “zipkin”: only “otlp” and “none”"),
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "OTEL_EXPORTER_OTLP_PROTOCOL is “grpc”: only"),
+        (
+            {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "collector:4318"},
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must be an address such as",
+        ),
+        ({"OTEL_EXPORTER_OTLP_CERTIFICATE": "/none.pem"}, "there is no file /none.pem."),
+    ],
+)
+def test_a_variable_that_cannot_be_used_is_refused_with_a_sentence(
+    variables: dict[str, str], said: str
+) -> None:
+    (mistake,) = mistakes_in_tracing(ON, variables)
+    assert said in mistake
+    with pytest.raises(ConfigurationError, match=r"\.$"):
+        open_tracing(ON, variables, **PROCESS)
+
+
+def test_a_limit_that_opentelemetry_refuses_is_a_mistake_in_the_configuration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many")
+    with pytest.raises(ConfigurationError, match="A variable of OpenTelemetry cannot be used"):
+        open_tracing(ON, {}, **PROCESS)
+
+
+@pytest.mark.parametrize("variables", [{"OTEL_SDK_DISABLED": "true"}, {"OTEL_TRACES_EXPORTER": "none"}])
+def test_opentelemetrys_own_switches_turn_traces_off(variables: dict[str, str]) -> None:
+    assert open_tracing(ON, variables, **PROCESS) is NO_TRACING
+
+
+def test_a_trace_id_is_the_second_part_of_the_header_of_w3c() -> None:
+    assert trace_id_of("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01") == (
+        "0af7651916cd43dd8448eb211c80319c"
+    )
+    assert trace_id_of(None) is None
