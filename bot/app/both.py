@@ -68,8 +68,8 @@ def _preparing(
 ) -> Prepare:
     async def prepare(config: Config) -> Take:
         complete = await with_defaults(config, report)
-        work = await prepare_worker(complete, worker=worker, queue=queue)
         answer = await prepare_front(complete, front=front, queue=queue, following=following)
+        work = await prepare_worker(complete, worker=worker, queue=queue)
 
         async def take() -> None:
             await answer()  # first: nobody asks for a model that leaves while the worker ends its images
