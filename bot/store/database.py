@@ -137,7 +137,8 @@ class Database:
         """Return the rows of one statement that only reads, without the time that a transaction takes."""
         with self._awaited(), _translated(self._place, self.on_failure):
             async with self._looker.connect() as connection:
-                return (await connection.execute(statement, values)).all()
+                found: Sequence[sa.Row[Any]] = (await connection.execute(statement, values)).all()
+                return found
 
     async def listen(self, hear: Callable[[str], None], connected: Callable[[], None]) -> None:
         """Pass every notification to `hear`, for ever; call `connected` when some may have been missed.
