@@ -142,6 +142,9 @@ class SimulatedDevices:
         """Return False: memory is never short."""
         return False
 
+    def free(self) -> None:
+        """Free the seats, which takes no time."""
+
     def reset(self) -> None:
         """Empty every seat, which takes no time."""
 

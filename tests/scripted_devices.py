@@ -151,6 +151,10 @@ class ScriptedDevices:
         self._seats = {}
         return True
 
+    def free(self) -> None:
+        """Empty every seat, for good or until a reset."""
+        self._seats = {}
+
     def reset(self) -> None:
         """Empty every seat."""
         self.script.on_call("reset")

@@ -234,7 +234,7 @@ class DeviceLane:
 
     def reset(self) -> None:
         """Empty every seat: free the devices' memory of all seats, then allocate it again."""
-        self._free()
+        self.free()
         self._state = self._programs.empty()
 
     def restarted(self) -> DeviceLane:
@@ -258,7 +258,7 @@ class DeviceLane:
         if not fewer:
             self.reset()
             return True
-        self._free()
+        self.free()
         shapes = replace(self._shapes, seats_per_device=fewer)
         programs = self._compiled(shapes)
         state = programs.empty()
@@ -307,7 +307,7 @@ class DeviceLane:
             raise RuntimeError(f"the seats of {self.lane} are not on the devices: they need a reset")
         return self._state
 
-    def _free(self) -> None:
+    def free(self) -> None:
         """Free the seats' memory on the devices."""
         for leaf in jax.tree.leaves(self._state):
             leaf.delete()

@@ -116,6 +116,10 @@ class SeatDevices(Protocol):
         """Use less memory; every seat is empty afterwards. False where that is not possible."""
         ...
 
+    def free(self) -> None:
+        """Free the seats' memory, for good or until a `reset`."""
+        ...
+
     def reset(self) -> None:
         """Empty every seat; needed after an error before anything else."""
         ...

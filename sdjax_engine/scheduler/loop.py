@@ -88,6 +88,15 @@ class Scheduler:
         """Serve one more lane."""
         self._table.queues[queue.lane] = queue
 
+    def close(self, lane: Lane) -> None:
+        """Serve a lane no more; it has no requests and is none of `busy_lanes`."""
+        self._table.queues.pop(lane, None)
+
+    @property
+    def busy_lanes(self) -> set[Lane]:
+        """The lanes of which the devices still have work."""
+        return {batch.queue.lane for batch in self._table.every_batch()}
+
     def join(self, pending: PendingRequest) -> None:
         """Put a request at the end of its lane's queue; at the front for its second pass."""
         self._table.join(pending, self._clock())

@@ -37,6 +37,7 @@ class ScriptedLane:
 
     starts_from_pictures: bool = False
     broken: bool = False
+    retries: bool = False
 
     def prepare_retry(self) -> None:
         self.prepared.append("retry")
