@@ -68,6 +68,10 @@ class Actions:
                 return channel
         raise Refused([f"There is no channel {wanted}."])
 
+    def may_view(self, member: Member, channel_id: int) -> bool:
+        """Whether a member sees the channel of this id."""
+        return self._may_view(member, self._world.channel(channel_id))
+
     def _may_view(self, member: Member, channel: Channel) -> bool:
         return bool(self._world.permissions(member.user.id, channel) & Permission.VIEW_CHANNEL)
 

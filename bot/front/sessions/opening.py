@@ -51,7 +51,7 @@ async def ask_session(
             description=texts.gettext("These words are added to every prompt."),
         ),
         text_field(
-            texts.pgettext("field", "style"),
+            texts.gettext("Style"),
             "style",
             "",
             required=False,
