@@ -18,6 +18,7 @@ from bot.sandbox.permissions import Permission
 from bot.sandbox.reactions import MOST_EMOJI, react, unreact
 from bot.sandbox.rejections import Json, Rejection
 from bot.sandbox.state import (
+    FORUM,
     GROUP_DM,
     GUILD_TEXT,
     PRIVATE,
@@ -138,6 +139,8 @@ class Actions:
     ) -> Interaction:
         member = self.member(body.get("member"))
         channel = self.channel(member, body.get("channel"))
+        if channel.type == FORUM:
+            raise Refused(["Commands are used in the posts of a forum: open one of them."])
         name, options = str(body.get("name", "")), body.get("options") or {}
         if not isinstance(options, dict):
             raise Refused(["The options must be an object."])
@@ -192,6 +195,8 @@ class Actions:
         channel = self.channel(member, body.get("channel"))
         held = self._world.permissions(member.user.id, channel)
         thread = channel.type == PUBLIC_THREAD
+        if channel.type == FORUM:
+            raise Refused(["Messages are written in the posts of a forum: open one of them."])
         if not held & (Permission.SEND_MESSAGES_IN_THREADS if thread else Permission.SEND_MESSAGES):
             raise Refused(["You may not write here."])
         if files and not held & Permission.ATTACH_FILES:

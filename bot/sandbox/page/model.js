@@ -183,6 +183,7 @@ function readChannel(raw) {
     nsfw: raw.nsfw ?? false,
     direct: direct || group,
     group,
+    type: raw.type,
     forum: raw.type === FORUM,
     parent: THREADS.includes(raw.type) ? raw.parent_id : null,
   };
