@@ -15,7 +15,7 @@ from bot.front.requests import PATIENCE_SECONDS
 from bot.front.ruling import check_texts
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.sessions.hosting import host
-from bot.front.sessions.places import THREAD, Parent, begin, parent_of
+from bot.front.sessions.places import HERE, THREAD, Parent, begin, parent_of
 from bot.front.styles import style_of
 from bot.retries import while_unavailable
 from bot.sessions.planning import MAX_THEME, read_minutes, read_quota, read_theme, read_words
@@ -30,7 +30,7 @@ MINUTE, HOUR = 60.0, 3600.0
 async def ask_session(
     interaction: Interaction,
     *,
-    where: str = "",
+    where: str = THREAD,
     channel: AppCommandChannel | None = None,
     role: discord.Role | None = None,
     voting: int = DEFAULT_VOTE,
@@ -39,7 +39,7 @@ async def ask_session(
 ) -> None:
     """Open the form; raises UserMistake `session_two_places` for this channel and another."""
     host(interaction)
-    if where and channel:
+    if where == HERE and channel:
         raise UserMistake("session_two_places")
     texts = services_of(interaction).texts(interaction)
     fields = [
@@ -78,7 +78,7 @@ async def ask_session(
         text_field(texts.gettext("Pictures for each person and round"), "quota", DEFAULT_QUOTA, max_length=5),
     ]
     ids = f"{role.id if role else 0}:{channel.id if channel else 0}"
-    custom_id = f"{FORM}:{where or THREAD}:{ids}:{voting}:{hours}:{int(review)}"
+    custom_id = f"{FORM}:{where}:{ids}:{voting}:{hours}:{int(review)}"
     await open_form(interaction, modal(texts.gettext("Open a group session"), custom_id, *fields))
 
 

@@ -277,7 +277,7 @@ async def test_a_session_in_another_channel_needs_the_rights_of_the_person_and_o
     give_role(sandbox, OMAR, Permission.MANAGE_EVENTS)
     general = next(each.id for each in served.sandbox._core.world.channels.values() if each.name == "general")
     forum = sandbox.open_forum("gallery")
-    thread = await opens(omar, theme="boats", channel_=str(general))
+    thread = await opens(omar, theme="boats", where="thread", channel_=str(general))
     assert [each["parent_id"] for each in await posts(mina, thread)] == [str(general)]
     sandbox.shut_out("gallery", "omar")
     assert "not write in" in await tries(omar, forum)

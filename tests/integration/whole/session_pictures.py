@@ -57,11 +57,6 @@ class Scene:
     ravi: Visit
     omar: Visit
 
-    @property
-    def everybody(self) -> tuple[Visit, ...]:
-        """All four."""
-        return (self.wei, self.mina, self.ravi, self.omar)
-
 
 def prepare(sandbox: Sandbox) -> None:
     """Make Wei a host, whose Discord is in English; before the bot connects."""
