@@ -97,7 +97,7 @@ async def open_session(
     minutes: str = "",
     quota: str = "",
 ) -> None:
-    """Open the session of the form; what was typed is given back if it is refused."""
+    """Open the session of the form; if it is refused, the person gets the typed text back."""
     services = services_of(interaction)
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
