@@ -58,6 +58,7 @@ def engine_config(config: Config) -> EngineConfig:
         models=tuple(_spec(model) for model in config.models),
         dtype=Dtype(section.dtype),
         seats_per_device=section.seats_per_device,
+        fitted_programs=section.fitted_programs,
         cpu_devices=section.cpu_devices,
         cache_dir=Path(section.cache_dir) if section.cache_dir else None,
         cache_group=section.cache_group,
