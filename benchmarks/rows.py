@@ -27,8 +27,9 @@ from conditions import Stolen, print_conditions
 from engine_checkpoints import checkpoint
 from safetensors.numpy import save_file
 
-from sdjax_engine import Dtype, Engine, EngineConfig, Lora, ModelSpec, Offer, Request, Sampler
+from sdjax_engine import Dtype, Engine, EngineConfig, ModelSpec, Offer, Request, Sampler
 from sdjax_engine.model.loras import components_of, shapes_of
+from sdjax_engine.request import Lora
 from sdjax_engine.weights import load_checkpoint
 
 RANK = 16

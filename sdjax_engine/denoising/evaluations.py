@@ -68,7 +68,9 @@ def denoise_some(  # noqa: PLR0917 – the arguments of `denoise`, and which sea
 
     The other seats stay as they are, and are not computed. Returns what `denoise` does.
     """
-    own = jax.tree.map(lambda of_all: of_all.at[seats].get(**ASCENDING), (sampler, inputs))
+    own: tuple[SamplerState, SeatInputs] = jax.tree.map(
+        lambda of_all: of_all.at[seats].get(**ASCENDING), (sampler, inputs)
+    )
     changed, done = denoise(networks, parameters, *own, start, stop, counted_by_host=counted_by_host)
     written: SamplerState = jax.tree.map(
         lambda of_all, rows: of_all.at[seats].set(rows, **ASCENDING), sampler, changed
