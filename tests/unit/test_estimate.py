@@ -183,6 +183,17 @@ def test_overtaking_is_by_the_second_and_only_of_what_came_with_less_lead() -> N
     assert overtaking(some, Ahead(images=0, steps=0, lead=-1.0)) == 0.0
 
 
+def test_overtaking_is_a_fraction_of_what_the_lane_paints() -> None:
+    came = (Arrival(user_id=2, steps=12, lead=0.0),)  # a step in five seconds, a tenth of what is painted
+    wait = Ahead(images=9, steps=90, lead=1.0, user_id=1)
+    assert seconds_to_start(line((1, ()), arrivals=came), wait) == pytest.approx(10 * 10 * PACE)
+
+
+def test_a_worker_with_room_claims_before_one_that_is_full_for_less_than_a_second() -> None:
+    free, full = (1, (40,)), (1, (1, 1))
+    assert seconds_to_start(line(free, full), Ahead(images=0, steps=0)) == pytest.approx(40 * PACE)
+
+
 def test_no_more_than_a_fifth_of_a_lane_is_expected_to_overtake() -> None:
     flood = (Arrival(user_id=2, steps=6000, lead=0.0),)
     wait = Ahead(images=8, steps=80, lead=1.0, user_id=1)

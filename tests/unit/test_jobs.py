@@ -69,6 +69,11 @@ def test_a_picture_is_painted_in_the_size_of_the_nearest_shape() -> None:
     assert found == [(768, 512), (512, 768), (512, 512), (768, 512)]
 
 
+def test_shapes_that_differ_by_less_than_a_hundredth_are_the_same_shape() -> None:
+    offer = replace(OFFER, sizes=((576, 568), (1024, 1016)))
+    assert nearest_size((700, 700), offer) == (576, 568)
+
+
 def test_a_larger_size_is_the_next_of_the_same_shape() -> None:
     offer = replace(OFFER, sizes=((1536, 1024), (512, 512), (768, 512), (2048, 2048), (1024, 1024)))
     assert larger_size((512, 512), offer) == (1024, 1024)

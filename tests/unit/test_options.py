@@ -147,6 +147,19 @@ def test_invalid_options_are_refused_by_name(asked: dict[str, object], problem: 
 
 
 @pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"seed": -3}, f"-3 is not a seed: choose a whole number between 0 and {MAX_SEED}."),
+        ({"variants": 0}, f"0 variants are not possible: choose between 1 and {MAX_VARIANTS}."),
+    ],
+)
+def test_a_refusal_says_what_was_given_and_the_limits(asked: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        recipe_of(**asked)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
     ("typed", "size"),
     [
         ("128x128", (128, 128)),

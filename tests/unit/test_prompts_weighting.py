@@ -29,6 +29,7 @@ def written_out(hidden: Array, weights: Array) -> Array:
 
 def test_weights_multiply_and_each_chunk_keeps_its_mean(hidden: Array) -> None:
     weights = np.random.default_rng(1).choice([0.5, 1.0, 1.3], (3, 77)).astype(np.float32)
+    weights[2, weights[2] == 1.0] = 0.9
 
     applied = np.asarray(apply_weights(jnp.asarray(hidden), jnp.asarray(weights)))
 
@@ -53,6 +54,14 @@ def test_leading_axes_are_rows_of_their_own(hidden: Array) -> None:
     stacked = apply_weights(jnp.asarray(hidden)[None], jnp.asarray(weights)[None])
 
     assert stacked[0] == pytest.approx(np.asarray(apply_weights(jnp.asarray(hidden), jnp.asarray(weights))))
+
+
+def test_a_mean_of_zero_is_not_restored() -> None:
+    hidden = jnp.tile(jnp.array([1.0, -1.0], jnp.float32), (1, 77, 24))
+
+    applied = apply_weights(hidden, jnp.full((1, 77), 1.5, jnp.float32))
+
+    assert (np.asarray(applied) == 1.5 * np.asarray(hidden)).all()
 
 
 def test_no_weight_gives_nan(hidden: Array) -> None:

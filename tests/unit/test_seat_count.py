@@ -167,9 +167,10 @@ def test_the_start_says_how_many_seats_there_are_and_what_they_take() -> None:
     limited = residency(2**32)
     limited.claim(LANE, Need(held=2**30))
     wide = Lane(model="tiny", height=16, width=32, guided=True)
-    lanes: dict[Lane, Any] = {LANE: Compiled(4), wide: Compiled(1)}
+    high = Lane(model="tiny", height=32, width=16, guided=True)
+    lanes: dict[Lane, Any] = {LANE: Compiled(4), wide: Compiled(1), high: Compiled(1)}
     assert seat_count.lines(lanes, limited) == [
-        f"1 seat on each device for {wide}; 4 seats on each device for {LANE}: 1.0 GiB of 4.0 GiB"
+        f"1 seat on each device for {wide}, {high}; 4 seats on each device for {LANE}: 1.0 GiB of 4.0 GiB"
     ]
     assert seat_count.lines({LANE: lanes[LANE]}, limited) == ["4 seats on each device: 1.0 GiB of 4.0 GiB"]
     assert seat_count.lines(lanes, residency(None)) == []

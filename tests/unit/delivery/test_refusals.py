@@ -9,7 +9,7 @@ import discord
 import pytest
 
 from bot.delivery.outbox import LONGEST_WAIT, backoff
-from bot.delivery.refusals import Refusal, understand
+from bot.delivery.refusals import FilesGone, Refusal, understand
 
 
 def refused(status: int, code: int = 0) -> discord.HTTPException:
@@ -65,3 +65,9 @@ def test_waits_grow_to_a_limit_and_are_spread() -> None:
     assert waits == sorted(waits)
     assert waits[-1] < LONGEST_WAIT
     assert backoff(3, 0.0) < backoff(3, 0.9)
+
+
+def test_files_that_are_gone_are_named() -> None:
+    gone = FilesGone(["aa/one.png", "bb/two.png"])
+    assert gone.names == ("aa/one.png", "bb/two.png")
+    assert str(gone) == "files are gone: aa/one.png, bb/two.png"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import PIL.Image
+from manifests import read_manifest
 
+from bot.config import ProvenanceConfig
 from bot.front.contact_sheet import EMPTY, TILE, contact_sheet
+from bot.provenance.opening import open_signing
 
 
 def picture(width: int, height: int, colour: str) -> bytes:
@@ -23,6 +27,22 @@ def test_each_request_of_any_shape_has_a_tile_in_its_order() -> None:
     middle = [tuple(shown[TILE // 2, TILE * tile + TILE // 2]) for tile in range(3)]
     for seen, wanted in zip(middle, [(255, 0, 0), EMPTY, (0, 0, 255)], strict=True):
         assert np.abs(np.subtract(seen, wanted)).max() < 12
+
+
+def test_tiles_are_numbered_only_where_a_first_number_is_given() -> None:
+    files = [picture(64, 64, "red"), picture(64, 64, "red")]
+    plain, numbered, later = (
+        np.asarray(PIL.Image.open(io.BytesIO(contact_sheet(files, first=first))).convert("RGB")).astype(int)
+        for first in (None, 1, 8)
+    )
+    assert np.abs(plain - np.array([254, 0, 0])).max() < 12
+    assert np.abs(numbered - plain).max() > 100
+    assert np.abs(numbered - later).max() > 100
+
+
+def test_a_sheet_is_signed(tmp_path: Path) -> None:
+    signing = open_signing(ProvenanceConfig(folder=str(tmp_path)))
+    assert read_manifest(contact_sheet([picture(64, 64, "red")], signing)).state == "Valid"
 
 
 def test_a_page_of_ten_fits_one_message() -> None:

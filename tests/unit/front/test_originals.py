@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import io
 import zipfile
+from pathlib import Path
 
+from manifests import png, read_manifest
+
+from bot.config import ProvenanceConfig
 from bot.front.originals import OVERHEAD, packed
+from bot.provenance.opening import open_signing
 
 
 def contents(archive: bytes) -> dict[str, bytes]:
@@ -16,6 +21,13 @@ def contents(archive: bytes) -> dict[str, bytes]:
 def test_one_picture_is_sent_as_it_is() -> None:
     made = packed("abc", [b"pixels"], limit=6)
     assert (made.files, made.too_large) == ({"abc.png": b"pixels"}, 0)
+
+
+def test_every_picture_is_signed(tmp_path: Path) -> None:
+    signing = open_signing(ProvenanceConfig(folder=str(tmp_path)))
+    one = packed("abc", [png()], limit=100_000, signing=signing).files["abc.png"]
+    two = contents(packed("abc", [png()] * 2, limit=200_000, signing=signing).files["abc.zip"])
+    assert [read_manifest(file).state for file in (one, *two.values())] == ["Valid"] * 3
 
 
 def test_several_pictures_are_one_archive_numbered_as_the_tiles() -> None:

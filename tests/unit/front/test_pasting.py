@@ -60,3 +60,26 @@ def test_differences_are_said_item_by_item_up_to_a_limit(language: str) -> None:
     many = list(difference_lines(some * 10, texts, texts))
     assert len(many) == SHOWN_DIFFERENCES + 2
     assert sum(map(len, many)) < 2000
+
+
+def test_the_lines_about_differences_name_the_option_the_value_and_what_is_used_instead() -> None:
+    some = [
+        Difference(setting="sampler", value="DPM adaptive", instead="DDIM"),
+        Difference(setting="lora", value="fog:1"),
+        Difference(setting="image", value="0.5"),
+        Difference(setting="other", value="Clip skip: 2"),
+    ]
+    assert list(difference_lines(some, Texts.for_locale("ko"), ENGLISH))[1:] == [
+        "- 샘플러 DPM adaptive: here DDIM",
+        "- 로라 fog:1: left out",
+        "- It began from another picture: send that too, as the option 이미지.",
+        "- Clip skip: 2: left out",
+    ]
+
+
+def test_only_what_is_over_the_limit_is_counted() -> None:
+    one = Difference(setting="other", value="Clip skip: 2")
+    exactly = list(difference_lines([one] * SHOWN_DIFFERENCES, ENGLISH, ENGLISH))
+    assert (len(exactly), exactly[-1]) == (SHOWN_DIFFERENCES + 1, "- Clip skip: 2: left out")
+    assert list(difference_lines([one] * (SHOWN_DIFFERENCES + 1), ENGLISH, ENGLISH))[-1] == "- 1 more item"
+    assert list(difference_lines([one] * (SHOWN_DIFFERENCES + 3), ENGLISH, ENGLISH))[-1] == "- 3 more items"

@@ -60,6 +60,7 @@ def test_common_spellings_are_understood() -> None:
     typed = " Steps: 30,guidance=7.5 ,\nseed , seed 5, seed 6,"
     assert read_settings_line(typed, ENGLISH) == {"steps": 30, "guidance": 7.5, "seed": 6}
     assert read_settings_line("steps 9", Texts.for_locale("ko")) == {"steps": 9}
+    assert read_settings_line("STEPS:: 12", ENGLISH) == {"steps": 12}
     assert read_settings_line("", ENGLISH) == {}
 
 

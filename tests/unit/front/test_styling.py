@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 from bot.errors import UserMistake
 from bot.front.options import Asked
 from bot.front.preferring import nearest
-from bot.front.styling import find, placed, style_choices, style_name, style_text, styled, with_style
+from bot.front.styling import (
+    MAX_NAME,
+    MAX_TEXT,
+    find,
+    placed,
+    style_choices,
+    style_name,
+    style_text,
+    styled,
+    unknown_style,
+    with_style,
+)
 from bot.store.styles import Style
 from bot.texts import Texts
 
@@ -86,3 +97,23 @@ def test_any_text_gives_a_style_or_one_clear_sentence(name: str, text: str) -> N
     else:
         assert find(style.name, [style]) is style
         assert styled(Asked(prompt="a boat"), style).prompt
+
+
+def test_a_refused_style_says_which_limit_it_is_over() -> None:
+    with pytest.raises(UserMistake) as name:
+        style_name("")
+    assert (name.value.message_id, name.value.details) == ("style_name", {"limit": MAX_NAME})
+    with pytest.raises(UserMistake) as text:
+        style_text("x" * (MAX_TEXT + 1))
+    assert (text.value.message_id, text.value.details) == (
+        "style_text",
+        {"count": MAX_TEXT + 1, "limit": MAX_TEXT},
+    )
+    assert style_text("x" * MAX_TEXT) == "x" * MAX_TEXT
+
+
+def test_an_unknown_style_is_quoted_with_those_that_there_are() -> None:
+    none = unknown_style("fag\n", [])
+    assert (none.message_id, none.details) == ("style_none", {"value": "fag"})
+    some = unknown_style("fag", [INK, FOG])
+    assert (some.message_id, some.details) == ("style_unknown", {"value": "fag", "choices": "Fog, Ink"})

@@ -12,11 +12,11 @@ from bot.delivery.buttons import ROW
 from bot.delivery.layout import layout
 from bot.delivery.render import render, without_picture
 from bot.errors import UserMistake
-from bot.front.variations import enlarged, varied
+from bot.front.variations import NEAR_STRENGTH, enlarged, varied, varied_near
 from bot.front.views import BUTTONS
 from bot.jobs import MAX_VARIANTS, Recipe, State
 from bot.texts import LANGUAGES, Texts
-from sdjax_engine.request import Lora, Offer
+from sdjax_engine.request import Lora, Offer, Variation
 
 ENGLISH = Texts.for_locale("en")
 OFFER = Config().models[0].offer
@@ -86,6 +86,19 @@ def test_variations_start_from_the_picture_and_keep_the_rest() -> None:
     assert varied(job, 1, seed=99) == replace(
         MASKED, variants=2, init_image="aa/1.png", mask_image=None, strength=0.5, seed=99
     )
+
+
+def test_pictures_near_another_keep_its_seed_and_every_earlier_variation() -> None:
+    earlier = Variation(seed=3, strength=0.2)
+    job = job_of(State.DONE, State.DONE, recipe=replace(RECIPE, variations=(earlier,)))
+    near = varied_near(job, 1, seed=99)
+    assert near == replace(
+        job.recipe.from_image(1),
+        variations=(*job.recipe.from_image(1).variations, Variation(seed=99, strength=NEAR_STRENGTH)),
+    )
+    assert len(near.variations) == 2
+    with pytest.raises(UserMistake, match="no_picture"):
+        varied_near(job_of(State.FAILED), 0, seed=1)
 
 
 def test_an_enlargement_starts_from_the_picture_with_its_own_seed_in_the_next_size() -> None:

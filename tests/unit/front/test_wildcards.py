@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from bot.errors import UserMistake
 from bot.expansion import read_phrase
-from bot.front.wildcards import drawing, read_entries, read_few, wildcard_choices, wildcard_name
+from bot.front.wildcards import (
+    MAX_ENTRIES,
+    MAX_ENTRY,
+    drawing,
+    read_entries,
+    read_few,
+    wildcard_choices,
+    wildcard_name,
+)
 from bot.store.wildcards import Wildcard
 from bot.texts import Texts
 
@@ -26,9 +34,13 @@ def test_a_name_is_taken_with_or_without_its_underscores() -> None:
 
 def test_entries_are_lines_without_empty_ones() -> None:
     assert read_entries(" red\n\n dark blue \r\nأحمر\n") == ("red", "dark blue", "أحمر")
-    for text in ("", "\n \n", "x" * 201, "a\n" * 501):
-        with pytest.raises(UserMistake, match="wildcard_entries"):
+    assert read_entries("red") == ("red",)
+    assert read_entries("x" * MAX_ENTRY) == ("x" * MAX_ENTRY,)
+    assert len(read_entries("a\n" * MAX_ENTRIES)) == MAX_ENTRIES
+    for text in ("", "\n \n", "x" * (MAX_ENTRY + 1), "a\n" * (MAX_ENTRIES + 1)):
+        with pytest.raises(UserMistake, match="wildcard_entries") as refused:
             read_entries(text)
+        assert refused.value.details == {"limit": MAX_ENTRIES, "characters": MAX_ENTRY}
 
 
 def test_the_same_seed_draws_the_same_words_in_any_spelling_of_the_name() -> None:
@@ -42,8 +54,10 @@ def test_an_unknown_list_is_reported_with_the_known_lists() -> None:
     with pytest.raises(UserMistake, match="wildcard_unknown") as caught:
         read_phrase("__fog__").text(0, drawing(LISTS, seed=1))
     assert "Colour, animal" in ENGLISH.mistake(caught.value)
-    with pytest.raises(UserMistake, match="wildcard_none"):
+    assert caught.value.details == {"value": "fog", "choices": "Colour, animal"}
+    with pytest.raises(UserMistake) as none:
         read_phrase("__fog__").text(0, drawing([], seed=1))
+    assert (none.value.message_id, none.value.details) == ("wildcard_none", {"value": "fog"})
 
 
 def test_more_prompts_than_the_cap_are_refused_with_their_number() -> None:

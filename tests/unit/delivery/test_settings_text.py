@@ -1,0 +1,69 @@
+"""The lines below the pictures: every setting that a picture depends on, in the order of the recipe."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from recipes import job_of, recipe
+
+from bot.delivery.content import MAX_ALT, shortened
+from bot.delivery.result import settings_text
+from bot.jobs import ImageRecord, Job, Recipe, State
+from bot.texts import Texts
+from sdjax_engine.request import Lora, Variation
+
+ENGLISH = Texts.for_locale("en")
+FIRST = "-# seed 7 · 128×128 · 20 steps · guidance 5 · DDIM · demo"
+
+
+def said(job: Job, *, label: bool = False) -> str:
+    return settings_text(job, job.images, ENGLISH, label=label)
+
+
+@pytest.mark.parametrize(
+    ("values", "added"),
+    [
+        ({}, ""),
+        ({"style": "Ink"}, " · style Ink"),
+        ({"variations": (Variation(seed=3, strength=0.2),)}, " · varied by seed 3"),
+        (
+            {"variations": (Variation(seed=3, strength=0.2), Variation(seed=5, strength=0.1))},
+            " · varied by seed 3 · varied by seed 5",
+        ),
+        ({"init_image": "aa/sent.png", "strength": 0.25}, " · from a picture, strength 0.25"),
+        (
+            {"init_image": "aa/sent.png", "mask_image": "bb/mask.png", "strength": 0.5},
+            " · part of a picture anew, strength 0.5",
+        ),
+        ({"loras": (Lora(name="ink"),)}, " · with LoRA ink"),
+        ({"loras": (Lora(name="ink", weight=0.8), Lora(name="fog"))}, " · with LoRA ink:0.8, fog"),
+    ],
+)
+def test_what_a_picture_was_made_with_follows_its_settings(values: dict[str, object], added: str) -> None:
+    assert said(job_of(State.DONE, recipe=recipe(**values))) == FIRST + added
+
+
+def test_one_step_is_said_in_the_singular() -> None:
+    assert "· 1 step ·" in said(job_of(State.DONE, recipe=recipe(num_inference_steps=1)))
+
+
+def test_pictures_of_one_varied_seed_name_the_seeds_of_their_last_variation() -> None:
+    near = recipe(variations=(Variation(seed=3, strength=0.2), Variation(seed=5, strength=0.1)))
+    job = job_of(State.DONE, State.DONE, recipe=near)
+    images: tuple[ImageRecord, ...] = tuple(replace(image, seed=7) for image in job.images)
+    lines = said(replace(job, images=images)).split("\n")
+    assert lines[0] == FIRST + " · varied by seed 3 · varied by seed 5, 6"
+
+
+def test_the_words_of_the_label_and_what_was_left_out_of_the_picture() -> None:
+    made: Recipe = recipe(negative_prompt="a moon")
+    assert said(job_of(State.DONE, recipe=made), label=True) == (
+        FIRST.replace("-# ", "-# AI-generated · ") + "\n-# without: a moon"
+    )
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1, 50])
+def test_alternative_text_is_cut_only_where_it_is_too_long(over: int) -> None:
+    alt = "a" * (MAX_ALT + over)
+    assert shortened(alt) == (alt if over <= 0 else "a" * (MAX_ALT - 1) + "…")
