@@ -98,6 +98,6 @@ def test_loras_that_are_too_large_together_are_refused(engine: Engine) -> None:
 
 def test_the_start_reports_the_memory_of_the_loras(engine: Engine, said: list[str]) -> None:
     assert engine.offers[0].loras == ("one", "two", "texts")
-    [line] = [line for line in said if "LoRA" in line]
+    [line] = [line for line in said if line.startswith("LoRAs of ")]
     assert line.startswith("LoRAs of tiny: one (rank 3), two (rank 2), texts (rank 2): ")
     assert line.endswith("5 rows for each picture")
