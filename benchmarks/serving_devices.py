@@ -66,6 +66,7 @@ class SimulatedRun:
 
     clock: VirtualClock
     end: float
+    rows: int
 
     @property
     def ready(self) -> bool:
@@ -171,7 +172,7 @@ class SimulatedDevices:
             self._do("denoise", device, self._costs.run.device + length * self._costs.evaluation)
             for device, length in lengths.items()
         ]
-        return SimulatedRun(clock=self._clock, end=max(ends))
+        return SimulatedRun(clock=self._clock, end=max(ends), rows=self.seats_per_device)
 
     def estimate(self, weights: Mapping[int, tuple[float, float]]) -> NoReturn:
         """Raise: there are no previews."""

@@ -74,6 +74,7 @@ class ScriptedRun:
 
     script: Script
     ready: bool = False
+    rows: int = 1
 
     def wait(self) -> None:
         """Return as the script has it."""

@@ -128,6 +128,11 @@ class LoadedModel:
         judged = [] if self.classifier is None else [self.classifier.facts]
         return [checkpoint.pipeline, configs, *rest, *judged]
 
+    @property
+    def adapts_unet(self) -> bool:
+        """Whether a LoRA that it offers adapts the UNet."""
+        return UNET in self.loras.banks
+
     def halves(self, lane: Lane) -> int:
         """How many texts a picture of this lane has: two with guidance, the negative prompt and the prompt.
 

@@ -225,9 +225,9 @@ class Scheduler:
         landed_at = self._clock()
         seconds, self._landed_at = landed_at - max(batch.queued_at, self._landed_at), landed_at
         batch.share_out(seconds)
-        if batch.evaluations:
+        if batch.evaluations and batch.run is not None:
             self._shares.charge(queue.lane, seconds - batch.charged, batch.wanted)
-            queue.learn_run(seconds, batch.evaluations)
+            queue.learn_run(seconds, batch.evaluations, batch.run.rows)
             self.run_times.add(queue.lane, batch.dispatching, seconds)
             if queue.previews is not None:
                 queue.previews.worked(seconds)

@@ -65,6 +65,21 @@ def pictures_of(lane: Lane) -> str:
     return f"{lane.model}:{lane.width}x{lane.height} from pictures"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Addition:
+    """Something that an open lane may get, where it is `wanted`: its step's `name` has the lane's in it.
+
+    A lane that is `ready` has it. `prepare` raises where it cannot be had; `failed` says what the lane does
+    then.
+    """
+
+    name: str
+    wanted: Callable[[Registry, LoadedModel], bool]
+    ready: Callable[[DeviceLane], bool]
+    prepare: Callable[[DeviceLane], None]
+    failed: str
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Registry:
     """Makes lanes ready one by one; `lanes` are all lanes, the most used first."""
@@ -77,7 +92,7 @@ class Registry:
     usage: Usage
     new_seats: NewSeats = Seats
     _with_pictures: set[str] = field(default_factory=set, init=False)
-    _with_retry: set[Lane] = field(default_factory=set, init=False)  # asked for before the lane was open
+    _once_open: dict[Lane, list[Addition]] = field(default_factory=dict, init=False)
     _latent_rgb: dict[str, LatentRGB] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -141,6 +156,10 @@ class Registry:
     def seats(self) -> int:
         """How many seats a lane has on all devices, where there is memory for them."""
         return devices.device_count(self.compiler.mesh) * self.seats_per_device
+
+    def fits_programs(self, model: LoadedModel) -> bool:
+        """Whether lanes of this model have programs that suit some runs only, and cost less."""
+        return self.config.fitted_programs and (self.seats_per_device > 1 or model.adapts_unet)
 
     @property
     def steps_at_once(self) -> int:
@@ -216,18 +235,19 @@ class Registry:
         if self.config.start_pictures:
             names = [name for name in map(pictures_of, self.lanes) if name not in self._with_pictures]
             steps |= {name: self._pictures_step(name, thread) for name in names}
-        steps |= {step.name: step for step in self._retry_steps(thread)}
+        steps |= {step.name: step for step in self._further_steps(thread)}
         return [steps[name] for name in self.usage.in_order(list(steps))]
 
     def _lane_step(self, lane: Lane, thread: EngineThread) -> Step:
         def make() -> None:
             thread.intake.open_queue(self.queue(lane))
             with self._lock:
-                with_pictures, with_retry = pictures_of(lane) in self._with_pictures, lane in self._with_retry
+                with_pictures = pictures_of(lane) in self._with_pictures
+                additions = self._once_open.pop(lane, [])
             if with_pictures:
                 self._prepare_pictures(lane, thread)
-            if with_retry:
-                self._prepare_late_retry(lane, thread)
+            for addition in additions:
+                self._add_late(addition, lane, thread)
 
         def fail(error: Exception) -> None:
             thread.intake.fail_lane(lane, as_engine_error(error))
@@ -252,36 +272,37 @@ class Registry:
 
         return Step(name=name, make=make, fail=fail)
 
-    def _retry_steps(self, thread: EngineThread) -> Iterator[Step]:
-        """Yield the steps that prepare decoding again in float32, for the lanes where it changes anything."""
+    def _further_steps(self, thread: EngineThread) -> Iterator[Step]:
+        """Yield the steps without which a lane serves its requests too, but not as well."""
 
         def fail(error: Exception) -> None:
-            """Pictures that are not finite then fail at once."""
+            """Requests go on without it."""
 
-        for lane in self.lanes:
-            ready = lane in thread.queues and device_of(thread, lane).retries
-            if not (ready or self.models[lane.model].decodes_in_float32):
-                make = partial(self._prepare_retry, lane, thread)
-                yield Step(name=f"{lane} in float32", make=make, fail=fail)
+        for addition in ADDITIONS:
+            for lane in self.lanes:
+                has_it = lane in thread.queues and addition.ready(device_of(thread, lane))
+                if not has_it and addition.wanted(self, self.models[lane.model]):
+                    make = partial(self._add, addition, lane, thread)
+                    yield Step(name=addition.name.format(lane), make=make, fail=fail)
 
-    def _prepare_retry(self, lane: Lane, thread: EngineThread) -> None:
+    def _add(self, addition: Addition, lane: Lane, thread: EngineThread) -> None:
         """Prepare an open lane; one that another thread is still opening is prepared there."""
         with self._lock:
             opened = lane in thread.queues
             if not opened:
-                self._with_retry.add(lane)
+                self._once_open.setdefault(lane, []).append(addition)
         if opened:
-            device_of(thread, lane).prepare_retry()
+            addition.prepare(device_of(thread, lane))
 
-    def _prepare_late_retry(self, lane: Lane, thread: EngineThread) -> None:
+    def _add_late(self, addition: Addition, lane: Lane, thread: EngineThread) -> None:
         """Prepare a lane that has just been opened, and stays open where that fails."""
         try:
-            self._prepare_retry(lane, thread)
+            self._add(addition, lane, thread)
         except CompilingStopped:
             raise
         except Exception as error:
-            logger.exception("%s cannot decode again in float32", lane)
-            self.compiler.tell(f"{lane} cannot decode again in float32: {first_line(error)}")
+            logger.exception("%s %s", lane, addition.failed)
+            self.compiler.tell(f"{lane} {addition.failed}: {first_line(error)}")
 
     def _prepare_pictures(self, lane: Lane, thread: EngineThread) -> None:
         """Let images of an open lane start from pictures; where that fails, only those images fail."""
@@ -300,6 +321,24 @@ class Registry:
         """Return empty seats on every device."""
         count = devices.device_count(self.compiler.mesh)
         return self.new_seats(devices=count, seats_per_device=seats_per_device)
+
+
+ADDITIONS = (
+    Addition(
+        name="{} in float32",  # pictures that are not finite fail at once without it
+        wanted=lambda _, model: not model.decodes_in_float32,
+        ready=lambda device: device.retries,
+        prepare=lambda device: device.prepare_retry(),
+        failed="cannot decode again in float32",
+    ),
+    Addition(
+        name="{} with fitted programs",
+        wanted=Registry.fits_programs,
+        ready=lambda device: device.fitted,
+        prepare=lambda device: device.prepare_forms(),
+        failed="computes every seat in every run",
+    ),
+)
 
 
 def device_of(thread: EngineThread, lane: Lane) -> DeviceLane:

@@ -42,7 +42,9 @@ def engine(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         Lane(model=TINY.model, width=width, height=height, guided=max(GUIDANCE[width, height]) > 1)
         for width, height in SIZES
     )
-    config = EngineConfig(models=(spec,), cpu_devices=2, seats_per_device=2, lanes=lanes)
+    config = EngineConfig(
+        models=(spec,), cpu_devices=2, seats_per_device=2, lanes=lanes, fitted_programs=True
+    )
     with Engine.open(config, report=lambda _line: None) as engine:
         engine.wait_until_ready()
         yield engine
