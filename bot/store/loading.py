@@ -19,7 +19,6 @@ from bot.store.clock import Clock
 from bot.store.database import Database
 from bot.store.dumping import BYTES, JSON, kind_of, reflected
 from bot.store.migrate import make_tables, tables_at, upgrade
-from bot.store.policy_tables import server_revisions
 from bot.store.tables import deliveries, duties, files, images, jobs, previews, processes, workers
 from bot.store.transitions import lock_jobs, move, settle
 
@@ -54,8 +53,6 @@ async def load(database: Database, revision: str, tables: Iterable[Rows]) -> Non
         await connection.run_sync(make_tables, revision)
         made = await connection.run_sync(reflected, names)
         for rows in tables:
-            if rows.table == server_revisions.name:  # the triggers of tables that were filled before
-                await connection.execute(sa.delete(made[rows.table]))
             await _fill(connection, made[rows.table], rows, database.place)
         await _set_sequences(connection, made.values())
         await connection.run_sync(upgrade)
