@@ -129,7 +129,7 @@ async def test_a_front_and_a_worker_take_models_and_loras_and_let_them_go(
         await painted(mina, lora="ink", model="tiny")
 
         waiting = [
-            await mina.imagine(prompt="a blue star", model="second", steps=150, variants=9) for _ in range(4)
+            await mina.imagine(prompt="a blue star", model="second", steps=150, variants=9) for _ in range(8)
         ]
         reload(config, before, front, worker)
 
