@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,10 @@ async def until(holds: Callable[[], Awaitable[bool]] | Callable[[], bool]) -> No
             await asyncio.sleep(0.05)
 
 
+def says(bot: Bot, words: str) -> bool:
+    return words in bot.err.read_text()
+
+
 async def offered(member: Member) -> tuple[set[str], bool]:
     """The models that /imagine offers for choice, and whether it takes LoRAs."""
     commands = {each["name"]: each for each in (await member.state())["commands"]}
@@ -125,11 +130,11 @@ async def test_a_front_and_a_worker_take_models_and_loras_and_let_them_go(
 
         reload(config, "[queue]\nmax_waiting = 0\nlease = 1\n", front, worker)
         for bot in (front, worker):
-            await until(lambda bot=bot: STAYS in bot.err.read_text())  # type: ignore[misc]
+            await until(partial(says, bot, STAYS))
         await painted(mina, lora="ink", model="tiny")
 
         waiting = [
-            await mina.imagine(prompt="a blue star", model="second", steps=150, variants=9) for _ in range(4)
+            await mina.imagine(prompt="a blue star", model="second", steps=150, variants=9) for _ in range(8)
         ]
         reload(config, before, front, worker)
 
