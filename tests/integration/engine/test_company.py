@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from compilations import QUICKLY_COMPILED
 from engines import VARIED
 
 SCRIPT = Path(__file__).with_name("paint_in_company.py")
@@ -33,11 +34,12 @@ def paint(
     *ways: str,
     seats_per_device: int = SEATS_PER_DEVICE,
     dtype: str = "float32",
+    **environment: str,
 ) -> dict[str, Any]:
     arguments = (SCRIPT, checkpoint, devices, seats_per_device, dtype, cache_dir, *ways)
     finished = subprocess.run(
         [sys.executable, *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])} | environment,
         capture_output=True,
         text=True,
         check=False,
@@ -80,7 +82,8 @@ def test_the_number_of_seats_changes_pictures_only_by_rounding(
 def test_pictures_in_bfloat16_are_reproducible_and_close_to_float32(
     on_two: dict[str, Any], checkpoint: Path, cache_dir: Path
 ) -> None:
-    answer = paint(checkpoint, cache_dir, 2, "alone", "in_company", dtype="bfloat16")
+    ways = "alone", "in_company"
+    answer = paint(checkpoint, cache_dir, 2, *ways, dtype="bfloat16", XLA_FLAGS=QUICKLY_COMPILED)
     assert [len(different) for different in answer["pictures"]] == [1] * len(VARIED)
     assert 0 < largest_difference(answer, on_two) < 64
 

@@ -42,7 +42,7 @@ def rows(library: str, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     figures = folder / "figures.json"
     told = {"TPU_LIBRARY_PATH": library} if library else {}
     command = [sys.executable, str(ROOT / "benchmarks" / "compiled.py"), "--on", "v5e", "--chunks", "3"]
-    command += ["--seats", "2", "--json", str(figures), "--checkpoint", "demo@64", f"{odd}@24"]
+    command += ["--seats", "2", "--json", str(figures), "--checkpoint", "demo@32", f"{odd}@24"]
     done = subprocess.run(
         command,
         env={**os.environ, **told, "JAX_PLATFORMS": "cpu"},

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from compilations import quickly_compiled
 from engines import PLAIN, TINY, fingerprint, like
 from lora_files import write_three
 
@@ -50,7 +51,7 @@ def engine(checkpoint: Path, files: dict[str, Path], said: list[str]) -> Iterato
         lanes=(PLAIN.lane,),
         start_pictures=False,
     )
-    with Engine.open(config, report=said.append) as engine:
+    with quickly_compiled(), Engine.open(config, report=said.append) as engine:
         yield engine
 
 
