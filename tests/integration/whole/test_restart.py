@@ -17,7 +17,7 @@ from bot.sandbox.server import Sandbox
 
 Message = dict[str, Any]
 JOBS = 3
-LONG = {"steps": 150, "variants": 3}
+LONG = {"steps": 80, "variants": 3}
 START_SECONDS = 200.0
 
 
