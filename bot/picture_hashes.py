@@ -2,8 +2,8 @@
 
 A hash has 64 bits: the signs of a picture's lowest frequencies (pHash). Pictures are as different as the
 number of bits that differ, their distance. A search cannot compare a hash with a million others, so a hash is
-divided into four bands of 16 bits: of two hashes at a distance of at most 4 × k + 3, one band differs in at
-most k bits, and the search looks up exactly the bands that do.
+divided into four bands of 16 bits. Of two hashes at a distance of at most 4 × k + r, one of the first r + 1
+bands differs in at most k bits, or one of the others in at most k - 1. The search looks up exactly these.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ SEARCH_DISTANCE = 10
 DIGITS = 16
 MAX_TILES = 9  # of a grid
 _BAND, _SIGN, _ALL = (1 << BAND_BITS) - 1, 1 << (BITS - 1), 1 << BITS
+_MASK = _ALL - 1
 
 
 def hash_of(picture: PIL.Image.Image) -> int:
@@ -73,14 +74,25 @@ def distance(one: int, other: int) -> int:
     return (one ^ other).bit_count()
 
 
+def stored_distance(one: int, other: int) -> int:
+    """Return the distance of two hashes as databases keep them."""
+    return ((one ^ other) & _MASK).bit_count()
+
+
 def bands_of(number: int) -> tuple[int, ...]:
     """Return the four bands of a hash, the lowest bits first."""
     return tuple(number >> (BAND_BITS * band) & _BAND for band in range(BANDS))
 
 
-def near(band: int, reach: int) -> list[int]:
-    """Return the bands to look up for one band of a hash, to find all hashes at most `reach` from it."""
-    most = reach // BANDS
+def looked_up(number: int, reach: int) -> list[list[int]]:
+    """Return for each band the values to look up, to find all hashes at most `reach` from this one."""
+    most, further = divmod(reach, BANDS)
+    reaches = [most if place <= further else most - 1 for place in range(BANDS)]
+    return [_near(band, each) for band, each in zip(bands_of(number), reaches, strict=True)]
+
+
+def _near(band: int, most: int) -> list[int]:
+    """Return the bands that differ from one in at most so many bits; none for -1."""
     return [
         band ^ sum(1 << bit for bit in bits)
         for count in range(most + 1)

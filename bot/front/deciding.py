@@ -69,7 +69,7 @@ def _form(act: str, key: int, texts: Texts) -> discord.ui.Modal:
 
 
 async def submit(interaction: Interaction, act: str, review: str, *, reason: str = "") -> None:
-    """Decide or block as the form says; the right is looked at again."""
+    """Decide or block as the form says; the right is checked again."""
     key, reason = int(review), " ".join(reason.split())
     if act == BLOCK:
         await _block(interaction, key, reason)
@@ -105,7 +105,7 @@ async def _block(interaction: Interaction, key: int, reason: str) -> None:
 
 
 async def appeal(interaction: Interaction, what: str, number: str) -> None:
-    """Let moderators look again at a refused prompt, or at the withheld pictures of a job."""
+    """Appeal against a refused prompt, or against the withholding of a job's pictures."""
     services = services_of(interaction)
     services.pace.admit(sender_of(interaction))
     await acknowledge_press(interaction)

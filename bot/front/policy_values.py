@@ -48,7 +48,7 @@ _WHOLE = ("steps", "variants", "pictures_per_hour", "pictures_per_day")
 
 
 def key_name(key: str, texts: Texts) -> str:
-    """Return what a key of a policy is called."""
+    """Return the name of a policy's key."""
     names = {
         "paint": texts.gettext("May paint"),
         "models": texts.gettext("Models"),
@@ -109,7 +109,7 @@ def levels_text(levels: Sequence[Treatment], texts: Texts) -> str:
 
 
 def typed_text(key: str, value: Any) -> str:
-    """Return a value as it is typed into a form; empty for one that is not said."""
+    """Return a value as it is typed into a form; empty for a key without a value."""
     if value is None:
         return NOTHING
     if key in NAMES:
@@ -123,7 +123,7 @@ def typed_text(key: str, value: Any) -> str:
 
 
 def choices_of(key: str, texts: Texts) -> list[tuple[str, Any]]:
-    """Return the choices of a key that is chosen from a menu, first the one that says nothing."""
+    """Return the choices of a key that is chosen from a menu, the empty one first."""
     nothing: tuple[str, Any] = (texts.gettext("Not said here"), None)
     return [nothing, *((value_text(key, value, texts), value) for value in _values(key))]
 
@@ -145,7 +145,7 @@ def is_chosen(key: str) -> bool:
 
 
 def read_value(key: str, text: str, offers: Sequence[Offer], texts: Texts) -> Any:
-    """Return the value of what was typed or chosen for a key, None for nothing; raises UserMistake."""
+    """Return the value that was typed or chosen for a key, None for nothing; raises UserMistake."""
     text = clean(text).strip()
     if is_chosen(key):
         choices = choices_of(key, texts)

@@ -36,7 +36,7 @@ async def remove_message(client: discord.Client, job: Job) -> str | None:
 
 
 async def remove_copies(interaction: Interaction, job: Job) -> None:
-    """Delete the copies of a job, and the copies of those, of any person, with their messages.
+    """Delete the copies of a job and the copies of these copies, of any person, with their messages.
 
     A message is deleted before its row, so that a repeat can still find it.
     """

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 async def review_mode(interaction: Interaction) -> Hold | None:
-    """Return the hold of every result here, as the nearest policy has it; None where there is none."""
+    """Return the hold for every result here, by the nearest policy; None without one."""
     if interaction.guild_id is None or not interaction.is_guild_integration():
         return None
     held = (await held_of(interaction)).policy.review
@@ -33,7 +33,7 @@ async def publication_hold(interaction: Interaction, job: Job) -> Hold | None:
 
 
 async def tell_answers(interaction: Interaction) -> None:
-    """Tell the person alone of declined appeals that no direct message could tell."""
+    """Tell the person privately of declined appeals that no direct message could deliver."""
     services = services_of(interaction)
     try:
         left = await services.store.appeals.answers_left(interaction.user.id)

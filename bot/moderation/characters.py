@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
+from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
+
 from bot.moderation import arabic, hangul
-from bot.moderation.scripts import BASIC, is_basic
+from bot.moderation.bounds import beginning_and_end, bound_of
+from bot.moderation.codes import SPACE, Codes, Places, codes_of, text_of
 from bot.moderation.tables import look_alikes, simplified
 
 _FILLERS = "\u00adـ\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
@@ -33,13 +38,15 @@ _LATIN_LETTERS = {
     "\U0001f170": 26,  # white on black squares
     "\U0001f1e6": 26,  # flags
 }
-_NOTHING = "\uffff"  # no character, in place of those that stand for none
+_LAST = sys.maxunicode
+_NOTHING = 0xFFFF  # no character, in place of those that stand for none
+_TABLED = 0x20000  # characters with an entry of their own in the table
 _LONGEST_EXPANSION = 4
 """Of one character; the few longer ones are whole sentences in Arabic."""
 _PAIRS = {0x1F18E: "ab", 0x1F191: "cl", 0x1F192: "cool", 0x1F196: "ng", 0x1F197: "ok", 0x1F19A: "vs"}
-_CAPITAL_I = re.compile(r"[a-z]I|I[a-z]")
-_LATIN_WORD = re.compile("[A-Za-z]+")
-_ASCII_WORD = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalpha()})
+_SURROGATES = re.compile("[\ud800-\udfff]+")
+_CAPITAL_I = re.compile(r"I(?:[a-z]|(?<=[a-z].))")
+_ASCII_WORD = bytes(code if chr(code).isalpha() else SPACE for code in range(128)) + bytes(128)
 
 
 @cache
@@ -68,46 +75,101 @@ def skeleton(text: str) -> str:
     Case, digits, signs and spaces stay. Words that can be read in a second way are there again, in lines at
     the end.
     """
+    most = bound_of(text)
     if text.isascii():
-        return _with_capital_i(text)
-    seen = _with_letters(text)
-    others = ""
+        return _with_capital_i(text, beginning_and_end(text, most) if "I" in text else "")
+    seen = _with_letters(_characters(text), most)
+    near, others = beginning_and_end(seen, most), ""
+    whole = near is seen
     if hangul.has_loose_jamo(seen):
-        seen, others = hangul.part_jamo(seen)
+        seen, others = hangul.part_jamo(seen, near, most)
+        near = seen if whole else near
     if others or hangul.has_hangul(seen):
-        others = "\n".join((others, hangul.words_with_stretched_vowels(f"{seen}\n{others}")))
+        others = "\n".join((others, hangul.words_with_stretched_vowels(f"{near}\n{others}")))
     made = arabic.normalise(seen)
-    return _with_capital_i(f"{made}\n{others}" if others else made)
+    made, near = (f"{each}\n{others}" if others else each for each in (made, made if whole else near))
+    return _with_capital_i(made, near)
 
 
-def _with_letters(text: str) -> str:
-    """Return a text with the letters that its characters stand for."""
-    if not is_basic(text):
-        return text.translate(_letters())
-    single, longer, letters = _basic_letters()
-    expanded = longer.sub(lambda found: letters[found[0]], text)
-    return expanded.translate(single).replace(_NOTHING, "")
+def _characters(text: str) -> str:
+    """Return a text without lone surrogates, which are no characters and take long to encode."""
+    try:
+        text.encode("utf-16-le")
+    except UnicodeEncodeError:
+        return _SURROGATES.sub("", text)
+    return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Table:
+    """What each character becomes: a code, or _NOTHING, or beyond _LAST a row of `longer`."""
+
+    codes: Codes
+    """By code, below _TABLED."""
+    others: Codes
+    """The characters beyond that become something else, sorted, and what they become."""
+    of_others: Codes
+    longer: Codes
+    """Several letters, four in a row, with _NOTHING at the end."""
+
+
+def _with_letters(text: str, most: int | None = None) -> str:
+    """Return a text with the letters that its characters stand for.
+
+    After the first `most` characters that stand for several letters, such characters are spaces.
+    """
+    table, codes = _table(), codes_of(text)
+    letters = table.codes[np.minimum(codes, _TABLED)]
+    beyond = np.flatnonzero(codes >= _TABLED)
+    if beyond.size:
+        places = np.minimum(np.searchsorted(table.others, codes[beyond]), len(table.others) - 1)
+        known = table.others[places] == codes[beyond]
+        letters[beyond] = np.where(known, table.of_others[places], codes[beyond])
+    longer = np.flatnonzero(letters > _LAST)
+    if longer.size:
+        rows = letters[longer] - _LAST - 1
+        letters[longer] = SPACE
+        letters = _expanded(letters, longer[:most], table.longer[rows[:most]])
+    return text_of(letters[letters != _NOTHING])
+
+
+def _expanded(letters: Codes, places: Places, rows: Codes) -> Codes:
+    """Return letters with a row of letters in place of the one at each place."""
+    width = rows.shape[1]
+    counts = np.ones(len(letters), np.intp)
+    counts[places] = width
+    made = np.repeat(letters, counts)
+    starts = places + (width - 1) * np.arange(len(places))
+    made[starts[:, None] + np.arange(width)] = rows
+    return made
 
 
 @cache
-def _basic_letters() -> tuple[str, re.Pattern[str], dict[str, str]]:
-    """Return the same for the basic plane: a string by code, then what becomes several letters.
-
-    A string as the table lets str.translate miss nothing, and is a tenth as large as the dictionary.
-    """
-    made = {code: letter for code, letter in _letters().items() if code < BASIC and isinstance(letter, str)}
-    longer = {chr(code): letters for code, letters in made.items() if len(letters) > 1}
-    single = (
-        chr(code) if len(made.get(code, "")) > 1 else made.get(code, chr(code)) for code in range(BASIC)
+def _table() -> _Table:
+    letters = {code: chr(to) if isinstance(to, int) else to for code, to in _letters().items()}
+    several = [made for made in letters.values() if len(made) > 1]
+    rows = {made: row for row, made in enumerate(dict.fromkeys(several), start=_LAST + 1)}
+    become = {
+        code: rows[made] if made in rows else ord(made) if made else _NOTHING
+        for code, made in letters.items()
+    }
+    codes = np.arange(_TABLED + 1, dtype=np.uint32)
+    near = sorted(code for code in become if code < _TABLED)
+    codes[near] = [become[code] for code in near]
+    others = sorted(code for code in become if code >= _TABLED)
+    padded = [[*map(ord, made), *[_NOTHING] * (_LONGEST_EXPANSION - len(made))] for made in rows]
+    return _Table(
+        codes=codes,
+        others=np.array(others, np.uint32),
+        of_others=np.array([become[code] for code in others], np.uint32),
+        longer=np.array(padded, np.uint32),
     )
-    table = "".join(letter or _NOTHING for letter in single)
-    return table, re.compile(f"[{''.join(map(re.escape, longer))}]"), longer
 
 
-def _with_capital_i(text: str) -> str:
-    """Return a text, and after it the words whose capital I may be a small L: bIood."""
-    if "I" not in text or not _CAPITAL_I.search(text):
+def _with_capital_i(text: str, near: str) -> str:
+    """Return a text, and after it the words of `near` whose capital I may be a small L: bIood."""
+    if "I" not in near or not _CAPITAL_I.search(near):
         return text
-    found = text.translate(_ASCII_WORD).split() if text.isascii() else _LATIN_WORD.findall(text)
-    words = [word for word in found if "I" in word and not word.isupper()]
+    found = near.encode("ascii", "replace").translate(_ASCII_WORD).split()
+    words = [word.decode() for word in found if b"I" in word and not word.isupper()]
     return "\n".join((text, " ".join(words).replace("I", "l")))

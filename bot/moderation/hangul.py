@@ -6,14 +6,17 @@ import re
 import unicodedata
 from functools import cache
 
+import numpy as np
+
+from bot.moderation.bounds import bounded
+from bot.moderation.codes import SPACE, Codes, Places, codes_of, runs, text_of, within
+from bot.moderation.scripts import JAMO, KOREAN, LIKE_VOWEL, LOOSE, kinds_of
 from bot.moderation.tables import read_lists
 
 _LEADS, _VOWELS, _TAILS = "\u1100-\u1112", "\u1161-\u1175", "\u11a8-\u11c2"
 _LOOSE = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uffa1-\uffdc]")
-_JAMO = "\u1100-\u11ff\u3131-\u318e\uffa1-\uffdc"
-_TYPED_APART = re.compile(rf"[{_JAMO}](?<![^\W_].)(?:[\W\d_]++[{_JAMO}](?![^\W\d_]))++")
+_TYPED_APART = re.compile(rf"[{JAMO}](?<![^\W_].)(?:[\W\d_]++[{JAMO}](?![^\W\d_]))++")
 _APART = re.compile(r"[\W\d_]+")
-_WITH_LOOSE = re.compile(rf"((?<![가-힣{_JAMO}])[가-힣]*+[{_JAMO}][가-힣{_JAMO}lI1|丨r]*+)")
 _SYLLABLE = re.compile("[가-힣]")
 
 # NFKD makes a lead of every typed consonant: ㅅㅔㄱㅅㅡ has three. A lead without a vowel of its own, after a
@@ -32,7 +35,7 @@ _LOOSE_VOWEL = re.compile(rf"[{_VOWELS}](?<=[가-힣].)[{_VOWELS}]*")
 
 _STRETCHING = "아애야어에여오요우유으이"  # silent lead, vowel, no tail
 _BLOOMING = re.compile(
-    r"(?<=[이가꽃에도]\s)피(?:는|고|며|면|기)(?![가-힣])|피는(?=\s+[가-힣]*(?:꽃|봄|장미|연기))"
+    r"피(?<=[이가꽃에도]\s.)(?:는|고|며|면|기)(?![가-힣])|피는(?=\s+[가-힣]*(?:꽃|봄|장미|연기))"
 )
 
 
@@ -46,20 +49,42 @@ def has_hangul(text: str) -> bool:
     return not text.isascii() and _SYLLABLE.search(text) is not None
 
 
-def part_jamo(text: str) -> tuple[str, str]:
+def part_jamo(text: str, near: str, most: int | None) -> tuple[str, str]:
     """Return a text without its words of loose jamo, and these as syllables, in both ways to read them.
 
-    ㅅㅔㄱㅅㅡ and 세ㄱ스 are 섹스; 섹스ㅋ is 섹슼, or 섹스 with a consonant that means nothing.
+    ㅅㅔㄱㅅㅡ and 세ㄱ스 are 섹스; 섹스ㅋ is 섹슼, or 섹스 with a consonant that means nothing. Of more than
+    `most` characters in such words, the first and the last are read. `near` is where jamo with signs between
+    them are looked for.
     """
-    parts = _WITH_LOOSE.split(text)
-    loose = list(dict.fromkeys(parts[1::2]))
-    loose += [_APART.sub("", run) for run in _TYPED_APART.findall(text)]
-    decomposed = unicodedata.normalize("NFKD", "\n".join(loose))
+    codes = codes_of(text)
+    first, last = _words_with_loose(codes)
+    inside = within(len(codes), first, last)
+    loose = list(dict.fromkeys(text_of(np.where(inside, codes, SPACE)).split()))
+    loose += [_APART.sub("", run) for run in _TYPED_APART.findall(near)]
+    decomposed = unicodedata.normalize("NFKD", "\n".join(bounded(loose, most)))
     joined, lone = _compose(decomposed), _compose_without_lone(decomposed)
     if lone != joined:
         pairs = zip(lone.split("\n"), joined.split("\n"), strict=True)
         joined = "\n".join((joined, *[one for one, other in pairs if one != other]))
-    return " ".join(parts[::2]), joined
+    inside[first] = False
+    others = codes.copy()
+    others[first] = SPACE
+    return text_of(others[~inside]), joined
+
+
+def _words_with_loose(codes: Codes) -> tuple[Places, Places]:
+    """Return the first and the last places of the words that hold a jamo.
+
+    Characters that look like a vowel belong to the word.
+    """
+    kinds = kinds_of(codes)
+    jamo = np.flatnonzero(kinds & LOOSE)
+    hangul = kinds & (KOREAN | LOOSE) != 0
+    ends = runs(kinds & (KOREAN | LOOSE | LIKE_VOWEL) != 0)[1]
+    end_of_jamo = ends[np.searchsorted(ends, jamo)]
+    first = np.flatnonzero(np.diff(end_of_jamo, prepend=-1))  # the first jamo before each end
+    starts = runs(hangul)[0]
+    return starts[np.searchsorted(starts, jamo[first], side="right") - 1], end_of_jamo[first]
 
 
 def _compose(decomposed: str) -> str:

@@ -86,7 +86,7 @@ def _quota(rule: Rule, limit: Any, guild_id: int) -> Quota | None:
 
 
 def offers_within(offers: Sequence[Offer], policy: Policy) -> tuple[Offer, ...]:
-    """Return what of the offers a policy allows, so that options which are left out keep within it.
+    """Return the part of the offers that a policy allows, so that defaults of options keep within it.
 
     All of them where it allows nothing that is offered: then the request is refused with a sentence.
     """
@@ -107,7 +107,7 @@ def _within(offer: Offer, policy: Policy) -> Offer:
 
 
 def kept_for_later(policy: Policy, *, age_restricted: bool) -> dict[str, Any]:
-    """Return what a job keeps of a policy: what its message and its pictures are shown by."""
+    """Return the values of a policy that a job keeps, for its message and its pictures."""
     flagged = policy.flagged_age_restricted if age_restricted else policy.flagged
     kept: dict[str, Any] = {"flagged": flagged and list(map(str, flagged))}
     kept["previews"] = None if policy.previews is not False else False

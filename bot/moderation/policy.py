@@ -2,8 +2,8 @@
 
 The nearest policy that says something about a key decides it: the channel (a thread before its channel), then
 the person's roles, then the server, then the operator. Among several roles the most generous value wins
-(`bot.moderation.generosity` has the order of each key). The operator's bounds come last: whoever said it, no
-value stays more generous than its bound.
+(`bot.moderation.generosity` has the order of each key). The operator's bounds come last: no value
+is more generous than its bound.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNLIMITED = "none"  # JSON has no infinity
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """What one policy says; None for a key that it says nothing about.
+    """The values of one policy; None for a key without a value.
 
     A limit is a number or `NO_LIMIT`. `pixels` are those of a finished picture. `models` and `loras` are the
     allowed names, all with `ANY` among them. Costs are in pictures of the model's default size and steps, as

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bot.moderation import arabic, chinese, hangul, mending, spacing
+from bot.moderation.bounds import beginning_and_end, bound_of
 from bot.moderation.characters import skeleton
+from bot.moderation.codes import squeeze
 from bot.moderation.mending import LONGEST_PIECE
 from bot.moderation.scripts import has_digit, numbered_words_of, words_of
-from bot.moderation.stretching import squeeze
 
 _MASKS = "*#%"
 _ASCII_MASKED = str.maketrans(
@@ -27,6 +28,8 @@ class Readings:
 
     lower: str
     """The skeleton of the text in lower case."""
+    near: str
+    """The part of it in which hidden spellings are looked for: all of it, but for long texts."""
     plain: list[str]
     """Its words in order."""
     numbered: list[str]
@@ -60,16 +63,18 @@ class Readings:
     @cached_property
     def sequences(self) -> list[list[str]]:
         """The words in order: as they stand, with digits, without inner signs, with digits as letters."""
-        mended = words_of(mending.without_signs(mending.without_listing(self.lower)))
-        shaped = mending.all_words_in_shapes(self.lower)
+        mended = words_of(mending.without_signs(mending.without_listing(self.near)))
+        shaped = mending.all_words_in_shapes(self.near)
         return [self.plain, *(each for each in (self.numbered, mended, shaped) if each != self.plain)]
 
     @cached_property
     def alone(self) -> frozenset[str]:
         """Single characters that stand between spaces, without signs around them."""
-        chunks = [chunk for chunk in self.lower.split() if len(chunk) <= LONGEST_PIECE]
-        signed = "\n".join([chunk for chunk in chunks if len(chunk) > 1 and not chunk.isalnum()])
-        return frozenset(chunks).union(_ALONE.findall(signed))
+        chunks = [chunk for chunk in self.near.split() if 1 < len(chunk) <= LONGEST_PIECE]
+        signed = "\n".join([chunk for chunk in chunks if not chunk.isalnum()])
+        return frozenset([each for each in self.lower.split() if len(each) == 1]).union(
+            _ALONE.findall(signed)
+        )
 
     @cached_property
     def clauses(self) -> chinese.Clauses:
@@ -79,14 +84,16 @@ class Readings:
     @cached_property
     def syllables(self) -> str:
         """Syllables that stand apart, a line for each run."""
-        return spacing.spaced_syllables(self.plain) if self.has_hangul else ""
+        if not self.has_hangul:
+            return ""
+        return spacing.spaced_syllables(self.plain if self.near is self.lower else words_of(self.near))
 
     @cached_property
     def masked(self) -> frozenset[str]:
         """Words with a star or the like for a letter, all vowels as stars: f*ck."""
-        if not any(sign in self.lower for sign in _MASKS):
+        if not any(sign in self.near for sign in _MASKS):
             return frozenset()
-        pieces = self.lower.encode("ascii", "ignore").decode().translate(_ASCII_MASKED).split()
+        pieces = self.near.encode("ascii", "ignore").decode().translate(_ASCII_MASKED).split()
         signed = {piece.rstrip(_MASKS) for piece in pieces if not piece.isalpha() and piece[0] not in _MASKS}
         return frozenset(mask("\n".join(piece for piece in signed if not piece.isalpha())).split())
 
@@ -99,11 +106,13 @@ def mask(words: str) -> str:
 def read(text: str) -> Readings:
     """Return the readings of a text, in time linear in its length."""
     cased = skeleton(text)
-    lower = hangul.without_blooming(cased.casefold())
-    plain = words_of(lower)
-    words = [*plain, *spacing.words_in_pieces(lower)]
-    signed = "\n".join(dict.fromkeys([chunk for chunk in cased.split() if not chunk.isalpha()]))
-    numbered = plain
+    near_cased = beginning_and_end(cased, bound_of(text))
+    lower = near = hangul.without_blooming(cased.casefold())
+    if near_cased is not cased:
+        near = hangul.without_blooming(near_cased.casefold())
+    plain = numbered = words_of(lower)
+    words = [*plain, *spacing.words_in_pieces(near)]
+    signed = "\n".join(dict.fromkeys([chunk for chunk in near_cased.split() if not chunk.isalpha()]))
     if signed:
         folded = signed.casefold()
         words += mending.mended_words(folded)
@@ -112,13 +121,14 @@ def read(text: str) -> Readings:
             numbered = numbered_words_of(lower)
             model_numbers = _model_numbers(signed)
         words += mending.words_in_shapes(folded, model_numbers)
-    runs = spacing.spaced_runs(lower, numbered)
+    runs = spacing.spaced_runs(near, numbered if near is lower else numbered_words_of(near))
     words += spacing.words_of_runs(runs)
     once = list(dict.fromkeys(words))
     lines = "\n".join(("", *once))
     squeezed_lines = squeeze(lines)
     return Readings(
         lower=lower,
+        near=near,
         plain=plain,
         numbered=numbered,
         words=once,

@@ -109,7 +109,7 @@ def _without(text: str, phrases: Sequence[Phrase]) -> str:
 
 
 def _folded(text: str) -> str:
-    """Return a text such that whatever `re.IGNORECASE` takes for equal is equal; also i without a dot."""
+    """Return a text in which what `re.IGNORECASE` treats as equal is equal, also i without a dot."""
     return text.casefold().replace("\u0131", "i").replace("i\u0307", "i")
 
 

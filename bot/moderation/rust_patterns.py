@@ -33,7 +33,7 @@ class NotAlike(ValueError):
 
 
 def compiled(pattern: str) -> Pattern:
-    """Return the pattern for RE2, which looks at no letter case; raises NotAlike."""
+    """Return the pattern for RE2, which ignores letter case; raises NotAlike."""
     return compiled_for_re2(f"(?i){translated(pattern)}", memory=MAX_MEMORY)
 
 

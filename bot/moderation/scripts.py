@@ -5,57 +5,80 @@ from __future__ import annotations
 import re
 from functools import cache
 
+import numpy as np
+import numpy.typing as npt
+
+from bot.moderation.codes import SPACE, Codes, codes_of, text_of
+
 CJK = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 """Han and kana, which are written without spaces between words."""
-BASIC = 0x10000  # characters
 HANGUL = "\u1100-\u11ff가-힣"
 ARABIC = "\u0620-\u064a\u066e-\u06d3\u06d5\u06fa-\u06ff"
 
-_LETTER = rf"[^\W\d_{CJK}]"
-_LETTER_OR_DIGIT = rf"[^\W_{CJK}]"
-_LETTER_OF_OTHERS = rf"[^\W\d_{CJK}{HANGUL}{ARABIC}]"
-_LATIN = re.compile(r"[a-z]")
-_CHANGE = re.compile(rf"[a-z][{HANGUL}{ARABIC}]|[{HANGUL}{ARABIC}][a-z]")
+JAMO = "\u1100-\u11ff\u3131-\u318e\uffa1-\uffdc"
+
+LIKE_VOWELS = "lI1|丨r"
+CLAUSE_ENDS = ",;:!?。、\n"
+
+ALNUM, DECIMAL, HAN, KOREAN, ARAB, LATIN, LOOSE, LIKE_VOWEL, CLAUSE_END = (1 << bit for bit in range(9))
+"""Kinds of characters: letters and numbers, digits, then scripts; LATIN is a to z, LOOSE is a jamo."""
+_TABLED = 0x40000
+"""Characters with an entry of their own in the table; beyond are no letters."""
+_SCRIPTS = ((CJK, HAN), (HANGUL, KOREAN), (ARABIC, ARAB), ("a-z", LATIN), (JAMO, LOOSE))
+_SIGNS = ((LIKE_VOWELS, LIKE_VOWEL), (CLAUSE_ENDS, CLAUSE_END))
+
 _ASCII_WORD = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalpha()})
 _ASCII_NUMBERED_WORD = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
 _HAS_CJK = re.compile(f"[{CJK}]")
 _HAS_DIGIT = re.compile(r"\d")
 
 
+@cache
+def _kinds() -> npt.NDArray[np.uint16]:
+    made = np.zeros(_TABLED + 1, np.uint16)
+    every = "".join(map(chr, range(_TABLED)))
+    for pattern, kind in (("[^\\W_]+", ALNUM), (r"\d+", DECIMAL)):
+        for found in re.finditer(pattern, every):
+            made[found.start() : found.end()] |= kind
+    for script, kind in _SCRIPTS:
+        for first, last in re.findall("(.)(?:-(.))?", script):
+            made[ord(first) : ord(last or first) + 1] |= kind
+    for signs, kind in _SIGNS:
+        made[list(map(ord, signs))] |= kind
+    return made
+
+
+def kinds_of(codes: Codes) -> npt.NDArray[np.uint16]:
+    """Return the kinds of characters as bits."""
+    return _kinds()[np.minimum(codes, _TABLED)]
+
+
 def words_of(text: str) -> list[str]:
-    """Return the words of a text in order: letters of one script. Han has no words."""
+    """Return the words of a text in order: letters of one script. Han has no words.
+
+    Only where Latin letters stand beside Hangul or Arabic letters, words end where the script changes.
+    """
     if text.isascii():
         return text.translate(_ASCII_WORD).split()
-    mixed = _LATIN.search(text) and _CHANGE.search(text)
-    letter = _LETTER_OF_OTHERS if mixed else _LETTER
-    found: list[str] = _words(letter, basic=is_basic(text), by_script=bool(mixed)).findall(text)
-    return found
+    codes = codes_of(text)
+    kinds = kinds_of(codes)
+    letters = kinds & (ALNUM | DECIMAL | HAN) == ALNUM
+    latin, hangul, arab = (kinds & kind != 0 for kind in (LATIN, KOREAN, ARAB))
+    others = hangul | arab
+    if not ((latin[1:] & others[:-1]) | (latin[:-1] & others[1:])).any():
+        return text_of(np.where(letters, codes, SPACE)).split()
+    letters |= others
+    changes = (hangul[1:] != hangul[:-1]) | (arab[1:] != arab[:-1])
+    places = np.flatnonzero(changes & letters[1:] & letters[:-1]) + 1
+    return text_of(np.insert(np.where(letters, codes, SPACE), places, SPACE)).split()
 
 
 def numbered_words_of(text: str) -> list[str]:
     """Return the words of a text with their digits, in order: 15yo, 69, 15살."""
     if text.isascii():
         return text.translate(_ASCII_NUMBERED_WORD).split()
-    found: list[str] = _words(_LETTER_OR_DIGIT, basic=is_basic(text)).findall(text)
-    return found
-
-
-def is_basic(text: str) -> bool:
-    """Return whether every character is of the basic plane; this is the fastest way to know."""
-    return len(text.encode("utf-16-le", "surrogatepass")) == 2 * len(text)
-
-
-@cache
-def _words(letter: str, *, basic: bool, by_script: bool = False) -> re.Pattern[str]:
-    """Match runs of characters of a class; with `by_script`, also of Hangul, and of Arabic.
-
-    `basic` is for texts of the basic plane: its ranges, written out, become a table in re, which is faster.
-    """
-    if basic:
-        plane = "".join(map(chr, range(BASIC)))
-        spans = (found.span() for found in re.finditer(f"{letter}+", plane))
-        letter = "[" + "".join(rf"\u{start:04x}-\u{end - 1:04x}" for start, end in spans) + "]"
-    return re.compile(f"{letter}+|[{HANGUL}]+|[{ARABIC}]+" if by_script else f"{letter}+")
+    codes = codes_of(text)
+    return text_of(np.where(kinds_of(codes) & (ALNUM | HAN) == ALNUM, codes, SPACE)).split()
 
 
 def has_cjk(text: str) -> bool:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import re
 
+from bot.moderation.codes import squeeze
 from bot.moderation.english import is_no_stretching
 from bot.moderation.scripts import is_latin
 
-_REPEATED = re.compile(r"(.)(?=\1)")
 _RUN = re.compile(r"((.)\2*)", re.DOTALL)
 _OFTEN_DOUBLED = ("يي", "وو", "لل")
 
 
-def squeeze(text: str) -> str:
-    """Return a text with one character for each run of the same character; lines stay apart."""
-    return _REPEATED.sub("", text)
-
-
-def is_stretched(word: str, form: str) -> bool:
-    """Return whether `word` is `form`, or `form` with some letters repeated; both squeeze to one string."""
+def is_stretched(word: str, form: str, key: str) -> bool:
+    """Return whether `word` is `form`, or `form` with some letters repeated; both squeeze to `key`."""
     if word == form:
         return True
+    if len(form) == len(key) and len(word) - len(form) > 1 and form.isalpha():
+        return True  # no letter of the form is doubled, and more than one letter was added: the quick way
     word_runs = [run for run, _ in _RUN.findall(word)]
     form_runs = [run for run, _ in _RUN.findall(form)]
     if len(word_runs) != len(form_runs) or any(map(_is_shorter, word_runs, form_runs)):
@@ -39,6 +36,6 @@ def _is_shorter(run: str, other: str) -> bool:
 
 def is_stretched_end(word: str, form: str) -> bool:
     """Return whether the end of `word` is `form`, some of whose letters may be repeated."""
-    runs = [run for run, _ in _RUN.findall(word)]
-    end = "".join(runs[-len(squeeze(form)) :])
-    return end.endswith(form) or is_stretched(end, form)
+    key, runs = squeeze(form), [run for run, _ in _RUN.findall(word)]
+    end = "".join(runs[-len(key) :])
+    return end.endswith(form) or (squeeze(end) == key and is_stretched(end, form, key))

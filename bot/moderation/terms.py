@@ -15,7 +15,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain, product
+from itertools import chain, compress, product
 
 from bot.moderation import chinese
 from bot.moderation.characters import skeleton
@@ -29,6 +29,7 @@ _MASK_IN_TERM = re.compile(r"(?<=[a-z])[*#%]+(?=[a-z])")
 _SHORTEST_JOINED_PHRASE = 5
 _SHORTEST_INSIDE_RUN = 5
 _FEW = 6
+_EVERY_SCRIPT = "bI1 가ㄱ 中 ع"  # makes the tables of characters, once in a process
 
 Numbers = defaultdict[str, set[int]]
 """For what is looked for, the places in the list of the terms that ask for it."""
@@ -52,6 +53,7 @@ class Terms:
 
     def prepare(self) -> None:
         """Make what searches need in any language: the first search is then as quick as the others."""
+        read(_EVERY_SCRIPT)
         self._vocabulary.prepare()
         if self._chinese:
             _ = self._chinese_character
@@ -153,9 +155,10 @@ class Terms:
         owns = {word: own & asked for word, own in hits.items() if own & asked}
         lengths = set(map(len, possible))
         for sequence in text.sequences:
+            known = [*map(owns.__contains__, sequence), False]
+            starts = [start for start in compress(range(len(sequence)), known) if known[start + 1]]
             for length in lengths:
-                neighbours = zip(*(sequence[start:] for start in range(length)), strict=False)
-                for words in {words for words in neighbours if words[0] in owns and words[1] in owns}:
+                for words in {tuple(sequence[start : start + length]) for start in starts}:
                     for phrase in product(*(owns.get(word, ()) for word in words)):
                         yield from self._phrases.get(phrase, ())
 

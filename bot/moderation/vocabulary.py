@@ -9,9 +9,10 @@ from functools import cached_property
 from itertools import compress
 
 from bot.moderation import arabic, english, hangul
+from bot.moderation.codes import squeeze
 from bot.moderation.readings import Readings, mask
 from bot.moderation.scripts import has_digit, is_arabic, is_hangul, is_latin
-from bot.moderation.stretching import is_stretched, is_stretched_end, squeeze
+from bot.moderation.stretching import is_stretched, is_stretched_end
 
 _FEWEST_CONSONANTS = 2
 _MOST_PLACES = 64
@@ -43,7 +44,7 @@ class Vocabulary:
         if common:
             there = list(map(common.__contains__, text.squeezed))
             for word, key in zip(compress(text.words, there), compress(text.squeezed, there), strict=True):
-                hits[word] |= {own for form, own in self._forms[key] if is_stretched(word, form)}
+                hits[word] |= {own for form, own in self._forms[key] if is_stretched(word, form, key)}
         if self._nouns and text.has_hangul:
             self._add_nouns(hits, self._like_nouns.findall(text.lines))
             self._add_nouns(hits, self._like_nouns.findall(text.squeezed_lines))

@@ -35,11 +35,11 @@ class Packer:
         self._size = 0
 
     def fits(self, data: bytes) -> bool:
-        """Return whether a file has room in any zip file."""
+        """Return whether a file fits into a zip file."""
         return len(data) + OVERHEAD <= self._limit
 
     def add(self, name: str, data: bytes) -> bytes | None:
-        """Add a file that fits; return the zip file that it has no room in, once that is full."""
+        """Add a file that fits; return the zip file before it, once that has no room for it."""
         needed = len(data) + OVERHEAD
         full = self.take() if self._files and self._size + needed > self._limit else None
         self._files[name] = data
@@ -47,7 +47,7 @@ class Packer:
         return full
 
     def take(self) -> bytes:
-        """Return the zip file of what was added since the last one."""
+        """Return the zip file of the files added since the last one."""
         made = io.BytesIO()
         with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as archive:  # a PNG is compressed already
             for name, data in self._files.items():

@@ -1,4 +1,4 @@
-"""What a host types into the form of a session, read as a plan; each mistake is one sentence."""
+"""The form of a session, read as a plan. Each mistake is one sentence."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_quota(text: str) -> int:
 
 def _number(text: str, *, most: int, problem: str) -> int:
     digits = text.strip()
-    number = int(digits) if digits.isdecimal() and len(digits) <= 5 else 0  # other scripts' digits too
+    number = int(digits) if digits.isdecimal() and len(digits) <= 5 else 0  # digits of any script
     if not 1 <= number <= most:
         raise UserMistake(problem, value=digits, limit=most)
     return number

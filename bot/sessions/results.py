@@ -29,7 +29,7 @@ class Place:
 def places(entries: Sequence[Entry]) -> list[Place]:
     """Return the first places of a vote, of pictures that got votes and may be seen.
 
-    After a tie of two for the first place comes the third.
+    The place after a tie of two first places is the third.
     """
     voted = sorted(
         (entry for entry in entries if entry.votes and entry.artifact is not None),

@@ -32,7 +32,7 @@ def themed(recipe: Recipe, plan: Plan) -> Recipe:
 
 
 def with_words(words: str, text: str) -> str:
-    """Return `words` with `text` after them, or around them where it has a place for them."""
+    """Return `words` with `text` after them, or around them where `text` has a place for them."""
     before, place, after = text.partition(PLACE)
     parts = [part.strip(" ,") for part in (before, after)]
     if all(part in words for part in parts):

@@ -139,7 +139,7 @@ class Appeals(Verbs):
 
 
 async def end_appeal(connection: AsyncConnection, review: Review, ruling: Ruling, *, now: float) -> bool:
-    """Do what was decided on an appeal, which the caller closes; return whether images may wait now."""
+    """Carry out the decision on an appeal, which the caller closes; return whether images may wait now."""
     accepted = ruling.outcome in (Outcome.SHOWN, Outcome.SPOILER)
     if review.job_id is not None and accepted:
         await show_withheld(connection, review.job_id, ruling, now=now)

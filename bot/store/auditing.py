@@ -17,7 +17,7 @@ OPERATOR = NOBODY = EVERYWHERE = 0
 
 
 class Act(StrEnum):
-    """What moderators and the operator do."""
+    """An act of moderators or the operator."""
 
     BLOCK = "block"
     UNBLOCK = "unblock"
@@ -60,7 +60,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class By:
-    """Who acts, in which server, and why."""
+    """The person who acts, the server, and the reason."""
 
     actor_id: int
     guild_id: int
@@ -94,12 +94,12 @@ def entry_of(row: Any) -> Entry:
 
 
 def erased_number() -> int:
-    """Return a negative number that says nothing of the person whom it replaces."""
+    """Return a negative number that reveals nothing about the person that it replaces."""
     return -1 - secrets.randbelow(2**40)
 
 
 async def replace_person(connection: AsyncConnection, user_id: int, number: int) -> None:
-    """Write `number` for a person in the log, and for whoever blocked or paused."""
+    """Write `number` for a person in the log, and for the moderator of a block or a pause."""
     for column in (audit.c.actor_id, audit.c.subject_id, restrictions.c.by):
         named = sa.update(column.table).where(column == user_id)
         await connection.execute(named.values({column: number}))

@@ -1,23 +1,25 @@
-"""Known pictures: whose a picture is, and which pictures are blocked, found by perceptual hashes."""
+"""Known pictures: whose a picture is, and blocked pictures, found by perceptual hashes."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UserMistake
 from bot.jobs import Job
 from bot.picture_hashes import (
+    BITS,
     BLOCKED_DISTANCE,
     SEARCH_DISTANCE,
     bands_of,
     distance,
+    looked_up,
     name_of,
-    near,
     read,
     stored,
 )
@@ -25,12 +27,13 @@ from bot.store.auditing import EVERYWHERE, Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.picture_tables import blocked_pictures, picture_hashes
 from bot.store.rows import load_jobs
+from bot.store.sqlite_file import BITS_APART
 from bot.store.tables import images, jobs, start_pictures
 
 OWN = "own"  # the source of a start picture that the job's person sent
 START = -1  # in place of an image's index
 MAX_BLOCKED = 2000  # pictures of one server
-MOST_CANDIDATES = 5000  # of each band: pictures that share a band with the one looked for
+MOST_CANDIDATES = 5000  # of each band: pictures that are like the one looked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,13 +81,12 @@ class Known(Verbs):
     async def whose(self, guild_id: int, number: int, *, limit: int) -> list[Match]:
         """Return the pictures of a server that are most like the one of this hash, the nearest first."""
         async with self._database.read() as connection:
-            rows = await _candidates(connection, picture_hashes, [guild_id], number, SEARCH_DISTANCE)
-            found = sorted(
-                (distance(number, read(row.hash)), -row.id, row)
-                for row in rows
-                if distance(number, read(row.hash)) <= SEARCH_DISTANCE
-            )[:limit]
-            return await _matches(connection, [row for _, _, row in found], number)
+            column = picture_hashes.c
+            near = await _near(connection, column.id, [guild_id], number, SEARCH_DISTANCE)
+            found = [row_id for row_id, _ in sorted(near, key=lambda each: (each[1], -each[0]))[:limit]]
+            look = sa.select(*_columns(picture_hashes)).where(column.id.in_(found))
+            rows = sorted(await connection.execute(look), key=lambda row: found.index(row.id))
+            return await _matches(connection, rows, number)
 
     async def of_job(self, guild_id: int, job_id: str) -> list[Match]:
         """Return the pictures of a job of a server, in order, without the one that it started from."""
@@ -97,7 +99,7 @@ class Known(Verbs):
             return await _matches(connection, rows, None)
 
     async def blocking(self, guild_id: int | None, number: int) -> Blocked | None:
-        """Return the blocked picture that a picture of this hash is too like: the nearest; None without."""
+        """Return the nearest blocked picture that is too similar to this hash; None without one."""
         async with self._database.read() as connection:
             return await _blocking(connection, guild_id, number)
 
@@ -120,7 +122,7 @@ class Known(Verbs):
         return True
 
     async def unblock(self, number: int, by: By) -> bool:
-        """Block a picture no longer; False where the server, or the operator for 0, has not blocked it."""
+        """Unblock a picture; False where the server, or the operator for 0, has not blocked it."""
         column = blocked_pictures.c
         gone = sa.delete(blocked_pictures).where(
             column.guild_id == by.guild_id, column.hash == stored(number)
@@ -186,10 +188,13 @@ async def note_copied(
 
 
 async def _blocking(connection: AsyncConnection, guild_id: int | None, number: int) -> Blocked | None:
-    places = sorted({EVERYWHERE, guild_id or EVERYWHERE})
-    rows = await _candidates(connection, blocked_pictures, places, number, BLOCKED_DISTANCE)
-    near_enough = [each for each in map(_blocked, rows) if distance(number, each.hash) <= BLOCKED_DISTANCE]
-    return min(near_enough, key=lambda each: distance(number, each.hash), default=None)
+    places, column = sorted({EVERYWHERE, guild_id or EVERYWHERE}), blocked_pictures.c
+    near = await _near(connection, column.hash, places, number, BLOCKED_DISTANCE)
+    if not near:
+        return None
+    nearest, _ = min(near, key=lambda each: each[1])
+    look = sa.select(blocked_pictures).where(column.guild_id.in_(places), column.hash == nearest)
+    return _blocked((await connection.execute(look.limit(1))).one())
 
 
 async def _sent_it(connection: AsyncConnection, job_id: str) -> bool:
@@ -207,22 +212,32 @@ async def _store(
             await connection.execute(add.on_conflict_do_nothing())
 
 
-async def _candidates(
-    connection: AsyncConnection, table: sa.Table, places: Collection[int], number: int, reach: int
-) -> Iterable[Any]:
-    """Return the rows of these servers that share a band with a hash, nearly: one look-up for each band.
+async def _near(
+    connection: AsyncConnection, key: sa.Column[int], places: Collection[int], number: int, reach: int
+) -> set[tuple[int, int]]:
+    """Return the keys and distances of the hashes of these servers at a distance of at most `reach`.
 
-    Every row at a distance of at most `reach` is among them, unless very many pictures share the band.
+    Rows that share a band with the hash, nearly, are compared: one look-up for each band. A hash among a
+    million has thousands of these neighbours, so the database compares them.
     """
-    found: dict[Any, Any] = {}
-    for band, value in enumerate(bands_of(number)):
-        for place in places:
-            look = sa.select(*_columns(table)).where(
-                table.c.guild_id == place, table.c[f"band_{band}"].in_(near(value, reach))
+    column, found = key.table.c, set[tuple[int, int]]()
+    apart = _distance(connection, column.hash, number)
+    for band, values in enumerate(looked_up(number, reach)):
+        for place in places if values else ():
+            look = sa.select(key, apart).where(
+                column.guild_id == place, column[f"band_{band}"].in_(values), apart <= reach
             )
             rows = await connection.execute(look.limit(MOST_CANDIDATES))
-            found.update({tuple(row._mapping[key] for key in _key(table)): row for row in rows})
-    return found.values()
+            found.update((each, differing) for each, differing in rows)
+    return found
+
+
+def _distance(connection: AsyncConnection, column: sa.Column[int], number: int) -> sa.ColumnElement[int]:
+    """Return the distance of a row from a hash, as an expression."""
+    wanted = sa.literal(stored(number), sa.BigInteger)
+    if connection.dialect.name == "sqlite":
+        return sa.Function(BITS_APART, column, wanted, type_=sa.Integer())
+    return sa.func.bit_count(sa.cast(column.op("#")(wanted), postgresql.BIT(BITS)), type_=sa.Integer())
 
 
 def _columns(table: sa.Table) -> list[Any]:
@@ -243,10 +258,6 @@ async def _matches(connection: AsyncConnection, rows: Sequence[Any], number: int
         for row in rows
         if row.job_id in known
     ]
-
-
-def _key(table: sa.Table) -> list[str]:
-    return [column.name for column in table.primary_key.columns]
 
 
 def _bands(number: int) -> dict[str, int]:

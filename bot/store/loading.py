@@ -19,7 +19,6 @@ from bot.store.clock import Clock
 from bot.store.database import Database
 from bot.store.dumping import BYTES, JSON, kind_of, reflected
 from bot.store.migrate import make_tables, tables_at, upgrade
-from bot.store.policy_tables import server_revisions
 from bot.store.tables import deliveries, duties, files, images, jobs, previews, processes, workers
 from bot.store.transitions import lock_jobs, move, settle
 
@@ -53,12 +52,7 @@ async def load(database: Database, revision: str, tables: Iterable[Rows]) -> Non
             raise not_empty(database)
         await connection.run_sync(make_tables, revision)
         made = await connection.run_sync(reflected, names)
-        for table in reversed(made.values()):
-            if await connection.scalar(sa.select(sa.exists().select_from(table))):
-                await connection.execute(sa.delete(table))  # the migrations have filled it
         for rows in tables:
-            if rows.table == server_revisions.name:  # the triggers of tables that were filled before
-                await connection.execute(sa.delete(made[rows.table]))
             await _fill(connection, made[rows.table], rows, database.place)
         await _set_sequences(connection, made.values())
         await connection.run_sync(upgrade)
@@ -86,6 +80,9 @@ async def _fill(connection: AsyncConnection, table: sa.Table, rows: Rows, place:
         column: _written(number, kinds[number], column, connection) for number, column in enumerate(columns)
     }
     statement = sa.insert(table).values(written)
+    # The migrations have filled some tables, and triggers fill `server_revisions` for the tables before it.
+    if await connection.scalar(sa.select(sa.exists().select_from(table))):
+        await connection.execute(sa.delete(table))
     for some in rows.some:
         values = [dict(_bound(row, kinds)) for row in some]
         try:

@@ -1,4 +1,4 @@
-"""Reports: members say that a picture should not be here; enough of them hide it until moderators decide."""
+"""Reports: members report a picture. Enough reports hide it until moderators decide."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def _tell(connection: AsyncConnection, job: Job, guild_id: int, *, now: fl
 
 
 async def _count(connection: AsyncConnection, job_id: str) -> int:
-    """Count the reports that moderators have not seen when they decided on the job before."""
+    """Count the reports since the moderators' last decision on the job."""
     decided = sa.select(sa.func.max(reviews.c.decided_at)).where(reviews.c.job_id == job_id)
     since = sa.func.coalesce(decided.scalar_subquery(), 0.0)
     new = (

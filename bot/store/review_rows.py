@@ -20,7 +20,7 @@ HOUR_SECONDS = 3600.0
 
 
 class Kind(StrEnum):
-    """What moderators look at: held pictures, reported ones, an appeal; or a refusal without an appeal."""
+    """The kind of a review: held pictures, reported ones, an appeal; or a refusal without an appeal."""
 
     HOLD = "hold"
     REPORT = "report"
@@ -77,7 +77,7 @@ def review_of(row: Any) -> Review:
 
 
 async def settings_of(connection: AsyncConnection, guild_id: int) -> ReviewSettings:
-    """Return how a server reviews; the defaults where it has chosen nothing."""
+    """Return the review settings of a server; the defaults where it has chosen nothing."""
     look = sa.select(review_settings).where(review_settings.c.guild_id == guild_id)
     row = (await connection.execute(look)).one_or_none()
     if row is None:
@@ -145,7 +145,7 @@ async def withdraw(connection: AsyncConnection, job_ids: Collection[str], *, now
 
 
 async def erase_from_reviews(connection: AsyncConnection, user_id: int, number: int, *, now: float) -> None:
-    """Delete a person's refused prompts and reports, and write `number` for them where they decided."""
+    """Delete a person's refused prompts and reports, and write `number` for the person in decisions."""
     theirs = reviews.c.user_id == user_id
     refused = reviews.c.kind == Kind.REFUSED.value
     await connection.execute(sa.delete(reviews).where(theirs, refused))

@@ -1,4 +1,4 @@
-"""Reviews: what moderators look at before anybody else does, and what they decide."""
+"""Reviews: pictures that moderators see before anybody else does, and their decisions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ACTS: Mapping[Outcome, Act] = MappingProxyType(
         Outcome.EXPIRED: Act.EXPIRE,
     }
 )
-"""What the log calls the ends of a review."""
+"""The names of a review's ends in the log."""
 
 
 class Reviews(Verbs):
@@ -106,7 +106,7 @@ class Reviews(Verbs):
         return review_of(row)
 
     async def waiting(self, guild_id: int, *, limit: int) -> list[Review]:
-        """Return what waits in a server, the oldest first."""
+        """Return the reviews that wait in a server, the oldest first."""
         look = sa.select(reviews).where(reviews.c.guild_id == guild_id, waits())
         async with self._database.read() as connection:
             rows = await connection.execute(look.order_by(reviews.c.opened_at, reviews.c.id).limit(limit))
@@ -122,7 +122,7 @@ class Reviews(Verbs):
         return await self._end(review_id, outcome, by, own=own)
 
     async def expire(self, *, limit: int) -> int:
-        """End the reviews whose time is over, and return how many: what is held is withheld."""
+        """End the reviews whose time is over, and return how many; held pictures are withheld."""
         over = sa.select(reviews.c.id, reviews.c.guild_id).where(waits(), reviews.c.due_at <= self._clock())
         async with self._database.read() as connection:
             rows = list(await connection.execute(over.order_by(reviews.c.due_at).limit(limit)))
@@ -181,10 +181,10 @@ def _known(review_id: int, guild_id: int) -> sa.ColumnElement[bool]:
 async def _change_pictures(
     connection: AsyncConnection, review: Review, ruling: Ruling, *, now: float
 ) -> list[str]:
-    """Show held or reported pictures as was decided; return the jobs that show them."""
+    """Show held or reported pictures as decided; return the jobs that show them."""
     if review.kind is Kind.APPEAL or review.job_id is None:
         return []
-    # Moderators who let a report stand take down what is shown still.
+    # Where moderators uphold a report, pictures that are still shown are taken down.
     reported = review.kind is Kind.REPORT and ruling.outcome in (Outcome.SPOILER, Outcome.REJECTED)
     which: dict[str, Any] = {"before": ANYWAY} if reported else {}
     return await rule_on(connection, review.job_id, ruling, now=now, **which)

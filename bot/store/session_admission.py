@@ -1,4 +1,4 @@
-"""What a request for pictures means for the session of its channel, within the transaction that stores it.
+"""The admission of a request to the session of its channel, within the transaction that stores it.
 
 A person in a session has a place in the fair order apart from the person's own: `session_tags` is to a
 session what `last_tags` is to the server. See `bot.store.fairness`.

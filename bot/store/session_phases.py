@@ -22,8 +22,8 @@ from bot.store.session_tables import session_entries, session_jobs, session_post
 from bot.store.tables import images, jobs
 from bot.store.transitions import ACTIVE
 
-COLLECT_SECONDS = 600.0  # for which the end of a round waits for pictures that are not finished
-LOOK_SECONDS = 2.0  # between two looks whether they are
+COLLECT_SECONDS = 600.0  # for which the end of a round waits for unfinished pictures
+LOOK_SECONDS = 2.0  # between two checks
 PAGE_ENTRIES = 20  # of a sheet: a message has room for so many buttons and lines
 SEEN = (Showing.SHOW, Showing.SPOILER)
 HELD_IN_PAUSES = (TimerKind.ROUND, TimerKind.VOTE)

@@ -15,7 +15,7 @@ from bot.store.session_tables import session_timers, sessions
 
 
 class Phase(StrEnum):
-    """What goes on in a session.
+    """The phase of a session.
 
     painting ──► collecting ──► voting ──► resting ──► painting, the next round
         └──────────┴── closing ──► closed
@@ -30,7 +30,7 @@ class Phase(StrEnum):
 
 
 class TimerKind(StrEnum):
-    """What is done once a timer is due."""
+    """The act of a timer that is due."""
 
     ROUND = "round"
     COLLECT = "collect"

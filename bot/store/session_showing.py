@@ -1,4 +1,4 @@
-"""What sessions show and who shows it: boards, posts, and the votes that they ask for.
+"""The boards, posts and votes of sessions, and the fronts that show them.
 
 The front that keeps a session edits its board and sends its posts. It keeps the session for some seconds and
 renews that; after its death another front takes over with a higher token, and the first changes nothing more.

@@ -49,7 +49,7 @@ class Sessions(Verbs):
     """The verbs of hosts, each with its row in the audit log, and that of timers."""
 
     async def open(self, plan: Plan, by: By, *, channel_id: int, locale: str) -> GroupSession:
-        """Open a session in a channel and begin its first round; who opens it is its host.
+        """Open a session in a channel and begin its first round; the person who opens it is its host.
 
         Raises UserMistake `session_here` where the channel has one, and `sessions_full`.
         """
@@ -134,7 +134,7 @@ class Sessions(Verbs):
             return await self._changed(connection, by, session_id, "extend", seconds=seconds)
 
     async def close(self, session_id: str, by: By) -> GroupSession:
-        """Close a session: a round ends without a vote, a vote with what was given; raises as `extend`."""
+        """Close a session: a round ends without a vote, a vote with the votes so far; raises as `extend`."""
         now = self._clock()
         async with self._changing() as (connection, changes):
             session = await self._led(connection, session_id)

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from bot.errors import ConfigurationError, StoreUnavailable
 from bot.ownership import make_file, make_private
+from bot.picture_hashes import stored_distance
 from bot.store.mounts import network_file_system
 
 _BUSY_SECONDS = 10.0
@@ -23,6 +24,8 @@ _PRAGMAS = (
     "PRAGMA foreign_keys = ON",
 )
 CONNECTIONS = 15
+BITS_APART = "bits_apart"
+"""The function of SQL that PostgreSQL has as `bit_count`: the distance of two perceptual hashes."""
 
 
 def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
@@ -36,7 +39,7 @@ def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
         max_overflow=0,
         hide_parameters=True,  # parameters include tokens and prompts, and errors are logged
     )
-    sa.event.listen(engine.sync_engine, "connect", _set_pragmas)
+    sa.event.listen(engine.sync_engine, "connect", _set_up)
     return engine
 
 
@@ -79,8 +82,9 @@ def _busy_seconds(url: sa.URL) -> float:
     return float(str(url.query.get("timeout", _BUSY_SECONDS)))
 
 
-def _set_pragmas(connection: DBAPIConnection, _record: object) -> None:
+def _set_up(connection: DBAPIConnection, _record: object) -> None:
     try:
+        connection.create_function(BITS_APART, 2, stored_distance, deterministic=True)
         cursor = connection.cursor()
         for pragma in _PRAGMAS:
             cursor.execute(pragma)

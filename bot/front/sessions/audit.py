@@ -1,4 +1,4 @@
-"""What the audit log says of acts on group sessions."""
+"""The sentences of the audit log about group sessions."""
 
 from __future__ import annotations
 

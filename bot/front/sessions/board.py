@@ -16,7 +16,7 @@ MAX_STYLE = 60
 
 
 def board(session: GroupSession, crowd: Crowd, *, voters: int, texts: Texts) -> MessageContent:
-    """Return what the board shows; `voters` have voted in the present round."""
+    """Return the content of the board; `voters` have voted in the present round."""
     lines = [*_plan(session, texts), *_state(session, voters, texts), *_crowd(session, crowd, texts)]
     return MessageContent(
         heading=f"### {title(session, texts)}",
@@ -96,7 +96,7 @@ def _ends(kind: TimerKind, at: float, texts: Texts) -> str:
 
 
 def phase_of(session: GroupSession, texts: Texts) -> str:
-    """Return what goes on in a session."""
+    """Return the text about the phase of a session."""
     said = {
         Phase.PAINTING: texts.gettext("everybody paints"),
         Phase.COLLECTING: texts.gettext("the last pictures are painted"),

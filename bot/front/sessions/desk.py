@@ -64,7 +64,7 @@ class Desk:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """Work until cancelled; what was under way is repeated by the next start."""
+        """Work until cancelled. The next start repeats unfinished work."""
         try:
             while True:
                 await self._tick()
@@ -83,7 +83,7 @@ class Desk:
             log.error("the group sessions cannot be read: %s", error)
             return
         self._shown = {session.id: self._shown.get(session.id, _Shown()) for session in kept}
-        # Each has its turn where there are more than are shown at once.
+        # With more sessions than are shown at once, each gets its turn.
         for session in sorted(kept, key=lambda each: self._shown[each.id].looked_at):
             if len(self._tasks) >= SHOWN_AT_ONCE:
                 break
@@ -109,7 +109,7 @@ class Desk:
                 log.exception("the timer %s of the group session %s could not be acted on", kind, session_id)
 
     async def _show(self, session: GroupSession) -> None:
-        """Send what is due of one session, and renew its board; an error affects this session only."""
+        """Send the due posts of one session and renew its board; an error affects this session only."""
         shown = self._shown[session.id]
         try:
             await self._show_all(session, shown)
@@ -135,7 +135,7 @@ class Desk:
             await store.showing.end(session)
 
     async def _send(self, session: GroupSession, post: Post) -> bool:
-        """Send one post and settle it; False where another front has it or it is to be tried again."""
+        """Send one post and settle it; False where another front has it or it must be tried again."""
         showing, token = self._services().store.showing, session.keeper_token
         if not await showing.begin(post, token=token):
             return False
@@ -160,7 +160,7 @@ class Desk:
         return await showing.settle(post, token=token, outcome="sent")
 
     async def _postpone(self, session: GroupSession, post: Post, seconds: float = 0.0) -> bool:
-        """Make a post due later; after many attempts it is given up, and True returned."""
+        """Make a post due later; after many attempts give it up, and return True."""
         store, token = self._services().store, session.keeper_token
         if post.attempts >= MAX_ATTEMPTS:
             log.error("a message of the group session %s is given up", session.id)

@@ -12,7 +12,7 @@ from bot.store.session_rows import GroupSession
 
 
 def host(interaction: Interaction) -> By:
-    """Return who opens a session; raises UserMistake `moderate_no_server` or `session_right`."""
+    """Return the person who opens a session; raises UserMistake `moderate_no_server` or `session_right`."""
     _check_server(interaction)
     rights = interaction.permissions
     if not (getattr(rights, services_of(interaction).host_permission) or rights.manage_messages):
@@ -21,7 +21,7 @@ def host(interaction: Interaction) -> By:
 
 
 async def led(interaction: Interaction) -> tuple[GroupSession, By]:
-    """Return the session of the channel, and who leads it: its host, or any moderator.
+    """Return the session of the channel, and its leader: the host, or any moderator.
 
     Raises UserMistake `moderate_no_server`, `session_none` or `session_host`, and for a blocked person.
     """

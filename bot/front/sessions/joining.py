@@ -1,4 +1,4 @@
-"""What the session of a channel means for a request for pictures, and for a vote."""
+"""The session of a channel, as requests for pictures and votes need it."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def sheet(
 
 
 def _fitting(lines: Sequence[str], room: int, texts: Texts) -> str:
-    """Return as many lines as have room, and how many are left out."""
+    """Return the lines that fit, and the number of lines left out."""
     for count in range(len(lines), -1, -1):
         left = len(lines) - count
         more = [texts.ngettext("and {count} more", "and {count} more", left)] if left else []
@@ -63,7 +63,7 @@ def _fitting(lines: Sequence[str], room: int, texts: Texts) -> str:
 
 
 def mark_of(post: Post) -> str:
-    """Return what tells the post from other messages of its session."""
+    """Return the mark that distinguishes the post from other messages of its session."""
     return f"{post.kind.value[0]}{post.round}.{post.page}"
 
 
@@ -93,7 +93,7 @@ def _votes(session: GroupSession, entries: Sequence[Entry]) -> Iterator[tuple[Bu
 
 
 def line(entry: Entry, number: int, texts: Texts, *, whole: bool = False) -> str:
-    """Return a picture's number, who painted it, its prompt and seed; with `whole`, its round too."""
+    """Return a picture's number, painter, prompt and seed; with `whole`, its round too."""
     parts = [f"**{number}**", shown(entry.user_name, MAX_NAME)]
     if whole:
         parts.append(texts.gettext("Round {number}", number=entry.round))
@@ -109,7 +109,7 @@ def line(entry: Entry, number: int, texts: Texts, *, whole: bool = False) -> str
 def results(
     session: GroupSession, post: Post, entries: Sequence[Entry], *, voters: int, texts: Texts
 ) -> MessageContent:
-    """Return the places of a vote; those who share one are named together."""
+    """Return the places of a vote; pictures that share a place are named together."""
     found = places(entries)
     lines = [_place(place, texts) for place in found] or [texts.gettext("Nobody has voted in this round.")]
     if found:

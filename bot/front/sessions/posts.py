@@ -1,4 +1,4 @@
-"""What is sent once of a session: sheets, results and archives, with their files."""
+"""The posts of a session, each sent once: sheets, results and archives, with their files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMITS = tuple(discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES // part for part in (
 
 
 async def send_post(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
-    """Send the post, unless it is there; raises Refused, DeliveryDelayed and StoreUnavailable."""
+    """Send the post, unless it was sent already; raises Refused, DeliveryDelayed and StoreUnavailable."""
     sending = {PostKind.SHEET: _send_sheet, PostKind.RESULTS: _send_results, PostKind.ARCHIVE: _send_archive}
     await sending[post.kind](services, courier, session, post)
 
@@ -56,9 +56,10 @@ async def _send_results(services: Services, courier: Courier, session: GroupSess
 
 
 async def _picture(services: Services, entries: Sequence[Entry | None], *, first: int | None) -> bytes:
-    """Return a contact sheet; a picture that is gone or not shown is an empty tile."""
+    """Return a contact sheet with names; a picture that is gone or not shown is an empty tile."""
     files = [None if entry is None else await _file(services, entry) for entry in entries]
-    made = functools.partial(contact_sheet, files, services.signing, first=first)
+    names = ["" if entry is None or entry.artifact is None else entry.user_name for entry in entries]
+    made = functools.partial(contact_sheet, files, services.signing, first=first, names=names)
     return await services.fitting.run(made)
 
 

@@ -1,0 +1,64 @@
+"""Bounds on the search for hidden spellings in long texts.
+
+A person can send 2,000 characters, and a text of that length is read in every way. A longer text may consist
+of very many short words, signs, or scripts that alternate. Then hidden spellings are looked for at its
+beginning and at its end only. The words themselves are looked for everywhere, also stretched ones, and those
+of characters that look alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from bot.moderation.codes import SPACE, codes_of
+from bot.moderation.scripts import ALNUM, ARAB, DECIMAL, HAN, KOREAN, LATIN, kinds_of
+
+_TOLD_APART = ALNUM | DECIMAL | HAN | KOREAN | ARAB | LATIN
+_SPACES = 1 << 15
+LONGEST_SENT = 2_000
+"""Characters of a text that is read in every way, whatever it consists of."""
+_MOST_HIDDEN = 1_000
+"""Characters of a longer text that are read in each of the ways that cost most."""
+_MOST_CHANGES = 1_500
+"""Signs, digits, and changes between them, spaces and scripts; prose of 3,500 characters has fewer."""
+_SPACE_OR_LISTING = re.compile(r"[\s,;:()\[\]{}<>\"/\\。、]")
+_SPACE = re.compile(r"\s")
+
+
+def bound_of(text: str) -> int | None:
+    """Return how many characters of a text are read in the costly ways; None for all."""
+    return None if len(text) <= LONGEST_SENT else _MOST_HIDDEN
+
+
+def bounded(pieces: Sequence[str], most: int | None) -> list[str]:
+    """Return the pieces, or the first and the last of them, of at most so many characters together."""
+    if most is None or sum(map(len, pieces)) <= most:
+        return list(pieces)
+    joined = "\n".join(pieces)
+    return [*joined[: most // 2].split("\n")[:-1], *joined[-most // 2 :].split("\n")[1:]]
+
+
+def beginning_and_end(text: str, most: int | None) -> str:
+    """Return a text, or whole words of its beginning and of its end where it changes very often."""
+    if most is None or len(text) <= most or _is_plain(text):
+        return text
+    beginning, end = text[: most // 2], text[-most // 2 :]
+    first, last = _place(end), _place(beginning[::-1])
+    return f"{beginning[: len(beginning) - last]}\n{end[first:]}"
+
+
+def _place(text: str) -> int:
+    """Return the place of the first space, or without one of the first sign of a list; else the length."""
+    found = _SPACE.search(text) or _SPACE_OR_LISTING.search(text)
+    return found.start() if found else len(text)
+
+
+def _is_plain(text: str) -> bool:
+    codes = codes_of(text)
+    kinds = np.where(codes <= SPACE, _SPACES, kinds_of(codes) & _TOLD_APART)
+    changes = np.count_nonzero(kinds[1:] != kinds[:-1])
+    letters = np.count_nonzero((kinds & (ALNUM | DECIMAL) == ALNUM) | (kinds == _SPACES))
+    return bool(changes + len(text) - letters <= _MOST_CHANGES)

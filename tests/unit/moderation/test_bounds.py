@@ -1,0 +1,74 @@
+"""Long texts: hidden spellings are looked for within bounds, words everywhere."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.moderation import Terms, find_all, read
+from bot.moderation.bounds import LONGEST_SENT, beginning_and_end, bound_of, bounded
+from bot.moderation.codes import squeeze
+
+TERMS = ("nude", "섹스", "자살")
+HIDDEN = ("n.u.d.e", "n u d e", "nud3", "n|u|d|e", "ㅅㅔㄱㅅㅡ", "ㅈㅏ살", "자 살", "n u de")
+NOISE = " ".join(f"q{number}w,x" for number in range(2_000))
+PROSE = "the quiet harbour in the morning with fishing boats, gulls and an old lighthouse on the hill. "
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_a_text_that_a_person_can_send_is_read_in_every_way_anywhere(hidden: str) -> None:
+    noise = NOISE[: (LONGEST_SENT - len(hidden)) // 2 - 1].rpartition(" ")[0]
+    text = f"{noise} {hidden} {noise}"
+    assert len(text) <= LONGEST_SENT
+    assert find_all(text, TERMS) != []
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize("place", ["beginning", "end"])
+def test_hidden_spellings_at_both_ends_of_a_long_text_of_signs_are_found(hidden: str, place: str) -> None:
+    assert len(NOISE) > 10_000
+    assert find_all(f"{hidden} {NOISE}" if place == "beginning" else f"{NOISE} {hidden}", TERMS) != []
+
+
+@pytest.mark.parametrize("spelling", ["nude", "ոսԁе", "ｎｕｄｅ", "nu\u200bde", "nuuuude", "섹스를"])
+def test_words_within_a_long_text_of_signs_are_found(spelling: str) -> None:
+    assert find_all(f"{NOISE} {spelling} {NOISE}", TERMS) != []
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_hidden_spellings_anywhere_in_long_prose_are_found(hidden: str) -> None:
+    text = f"{15 * PROSE}{hidden}, {15 * PROSE}"
+    assert len(text) > LONGEST_SENT
+    assert find_all(text, TERMS) != []
+
+
+def test_only_whole_words_of_a_long_text_are_looked_at() -> None:
+    text = NOISE.replace("w,xyz", "nude")  # each word has a digit before, so that none is the term
+    near = beginning_and_end(text, bound_of(text))
+    assert len(near) <= 1_001
+    assert set(near.split()) <= set(text.split())
+
+
+def test_bounds_keep_the_first_and_the_last_pieces() -> None:
+    pieces = [f"{number:03}" for number in range(1_000)]
+    assert bounded(pieces, None) == bounded(pieces, 3_000) == pieces
+    kept = bounded(pieces, 100)
+    assert kept[0] == "000"
+    assert kept[-1] == "999"
+    assert set(kept) < set(pieces)
+    assert 60 < sum(map(len, kept)) <= 100
+
+
+def test_many_chinese_terms_are_found_as_each_alone() -> None:
+    characters = [chr(code) for code in range(0x4E00, 0x4E00 + 40)]
+    terms = [first + second for first in characters for second in characters[::9]] + ["九岁", "1中"]
+    text = "，".join((*terms[:-2:2], "".join(characters), "九 岁"))
+    found = Terms(terms).find_all(text)
+    assert len(found) > 60
+    assert found == [term for term in terms if Terms([term]).matches(read(text))]
+
+
+@given(st.text(alphabet="ab\n가", min_size=150, max_size=300))
+def test_long_texts_are_squeezed_as_short_ones(text: str) -> None:
+    assert squeeze(text) == re.sub(r"(.)(?=\1)", "", text)
