@@ -20,7 +20,7 @@ _TOLD_APART = ALNUM | DECIMAL | HAN | KOREAN | ARAB | LATIN
 _SPACES = 1 << 15
 LONGEST_SENT = 2_000
 """Characters of a text that is read in every way, whatever it consists of."""
-_MOST_HIDDEN = 1_000
+_MOST_HIDDEN = 600
 """Characters of a longer text that are read in each of the ways that cost most."""
 _MOST_CHANGES = 1_500
 """Signs, digits, and changes between them, spaces and scripts; prose of 3,500 characters has fewer."""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from bot.moderation.tables import read_words
 
 _ASCII = 0x80
 _DIGIT_OR_DOUBLED = re.compile(r"\d|(.)\1")
-_MANY = 60  # terms: looking for each of them takes longer than one look at all pairs of characters
+_PAIRS, _FACTOR = 1 << 16, 31
 _KINDS = ("零一二三四五六七八九十百", "0-9", "a-z")
 _LONGEST_WORD = 4
 MAX_EXPLAINED = 50
@@ -88,15 +87,15 @@ def _possible(terms: Iterable[str], unbroken: str) -> list[str]:
 
     Without digits and repeated characters a term is there if it is in any version.
     """
-    plain = {term: not _DIGIT_OR_DOUBLED.search(term) for term in terms}
-    if sum(plain.values()) > _MANY:
-        pairs = set(pairwise(unbroken))
-        plain = {
-            term: own
-            for term, own in plain.items()
-            if not own or len(term) == 1 or (term[0], term[1]) in pairs
-        }
-    return [term for term, own in plain.items() if not own or term in unbroken]
+    codes = codes_of(unbroken)
+    pairs = np.zeros(_PAIRS, np.bool_)  # by a number of 16 bits for two neighbours; others may have it too
+    pairs[(codes[:-1] * _FACTOR + codes[1:]) % _PAIRS] = True
+    return [
+        term
+        for term in terms
+        if _DIGIT_OR_DOUBLED.search(term)
+        or ((len(term) == 1 or pairs[(ord(term[0]) * _FACTOR + ord(term[1])) % _PAIRS]) and term in unbroken)
+    ]
 
 
 def _holds(text: str, term: str, budget: list[int]) -> bool:
