@@ -83,13 +83,3 @@ def test_the_state_of_seats_is_changed_in_place(rows: list[Row]) -> None:
             assert program["aliased"] > 0
             assert program["outputs"] - program["aliased"] <= 4096, name
         assert programs["denoise"]["arguments"] > programs["denoise"]["aliased"]
-
-
-@pytest.mark.timeout(900)
-def test_a_program_of_one_row_computes_half_as_much_as_that_of_two_seats(rows: list[Row]) -> None:
-    programs = programs_of(rows[0])
-    one, both = (
-        sum(kind["flop"] for kind in programs[name]["profile"]["kinds"].values())
-        for name in (OF_ONE_ROW, "denoise")
-    )
-    assert 0.45 < one / both < 0.55
