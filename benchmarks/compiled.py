@@ -38,6 +38,7 @@ from sdjax_engine.compiling.compiler import Compiler, ProgramSpec
 from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.lane import programs as lane_programs
 from sdjax_engine.lane.programs import LaterPrograms
+from sdjax_engine.lane.rows import further_forms
 from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.memory.devices import mesh_over
 from sdjax_engine.model.loaded import LoadedModel
@@ -130,6 +131,7 @@ def options_given() -> argparse.Namespace:
     parser.add_argument("--chunks", type=int, default=1, help="chunks of a prompt")
     parser.add_argument("--unguided", action="store_true")
     parser.add_argument("--dtype", default="bfloat16", choices=("float32", "bfloat16"))
+    parser.add_argument("--fitted", nargs="*", default=[], help="the checkpoints with fitted programs")
     parser.add_argument("--only", nargs="+", choices=BUILDERS, help="programs; all without it")
     parser.add_argument("--json", help="a file for the figures")
     parser.add_argument("--hlo", help="a folder for the programs' text")
@@ -195,6 +197,9 @@ def compile_all(options: argparse.Namespace, compiler: Compiler, row: Row) -> in
             BUILDERS[name](shapes, compiler)
     else:
         lane_programs.compile_lane(shapes, compiler, LaterPrograms(), previews=True)
+    if row.checkpoint in options.fitted:
+        for form in further_forms(row.seats, loras=model.adapts_unet):
+            lane_programs.compile_denoise_form(shapes, compiler, form)
     return bytes_of(model.shapes) + shapes.bytes_per_device
 
 

@@ -66,6 +66,7 @@ class SimulatedRun:
 
     clock: VirtualClock
     end: float
+    rows: int
 
     @property
     def ready(self) -> bool:
@@ -142,6 +143,9 @@ class SimulatedDevices:
         """Return False: memory is never short."""
         return False
 
+    def free(self) -> None:
+        """Free the seats, which takes no time."""
+
     def reset(self) -> None:
         """Empty every seat, which takes no time."""
 
@@ -168,7 +172,7 @@ class SimulatedDevices:
             self._do("denoise", device, self._costs.run.device + length * self._costs.evaluation)
             for device, length in lengths.items()
         ]
-        return SimulatedRun(clock=self._clock, end=max(ends))
+        return SimulatedRun(clock=self._clock, end=max(ends), rows=self.seats_per_device)
 
     def estimate(self, weights: Mapping[int, tuple[float, float]]) -> NoReturn:
         """Raise: there are no previews."""

@@ -52,6 +52,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--cpu-devices", type=int, default=0)
     parser.add_argument("--seats-per-device", type=int, default=0)
+    parser.add_argument("--fitted-programs", action="store_true")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--removed", action="store_true", help="the removed Flax pipeline too")
     parser.add_argument("--start", nargs=2, metavar=("CACHE", "BEGUN"), help=argparse.SUPPRESS)
@@ -93,6 +94,7 @@ def start(options: argparse.Namespace, *, cache_dir: Path, begun: float) -> Figu
         seats_per_device=options.seats_per_device,
         cpu_devices=options.cpu_devices,
         cache_dir=cache_dir,
+        fitted_programs=options.fitted_programs,
     )
     with Engine.open(config, report=tell(begun)) as engine:
         ready = time.time()

@@ -9,13 +9,14 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -34,6 +35,9 @@ from bot.log import flush
 from bot.redaction import redact
 from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_SEED, MAX_STEPS, Sampler
+
+if TYPE_CHECKING:
+    from bot.config import Config
 
 log = logging.getLogger(__name__)
 
@@ -80,17 +84,18 @@ def demo(port: int | None, once: bool) -> None:
 
 @commands.command()
 @CONFIG
-def run(path: Path) -> None:
+def run(path: Path | None) -> None:
     """Run the whole bot: a front and a worker in one process.
 
     The token is read from DISCORD_TOKEN, or from the file that the configuration names.
     """
+    _outlive_early_reloads()
     config = configured(path)
     with paused_collections():
         from bot.app.both import run_both
 
     try:
-        run_both(config)
+        run_both(config, load=lambda: reread(path))
     except EngineClosed as error:
         _restart(error)
 
@@ -98,15 +103,16 @@ def run(path: Path) -> None:
 @commands.command()
 @CONFIG
 @READY_FILE
-def front(path: Path, ready_file: Path | None) -> None:
+def front(path: Path | None, ready_file: Path | None) -> None:
     """Run a front: answer people on Discord and deliver what workers paint.
 
     The token is read as `run` does. Any number of fronts and workers share one queue.
     """
+    _outlive_early_reloads()
     config = configured(path)
     from bot.app.front import run_front
 
-    run_front(config, ready=lambda: tell_ready(ready_file))
+    run_front(config, load=lambda: reread(path), ready=lambda: tell_ready(ready_file))
 
 
 @commands.command()
@@ -114,19 +120,49 @@ def front(path: Path, ready_file: Path | None) -> None:
 @READY_FILE
 @click.option("--only", multiple=True, metavar="MODEL", help="Paint this model; may be repeated.")
 @click.option("--accelerator", default="", help="The class of the accelerators, as in the section engine.")
-def worker(path: Path, ready_file: Path | None, only: Sequence[str], accelerator: str) -> None:
+def worker(path: Path | None, ready_file: Path | None, only: Sequence[str], accelerator: str) -> None:
     """Run a worker: paint what waits in the queue.
 
     It needs no token and no way to Discord. Any number of fronts and workers share one queue.
     """
+    _outlive_early_reloads()
     config = for_worker(configured(path), only, accelerator)
     with paused_collections():
         from bot.app.worker import run_worker
 
     try:
-        run_worker(config, ready=lambda: tell_ready(ready_file))
+        run_worker(
+            config,
+            load=lambda: for_worker(reread(path, front=False), only, accelerator),
+            ready=lambda: tell_ready(ready_file),
+        )
     except EngineClosed as error:
         _restart(error)
+
+
+def _outlive_early_reloads() -> None:
+    """Ignore SIGHUP, which would end the process, until it has a handler; a terminal that goes ends it."""
+    # systemd counts an end by SIGHUP as a success, and would not start the bot again.
+    if not os.isatty(0):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def reread(path: Path | None, *, front: bool = True) -> Config:
+    """Load the configuration again, beside a process that runs an earlier one.
+
+    Raises ConfigurationError, also for files that it names; without `front`, for those of a worker.
+    """
+    from bot.config import Config
+
+    config = Config.load(path)
+    if not front:
+        config.web.read_token()
+        return config
+    from bot.app.named_files import mistakes_in_files
+
+    if mistakes := mistakes_in_files(config):
+        raise ConfigurationError("\n".join(mistakes))
+    return config
 
 
 def _restart(error: EngineClosed) -> NoReturn:
@@ -146,11 +182,12 @@ def _restart(error: EngineClosed) -> NoReturn:
 
 @commands.command("check-config")
 @CONFIG
-def check_config(path: Path) -> None:
+def check_config(path: Path | None) -> None:
     """Report every mistake in a configuration."""
     from bot.config import Config
 
-    config = Config.load(path)
+    reading = Config.read(path)
+    config = reading.config
     from bot.store import check_url
 
     check_url(config.queue.database)
@@ -163,7 +200,9 @@ def check_config(path: Path) -> None:
     models = ", ".join(model.name for model in config.models)
     for warning in config.warnings:
         click.echo(f"sdjax-bot: {warning}", err=True)
-    click.echo(f"{path} is in order; it offers {models}.")
+    if names := [variable.name for variable in reading.variables]:
+        click.echo(f"From the environment: {', '.join(names)}.")
+    click.echo(f"{path or 'The environment'} is in order; it offers {models}.")
 
 
 def _check_folders(checkpoints: Sequence[str]) -> None:

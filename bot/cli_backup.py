@@ -20,7 +20,7 @@ MIB = 2**20
 @CONFIG
 @PLACE
 @click.option("--keep", type=click.IntRange(min=1), help="Delete all but so many of the newest backups.")
-def backup(path: Path, place: Path, keep: int | None) -> None:
+def backup(path: Path | None, place: Path, keep: int | None) -> None:
     """Copy the queue and its pictures into a new folder in PLACE.
 
     It works beside a running bot. PLACE is a folder, best on a disk of its own. It holds prompts, tokens and
@@ -40,7 +40,7 @@ def backup(path: Path, place: Path, keep: int | None) -> None:
 @click.command()
 @CONFIG
 @PLACE
-def restore(path: Path, place: Path) -> None:
+def restore(path: Path | None, place: Path) -> None:
     """Bring a backup back: PLACE itself, or the newest backup in it.
 
     The configured database and the place of pictures must be empty. Every file is checked first.

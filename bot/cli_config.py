@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +17,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+
+def _file_or_environment(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    if path is None and not context.resilient_parsing:
+        from bot.config.environment import PREFIX
+
+        if not any(name.startswith(PREFIX) for name in os.environ):
+            hint = f"name the TOML file, or set variables {PREFIX}… for its keys."
+            raise click.MissingParameter(hint, context, option)
+    return path
+
+
 CONFIG = click.option(
-    "--config", "path", required=True, type=click.Path(path_type=Path), help="The TOML file."
+    "--config",
+    "path",
+    type=click.Path(path_type=Path),
+    callback=_file_or_environment,
+    help="The TOML file. Variables SDJAX__SECTION__KEY have priority, and may say everything.",
 )
 
 READY_FILE = click.option(
@@ -46,8 +62,8 @@ def for_worker(config: Config, only: Sequence[str], accelerator: str) -> Config:
     return config.model_copy(update={"models": models, "engine": engine})
 
 
-def configured(path: Path) -> Config:
-    """Load the configuration in `path`, and set the log up."""
+def configured(path: Path | None) -> Config:
+    """Load the configuration in `path` and the environment, and set the log up."""
     from bot.config import Config
     from bot.log import set_up
 

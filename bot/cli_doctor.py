@@ -12,7 +12,7 @@ import click
 from bot.cli_config import CONFIG
 
 if TYPE_CHECKING:
-    from bot.config import Config
+    from bot.config import Reading
 
 WELL, UNWELL = 0, 1
 
@@ -32,7 +32,7 @@ WELL, UNWELL = 0, 1
     multiple=True,
     help="Id of a channel in which the bot needs its permissions; may be repeated.",
 )
-def doctor(path: Path, role: str, channels: tuple[int, ...]) -> None:
+def doctor(path: Path | None, role: str, channels: tuple[int, ...]) -> None:
     """Look at everything that a start needs, and say what to do.
 
     Database, Discord, the place for pictures, checkpoints, devices, disks, modes of files, versions, files of
@@ -41,15 +41,15 @@ def doctor(path: Path, role: str, channels: tuple[int, ...]) -> None:
     """
     from bot.config import Config
 
-    config = Config.load(path)
-    sys.exit(asyncio.run(_tell(config, path, role, channels)))
+    reading = Config.read(path)
+    sys.exit(asyncio.run(_tell(reading, path, role, channels)))
 
 
-async def _tell(config: Config, path: Path, role: str, channels: tuple[int, ...]) -> int:
+async def _tell(reading: Reading, path: Path | None, role: str, channels: tuple[int, ...]) -> int:
     from bot.doctor import examine
 
-    problems = 0
-    async for finding in examine(config, path, role=role, channels=channels):
+    problems, files = 0, [Path(each.file) for each in reading.variables if each.file]
+    async for finding in examine(reading.config, path, files=files, role=role, channels=channels):
         problems += not finding.well
         click.echo(f"{'well' if finding.well else 'ACT '}  {finding.part:<11}  {finding.text}")
     click.echo(f"{problems} to act on." if problems else "All is well.")

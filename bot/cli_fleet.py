@@ -21,7 +21,7 @@ def fleet() -> None:
 @fleet.command()
 @CONFIG
 @ADDRESS
-def start(path: Path, address: str) -> None:
+def start(path: Path | None, address: str) -> None:
     """Start the fleet, or change it to this configuration.
 
     The command returns, and the fleet goes on. Groups whose configuration or version has changed are replaced
@@ -30,15 +30,14 @@ def start(path: Path, address: str) -> None:
     config = configured(path)
     from bot.app import fleet as app
 
-    text = path.read_text(encoding="utf-8")
-    app.start(config, text, address, lambda warning: click.echo(f"sdjax-bot: {warning}", err=True))
+    app.start(config, address, lambda warning: click.echo(f"sdjax-bot: {warning}", err=True))
     click.echo(f"The fleet {config.fleet.name} runs: see sdjax-bot fleet status.")
 
 
 @fleet.command()
 @CONFIG
 @ADDRESS
-def status(path: Path, address: str) -> None:
+def status(path: Path | None, address: str) -> None:
     """Show the groups: their workers, and the work that waits for them."""
     config = configured(path)
     from bot.app import fleet as app
@@ -51,7 +50,7 @@ def status(path: Path, address: str) -> None:
 @click.argument("group")
 @CONFIG
 @ADDRESS
-def drain(group: str, path: Path, address: str) -> None:
+def drain(group: str, path: Path | None, address: str) -> None:
     """Let GROUP finish its images and run nothing, until the next start."""
     config = configured(path)
     from bot.app import fleet as app
@@ -63,7 +62,7 @@ def drain(group: str, path: Path, address: str) -> None:
 @fleet.command()
 @CONFIG
 @ADDRESS
-def stop(path: Path, address: str) -> None:
+def stop(path: Path | None, address: str) -> None:
     """Let every process finish its images, and stop the fleet."""
     config = configured(path)
     from bot.app import fleet as app
@@ -75,7 +74,7 @@ def stop(path: Path, address: str) -> None:
 @fleet.command()
 @click.argument("role")
 @CONFIG
-def grant(role: str, path: Path) -> None:
+def grant(role: str, path: Path | None) -> None:
     """Let a ROLE of PostgreSQL read the view fleet_demand, and nothing else."""
     config = configured(path)
     from bot.app import fleet as app

@@ -22,7 +22,7 @@ def known() -> None:
 @CONFIG
 @click.argument("picture", type=_FILE)
 @click.option("--reason", default="", help="Why; it is kept in the audit log.")
-def block_picture(path: Path, picture: Path, reason: str) -> None:
+def block_picture(path: Path | None, picture: Path, reason: str) -> None:
     """Block the picture in a PNG, JPEG or WebP file, and all that are very like it."""
     if len(reason) > MOST_REASON:
         raise click.BadParameter(f"a reason has up to {MOST_REASON} characters.", param_hint="'--reason'")
@@ -40,7 +40,7 @@ def block_picture(path: Path, picture: Path, reason: str) -> None:
 
 @known.command("show")
 @CONFIG
-def show_pictures(path: Path) -> None:
+def show_pictures(path: Path | None) -> None:
     """Show the pictures that are blocked in every server, by their hashes."""
     config = configured(path)
     from bot.app.known import blocked_pictures_now
@@ -55,7 +55,7 @@ def show_pictures(path: Path) -> None:
 @CONFIG
 @click.argument("name")
 @click.option("--reason", default="", help="Why; it is kept in the audit log.")
-def unblock_picture(path: Path, name: str, reason: str) -> None:
+def unblock_picture(path: Path | None, name: str, reason: str) -> None:
     """Block the picture of this name no longer; `show` has the names."""
     config = configured(path)
     from bot.app.known import unblock_picture_now

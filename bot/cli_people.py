@@ -31,7 +31,7 @@ def _about_one(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @_about_one
-def forget(path: Path, user_id: int | None, guild_id: int | None) -> None:
+def forget(path: Path | None, user_id: int | None, guild_id: int | None) -> None:
     """Delete all that the queue keeps of a person or of a server.
 
     Requests with their prompts, pictures, and the pictures they were started from. It works beside a running
@@ -48,7 +48,9 @@ def forget(path: Path, user_id: int | None, guild_id: int | None) -> None:
 @_about_one
 @click.option("--hours", type=click.IntRange(1, MOST_HOURS), help="For how long. Left out: for good.")
 @click.option("--reason", default="", help="Why; the refused people read it.")
-def block(path: Path, user_id: int | None, guild_id: int | None, hours: int | None, reason: str) -> None:
+def block(
+    path: Path | None, user_id: int | None, guild_id: int | None, hours: int | None, reason: str
+) -> None:
     """Refuse every request of a person, or every request in a server.
 
     A running bot refuses from the next request on. What waits already is painted.
@@ -65,7 +67,7 @@ def block(path: Path, user_id: int | None, guild_id: int | None, hours: int | No
 @click.command()
 @_about_one
 @click.option("--reason", default="", help="Why; it is kept in the audit log.")
-def unblock(path: Path, user_id: int | None, guild_id: int | None, reason: str) -> None:
+def unblock(path: Path | None, user_id: int | None, guild_id: int | None, reason: str) -> None:
     """Accept the requests of a person or a server again.
 
     A block by moderators of a server is theirs to end.

@@ -36,7 +36,7 @@ DAY = click.DateTime(formats=["%Y-%m-%d"])
 @click.option("--json", "form", flag_value="json", help="As JSON.")
 @click.option("--csv", "form", flag_value="csv", help="As CSV.")
 def usage(
-    path: Path, by: Sequence[str], since: datetime | None, until: datetime | None, form: str | None
+    path: Path | None, by: Sequence[str], since: datetime | None, until: datetime | None, form: str | None
 ) -> None:
     """Show how long the devices worked, for whom, and what that cost.
 

@@ -44,6 +44,13 @@ SESSION_MISTAKES: Mapping[str, str] = MappingProxyType(
             "The bot cannot begin a thread here: allow it to create public threads, "
             "or open the session in this channel."
         ),
+        "session_no_post": (
+            "The bot cannot begin a post in this forum: allow it to create posts, or choose another channel."
+        ),
+        "session_two_places": (
+            "A session in another channel begins a thread or a post there: leave out one option."
+        ),
+        "session_not_there": "You may not write in {channel}: choose another channel.",
         "session_no_right": (
             "The bot needs the permissions to see this channel and its history, to write and to attach "
             "files: grant them, or choose another channel."

@@ -16,6 +16,7 @@ from bot.threads import uninterruptible_thread_runs
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+STDIN = 0
 SWITCH_SECONDS = 0.0005
 """How long a thread that computes in Python may keep the interpreter lock while the event loop waits for it.
 
@@ -27,21 +28,35 @@ meanwhile. With Python's default of 5 ms the waits add up to seconds before an a
 class Shutdown:
     """The request to shut down. The first request drains the process, the second ends it at once.
 
-    `requested` is set by the first request, `now` by the second.
+    `requested` is set by the first request, `now` by the second. `reload` is set by a request to read the
+    configuration again.
     """
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
         self.now = asyncio.Event()
+        self.reload = asyncio.Event()
 
     def request(self) -> None:
         """Request the shutdown, or after an earlier request the end at once."""
         (self.now if self.requested.is_set() else self.requested).set()
 
     def listen(self) -> None:
-        """Call `request` at every SIGINT and SIGTERM."""
+        """Call `request` at every SIGINT and SIGTERM, and set `reload` at SIGHUP.
+
+        SIGHUP is a `request` where the process had a terminal, which is gone.
+        """
+        loop, had_terminal = asyncio.get_running_loop(), os.isatty(STDIN)
+
+        def hang_up() -> None:
+            if had_terminal and not os.isatty(STDIN):
+                self.request()
+            else:
+                self.reload.set()
+
         for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, self.request)
+            loop.add_signal_handler(number, self.request)
+        loop.add_signal_handler(signal.SIGHUP, hang_up)
 
     async def drain(self, work: Awaitable[object]) -> None:
         """Wait until `work` has ended, with a result or an error; cancel it at the second request."""
@@ -114,7 +129,7 @@ class BackgroundTasks:
 
 
 def run_process(work: Callable[[Shutdown], Coroutine[Any, Any, None]]) -> None:
-    """Run `work` as the process's main task; SIGINT and SIGTERM request its shutdown."""
+    """Run `work` as the process's main task; `Shutdown.listen` says what signals do."""
 
     async def main() -> None:
         shutdown = Shutdown()

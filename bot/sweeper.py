@@ -52,7 +52,7 @@ def bounds_of(config: RetentionConfig) -> Bounds:
 
 
 class Sweeper:
-    """Keeps `artifacts` and the rows of `store` within `bounds`.
+    """Keeps `artifacts` and the rows of `store` within `bounds`, which may change.
 
     Every process may run a sweeper: the store gives the duty to one process at a time.
     """
@@ -63,7 +63,7 @@ class Sweeper:
         self._store = store
         self._artifacts = artifacts
         self._files = Files(store.files, artifacts)
-        self._bounds = bounds
+        self.bounds = bounds
         self._clock = clock
         self._name = f"{socket.gethostname()} {os.getpid()} {secrets.token_hex(4)}"
         self._orphans_after = 0.0
@@ -120,14 +120,14 @@ class Sweeper:
                 await self._store.retention.note_files({name: found[name] for name in few})
 
     async def _drop_old(self, now: float) -> None:
-        before = now - max(self._bounds.file_seconds, YOUNG_SECONDS)
+        before = now - max(self.bounds.file_seconds, YOUNG_SECONDS)
         if math.isfinite(before):
             await self._drop(
                 lambda: self._store.retention.drop_files(before=before, limit=ROWS_PER_TRANSACTION), "too old"
             )
 
     async def _drop_too_many(self, now: float) -> None:
-        most = self._bounds.file_bytes
+        most = self.bounds.file_bytes
         if math.isinf(most):
             return
 
@@ -142,7 +142,7 @@ class Sweeper:
         await self._drop(oldest, "over the bound on their size")
 
     async def _forget(self, now: float) -> None:
-        before = now - self._bounds.job_seconds
+        before = now - self.bounds.job_seconds
         if not math.isfinite(before):
             return
         forgotten = 0
@@ -168,13 +168,13 @@ class Sweeper:
         while await self._on_duty() and await reviews.expire(limit=ROWS_PER_TRANSACTION):
             pass
         while await self._on_duty() and await reviews.forget(
-            before=now - self._bounds.job_seconds, limit=ROWS_PER_TRANSACTION
+            before=now - self.bounds.job_seconds, limit=ROWS_PER_TRANSACTION
         ):
             pass
 
     async def _forget_servers(self, now: float) -> None:
         """Delete the jobs of servers that removed the bot longer ago than the bound."""
-        before = now - self._bounds.left_seconds
+        before = now - self.bounds.left_seconds
         if not math.isfinite(before):
             return
         for guild_id in await self._store.erasure.departed(before=before):

@@ -71,7 +71,9 @@ class EngineConfig:
     keeps compiled programs and converted weights between starts (None: nothing is kept); it is believed only
     where nobody else can write, with `cache_group` nobody outside its group. `lanes` are the
     lanes to compile and serve (None: every lane that the offers reach); without `start_pictures` they paint
-    from noise only, which spares the compilation of one program for each size.
+    from noise only, which spares the compilation of one program for each size. With `fitted_programs` a run
+    uses a program of as many rows as it has pictures, with LoRAs only where one of them uses one; without,
+    every run has the same program, and a picture the same bits in any company.
 
     Of each device's memory `device_memory` bytes are used (0: what the device says). Devices that answer
     nothing for `stuck_after` seconds, beyond twenty times what their work usually takes, are taken for stuck
@@ -87,6 +89,7 @@ class EngineConfig:
     cache_group: bool = False
     lanes: tuple[Lane, ...] | None = None
     start_pictures: bool = True
+    fitted_programs: bool = False
     device_memory: int = 0
     stuck_after: float = 300.0
     preview_seconds: float = 0.0

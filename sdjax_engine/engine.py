@@ -8,8 +8,9 @@ Everything that touches the devices after `open` happens on one thread, on which
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -22,8 +23,8 @@ import numpy.typing as npt
 from sdjax_engine.compiling.cache_folder import problem_of, refusal
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.compiling.executables import Executables
-from sdjax_engine.config import EngineConfig
-from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.errors import EngineError, InvalidRequest
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency, usable_memory
 from sdjax_engine.model.loaded import LoadedModel
@@ -36,6 +37,7 @@ from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import Seats
 from sdjax_engine.scheduler.thread import EngineThread
 from sdjax_engine.scores import PictureScores
+from sdjax_engine.startup.changing import Change, arrived, leaving_lanes, read_change, release
 from sdjax_engine.startup.registry import NewSeats, Registry
 from sdjax_engine.startup.usage import Usage
 from sdjax_engine.startup.warm_up import WarmUp
@@ -59,6 +61,8 @@ class Engine:
         self._models = models
         self._registry = registry
         self._warm_up: WarmUp | None = None
+        self._changing = threading.Lock()
+        self._submitting = threading.Lock()  # a request belongs to the models at the time of its submission
         self._thread = EngineThread(queues, clock=clock, stuck_after=stuck_after)
         self._thread.start()
 
@@ -96,16 +100,59 @@ class Engine:
             stuck_after=config.stuck_after,
             registry=registry,
         )
-        engine._warm_up = WarmUp(
-            registry.steps(engine._thread),
-            done=[str(first)],
-            at_once=registry.steps_at_once,
-            report=compiler.tell,
-            seconds=lambda: clock() - started,
-            last=partial(registry.lines, engine._thread),
-            requests=engine._thread.intake if devices.is_cpu(mesh) else None,
-        )
+        engine._warm_up = engine._new_warm_up(registry, done=[str(first)], started=started)
         return engine
+
+    def _new_warm_up(self, registry: Registry, *, done: Sequence[str] = (), started: float) -> WarmUp:
+        """Begin to make ready what is not ready yet."""
+        clock = registry.compiler.clock
+        return WarmUp(
+            registry.steps(self._thread),
+            done=done,
+            at_once=registry.steps_at_once,
+            report=registry.compiler.tell,
+            seconds=lambda: clock() - started,
+            last=partial(registry.lines, self._thread),
+            requests=self._thread.intake if devices.is_cpu(registry.compiler.mesh) else None,
+        )
+
+    def read_models(self, models: Sequence[ModelSpec]) -> Change:
+        """Read what `models` have that this engine has not, for `change_models`; nothing else changes.
+
+        Raises UnreadableCheckpoint, DevicesFailed, and ValueError where this engine did not load its models.
+        """
+        if self._registry is None:
+            raise ValueError("an engine changes only the models that it has loaded")
+        return read_change(self._registry, models)
+
+    def change_models(self, change: Change) -> Mapping[str, EngineError]:
+        """Close the models that leave, once their requests are answered, and use those that arrive.
+
+        `change` is from the last `read_models`. From the start of this call, `submit` refuses the models that
+        leave; models that stay are painted with all the time. New lanes are made ready as those of `open`
+        are. Returns why models cannot be used, by their names. Raises EngineClosed.
+        """
+        with self._changing:
+            registry, warm_up = self._registry, self._warm_up
+            assert registry is not None, "`read_models` has read the change"
+            started = registry.compiler.clock()
+            with self._submitting:
+                self._models = {
+                    name: model for name, model in self._models.items() if name not in change.leaving
+                }
+            if warm_up is not None:
+                warm_up.stop()
+            lanes = leaving_lanes(registry, change)
+            opened = [self._thread.queues[lane].device for lane in lanes if lane in self._thread.queues]
+            self._thread.intake.close_lanes(lanes)
+            for device in opened:
+                device.free()
+            release(registry, change)
+            self._registry, failures = arrived(registry, change)
+            with self._submitting:
+                self._models = self._registry.models
+            self._warm_up = self._new_warm_up(self._registry, started=started)
+        return failures
 
     @property
     def offers(self) -> tuple[Offer, ...]:
@@ -142,7 +189,16 @@ class Engine:
 
     def wait_until_ready(self, timeout: float | None = None) -> bool:
         """Return once everything on offer is ready or has failed; False at the timeout, in seconds."""
-        return self._warm_up is None or self._warm_up.wait(timeout)
+        ends = None if timeout is None else time.monotonic() + timeout
+        while (warm_up := self._warm_up) is not None:
+            if not warm_up.wait(None if ends is None else max(0.0, ends - time.monotonic())):
+                return False
+            if not warm_up.stopped:
+                break
+            with self._changing:  # other models take the place of those that it made ready
+                if warm_up is self._warm_up:
+                    break
+        return True
 
     def capacity(self, lane: Lane) -> int:
         """How many images of this lane are painted at once; KeyError for a lane that is not served.
@@ -216,7 +272,10 @@ class Engine:
             if from_picture and not self._starts_from_pictures(lane):
                 choices = ", ".join(map(str, self.lanes))
                 raise InvalidRequest("lane", value=f"{lane} from a picture", choices=choices)
-        return intake.submit(pending)
+        with self._submitting:
+            if self._models.get(request.model) is not model:
+                raise InvalidRequest("model", value=request.model, choices=", ".join(self._models))
+            return intake.submit(pending)
 
     def _starts_from_pictures(self, lane: Lane) -> bool:
         """Return whether an image of this lane may start from a picture, now or once that is ready."""
@@ -237,8 +296,9 @@ class Engine:
         self._thread.close(drain=drain)
         if self._registry is not None:
             self._registry.stop()
-        if self._warm_up is not None:
-            self._warm_up.stop()
+        with self._changing:
+            if self._warm_up is not None:
+                self._warm_up.stop()
         if (
             self._registry is not None and not self._thread.restarts
         ):  # a move that stuck devices hold may never end

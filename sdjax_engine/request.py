@@ -196,6 +196,7 @@ class Offer:
     `sizes` are (width, height) in pixels, the first being the default. A prompt may fill `prompt_chunks`
     encodings of the text encoder's length; a longer prompt is cut. `loras` are the names people may ask for.
     `samplers` are those that suit the checkpoint; empty before the checkpoint is read, when any is accepted.
+    `licence` names the checkpoint's licence, `licence_link` is its address; empty where unknown.
     """
 
     model: str
@@ -207,6 +208,8 @@ class Offer:
     prompt_chunks: int = 3
     loras: tuple[str, ...] = ()
     samplers: tuple[Sampler, ...] = ()
+    licence: str = ""
+    licence_link: str = ""
 
     def __post_init__(self) -> None:
         """Raise ValueError for an offer that no request could be within."""
@@ -231,13 +234,11 @@ class Offer:
         _check_prompts(request)
         self._check_steps(request.num_inference_steps)
         if not (math.isfinite(request.guidance_scale) and 0 <= request.guidance_scale <= MAX_GUIDANCE_SCALE):
-            limit = f"{MAX_GUIDANCE_SCALE:g}"
-            raise InvalidRequest("guidance", value=request.guidance_scale, limit=limit)
+            raise InvalidRequest("guidance", value=request.guidance_scale, limit=f"{MAX_GUIDANCE_SCALE:g}")
         _check_seeds(request)
-        if (request.width, request.height) not in self.sizes:
-            value = _size_text((request.width, request.height))
+        if (size := (request.width, request.height)) not in self.sizes:
             choices = ", ".join(map(_size_text, self.sizes))
-            raise InvalidRequest("size", model=self.model, value=value, choices=choices)
+            raise InvalidRequest("size", model=self.model, value=_size_text(size), choices=choices)
         if self.samplers and request.sampler not in self.samplers:
             choices = ", ".join(SAMPLER_NAMES[sampler] for sampler in self.samplers)
             value = SAMPLER_NAMES[request.sampler]
@@ -343,9 +344,8 @@ class Trouble(StrEnum):
 class Progress:
     """How far one image is, in both passes together, told at the end of a run.
 
-    `trouble` says why it was started again. `device_seconds` is its part of the devices' time so far.
-    `preview` is sometimes a small picture of what is painted so far, uint8 `(height / n, width / n, 3)`,
-    n being the factor of the autoencoder.
+    `trouble` says why it was started again, `device_seconds` its part of the devices' time so far. `preview`
+    is sometimes a small picture of it, uint8 `(height / n, width / n, 3)`, n being the autoencoder's factor.
     """
 
     step: int
@@ -382,8 +382,8 @@ class Image:
     """A finished picture: `pixels` is uint8 `(height, width, 3)`.
 
     `seconds` is the time from taking a seat to the finished pixels, `device_seconds` its part of the devices'
-    time. `prompt` and `negative_prompt` hold the facts of the two texts; `safety` is None where the
-    checkpoint has no safety checker, `classified` where the model has no picture classifier.
+    time. `prompt` and `negative_prompt` are facts of the texts. `safety` is None without a safety checker,
+    `classified` without a picture classifier.
     """
 
     request: Request

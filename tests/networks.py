@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 import torch
+from compilations import QUICK
 from flax import nnx
 
 from sdjax_engine.weights.blueprint import Blueprint, Parameters
@@ -18,8 +19,6 @@ from sdjax_engine.weights.networks import OneKey
 from sdjax_engine.weights.tensor_names import arrange
 
 Array = npt.NDArray[np.float32]
-# Such a program runs once: compiling is most of the time of a test, and takes a third of it this way.
-QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 
 
 class Filled:

@@ -13,15 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 import torch
+from compilations import QUICK, QuickCompiler
 
-from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.denoising.traced import to_unit
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.request import Offer, Request
-from sdjax_engine.weights import load_checkpoint
+from sdjax_engine.weights import Checkpoint, Parameters, load_checkpoint
 
 Pixels = npt.NDArray[np.float32]
 
@@ -33,7 +33,7 @@ class LanePainter:
         self, source: Path, offer: Offer, *, loras: Mapping[str, Path] = MappingProxyType({}), **how: Any
     ) -> None:
         devices.setup_cpu(2)
-        self.compiler = Compiler(mesh=devices.open_mesh(), report=lambda _line: None)
+        self.compiler = QuickCompiler(mesh=devices.open_mesh(), report=lambda _line: None)
         put = partial(devices.replicate, mesh=self.compiler.mesh)
         checkpoint = load_checkpoint(str(source), put=put, **how)
         bank = LoraBank.load(loras, checkpoint, put)
@@ -53,9 +53,17 @@ class LanePainter:
         lane.reset()
         lane.admit(prepared)
         lane.denoise({seat: (0, each.evaluations) for seat, each in prepared.items()})
-        decode = self.model.checkpoint.vae.module().decode
-        latents = jnp.asarray(lane.latents()[: len(requests)])
-        return list(np.asarray(to_unit(decode(latents / self.model.checkpoint.scaling_factor))))
+        return list(decoded(self.model.checkpoint, lane.latents()[: len(requests)]))
+
+
+def decoded(checkpoint: Checkpoint, latents: npt.NDArray[np.float32]) -> Pixels:
+    """Decode `latents` (n, h, w, c) of a checkpoint to pictures (n, height, width, 3) from 0 to 1."""
+
+    def decode(parameters: Parameters, latents: jax.Array) -> jax.Array:
+        return to_unit(checkpoint.vae.module(parameters).decode(latents / checkpoint.scaling_factor))
+
+    quick = jax.jit(decode, compiler_options=QUICK)
+    return np.asarray(quick(checkpoint.vae.parameters, jnp.asarray(latents)))
 
 
 def as_latents(noise: jax.Array) -> torch.Tensor:

@@ -74,6 +74,7 @@ class ScriptedRun:
 
     script: Script
     ready: bool = False
+    rows: int = 1
 
     def wait(self) -> None:
         """Return as the script has it."""
@@ -150,6 +151,10 @@ class ScriptedDevices:
         self.seats_per_device //= 2
         self._seats = {}
         return True
+
+    def free(self) -> None:
+        """Empty every seat, for good or until a reset."""
+        self._seats = {}
 
     def reset(self) -> None:
         """Empty every seat."""

@@ -1,7 +1,7 @@
 """Which tests share a process in a parallel run: the tests of a file, and of some folders.
 
-The tests of these folders share an engine or a demo, which each further process would have to make again.
-They begin first, so that no process is left alone with one of them at the end.
+The tests of some folders share an engine or a demo, which each further process would have to make again.
+Tests that take long begin first, so that no process is left alone with one of them at the end.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.scheduler.protocol import Scheduling
 
-TOGETHER = ("tests/integration/whole", "tests/integration/engine", "tests/demo")
+TOGETHER = ("tests/integration/engine", "tests/demo")
+"""Each of these folders runs in one process."""
+
+FIRST = ("tests/integration/engine", "tests/integration/whole", "tests/demo")
 """The longest first."""
 
 
@@ -23,7 +26,7 @@ def folder_of(nodeid: str) -> str:
 def place_of(nodeid: str) -> int:
     """Return the place of a test's folder in the order of a parallel run."""
     folder = folder_of(nodeid)
-    return TOGETHER.index(folder) if folder in TOGETHER else len(TOGETHER)
+    return FIRST.index(folder) if folder in FIRST else len(FIRST)
 
 
 class ByFolder(LoadFileScheduling):

@@ -7,39 +7,53 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from bot.app.discord_side import log_in
-from bot.app.front import open_front
-from bot.app.queue import open_queue
-from bot.app.worker import Report, open_worker, run_until_shutdown, with_defaults
+from bot.app.front import FrontSide, open_front, prepare_front
+from bot.app.offers import Following
+from bot.app.queue import Queue, open_queue
+from bot.app.reloading import Load, Prepare, Reloading, Take
+from bot.app.worker import Report, open_worker, prepare_worker, run_until_shutdown, with_defaults
 from bot.config import Config
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
+from bot.worker.worker import Worker
 
 log = logging.getLogger(__name__)
 
 
-def run_both(config: Config) -> None:
-    """Run the bot on Discord until SIGINT or SIGTERM; raises like `serve`."""
-    run_process(lambda shutdown: serve(config, shutdown=shutdown, report=log.info))
+def run_both(config: Config, *, load: Load) -> None:
+    """Run the bot on Discord until SIGINT or SIGTERM; calls `load` and raises like `serve`."""
+    run_process(lambda shutdown: serve(config, shutdown=shutdown, report=log.info, load=load))
 
 
 async def serve(
-    config: Config, *, shutdown: Shutdown, report: Report, ready: Callable[[], None] = lambda: None
+    config: Config,
+    *,
+    shutdown: Shutdown,
+    report: Report,
+    load: Load | None = None,
+    ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Run a front and a worker until `shutdown`; call `ready` once commands are answered and painted.
 
+    `load` reads the configuration again at each request of `shutdown` to reload.
     Raises ConfigurationError, DiscordUnavailable, StoreUnavailable, UnreadableCheckpoint or EngineClosed.
     """
     token = config.discord.read_token()
-    config = await with_defaults(config, report)
+    complete = await with_defaults(config, report)
     async with AsyncExitStack() as stack:
         queue = await open_queue(config, "both", stack)
-        front = await open_front(config, queue, stack)
+        front = await open_front(complete, queue, stack)
         tasks = await stack.enter_async_context(BackgroundTasks(shutdown))
         queue.start(tasks)
         try:
             await tasks.wait_for(log_in(front.client, token, config.discord.api_url))
             front.start(tasks)
             try:
-                worker = await open_worker(config, queue, report, tasks, stack)
+                worker = await open_worker(complete, queue, report, tasks, stack)
+                if load is not None:
+                    following = front.following(complete, queue)
+                    tasks.start(following.run(), "offers")
+                    prepare = _preparing(front, worker, queue, following, report)
+                    tasks.start(Reloading(config, load, prepare).run(shutdown.reload), "reload")
                 await tasks.wait_for(front.client.wait_until_ready())
                 ready()
                 await run_until_shutdown(worker, tasks, shutdown)
@@ -47,3 +61,20 @@ async def serve(
                 await front.drain(shutdown)
         except ShutdownRequested:
             log.info("shut down")
+
+
+def _preparing(
+    front: FrontSide, worker: Worker, queue: Queue, following: Following, report: Report
+) -> Prepare:
+    async def prepare(config: Config) -> Take:
+        complete = await with_defaults(config, report)
+        answer = await prepare_front(complete, front=front, queue=queue, following=following)
+        work = await prepare_worker(complete, worker=worker, queue=queue)
+
+        async def take() -> None:
+            await answer()  # first: nobody asks for a model that leaves while the worker ends its images
+            await work()
+
+        return take
+
+    return prepare

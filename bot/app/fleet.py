@@ -19,8 +19,8 @@ from bot.store import Store
 POLL_SECONDS = 0.5
 
 
-def start(config: Config, text: str, address: str, warn: Callable[[str], None]) -> None:
-    """Start the fleet, or let it go on with this configuration, the text of a file; `warn` of secrets in it.
+def start(config: Config, address: str, warn: Callable[[str], None]) -> None:
+    """Start the fleet, or let it go on with this configuration; `warn` of secrets in it.
 
     Raises ConfigurationError, which lists every mistake, and FleetUnavailable.
     """
@@ -30,7 +30,7 @@ def start(config: Config, text: str, address: str, warn: Callable[[str], None]) 
         warn(warning)
     ray_cluster = _ray()
     with ray_cluster.connected(address, config.fleet.name):
-        ray_cluster.apply(Spec(config=text), config.fleet.name)
+        ray_cluster.apply(Spec(config=config.as_toml), config.fleet.name)
         ray_cluster.asked(config.fleet.name, "spec")
 
 

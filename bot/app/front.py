@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import discord
 
 from bot.app.discord_side import connect, log_in
-from bot.app.offers import follow_offers, wait_for_defaults
+from bot.app.offers import Following, wait_for_defaults
 from bot.app.queue import Queue, open_queue
+from bot.app.reloading import Load, Reloading, Take
 from bot.config import Config
 from bot.delivery.outbox import Outbox
 from bot.delivery.progress import MessageLocks, Progress
@@ -23,6 +24,7 @@ from bot.delivery.sender import Sender
 from bot.delivery.uploads import Uploads
 from bot.front.address import use_address
 from bot.front.client import Bot
+from bot.front.keywords import keywords_of
 from bot.front.sessions.desk import Desk
 from bot.garbage import exclude_existing
 from bot.jobs import Job
@@ -37,14 +39,21 @@ ANSWER_SECONDS = 10.0
 FLUSH_SECONDS = 10.0
 
 
-def run_front(config: Config, *, ready: Callable[[], None] = lambda: None) -> None:
-    """Run a front until SIGINT or SIGTERM; calls `ready` and raises like `serve`."""
-    run_process(lambda shutdown: serve(config, shutdown=shutdown, ready=ready))
+def run_front(config: Config, *, load: Load, ready: Callable[[], None] = lambda: None) -> None:
+    """Run a front until SIGINT or SIGTERM; calls `load` and `ready`, and raises, like `serve`."""
+    run_process(lambda shutdown: serve(config, shutdown=shutdown, load=load, ready=ready))
 
 
-async def serve(config: Config, *, shutdown: Shutdown, ready: Callable[[], None] = lambda: None) -> None:
+async def serve(
+    config: Config,
+    *,
+    shutdown: Shutdown,
+    load: Load | None = None,
+    ready: Callable[[], None] = lambda: None,
+) -> None:
     """Answer commands and deliver results until `shutdown`; call `ready` once commands are answered.
 
+    `load` reads the configuration again at each request of `shutdown` to reload.
     Raises ConfigurationError, DiscordUnavailable or StoreUnavailable.
     """
     token = config.discord.read_token()
@@ -57,9 +66,11 @@ async def serve(config: Config, *, shutdown: Shutdown, ready: Callable[[], None]
             front = await open_front(with_defaults, queue, stack)
             await tasks.wait_for(log_in(front.client, token, config.discord.api_url))
             front.start(tasks)
-            offers = front.client.services.offers
-            following = follow_offers(config, queue.store.offers, offers, front.change_offers)
-            tasks.start(following, "offers")
+            following = front.following(config, queue)
+            tasks.start(following.run(), "offers")
+            if load is not None:
+                prepare = functools.partial(prepare_front, front=front, queue=queue, following=following)
+                tasks.start(Reloading(config, load, prepare).run(shutdown.reload), "reload")
             try:
                 await tasks.wait_for(front.client.wait_until_ready())
                 ready()
@@ -96,6 +107,10 @@ class FrontSide:
         tasks.start(self.reviews.run(), "reviews")
         tasks.start(self.desk.run(), "group sessions")
 
+    def following(self, config: Config, queue: Queue) -> Following:
+        """Return what follows the offers of workers."""
+        return Following(config, queue.store.offers, self.client.services.offers, self.change_offers)
+
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
         """Replace the offers; raises like `Bot.change_offers`."""
         self.outbox.offers = offers
@@ -118,6 +133,19 @@ class FrontSide:
         except TimeoutError:
             log.warning("some commands were not answered completely")
         await self.outbox.flush(seconds=FLUSH_SECONDS)
+
+
+async def prepare_front(config: Config, *, front: FrontSide, queue: Queue, following: Following) -> Take:
+    """Read the keywords of another configuration, and return what takes it; raises ConfigurationError."""
+    keywords = await in_thread(functools.partial(keywords_of, config.prompts.keywords_file), "keywords")
+
+    async def take() -> None:
+        queue.change(config)
+        front.client.change(config, keywords)
+        front.outbox.label = config.provenance.label
+        await following.reconfigure(config)
+
+    return take
 
 
 async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> FrontSide:

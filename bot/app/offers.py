@@ -44,35 +44,62 @@ async def wait_for_defaults(config: Config, offers: Offers) -> Config:
     return with_offers(config, known)
 
 
-async def follow_offers(
-    config: Config,
-    offers: Offers,
-    current: tuple[Offer, ...],
-    change: Callable[[tuple[Offer, ...]], Awaitable[None]],
-    *,
-    poll_seconds: float = FOLLOW_SECONDS,
-) -> NoReturn:
-    """Call `change` whenever workers publish other offers than `current`, until cancelled.
+class Following:
+    """Follows what workers publish of the models of `config`, and calls `change` with other offers.
 
-    `config` is the argument of `wait_for_defaults`. A change that raises DiscordUnavailable is retried.
+    `current` are the offers at the start. A change that raises DiscordUnavailable is retried.
     """
-    names = [model.name for model in config.models]
-    while True:
-        await asyncio.sleep(poll_seconds)
-        try:
-            known = await offers.published(names)
-        except StoreUnavailable as error:
-            log.error("the offers of workers cannot be read: %s", error)
-            continue
-        found = tuple(model.offer for model in with_offers(config, known).models)
-        if found == current:
-            continue
-        try:
-            await change(found)
-        except DiscordUnavailable as error:
-            log.warning("registering the commands is retried: %s", error)
-        else:
-            current = found
+
+    def __init__(
+        self,
+        config: Config,
+        published: Offers,
+        current: tuple[Offer, ...],
+        change: Callable[[tuple[Offer, ...]], Awaitable[None]],
+    ) -> None:
+        self._config = config
+        self._published = published
+        self._current: tuple[Offer, ...] | None = current
+        self._change = change
+        self._looking = asyncio.Lock()
+
+    async def run(self, *, poll_seconds: float = FOLLOW_SECONDS) -> NoReturn:
+        """Look again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(poll_seconds)
+            await self._look()
+
+    async def reconfigure(self, config: Config) -> None:
+        """Follow another configuration, and call `change` at once, with the same offers too."""
+        self._config, self._current = config, None
+        await self._look()
+
+    async def _look(self) -> None:
+        async with self._looking:
+            try:
+                known = await self._published.published([model.name for model in self._config.models])
+            except StoreUnavailable as error:
+                log.error("the offers of workers cannot be read: %s", error)
+                return
+            found = self._complete(known)
+            if not found or found == self._current:
+                return
+            try:
+                await self._change(found)
+            except DiscordUnavailable as error:
+                log.warning("registering the commands is retried: %s", error)
+            else:
+                self._current = found
+
+    def _complete(self, known: Mapping[str, Offer]) -> tuple[Offer, ...]:
+        """Return the offers that need nothing of a checkpoint which no worker has read yet."""
+        complete = with_offers(self._config, known).models
+        missing = [model.name for model in complete if model.unset and model.name not in known]
+        if missing and self._current is None:
+            log.warning(
+                "%s is offered once a worker has published its sizes and defaults", ", ".join(missing)
+            )
+        return tuple(model.offer for model in complete if model.name not in missing)
 
 
 def with_offers(config: Config, known: Mapping[str, Offer]) -> Config:

@@ -42,6 +42,10 @@ class Queue:
         """The name of this process: no other living process has it."""
         return self.membership.name
 
+    def change(self, config: Config) -> None:
+        """Keep results and jobs as long as another configuration says."""
+        self.sweeper.bounds = bounds_of(config.retention)
+
     def start(self, tasks: BackgroundTasks) -> None:
         """Start the heartbeat, the wake-ups and the sweeper."""
         tasks.start(self.membership.run(), "membership")

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from bot.app.queue import Queue, open_queue
+from bot.app.reloading import Load, Reloading, Take
 from bot.config import Config, ModelConfig
 from bot.config.policy import PolicyConfig
 from bot.jobs import Showing, Showings
 from bot.moderation.pictures import PictureRules, strictest
+from bot.retries import while_unavailable
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.store.fleet_tables import MOST_CHARACTERS
 from bot.threads import in_uninterruptible_thread
 from bot.worker.cache_filling import wait_for_cache
-from bot.worker.opening import open_engine, read_defaults
+from bot.worker.opening import open_engine, read_defaults, specs_of
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
 from sdjax_engine.memory.devices import device_kind
@@ -27,16 +30,22 @@ CLOSE_SECONDS = 10.0
 Report = Callable[[str], None]
 
 
-def run_worker(config: Config, *, ready: Callable[[], None] = lambda: None) -> None:
-    """Run a worker until SIGINT or SIGTERM; calls `ready` and raises like `serve`."""
-    run_process(lambda shutdown: serve(config, shutdown=shutdown, report=log.info, ready=ready))
+def run_worker(config: Config, *, load: Load, ready: Callable[[], None] = lambda: None) -> None:
+    """Run a worker until SIGINT or SIGTERM; calls `load` and `ready`, and raises, like `serve`."""
+    run_process(lambda shutdown: serve(config, shutdown=shutdown, report=log.info, load=load, ready=ready))
 
 
 async def serve(
-    config: Config, *, shutdown: Shutdown, report: Report, ready: Callable[[], None] = lambda: None
+    config: Config,
+    *,
+    shutdown: Shutdown,
+    report: Report,
+    load: Load | None = None,
+    ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Paint the queue's images until `shutdown`; call `ready` once the worker claims images.
 
+    `load` reads the configuration again at each request of `shutdown` to reload.
     Raises ConfigurationError, StoreUnavailable, UnreadableCheckpoint or EngineClosed.
     """
     async with AsyncExitStack() as stack:
@@ -44,12 +53,41 @@ async def serve(
         tasks = await stack.enter_async_context(BackgroundTasks(shutdown))
         queue.start(tasks)
         try:
-            config = await tasks.wait_for(with_defaults(config, report))
-            worker = await open_worker(config, queue, report, tasks, stack)
+            complete = await tasks.wait_for(with_defaults(config, report))
+            worker = await open_worker(complete, queue, report, tasks, stack)
+            if load is not None:
+                prepare = functools.partial(_prepare, worker=worker, queue=queue, report=report)
+                tasks.start(Reloading(config, load, prepare).run(shutdown.reload), "reload")
             ready()
             await run_until_shutdown(worker, tasks, shutdown)
         except ShutdownRequested:
             log.info("shut down")
+
+
+async def _prepare(config: Config, *, worker: Worker, queue: Queue, report: Report) -> Take:
+    return await prepare_worker(await with_defaults(config, report), worker=worker, queue=queue)
+
+
+async def prepare_worker(config: Config, *, worker: Worker, queue: Queue) -> Take:
+    """Read the models of another configuration, and return what takes it.
+
+    `config` has the defaults of its checkpoints. Raises UnreadableCheckpoint and DevicesFailed.
+    """
+    change = await in_uninterruptible_thread(lambda: worker.engine.read_models(specs_of(config)))
+
+    async def take() -> None:
+        queue.change(config)
+        await while_unavailable(
+            config.queue.lease_seconds,
+            lambda: queue.store.offers.publish([model.offer for model in config.models]),
+        )
+        failures = await worker.change(
+            change, rules=rules_by_model(config), drain_seconds=config.queue.drain_seconds
+        )
+        for name, error in failures.items():
+            log.error("%s is not offered: %s", name, error)
+
+    return take
 
 
 async def with_defaults(config: Config, report: Report) -> Config:
@@ -81,12 +119,17 @@ async def open_worker(
         drain_seconds=config.queue.drain_seconds,
         # Not before: it fixes JAX's devices.
         accelerator=config.engine.accelerator or device_kind()[:MOST_CHARACTERS],
-        rules={model.name: rules_of(model, config.policy) for model in config.models},
+        rules=rules_by_model(config),
         metrics=queue.metrics.worker,
         tracing=queue.tracing,
     )
     queue.checks["engine"] = worker.health
     return worker
+
+
+def rules_by_model(config: Config) -> dict[str, PictureRules]:
+    """Return the rules of the pictures of each model, by its name."""
+    return {model.name: rules_of(model, config.policy) for model in config.models}
 
 
 def rules_of(model: ModelConfig, policy: PolicyConfig) -> PictureRules:

@@ -1,11 +1,12 @@
-"""The configuration: one TOML file, read once. Every mistake in it is reported before anything starts.
+"""The configuration: one TOML file and the environment. Every mistake is reported before anything starts.
 
 Each section is a frozen pydantic model with the product's defaults, in the module of its group; `Config()`
-alone is the demo. Secrets are not in the file: a token comes from the environment or from a file of its own.
+alone is the demo. Secrets need not be in the file: they come from the environment or from files of their own.
 """
 
 from bot.config.config import MAX_MODELS as MAX_MODELS
 from bot.config.config import Config as Config
+from bot.config.config import Reading as Reading
 from bot.config.connection import DiscordConfig as DiscordConfig
 from bot.config.engine import EngineSection as EngineSection
 from bot.config.models import ModelConfig as ModelConfig

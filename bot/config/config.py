@@ -1,11 +1,13 @@
-"""The whole configuration: reads the file, and reports all of its mistakes at once."""
+"""The whole configuration: reads the file and the environment, and reports all mistakes in them at once."""
 
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,8 +17,9 @@ from yarl import URL
 from bot.config.addresses import leaves_unencrypted
 from bot.config.connection import DiscordConfig
 from bot.config.engine import EngineSection
+from bot.config.environment import Overlaid, Variable, overlaid
 from bot.config.fleet import FleetConfig
-from bot.config.mistakes import sentences
+from bot.config.mistakes import Loc, dotted, sentences
 from bot.config.models import ModelConfig
 from bot.config.operators import LogConfig, TracesConfig, WebConfig
 from bot.config.people import LimitsConfig, PicturesConfig
@@ -53,29 +56,50 @@ class Config(Section):
     traces: TracesConfig = TracesConfig()
 
     @classmethod
-    def load(cls, path: str | Path) -> Config:
-        """Read the TOML file at `path`; raises ConfigurationError, which lists every mistake in it."""
-        path = Path(path)
-        try:
-            document = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"{path} is not TOML: {error}.") from None
-        return cls.parse(document, name=str(path))
+    def load(cls, path: str | Path | None, environ: Mapping[str, str] | None = None) -> Config:
+        """Return the configuration of `read`; raises like it."""
+        return cls.read(path, environ).config
+
+    @classmethod
+    def read(cls, path: str | Path | None, environ: Mapping[str, str] | None = None) -> Reading:
+        """Read the TOML file at `path`, if any, and the variables of `environ`, which have priority.
+
+        Raises ConfigurationError, which lists every mistake in both.
+        """
+        document = {} if path is None else _document(Path(path))
+        found = overlaid(document, os.environ if environ is None else environ, cls)
+        with_variables = found.variables or found.mistakes or path is None
+        sources = [*([] if path is None else [str(path)]), *(["the environment"] if with_variables else [])]
+        return Reading(config=cls._checked(found, " with ".join(sources)), variables=found.variables)
 
     @classmethod
     def parse(cls, document: Mapping[str, Any], *, name: str = "the configuration") -> Config:
         """Check a parsed TOML file; `name` is the file's name in the ConfigurationError."""
-        mistakes = [*_repeated_models(document), *_unknown_models(document)]
+        return cls._checked(Overlaid(document=dict(document)), name)
+
+    @classmethod
+    def _checked(cls, found: Overlaid, name: str) -> Config:
+        document = found.document
+        mistakes = [*found.mistakes, *_repeated_models(document), *_unknown_models(document)]
+
+        def named(loc: Loc) -> str:
+            variable, rest = found.name_of(loc)
+            return f"{variable}{'.' if variable and rest else ''}{dotted(rest)}"
+
         try:
             # Through JSON, pydantic's strict mode takes a list for a tuple, but neither "2" nor true for 2.
             config = cls.model_validate_json(json.dumps(document, default=str), strict=True)
         except ValidationError as error:
-            mistakes += sentences(error, cls)
+            mistakes += sentences(error, cls, named)
         if mistakes:
             raise ConfigurationError("\n".join([f"{name} cannot be used:", *mistakes]))
         return config
+
+    @property
+    def as_toml(self) -> str:
+        """A TOML file with the keys that are set, for another machine; it may hold secrets."""
+        document = self.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+        return "".join(f"{key} = {_toml(value)}\n" for key, value in document.items())
 
     @property
     def warnings(self) -> list[str]:
@@ -90,6 +114,33 @@ class Config(Section):
             for key, (address, what) in sent.items()
             if leaves_unencrypted(address)
         ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A configuration, and the variables of the environment that parts of it come from."""
+
+    config: Config
+    variables: tuple[Variable, ...]
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} is not TOML: {error}.") from None
+
+
+def _toml(value: object) -> str:
+    """Return a JSON value as TOML on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(str(key))} = {_toml(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    # TOML writes texts, numbers, true and false as JSON does, except for this character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _repeated_models(document: Mapping[str, Any]) -> list[str]:

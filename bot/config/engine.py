@@ -14,6 +14,7 @@ class EngineSection(Section):
 
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     seats_per_device: Annotated[int, Field(ge=0, le=256)] = 0
+    fitted_programs: bool = False
     cpu_devices: Annotated[int, Field(ge=0, le=256)] = 0
     device_memory_gib: Annotated[float, Field(ge=0, le=4096)] = 0.0
     preview_seconds: Annotated[float, Field(ge=0, le=3600)] = 3.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -31,6 +31,7 @@ _WANTED = {
     "string_type": "a text in quotes is wanted",
     "bool_type": "true or false is wanted",
     "tuple_type": "a list in brackets is wanted",
+    "dict_type": "a table in braces is wanted",
     "model_type": "a section is wanted",
     "model_attributes_type": "a section is wanted",
     "greater_than": "more than {gt:g} is wanted",
@@ -44,19 +45,35 @@ _WANTED = {
 }
 
 
-def sentences(error: ValidationError, root: type[BaseModel]) -> list[str]:
-    """Return one sentence for each mistake. Each begins with its key; none contains a secret."""
-    return [redact(sentence) for details in error.errors() for sentence in _sentences(details, root)]
+Loc = tuple[int | str, ...]
+"""Keys and list indices that lead to a value."""
 
 
-def _sentences(details: ErrorDetails, root: type[BaseModel]) -> Iterator[str]:
-    key = _dotted(details["loc"])
+def dotted(loc: Loc) -> str:
+    """Return a path such as `models[2].sampler`; indices begin at 1."""
+    path = ""
+    for part in loc:
+        if part == KEY:
+            continue
+        path += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if path else part
+    return path
+
+
+def sentences(
+    error: ValidationError, root: type[BaseModel], named: Callable[[Loc], str] = dotted
+) -> list[str]:
+    """Return one sentence for each mistake; it begins with what `named` calls the key, and has no secret."""
+    return [redact(sentence) for details in error.errors() for sentence in _sentences(details, root, named)]
+
+
+def _sentences(details: ErrorDetails, root: type[BaseModel], named: Callable[[Loc], str]) -> Iterator[str]:
+    key = named(details["loc"])
     cause = details.get("ctx", {}).get("error")
     if isinstance(cause, InvalidValue):
         for mistake in cause.mistakes:
             yield f"{key}: {mistake}."
     elif details["type"] == "extra_forbidden":
-        yield _unknown_key(details["loc"], root)
+        yield f"{key}: {_unknown_key(details['loc'], root)}."
     elif details["type"] in ("literal_error", "enum"):
         expected = details["ctx"]["expected"].replace("''", "empty")
         yield f"{key}: {_shown(details['input'])} is none of {expected}."
@@ -67,15 +84,15 @@ def _sentences(details: ErrorDetails, root: type[BaseModel]) -> Iterator[str]:
         yield f"{key}: {said}, not {_shown(details['input'])}."
 
 
-def _unknown_key(loc: tuple[int | str, ...], root: type[BaseModel]) -> str:
+def _unknown_key(loc: Loc, root: type[BaseModel]) -> str:
     *section, key = loc
     valid = list(_section_at(tuple(section), root).model_fields)
     near = difflib.get_close_matches(str(key), valid, n=1, cutoff=0.0)
-    where = f" in [{_dotted(tuple(section))}]" if section else ""
-    return f"{_dotted(loc)}: there is no key of this name{where}; the nearest is “{near[0]}”."
+    where = f" in [{dotted(tuple(section))}]" if section else ""
+    return f"there is no key of this name{where}; the nearest is “{near[0]}”"
 
 
-def _section_at(loc: tuple[int | str, ...], root: type[BaseModel]) -> type[BaseModel]:
+def _section_at(loc: Loc, root: type[BaseModel]) -> type[BaseModel]:
     """Return the model class at a path of keys and list indices."""
     here = root
     for part in loc:
@@ -88,16 +105,6 @@ def _model_in(annotation: Any) -> type[BaseModel]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return _model_in(get_args(annotation)[0])
-
-
-def _dotted(loc: tuple[int | str, ...]) -> str:
-    """Return a path such as `models[2].sampler`; indices begin at 1."""
-    path = ""
-    for part in loc:
-        if part == KEY:
-            continue
-        path += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if path else part
-    return path
 
 
 def _shown(value: object) -> str:

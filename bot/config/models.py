@@ -14,6 +14,7 @@ from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, Offer, Sampler
 
 MIN_SIDE, MAX_SIDE, SIDE_MULTIPLE = 64, 2048, 8
 MAX_PROMPT_CHUNKS, MAX_LORA_RANK = 8, 4096
+MAX_LICENCE, MAX_LINK = 80, 200
 CHECKPOINT_DEFAULTS = frozenset({"sizes", "num_inference_steps", "guidance_scale", "sampler"})
 """Keys whose default comes from the checkpoint's own configuration files."""
 
@@ -53,6 +54,12 @@ def _check_loras(values: dict[str, str]) -> dict[str, str]:
     return values
 
 
+def _check_licence(value: str) -> str:
+    if not value.isprintable() or value != value.strip():
+        raise InvalidValue("a name on one line is wanted, without spaces around")
+    return value
+
+
 def _for_each_level(value: Any) -> Any:
     """Return three values for one: the levels mild, explicit and extreme are shown the same."""
     if isinstance(value, str):
@@ -88,6 +95,8 @@ class ModelConfig(Section):
     loras: Annotated[dict[str, str], AfterValidator(_check_loras)] = Field(default_factory=dict)
     lora_rank: Annotated[int, Field(ge=1, le=MAX_LORA_RANK)] = 64
     preview_decoder: str = ""
+    licence: Annotated[str, Field(max_length=MAX_LICENCE), AfterValidator(_check_licence)] = ""
+    licence_link: Annotated[str, Field(max_length=MAX_LINK)] = ""
     _samplers: tuple[Sampler, ...] = ()  # the samplers that suit the checkpoint, once it has been read
 
     @field_validator("revision", "variant")
@@ -102,6 +111,15 @@ class ModelConfig(Section):
     def _only_with_a_classifier(cls, value: dict[str, Level], info: ValidationInfo) -> dict[str, Level]:
         if value and not info.data.get("picture_classifier"):
             raise InvalidValue("without a picture_classifier no label has a level")
+        return value
+
+    @field_validator("licence_link")
+    @classmethod
+    def _of_a_licence(cls, value: str, info: ValidationInfo) -> str:
+        if value and not re.fullmatch(r"https?://[^\s<>()]+", value):
+            raise InvalidValue(f"“{value}” is not an address of the form https://host/path")
+        if value and not info.data.get("licence"):
+            raise InvalidValue("which licence is at this address? Say licence as well")
         return value
 
     @field_validator("max_steps")
@@ -121,14 +139,18 @@ class ModelConfig(Section):
         return CHECKPOINT_DEFAULTS - self.model_fields_set
 
     def with_defaults(self, checkpoint: Offer) -> ModelConfig:
-        """Return this model with the checkpoint's samplers, and its values for the keys in `unset`."""
+        """Return this model with the checkpoint's samplers, and its values for the keys in `unset`.
+
+        A worker's offer may also name the licence, if this configuration does not.
+        """
         values = {
             "sizes": tuple(f"{width}x{height}" for width, height in checkpoint.sizes),
             "num_inference_steps": min(checkpoint.num_inference_steps, self.max_steps),
             "guidance_scale": checkpoint.guidance_scale,
             "sampler": checkpoint.sampler,
         }
-        model = self.model_copy(update={name: values[name] for name in self.unset})
+        licence = {} if self.licence else _licence_of(checkpoint)
+        model = self.model_copy(update={name: values[name] for name in self.unset} | licence)
         model._samplers = checkpoint.samplers
         return model
 
@@ -145,7 +167,13 @@ class ModelConfig(Section):
             prompt_chunks=self.prompt_chunks,
             loras=tuple(self.loras),
             samplers=self._samplers,
+            licence=self.licence,
+            licence_link=self.licence_link,
         )
+
+
+def _licence_of(offer: Offer) -> dict[str, str]:
+    return {"licence": offer.licence, "licence_link": offer.licence_link}
 
 
 def _read_size(size: str) -> tuple[int, int]:

@@ -25,6 +25,7 @@ REFUSALS = frozenset(
         "invalid_request",
         "unsuited_sampler",
         "not_offered",
+        "lora_not_offered",
         "start_missing",
         "start_not_offered",
         "start_changed",
@@ -34,7 +35,7 @@ REFUSALS = frozenset(
 )
 """Failures that a repeated request would have again."""
 
-REFUSED_SETTINGS = frozenset({"invalid_request", "unsuited_sampler", "not_offered"})
+REFUSED_SETTINGS = frozenset({"invalid_request", "unsuited_sampler", "not_offered", "lora_not_offered"})
 """Failures of the chosen settings; only the person who chose them sees the message."""
 
 START_LOST = frozenset({"start_missing", "start_not_offered", "start_changed", "start_unfit", "start_known"})

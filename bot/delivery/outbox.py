@@ -49,8 +49,8 @@ def backoff(attempts: int, jitter: float) -> float:
 class Outbox:
     """Sends the results that are due for `front`, several at once, one at a time for each job.
 
-    `offers`, which may change, decide which buttons a picture has. With `label`, results say that they are
-    AI-generated. `tracing` records a span for each attempt.
+    `offers` decide which buttons a picture has. With `label`, results say that they are AI-generated. Both
+    may change. `tracing` records a span for each attempt.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Outbox:
         self._front = front
         self._clock = clock
         self.offers = offers
-        self._label = label
+        self.label = label
         self._metrics = metrics or Metrics().delivery
         self._tracing = tracing
         self._read_at = time.monotonic()
@@ -216,7 +216,7 @@ class Outbox:
         if job.deleted_at is not None:
             raise DeliveryRefused("deleted")
         texts = Texts.for_locale(job.origin.locale)
-        content = render(job, None, texts, offers=self.offers, label=self._label)
+        content = render(job, None, texts, offers=self.offers, label=self.label)
         try:
             return await self._sender.deliver(delivery, content, entered=stages.enter)
         except FilesGone as gone:

@@ -23,7 +23,7 @@ from bot.delivery.buttons import (
 from bot.delivery.content import SUBTEXT, MessageContent, PictureContent, Tone, shortened
 from bot.delivery.quota_lines import left_lines
 from bot.delivery.result import FAILURES, SHOWN_NEGATIVE_PROMPT, ending, is_held, pictures_of, settings_text
-from bot.jobs import Job, Recipe, Showing, State
+from bot.jobs import ImageRecord, Job, Recipe, Showing, State
 from bot.positions import Position
 from bot.texts import Texts, is_cut, shown, tidy
 from sdjax_engine.request import Offer, Trouble
@@ -70,9 +70,18 @@ def render(
         pictures=tuple(pictures_of(job, done, texts)),
         rows=rows,
         more=more_menu(job, done, texts) if done else None,
-        tone=Tone.WAITING if is_held(job) and not done else Tone(job.state),
+        tone=_final_tone(job, done),
         refusal=all_failed(job, REFUSED_SETTINGS),
     )
+
+
+def _final_tone(job: Job, done: Sequence[ImageRecord]) -> Tone:
+    """Return the tone of an ended job, of whose pictures `done` are shown."""
+    if done:
+        return Tone(job.state)
+    if is_held(job):
+        return Tone.WAITING
+    return Tone.FAILED if job.state is State.DONE else Tone(job.state)
 
 
 def without_picture(content: MessageContent, texts: Texts) -> MessageContent:

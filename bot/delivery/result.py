@@ -25,6 +25,8 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "painting_failed": "This picture could not be painted. Try it again, or with another seed.",
         "invalid_request": "This picture cannot be painted with these settings. Change them and try again.",
         "unsuited_sampler": InvalidRequest.SENTENCES["unsuited_sampler"],
+        "lora_not_offered": "This model no longer has the LoRA of this request. Leave it out, or choose "
+        "another.",
         "worker_died": "Painting this picture stopped the painter twice. Try other settings.",
         "not_offered": "This bot no longer paints with this model or size. Choose another and ask again.",
         "not_kept": "The bot has no room left for pictures. Tell its owner, then try again.",

@@ -18,17 +18,23 @@ CHECKPOINT_SECONDS = DEVICE_SECONDS + 180.0  # with the wait for the look at the
 
 
 async def examine(
-    config: Config, file: Path, *, role: str = "both", channels: Sequence[int] = ()
+    config: Config,
+    file: Path | None,
+    *,
+    files: Sequence[Path] = (),
+    role: str = "both",
+    channels: Sequence[int] = (),
 ) -> AsyncIterator[Finding]:
     """Yield what a start in this role ("front", "worker" or "both") would meet; change nothing.
 
-    `file` is the configuration's. `channels` are the ids of channels in which the bot needs its permissions.
+    `file` is the configuration's, if any; `files` are those that variables of the environment name.
+    `channels` are the ids of channels in which the bot needs its permissions.
     """
     checks = [
         Check(part=database.PART, find=partial(database.look, config.queue.database)),
         Check(part=places.PICTURES, find=partial(places.pictures, config.queue.artifacts)),
         Check(part=places.DISK, find=partial(places.disks, config)),
-        Check(part=places.MODES, find=partial(places.modes, config, file)),
+        Check(part=places.MODES, find=partial(places.modes, config, file, files)),
         Check(part=versions.PART, find=versions.look),
         Check(part=places.FILES, find=partial(places.files, config, front=role != "worker")),
         Check(part=places.TRACES, find=partial(places.traces, config)),
@@ -56,7 +62,7 @@ async def examine(
             yield finding
 
 
-async def _in_turn(turn: asyncio.Lock, file: Path, part: str) -> AsyncIterator[Finding]:
+async def _in_turn(turn: asyncio.Lock, file: Path | None, part: str) -> AsyncIterator[Finding]:
     async with turn:
         async for finding in painting.in_process(file, part):
             yield finding

@@ -24,13 +24,13 @@ LAST_LINES = 400  # characters of what a failed process said last
 KILL_SECONDS = 5.0  # a process in a driver that hangs may not die of SIGKILL either
 
 
-async def in_process(file: Path, look: str) -> AsyncIterator[Finding]:
+async def in_process(file: Path | None, look: str) -> AsyncIterator[Finding]:
     """Yield what the process finds; it is killed when this ends."""
     # JAX must not take the memory of a GPU that a running worker uses.
     environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bot.fleet.child", str(os.getpid())),
-        *(sys.executable, "-m", "bot.doctor.painting", str(file), look),
+        *(sys.executable, "-m", "bot.doctor.painting", str(file or ""), look),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -130,7 +130,7 @@ LOOKS = {DEVICES: _devices, CHECKPOINTS: _checkpoints}
 
 def main(file: str, look: str) -> None:
     """Print the findings of one look, one JSON object a line."""
-    config = Config.load(file)
+    config = Config.load(file or None)
     try:
         for finding in LOOKS[look](config):
             print(json.dumps(dataclasses.asdict(finding)), flush=True)  # noqa: T201 - read by `in_process`

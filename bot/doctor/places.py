@@ -7,7 +7,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -157,24 +157,24 @@ async def traces(config: Config) -> AsyncIterator[Finding]:
         yield well(TRACES, "they can be exported; no collector was asked.")
 
 
-async def modes(config: Config, file: Path) -> AsyncIterator[Finding]:
-    """Say which files and folders with secrets other users can read. `file` is the configuration's."""
-    problems = await in_thread(lambda: _problems(config, file), MODES)
+async def modes(config: Config, file: Path | None, files: Sequence[Path] = ()) -> AsyncIterator[Finding]:
+    """Say which files and folders with secrets other users can read; the arguments are those of `examine`."""
+    problems = await in_thread(lambda: _problems(config, file, files), MODES)
     for problem in problems:
         yield wrong(MODES, problem)
     if not problems:
         yield well(MODES, "no other user reads the secrets, the queue or the pictures.")
 
 
-def _problems(config: Config, file: Path) -> list[str]:
-    return [problem for path in _secret(config, file) if (problem := _problem(path))]
+def _problems(config: Config, file: Path | None, files: Sequence[Path]) -> list[str]:
+    return [problem for path in (*_secret(config, file), *files) if (problem := _problem(path))]
 
 
-def _secret(config: Config, file: Path) -> Iterable[Path]:
+def _secret(config: Config, file: Path | None) -> Iterable[Path]:
     for named in (config.discord.token_file, config.web.token_file, config.provenance.private_key):
         if named:
             yield Path(named)
-    if has_password(config.queue.database):
+    if file is not None and has_password(config.queue.database):
         yield file
     if queue := database_file(config):
         yield queue

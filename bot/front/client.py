@@ -14,26 +14,22 @@ import discord
 from bot.config import Config
 from bot.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.files import Artifacts, Files
-from bot.front.attachments import Attachments
+from bot.front.configured import attachments_of, configured_services, rates_of
 from bot.front.counting import Counting
-from bot.front.decoding import MIB, Decoder
 from bot.front.defining import define, new_tree
 from bot.front.favourites import react
-from bot.front.keywords import read_keywords
-from bot.front.pace import Pace, Rates
-from bot.front.pictures import Limits
+from bot.front.keywords import Keywords, keywords_of
+from bot.front.pace import Pace
 from bot.front.resolver import Resolver
 from bot.front.services import Interaction, Services
 from bot.front.translator import CatalogueTranslator
 from bot.front.views import BUTTONS, FORMS
 from bot.front.views.forms import submitted
 from bot.front.waiting_room import WaitingRoom
-from bot.jobs import Caps, Job
+from bot.jobs import Job
 from bot.metrics import FrontMetrics, Metrics
-from bot.moderation.policy import policy_from
 from bot.provenance.signing import Signing
 from bot.store import Store
-from bot.store.styles import Style
 from bot.tracing import NO_TRACING, Tracing
 from sdjax_engine.request import Offer
 
@@ -77,10 +73,11 @@ class Bot(discord.AutoShardedClient):
     ) -> None:
         metrics = metrics or Metrics().front
         self._counting = Counting(metrics)
-        resolver = Resolver()
-        pace = Pace(_rates(config), clock=time.monotonic)
+        self._resolver = Resolver()
+        self._room = WaitingRoom(places=config.pictures.waiting_files)
+        pace = Pace(rates_of(config), clock=time.monotonic)
         super().__init__(
-            connector=aiohttp.TCPConnector(limit=0, resolver=resolver),
+            connector=aiohttp.TCPConnector(limit=0, resolver=self._resolver),
             intents=intents(),
             allowed_mentions=discord.AllowedMentions.none(),
             member_cache_flags=discord.MemberCacheFlags.none(),
@@ -98,30 +95,31 @@ class Bot(discord.AutoShardedClient):
             store=store,
             artifacts=artifacts,
             files=Files(store.files, artifacts),
-            attachments=_attachments(config, pace, resolver),
+            attachments=attachments_of(config, pace, self._resolver, self._room),
             pace=pace,
             announce=announce,
             offers=tuple(model.offer for model in config.models),
-            caps=_caps(config),
-            **_policies(config),
-            styles=_styles(config),
-            keywords=read_keywords(file) if (file := config.prompts.keywords_file) else None,
-            limits=config.limits,
-            retention=config.retention,
-            **_permutations(config),
+            **configured_services(config, keywords_of(config.prompts.keywords_file)),
             clock=clock,
             metrics=metrics,
             was_unclear=self._counting.was_unclear,
-            **_languages(config),
             signing=signing or Signing(),
-            label=config.provenance.label,
             tracing=tracing,
-            host_permission=config.sessions.host_permission,
         )
         self.guilds_served = [discord.Object(guild_id) for guild_id in config.discord.guild_ids]
         self._config = config
         self.tree = new_tree(self, config, self.services.offers)
         self.add_dynamic_items(*BUTTONS)
+
+    def change(self, config: Config, keywords: Keywords | None) -> None:
+        """Take another configuration; `keywords` are those of its file. A change of the offers comes next."""
+        self._config = config
+        pace = self.services.pace
+        pace.change(rates_of(config))
+        self._room.places = config.pictures.waiting_files
+        attachments = attachments_of(config, pace, self._resolver, self._room)
+        values = configured_services(config, keywords)
+        self.services = dataclasses.replace(self.services, attachments=attachments, **values)
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
         """Change the offers; raises DiscordUnavailable where the commands could not be changed."""
@@ -260,66 +258,3 @@ class Bot(discord.AutoShardedClient):
     async def on_error(self, event_method: str, /, *_args: Any, **_kwargs: Any) -> None:
         """Log an error that no command or button caught; other events go on."""
         log.exception("the event %s could not be handled", event_method)
-
-
-def _policies(config: Config) -> dict[str, Any]:
-    """Return the operator's policy, its bounds, and the weights of roles, by their names in `Services`."""
-    return {
-        "policy": policy_from(config.policy.said),
-        "bounds": policy_from(config.policy.bounds.said),
-        "weights": {role.role: role.weight for role in config.queue.roles},
-    }
-
-
-def _caps(config: Config) -> Caps:
-    return Caps(
-        waiting_per_user=config.queue.max_waiting_per_user,
-        waiting_per_server=max(1, int(config.queue.server_share * config.queue.max_waiting)),
-        waiting=config.queue.max_waiting,
-        kept=config.queue.kept_share,
-        images_at_full_share=config.queue.full_share_images,
-    )
-
-
-def _permutations(config: Config) -> dict[str, Any]:
-    """Return how many prompts one request may have, by the names in `Services`."""
-    of_roles = {role.role: role.max_permutations for role in config.queue.roles if role.max_permutations}
-    return {"max_permutations": config.prompts.max_permutations, "role_permutations": of_roles}
-
-
-def _languages(config: Config) -> dict[str, Any]:
-    """Return in which language people are answered, by the names in `Services`."""
-    return {"language": config.discord.language, "languages": config.discord.languages}
-
-
-def _rates(config: Config) -> Rates:
-    return Rates(
-        requests=config.limits.requests_per_minute,
-        server_requests=config.limits.server_requests_per_minute,
-        files=config.limits.files_per_minute,
-        server_files=config.limits.server_files_per_minute,
-    )
-
-
-def _styles(config: Config) -> tuple[Style, ...]:
-    return tuple(
-        Style(
-            name=style.name, prompt=style.prompt, negative_prompt=style.negative_prompt, options=style.options
-        )
-        for style in config.prompts.styles
-    )
-
-
-def _attachments(config: Config, pace: Pace, resolver: Resolver) -> Attachments:
-    pictures = config.pictures
-    limits = Limits(max_bytes=pictures.max_bytes, max_pixels=pictures.max_pixels)
-    decoder = Decoder(limits=limits, memory=pictures.decode_memory_mib * MIB, seconds=pictures.decode_seconds)
-    room = WaitingRoom(places=pictures.waiting_files)
-    return Attachments(
-        limits=limits,
-        decoder=decoder,
-        room=room,
-        pace=pace,
-        api_url=config.discord.api_url,
-        resolver=resolver,
-    )

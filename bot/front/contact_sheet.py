@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import PIL.Image
 import PIL.ImageOps
 
 from bot.delivery.pictures import number_tiles
+from bot.front.tile_names import is_drawable, with_name
 from bot.provenance.signing import Signing
 from sdjax_engine.images import grid_shape, make_grid
 
@@ -19,13 +20,21 @@ QUALITY = 85
 
 
 def contact_sheet(
-    files: Sequence[bytes | None], signing: Signing | None = None, *, first: int | None = 1
+    files: Sequence[bytes | None],
+    signing: Signing | None = None,
+    *,
+    first: int | None = 1,
+    names: Sequence[str] = (),
 ) -> bytes:
     """Return a signed JPEG with a tile for each file in their order; None is an empty tile.
 
-    The tiles are numbered from `first`, or not at all. Takes long: call it in a thread.
+    The tiles are numbered from `first`, or not at all. `names`, one for each file, stand below the tiles
+    where a font has their letters. Takes long: call it in a thread.
     """
-    sheet = make_grid((_tile(file) for file in files), *grid_shape(len(files)))
+    tiles: Iterable[PIL.Image.Image] = map(_tile, files)
+    if any(map(is_drawable, names)):
+        tiles = map(with_name, tiles, names)
+    sheet = make_grid(tiles, *grid_shape(len(files)))
     if first is not None:
         number_tiles(sheet, len(files), first=first, part=NUMBER_PART)
     made = io.BytesIO()

@@ -83,6 +83,11 @@ def read_keywords(file: str) -> Keywords:
     return keywords
 
 
+def keywords_of(file: str) -> Keywords | None:
+    """Return the keywords of the configured file; None for an empty name. Raises like `read_keywords`."""
+    return read_keywords(file) if file else None
+
+
 def _last_keyword(prompt: str) -> int:
     """Return where the last keyword of a prompt begins: after its last separator, and after spaces."""
     ends = [found.end() for found in _SEPARATOR.finditer(prompt) if not found[0].startswith("\\")]

@@ -43,6 +43,14 @@ class Buckets:
         self._size = float(per_minute)
         self._levels: dict[Hashable, tuple[float, float]] = {}  # tokens, and when they were counted
 
+    def resize(self, per_minute: int) -> None:
+        """Let each bucket have another size; tokens that were taken stay taken."""
+        grown = per_minute - self._size
+        self._levels = {
+            key: (max(-per_minute, level + grown), at) for key, (level, at) in self._levels.items()
+        }
+        self._size = float(per_minute)
+
     def wait(self, key: Hashable, count: float, *, now: float) -> float:
         """Return the seconds until `count` tokens can be taken; 0 for now."""
         if not self._size:
@@ -76,6 +84,13 @@ class Pace:
         self._server_requests = Buckets(rates.server_requests)
         self._files = Buckets(rates.files)
         self._server_files = Buckets(rates.server_files)
+
+    def change(self, rates: Rates) -> None:
+        """Go on with other rates. What has been taken stays taken."""
+        self._requests.resize(rates.requests)
+        self._server_requests.resize(rates.server_requests)
+        self._files.resize(rates.files)
+        self._server_files.resize(rates.server_files)
 
     def admit(self, sender: Sender, *, files: int = 0) -> None:
         """Take the tokens of a request with so many files, all or none.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from bot.errors import UserMistake
 from bot.front.allowed import held_of, place_of
@@ -12,6 +13,7 @@ from bot.front.services import Interaction, services_of
 from bot.holds import Cause, Hold
 from bot.jobs import Recipe
 from bot.moderation.always import breaks_hard_rule
+from bot.moderation.readings import Readings, read
 from bot.moderation.rules import Verdict
 from bot.retries import while_unavailable
 from bot.store.prompt_rules import Action, PromptRule
@@ -36,11 +38,13 @@ async def check_words(interaction: Interaction, recipe: Recipe) -> Hold | None:
 
 async def check_texts(interaction: Interaction, texts: Sequence[str]) -> Hold | None:
     """Do as `check_words`, for texts that go into prompts later."""
-    if breaks_hard_rule("\n".join(texts)):
+    together = "\n".join(filter(str.strip, texts))
+    readings = read(together)
+    if breaks_hard_rule(readings):
         raise UserMistake("rule_always")
     if interaction.guild_id is None:
         return None
-    verdict = await verdict_of(interaction, texts)
+    verdict = await verdict_of(interaction, texts, known={together: readings})
     if verdict is not None and verdict.rule.action is not Action.HOLD:
         raise UserMistake("rule_refused", rule=verdict.rule.name)
     found = await automod_verdict(interaction, texts)
@@ -49,12 +53,18 @@ async def check_texts(interaction: Interaction, texts: Sequence[str]) -> Hold | 
     return None if verdict is None else Hold(cause=Cause.RULE, rule=verdict.rule.name)
 
 
-async def verdict_of(interaction: Interaction, texts: Sequence[str]) -> Verdict | None:
-    """Return the rule that refuses or holds one of the texts; None where none does."""
+async def verdict_of(
+    interaction: Interaction, texts: Sequence[str], *, known: Mapping[str, Readings] = MappingProxyType({})
+) -> Verdict | None:
+    """Return the rule that refuses or holds one of the texts; None where none does.
+
+    `known` has the readings of texts that were read before.
+    """
     judge = (await held_of(interaction)).judge
     if not judge.is_ready:
         await services_of(interaction).judging.run(judge.prepare)
-    return judge.verdict(texts, channel_ids=place_of(interaction, interaction.user).channel_ids)
+    channel_ids = place_of(interaction, interaction.user).channel_ids
+    return judge.verdict(texts, channel_ids=channel_ids, known=known)
 
 
 async def rules_of(interaction: Interaction) -> list[PromptRule]:

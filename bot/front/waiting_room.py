@@ -17,13 +17,13 @@ AT_WORK = 2  # requests with files in memory: one fetches while another decodes
 class WaitingRoom:
     """`places` requests with files, waiting or running; a person may have few of them, a server half.
 
+    `places` may change.
+
     A person's requests run one at a time, so that no other person waits for several of them.
     """
 
     def __init__(self, *, places: int) -> None:
-        self._places = places
-        self._of_server = max(1, places // 2)
-        self._of_person = max(1, places // 8)
+        self.places = places
         self._people: Counter[int] = Counter()
         self._servers: Counter[int] = Counter()
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
@@ -43,10 +43,10 @@ class WaitingRoom:
             self._leave(sender)
 
     def _enter(self, sender: Sender) -> None:
-        full = self._people.total() >= self._places
-        full = full or self._people[sender.user_id] >= self._of_person
+        full = self._people.total() >= self.places
+        full = full or self._people[sender.user_id] >= max(1, self.places // 8)
         if sender.guild_id is not None:
-            full = full or self._servers[sender.guild_id] >= self._of_server
+            full = full or self._servers[sender.guild_id] >= max(1, self.places // 2)
         if full:
             raise UserMistake("files_busy")
         self._people[sender.user_id] += 1

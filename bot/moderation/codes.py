@@ -40,7 +40,8 @@ def within(length: int, first: Places, last: Places) -> Flags:
     changes = np.zeros(length + 1, np.int8)
     changes[first] = 1
     changes[last + 1] = -1
-    return np.cumsum(changes[:-1], dtype=np.int8) != 0
+    inside: Flags = np.cumsum(changes[:-1], dtype=np.int8) != 0
+    return inside
 
 
 def squeeze(text: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, product
+from types import MappingProxyType
 
 from bot.moderation.readings import Readings, read
 from bot.moderation.terms import Terms
@@ -42,18 +43,25 @@ class Judge:
         self._every.prepare()
         self.is_ready = True
 
-    def verdict(self, texts: Sequence[str], *, channel_ids: Collection[int]) -> Verdict | None:
+    def verdict(
+        self,
+        texts: Sequence[str],
+        *,
+        channel_ids: Collection[int],
+        known: Mapping[str, Readings] = MappingProxyType({}),
+    ) -> Verdict | None:
         """Return the first rule that refuses the first such text, or else the first that holds one.
 
         None where no rule does either. `channel_ids` are the request's channel and, for a thread, its
-        channel. Call `prepare` first, in a thread; without it the first search takes its time.
+        channel. `known` has the readings of texts that were read before. Call `prepare` first, in a thread;
+        without it the first search takes its time.
         """
         here = [rule for rule in self.rules if rule.channel_id is None or rule.channel_id in channel_ids]
         refusing, holding = ([rule for rule in here if rule.action is action] for action in _SEVERE)
         if not refusing and not holding:
             return None
         allowed = [pair for rule in here for pair in self._phrases.get(rule.name, ())]
-        there = [frozenset(self._every.find_all(reading)) for reading in _readings(texts, allowed)]
+        there = [frozenset(self._every.find_all(reading)) for reading in _readings(texts, allowed, known)]
         for rules_of_action in (refusing, holding):
             for terms, rule in product(filter(None, there), rules_of_action):
                 if found := _found(terms, rule):
@@ -75,9 +83,12 @@ Phrase = tuple[str, str]
 """A phrase that is allowed: as `_folded` returns it, and as it was typed."""
 
 
-def _readings(texts: Iterable[str], allowed: Sequence[Phrase]) -> Iterator[Readings]:
+def _readings(
+    texts: Iterable[str], allowed: Sequence[Phrase], known: Mapping[str, Readings]
+) -> Iterator[Readings]:
     for text in filter(str.strip, texts):
-        yield read(_without(text, allowed))
+        left = _without(text, allowed)
+        yield known.get(left) or read(left)
 
 
 def _found(there: frozenset[str], rule: PromptRule) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from bot.sandbox.permissions import Permission
 from bot.sandbox.reactions import MOST_EMOJI, react, unreact
 from bot.sandbox.rejections import Json, Rejection
 from bot.sandbox.state import (
+    FORUM,
     GROUP_DM,
     GUILD_TEXT,
     PRIVATE,
@@ -67,6 +68,10 @@ class Actions:
             ):
                 return channel
         raise Refused([f"There is no channel {wanted}."])
+
+    def may_view(self, member: Member, channel_id: int) -> bool:
+        """Whether a member sees the channel of this id."""
+        return self._may_view(member, self._world.channel(channel_id))
 
     def _may_view(self, member: Member, channel: Channel) -> bool:
         return bool(self._world.permissions(member.user.id, channel) & Permission.VIEW_CHANNEL)
@@ -134,6 +139,8 @@ class Actions:
     ) -> Interaction:
         member = self.member(body.get("member"))
         channel = self.channel(member, body.get("channel"))
+        if channel.type == FORUM:
+            raise Refused(["Commands are used in the posts of a forum: open one of them."])
         name, options = str(body.get("name", "")), body.get("options") or {}
         if not isinstance(options, dict):
             raise Refused(["The options must be an object."])
@@ -188,6 +195,8 @@ class Actions:
         channel = self.channel(member, body.get("channel"))
         held = self._world.permissions(member.user.id, channel)
         thread = channel.type == PUBLIC_THREAD
+        if channel.type == FORUM:
+            raise Refused(["Messages are written in the posts of a forum: open one of them."])
         if not held & (Permission.SEND_MESSAGES_IN_THREADS if thread else Permission.SEND_MESSAGES):
             raise Refused(["You may not write here."])
         if files and not held & Permission.ATTACH_FILES:

@@ -97,9 +97,11 @@ class Member:
     async def use(self, command: str, *, channel: str | None = None, **options: Any) -> str:
         """Use a slash command and return the interaction's id; refusals raise `RefusedByClient`.
 
-        A file option is given as bytes, as (filename, bytes) or as (filename, bytes, content type). Without a
-        content type, the type follows from the filename.
+        `channel` is where the command is used; an option of this name is given as `channel_`. A file option
+        is given as bytes, as (filename, bytes) or as (filename, bytes, content type). Without a content type,
+        the type follows from the filename.
         """
+        options = {name.removesuffix("_"): value for name, value in options.items()}
         filled: Json = {"channel": channel or self.channel, "name": command, "options": options}
         files = {name: given for name, given in options.items() if isinstance(given, bytes | tuple)}
         if not files:

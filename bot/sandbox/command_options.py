@@ -145,7 +145,7 @@ def _value(option: Json, value: Any, typed: _Typed) -> Any:
     elif kind == kinds.ATTACHMENT:
         return _attachment(value, typed)
     else:
-        return _mentioned(kind, str(value), typed)
+        return _mentioned(option, str(value), typed)
     choices = option.get("choices")
     if choices and value not in [choice["value"] for choice in choices]:
         raise ValueError(f"choose one of {', '.join(str(choice['value']) for choice in choices)}.")
@@ -191,7 +191,8 @@ def _attachment(value: Any, typed: _Typed) -> str:
     return str(attachment.id)
 
 
-def _mentioned(kind: int, value: str, typed: _Typed) -> str:
+def _mentioned(option: Json, value: str, typed: _Typed) -> str:
+    kind, types = option["type"], option.get("channel_types")
     world, number = typed.world, int(value) if value.isdecimal() else 0
     if kind in (kinds.USER, kinds.MENTIONABLE) and number in world.members:
         member = world.members[number]
@@ -203,6 +204,8 @@ def _mentioned(kind: int, value: str, typed: _Typed) -> str:
         typed.resolved.setdefault("roles", {})[value] = role_object(world.roles[number])
     elif kind == kinds.CHANNEL and number in world.channels:
         channel = world.channels[number]
+        if types and channel.type not in types:
+            raise ValueError("choose a channel of a kind that the command takes.")
         seen = {"id": value, "name": channel.name, "type": channel.type, "permissions": "0"}
         typed.resolved.setdefault("channels", {})[value] = seen
     else:

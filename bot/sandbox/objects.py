@@ -9,6 +9,7 @@ from bot.sandbox.components import ATTACHMENT, refreshed
 from bot.sandbox.rejections import Json
 from bot.sandbox.state import (
     DIRECT_MESSAGE,
+    FORUM,
     GROUP_DM,
     GUILD_TEXT,
     PUBLIC_THREAD,
@@ -24,6 +25,9 @@ from bot.sandbox.state import (
 
 UNSEEN: Json = {"content": "", "embeds": [], "attachments": [], "components": []}
 """The fields of another's message for a bot without the message content intent."""
+
+REQUIRE_TAG = 1 << 4
+"""The flag of a forum in which every post needs a tag."""
 
 INTERACTION_TYPES = {"command": 2, "menu": 2, "component": 3, "autocomplete": 4, "modal": 5}
 
@@ -110,6 +114,7 @@ def channel_object(world: World, channel: Channel) -> Json:
         return {**seen, **_thread(world, channel)}
     return {
         **seen,
+        **(_forum(channel) if channel.type == FORUM else {}),
         "guild_id": str(world.guild_id),
         "name": channel.name,
         "topic": channel.topic,
@@ -126,6 +131,20 @@ def channel_object(world: World, channel: Channel) -> Json:
             }
             for target, (allow, deny) in channel.overwrites.items()
         ],
+    }
+
+
+def _forum(channel: Channel) -> Json:
+    tags = [
+        {"id": str(tag_id), "name": name, "moderated": False, "emoji_id": None, "emoji_name": None}
+        for tag_id, name in channel.tags.items()
+    ]
+    return {
+        "flags": REQUIRE_TAG if channel.tag_required else 0,
+        "available_tags": tags,
+        "default_reaction_emoji": None,
+        "default_sort_order": None,
+        "default_forum_layout": 0,
     }
 
 
@@ -203,7 +222,7 @@ def guild_object(world: World) -> Json:
 
 def guild_create_object(world: World) -> Json:
     """The server in GUILD_CREATE, for a bot without the members intent."""
-    channels = [channel for channel in world.channels.values() if channel.type == GUILD_TEXT]
+    channels = [channel for channel in world.channels.values() if channel.type in (GUILD_TEXT, FORUM)]
     threads = [channel for channel in world.channels.values() if channel.type == PUBLIC_THREAD]
     return {
         **guild_object(world),

@@ -36,6 +36,10 @@ class Posting:
         self.keep(message)
         return message
 
+    def check(self, body: Body, message: Message) -> None:
+        """Fill the new `message` from `body` without storing it; raises Discord's error."""
+        self._fill(body, message, ephemeral=False)
+
     def keep(self, message: Message) -> None:
         """Store a finished message, and send the event to everyone who may see it."""
         self._world.messages[message.id] = message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from bot.sandbox import rules
+from bot.sandbox import rules, threads
 from bot.sandbox.core import Core
 from bot.sandbox.objects import channel_object, message_object
 from bot.sandbox.permissions import Permission
@@ -19,7 +19,7 @@ from bot.sandbox.rejections import (
     unknown_message,
 )
 from bot.sandbox.rest import NO_CONTENT, Call, Operation, Reply
-from bot.sandbox.state import GUILD_TEXT, PRIVATE, PUBLIC_THREAD, Channel, Event, Flag, Message
+from bot.sandbox.state import FORUM, PRIVATE, PUBLIC_THREAD, Channel, Event, Flag, Message
 
 CHANNEL = "/channels/{channel_id}"
 MESSAGE = f"{CHANNEL}/messages/{{message_id}}"
@@ -55,7 +55,11 @@ class ChannelRoutes:
             ),
             Operation(method="DELETE", route=MESSAGE, handler=self._delete, limit=MESSAGES),
             Operation(
-                method="POST", route=f"{CHANNEL}/threads", handler=self._thread, fields=rules.THREAD_FIELDS
+                method="POST",
+                route=f"{CHANNEL}/threads",
+                handler=self._thread,
+                fields=rules.THREAD_FIELDS,
+                query={"use_nested_fields": "bool"},
             ),
             Operation(method="PUT", route=REACTION, handler=self._react),
             Operation(method="DELETE", route=REACTION, handler=self._unreact),
@@ -92,21 +96,9 @@ class ChannelRoutes:
         return Reply(body=channel_object(self._world, self._reach(call)))
 
     def _thread(self, call: Call) -> Reply:
-        parent = self._reach(call, Permission.CREATE_PUBLIC_THREADS)
-        rules.check_thread(call.json, public=PUBLIC_THREAD)
-        if parent.type != GUILD_TEXT:
-            raise Rejection(400, 50024, "Cannot execute action on this channel type")
-        thread = Channel(
-            id=self._world.new_id(),
-            name=str(call.json["name"]),
-            type=PUBLIC_THREAD,
-            parent_id=parent.id,
-            owner_id=self._world.bot_id,
-        )
-        self._world.channels[thread.id] = thread
-        body = channel_object(self._world, thread)
-        self._world.emit(Event(type="THREAD_CREATE", data=body))
-        return Reply(body=body, status=201)
+        parent = self._reach(call)
+        self._reach(call, threads.needed_for(parent))
+        return Reply(body=threads.begin(self._core, parent, call.body), status=201)
 
     def _typing(self, call: Call) -> Reply:
         channel = self._reach(call, Permission.SEND_MESSAGES)
@@ -138,6 +130,8 @@ class ChannelRoutes:
         if call.body.files:
             needed |= Permission.ATTACH_FILES
         channel = self._reach(call, needed)
+        if channel.type == FORUM:
+            raise Rejection(400, 50008, "Cannot send messages in a non-text channel")
         self._check_recipient(channel)
         body, nonce = call.json, call.json.get("nonce")
         known = self._nonces.get((channel.id, str(nonce))) if body.get("enforce_nonce") else None

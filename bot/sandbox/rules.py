@@ -30,7 +30,9 @@ CHANNEL_MESSAGE_FIELDS = MESSAGE_FIELDS | {
 EDIT_FIELDS = MESSAGE_FIELDS | {"sticker_ids"}
 WEBHOOK_FIELDS = MESSAGE_FIELDS | {"username", "avatar_url", "thread_name", "applied_tags"}
 
-THREAD_FIELDS = frozenset({"name", "auto_archive_duration", "type", "invitable", "rate_limit_per_user"})
+THREAD_FIELDS = frozenset(
+    {"name", "auto_archive_duration", "type", "invitable", "rate_limit_per_user", "applied_tags", "message"}
+)
 ARCHIVE_MINUTES = (60, 1440, 4320, 10080)
 
 SETTABLE_FLAGS = Flag.SUPPRESS_EMBEDS | Flag.SUPPRESS_NOTIFICATIONS | Flag.IS_COMPONENTS_V2
@@ -46,14 +48,16 @@ def unknown_fields(body: Any, known: Collection[str]) -> list[str]:
     return [f"unknown field {name}" for name in body if name not in known]
 
 
-def check_thread(body: Json, *, public: int) -> None:
-    """Raise the mistakes in a new thread without a message; only threads of the type `public` are known."""
+def check_thread(body: Json, *, public: int | None) -> None:
+    """Raise the mistakes in a new thread: of the type `public` without a message, or a post with one."""
     errors = FormErrors()
     if body.get("name") is None:
         errors.required(("name",))
     else:
         errors.length(("name",), str(body["name"]), 1, 100)
-    if body.get("type") != public:
+    if public is None and not isinstance(body.get("message"), dict):
+        errors.required(("message",))
+    if public is not None and body.get("type") != public:
         errors.add(("type",), "BASE_TYPE_CHOICES", f"Value must be one of {{{public}}}.")
     if body.get("auto_archive_duration") not in (None, *ARCHIVE_MINUTES):
         errors.add(

@@ -27,7 +27,7 @@ from bot.sandbox.routes_channels import ChannelRoutes
 from bot.sandbox.routes_commands import CommandRoutes
 from bot.sandbox.routes_interactions import InteractionRoutes
 from bot.sandbox.rules import Limits
-from bot.sandbox.state import PUBLIC_THREAD, Channel, Event
+from bot.sandbox.state import FORUM, PUBLIC_THREAD, Channel, Event
 
 TICK_SECONDS = 0.05
 MAX_READ_BYTES = 256 * 1024 * 1024
@@ -250,6 +250,15 @@ class Sandbox:
         thread = Channel(id=world.new_id(), name=name, type=PUBLIC_THREAD, parent_id=parent.id)
         world.channels[thread.id] = thread
         self._emit_channel("THREAD_CREATE", thread)
+
+    def open_forum(self, name: str, *tags: str, tag_required: bool = False) -> int:
+        """Add a forum with these tags, and return its id; with `tag_required` every post needs a tag."""
+        world = self._core.world
+        forum = Channel(id=world.new_id(), name=name, type=FORUM, tag_required=tag_required)
+        forum.tags = {world.new_id(): tag for tag in tags}
+        world.channels[forum.id] = forum
+        self._emit_channel("CHANNEL_CREATE", forum)
+        return forum.id
 
     def archive(self, thread: str, *, locked: bool = False) -> None:
         """Archive a thread; if it is locked, messages do not unarchive it."""

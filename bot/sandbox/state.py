@@ -15,6 +15,7 @@ GUILD_TEXT = 0
 DIRECT_MESSAGE = 1
 GROUP_DM = 3
 PUBLIC_THREAD = 11
+FORUM = 15
 PRIVATE = (DIRECT_MESSAGE, GROUP_DM)  # the types of channels outside the server
 
 
@@ -63,7 +64,7 @@ class Role:
 
 @dataclass(kw_only=True)
 class Channel:
-    """A text channel, a thread in the channel `parent_id`, or the bot's direct messages with `recipient_id`.
+    """A text channel, a forum, a thread or post in `parent_id`, or the direct messages with `recipient_id`.
 
     A group of direct messages has `members`; the bot is not a member.
     """
@@ -82,6 +83,8 @@ class Channel:
     owner_id: int | None = None  # of a thread; None for one of the server's owner
     archived: bool = False
     locked: bool = False
+    tags: dict[int, str] = field(default_factory=dict)  # of a forum, by their ids
+    tag_required: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,9 +52,6 @@ async def load(database: Database, revision: str, tables: Iterable[Rows]) -> Non
             raise not_empty(database)
         await connection.run_sync(make_tables, revision)
         made = await connection.run_sync(reflected, names)
-        for table in reversed(made.values()):
-            if await connection.scalar(sa.select(sa.exists().select_from(table))):
-                await connection.execute(sa.delete(table))  # the migrations have filled it
         for rows in tables:
             await _fill(connection, made[rows.table], rows, database.place)
         await _set_sequences(connection, made.values())
@@ -83,6 +80,9 @@ async def _fill(connection: AsyncConnection, table: sa.Table, rows: Rows, place:
         column: _written(number, kinds[number], column, connection) for number, column in enumerate(columns)
     }
     statement = sa.insert(table).values(written)
+    # The migrations have filled some tables, and triggers fill `server_revisions` for the tables before it.
+    if await connection.scalar(sa.select(sa.exists().select_from(table))):
+        await connection.execute(sa.delete(table))
     for some in rows.some:
         values = [dict(_bound(row, kinds)) for row in some]
         try:

@@ -97,7 +97,7 @@ async def wait_for_cache(config: Config) -> Turn:
 
 def cache_key(config: Config) -> str:
     """Return a name for what workers of this class and configuration compile, with this code."""
-    models = [model.model_dump(mode="json") for model in config.models]
+    models = [model.model_dump(mode="json", exclude={"licence", "licence_link"}) for model in config.models]
     engine = config.engine.model_dump(mode="json", exclude={"cache_dir", "cache_group", "cache_wait"})
     facts = json.dumps([models, engine, source_digest()], sort_keys=True)
     return hashlib.sha256(facts.encode()).hexdigest()[:16]

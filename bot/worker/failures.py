@@ -14,7 +14,7 @@ def failure_of(error: Exception) -> str:
     if isinstance(error, InvalidRequest) and error.problem == "unsuited_sampler":
         return f"{error.problem}: {error.details['choices']}"
     if isinstance(error, InvalidRequest):
-        return "invalid_request"
+        return "lora_not_offered" if error.problem in ("lora", "no_loras") else "invalid_request"
     if isinstance(error, LostForGood | StartRefused):
         return error.failure
     if isinstance(error, MissingArtifact):

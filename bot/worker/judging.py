@@ -32,11 +32,11 @@ class Judgement:
 
 
 class Judging:
-    """Judges pictures by the rules of their models, which `rules` has by the models' names."""
+    """Judges pictures by the rules of their models, which `rules` has by model; they may change."""
 
     def __init__(self, engine: Engine, rules: Mapping[str, PictureRules]) -> None:
         self._engine = engine
-        self._rules = rules
+        self.rules = rules
         self._threads = Threads("judging", most=1)
         self._starts: dict[_Key, asyncio.Task[PictureScores | None]] = {}
 
@@ -48,7 +48,11 @@ class Judging:
     def may_cover(self, claim: Claim) -> bool:
         """Return whether the finished picture may be shown less than openly."""
         model = claim.request.model
-        if not (self._engine.checks_pictures(model) or self._engine.classifies_pictures(model)):
+        try:
+            judged = self._engine.checks_pictures(model) or self._engine.classifies_pictures(model)
+        except KeyError:  # a change of the models has closed it
+            return True
+        if not judged:
             return False
         showings = self._rules_of(claim).showings(claim.showings, age_restricted=claim.age_restricted)
         return any(showing is not Showing.SHOW for showing in showings)
@@ -87,4 +91,4 @@ class Judging:
         return Showing.WITHHOLD if showing is Showing.HOLD and claim.guild_id is None else showing
 
     def _rules_of(self, claim: Claim) -> PictureRules:
-        return self._rules.get(claim.request.model, PictureRules())
+        return self.rules.get(claim.request.model, PictureRules())

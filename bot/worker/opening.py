@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from bot.config import Config, ModelConfig
@@ -55,9 +56,10 @@ def engine_config(config: Config) -> EngineConfig:
     """Return the engine's configuration."""
     section = config.engine
     return EngineConfig(
-        models=tuple(_spec(model) for model in config.models),
+        models=specs_of(config),
         dtype=Dtype(section.dtype),
         seats_per_device=section.seats_per_device,
+        fitted_programs=section.fitted_programs,
         cpu_devices=section.cpu_devices,
         cache_dir=Path(section.cache_dir) if section.cache_dir else None,
         cache_group=section.cache_group,
@@ -67,9 +69,14 @@ def engine_config(config: Config) -> EngineConfig:
     )
 
 
+def specs_of(config: Config) -> tuple[ModelSpec, ...]:
+    """Return the engine's configuration of each model, in which licences play no part."""
+    return tuple(_spec(model) for model in config.models)
+
+
 def _spec(model: ModelConfig) -> ModelSpec:
     return ModelSpec(
-        offer=model.offer,
+        offer=replace(model.offer, licence="", licence_link=""),
         source=model.checkpoint,
         revision=model.revision or None,
         variant=model.variant or None,

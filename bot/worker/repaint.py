@@ -24,6 +24,7 @@ from bot.retries import while_unavailable
 from bot.store.device_time import Spent
 from bot.store.store import Store
 from bot.threads import Threads
+from bot.worker.model_use import ModelUse
 from bot.worker.start_pictures import StartPictures
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest
@@ -64,10 +65,12 @@ class Repaint:
         store: Store,
         artifacts: Artifacts,
         *,
+        models: ModelUse,
         starts: StartPictures,
         retry_seconds: float,
         accelerator: str = "cpu",
     ) -> None:
+        self._models = models
         self._starts = starts
         self._engine = engine
         self._store = store
@@ -167,8 +170,9 @@ class Repaint:
         request = await self._request(name, painter, begun)
         try:
             recipe = painter.recipe
-            start = await self._starts.fitted(request, recipe.init_image, recipe.mask_image)
-            image = await self._painted(request, start, begun)
+            async with self._models.of(request.model):
+                start = await self._starts.fitted(request, recipe.init_image, recipe.mask_image)
+                image = await self._painted(request, start, begun)
         except InvalidRequest as error:
             raise LostForGood(f"The engine refuses {name}: {error}", failure=START_NOT_OFFERED) from error
         spent = Spent(accelerator=self._accelerator, seconds=image.device_seconds)

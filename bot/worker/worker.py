@@ -3,42 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
-import os
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
 from bot.errors import StoreUnavailable
-from bot.files import Artifacts, Files
+from bot.files import Artifacts
 from bot.heap import trim_regularly
-from bot.jobs import BATCHES_AHEAD, Claim, Notes, Showing
+from bot.jobs import BATCHES_AHEAD, Claim
 from bot.log import about
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
-from bot.store.known import NO_HASHES, Hashes
 from bot.store.run_times import Bench
 from bot.store.store import Store
-from bot.threads import Threads
+from bot.threads import in_uninterruptible_thread
 from bot.tracing import NO_TRACING, Attributes, Tracing, trace_id_of
 from bot.worker.ends import Ends
 from bot.worker.failures import failure_of
 from bot.worker.held_image import HeldImage
 from bot.worker.judging import Judging
 from bot.worker.known import KnownPictures
+from bot.worker.model_use import ModelUse
 from bot.worker.preview_files import PreviewFiles
-from bot.worker.repaint import PNG, Repaint, metadata_of
+from bot.worker.repaint import Repaint
+from bot.worker.results import Results
 from bot.worker.side_tasks import keep_running
 from bot.worker.start_pictures import StartPictures
 from bot.worker.unoffered import GRACE_SECONDS, fail_unoffered
 from sdjax_engine.engine import Engine
-from sdjax_engine.errors import EngineClosed
-from sdjax_engine.images import encode_png
+from sdjax_engine.errors import EngineClosed, EngineError
 from sdjax_engine.request import Image, Lane, Request, Trouble
+from sdjax_engine.startup.changing import Change
 
 log = logging.getLogger(__name__)
 
@@ -73,14 +73,14 @@ class Worker:
         metrics: WorkerMetrics | None = None,
         tracing: Tracing = NO_TRACING,
     ) -> None:
-        self._engine = engine
+        self.engine = engine
         self._store = store
-        self._files = Files(store.files, artifacts)
         self._name = name
         self._lease_seconds = lease_seconds
         self._drain_seconds = drain_seconds
         self._grace_seconds = grace_seconds
         self._accelerator = accelerator
+        self._models = ModelUse()
         self._judging = Judging(engine, rules)
         self._known = KnownPictures(store.known, retry_seconds=lease_seconds)
         self._starts = StartPictures()
@@ -88,13 +88,14 @@ class Worker:
             engine,
             store,
             artifacts,
+            models=self._models,
             starts=self._starts,
             retry_seconds=lease_seconds,
             accelerator=accelerator,
         )
         self._metrics = metrics or Metrics().worker
         self._ends = Ends(store, self._metrics, tracing, retry_seconds=lease_seconds, accelerator=accelerator)
-        self._threads = Threads("pictures", most=os.cpu_count() or 1)
+        self._results = Results(store, artifacts, judging=self._judging, known=self._known, ends=self._ends)
         self._previews = PreviewFiles(self._judging.may_cover, self._metrics)
         self._held: dict[asyncio.Task[None], HeldImage] = {}
         self._draining = asyncio.Event()
@@ -132,6 +133,23 @@ class Worker:
         if self._engine_closed is not None:
             raise self._engine_closed
 
+    async def change(
+        self, change: Change, *, rules: Mapping[str, PictureRules], drain_seconds: float
+    ) -> Mapping[str, EngineError]:
+        """Paint with other models, once the images under way of those that leave have ended.
+
+        `change` is from the engine's `read_models`; the other arguments are those of the worker. Returns why
+        models cannot be used, by name. Raises EngineClosed and StoreUnavailable.
+        """
+        self._drain_seconds = drain_seconds
+        before = frozenset(self.engine.lanes)
+        async with self._models.without(change.leaving):
+            failures = await in_uninterruptible_thread(lambda: self.engine.change_models(change))
+            self._models.gone = (self._models.gone | before) - frozenset(self.engine.lanes)
+            self._judging.rules = rules
+        await self._announce()
+        return failures
+
     async def _fail_unoffered(self) -> None:
         await fail_unoffered(self._store.offers, grace_seconds=self._grace_seconds)
 
@@ -159,7 +177,7 @@ class Worker:
         silence = time.monotonic() - self._beat_at
         if silence > self._lease_seconds / 2:
             return f"no heartbeat for {silence:.0f} s"
-        return WELL if self._engine.ready_lanes else "no lane is ready"
+        return WELL if self.engine.ready_lanes else "no lane is ready"
 
     async def _feed(self, draining: asyncio.Task[Literal[True]]) -> None:
         """Claim images for the free room of each lane; without any, wait for work or room."""
@@ -182,15 +200,24 @@ class Worker:
             await self._wait(draining)
 
     def _room(self) -> dict[Lane, int]:
-        """Return how many more images each ready lane can take.
+        """Return how many more images each ready lane can take; lanes of models that leave take none.
 
         Lanes become ready one after the other, and the seats of a lane may become fewer.
         """
         held = Counter(image.lane for image in self._held.values())
         return {
-            lane: max(0, BATCHES_AHEAD * self._engine.capacity(lane) - held[lane])
-            for lane in self._engine.ready_lanes
+            lane: max(0, BATCHES_AHEAD * seats - held[lane])
+            for lane, seats in self._seats(self.engine.ready_lanes).items()
+            if lane.model not in self._models.leaving
         }
+
+    def _seats(self, lanes: Iterable[Lane]) -> dict[Lane, int]:
+        """Return the seats of lanes, without those that a change of the models closes at this moment."""
+        seats = {}
+        for lane in lanes:
+            with suppress(KeyError):
+                seats[lane] = self.engine.capacity(lane)
+        return seats
 
     async def _wait(self, draining: asyncio.Task[Literal[True]]) -> None:
         """Wait until work may be waiting, an image has ended, a drain begins, or POLL_SECONDS are over."""
@@ -214,7 +241,7 @@ class Worker:
             "accelerator": self._accelerator,
             "model": lane.model,
             "lane": str(lane),
-            "seats": self._engine.capacity(lane),
+            "seats": self._seats([lane]).get(lane, 0),
         }
         trace = trace_id_of(claim.traceparent)
         with about(claim.job_id, image=claim.image_id, lane=str(lane), trace=trace):
@@ -222,7 +249,7 @@ class Worker:
                 await self._paint_and_record(held)
             except asyncio.CancelledError:
                 if held.future is not None:
-                    self._engine.cancel(held.future)
+                    self.engine.cancel(held.future)
                 await asyncio.shield(self._give_back(held))
                 raise
             finally:
@@ -231,15 +258,13 @@ class Worker:
     async def _paint_and_record(self, held: HeldImage) -> None:
         claim = held.claim
         try:
-            image = await self._painted(held)
-            if image is None:
-                return
-            held.device_seconds = image.device_seconds
-            if held.lost:
-                await self._ends.lost(held)
-                return
-            self._metrics.image_seconds.observe(image.seconds)
-            await self._keep_and_record(held, image)
+            held.stages.enter("prepare")
+            request = await self._complete(held)
+            async with self._models.of(request.model):
+                if self._models.gone.isdisjoint(request.lanes):
+                    await self._paint_with(held, request)
+                else:
+                    await self._give_back(held)
         except EngineClosed as error:
             self._engine_closed = self._engine_closed or error
             self._draining.set()
@@ -253,18 +278,29 @@ class Worker:
             log.exception("image %d failed (%s)", claim.image_id, failure)
             await self._ends.record(held, lambda spent: fail(claim, failure=failure, spent=spent), "failed")
 
-    async def _painted(self, held: HeldImage) -> Image | None:
+    async def _paint_with(self, held: HeldImage, request: Request) -> None:
+        """Paint and record an image whose model stays until the end of this."""
+        image = await self._painted(held, request)
+        if image is None:
+            return
+        held.device_seconds = image.device_seconds
+        if held.lost:
+            await self._ends.lost(held)
+            return
+        self._metrics.image_seconds.observe(image.seconds)
+        bench = Bench(accelerator=self._accelerator, seats=self.engine.capacity(request.lane))
+        await self._results.record(held, image, bench)
+
+    async def _painted(self, held: HeldImage, request: Request) -> Image | None:
         """Return the engine's picture, or None for a cancelled one, which is then given back unless lost."""
         claim = held.claim
-        held.stages.enter("prepare")
-        request = await self._complete(held)
         start = await self._starts.fitted(request, claim.init_image, claim.mask_image)
         held.start_hash = await self._known.check_start(claim, request.init_image)
         held.most_open = await self._judging.judge_start(claim, start)
         if held.lost:
             return None
         held.stages.enter("admit")
-        held.future = self._engine.submit(request, start=start, on_progress=held.on_progress, previews=True)
+        held.future = self.engine.submit(request, start=start, on_progress=held.on_progress, previews=True)
         finished = asyncio.wrap_future(held.future)
         await asyncio.wait([finished])
         if not finished.cancelled():
@@ -281,46 +317,6 @@ class Worker:
         names = (claim.init_image, claim.mask_image)
         start, mask = await self._repaint.files(names, begun=held.on_start)
         return replace(claim.request, init_image=start, mask_image=mask)
-
-    async def _keep_and_record(self, held: HeldImage, image: Image) -> None:
-        """Keep the picture, and record how it is shown. A withheld picture is not kept, only its scores."""
-        claim = held.claim
-        held.stages.enter("judge")
-        judged = self._judging.judge(claim, image, held.most_open)
-        known = await self._known.look_up(claim, image.pixels)
-        showing = Showing.WITHHOLD if known.blocked else judged.showing
-        withheld = showing is Showing.WITHHOLD
-        artifact = None if withheld else await self._keep(held, image)
-        notes = Notes(
-            prompt=image.prompt,
-            negative_prompt=image.negative_prompt,
-            safety=image.safety,
-            classified=image.classified,
-            level=judged.level,
-            known=known.blocked,
-        )
-        bench = Bench(accelerator=self._accelerator, seats=self._engine.capacity(claim.request.lane))
-        hashes = NO_HASHES if withheld else Hashes(result=known.hash, start=held.start_hash)
-
-        complete = functools.partial(
-            self._store.leases.complete,
-            claim,
-            artifact=artifact,
-            seconds=image.seconds,
-            notes=notes,
-            showing=showing,
-            hashes=hashes,
-            bench=bench,
-        )
-        event = "withheld" if withheld else "painted"
-        await self._ends.record(held, lambda spent: complete(spent=spent), event)
-
-    async def _keep(self, held: HeldImage, image: Image) -> str:
-        extra = metadata_of(held.claim.job_id)
-        held.stages.enter("encode")
-        png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
-        held.stages.enter("keep")
-        return await self._ends.persistently(lambda: self._files.keep(png, PNG))
 
     async def _give_back(self, held: HeldImage) -> None:
         seconds = GIVE_BACK_SECONDS if self._draining.is_set() else None
@@ -354,14 +350,13 @@ class Worker:
         self._metrics.troubles.labels(trouble).inc()
 
     async def _announce(self) -> None:
-        lanes = self._engine.lanes
-        seats = {lane: self._engine.capacity(lane) for lane in lanes}
+        seats = self._seats(self.engine.lanes)
         self._metrics.seats.set(max(seats.values(), default=0))
-        self._metrics.engine_restarts.set(self._engine.restarts)
-        self._metrics.engine_dispatching.set(self._engine.dispatching_seconds)
-        self._metrics.engine_runs.set(self._engine.run_seconds)
+        self._metrics.engine_restarts.set(self.engine.restarts)
+        self._metrics.engine_dispatching.set(self.engine.dispatching_seconds)
+        self._metrics.engine_runs.set(self.engine.run_seconds)
         await self._store.offers.announce(
-            self._name, lanes=lanes, seats=seats, ttl=self._lease_seconds, accelerator=self._accelerator
+            self._name, lanes=list(seats), seats=seats, ttl=self._lease_seconds, accelerator=self._accelerator
         )
 
     async def _heartbeat(self) -> None:
@@ -380,7 +375,7 @@ class Worker:
             held.lost = True
             self._metrics.images.labels("lost").inc()
             if held.future is not None:
-                self._engine.cancel(held.future)
+                self.engine.cancel(held.future)
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:

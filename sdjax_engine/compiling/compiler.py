@@ -36,6 +36,8 @@ from sdjax_engine.memory.devices import (
 )
 
 Program = Compiled | LoadedProgram | PerDevice
+ProgramKey = tuple[str, Hashable, Hashable, str]
+"""A program's name, the structure and the shapes of its arguments, and the rest of what it depends on."""
 
 
 class CompilingStopped(Exception):
@@ -62,7 +64,7 @@ class ProgramSpec:
     apart: bool = False
 
     @property
-    def key(self) -> Hashable:
+    def key(self) -> ProgramKey:
         """The identity of the program among those for its mesh."""
         leaves, structure = jax.tree.flatten(self.arguments)
         shapes = tuple((leaf.shape, leaf.dtype, leaf.sharding.spec) for leaf in leaves)
@@ -152,12 +154,19 @@ class Compiler:
     clock: Callable[[], float] = time.perf_counter
     executables: Executables | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
-    _programs: dict[Hashable, Future[Program]] = field(default_factory=dict, init=False)
+    _programs: dict[ProgramKey, Future[Program]] = field(default_factory=dict, init=False)
     _stopped: threading.Event = field(default_factory=threading.Event, init=False)
 
     def stop(self) -> None:
         """Compile no further program: `compile` raises CompilingStopped from now on."""
         self._stopped.set()
+
+    def forget(self, beginnings: tuple[str, ...]) -> None:
+        """Let go of the programs whose names begin so; where one is needed again, it is compiled again."""
+        with self._lock:
+            for key in [key for key in self._programs if key[0].startswith(beginnings)]:
+                if self._programs[key].done():
+                    del self._programs[key]
 
     def compile(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import jax
@@ -27,64 +27,18 @@ from sdjax_engine.lane.programs import (
     LaterPrograms,
     compile_begin,
     compile_decode,
+    compile_denoise_form,
     compile_lane,
 )
+from sdjax_engine.lane.results import Picture, Run, copied_to_host
+from sdjax_engine.lane.rows import ProgramForm, further_forms
+from sdjax_engine.lane.runs import make_turn, parts_of
 from sdjax_engine.lane.shapes import LaneShapes
-from sdjax_engine.lane.verdicts import Verdicts, read_safety_scores
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.model.picture_classifier import PictureClassifier
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import Lane
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Picture:
-    """A decoded picture, being copied to the host; its latents are row `device` of `latents`.
-
-    `probabilities` are those of the `classifier`; without one both are None.
-    """
-
-    device: int
-    latents: jax.Array = field(repr=False)
-    pixels: jax.Array = field(repr=False)
-    finite: jax.Array = field(repr=False)
-    scores: jax.Array = field(repr=False)
-    probabilities: jax.Array | None = field(default=None, repr=False)
-    classifier: PictureClassifier | None = field(default=None, repr=False)
-
-    def fetch(self) -> npt.NDArray[np.uint8] | None:
-        """Wait for the pixels, uint8 (height, width, 3); None where the picture is not finite."""
-        return np.array(np.asarray(self.pixels)[0]) if np.asarray(self.finite)[0] else None
-
-    def fetch_latents(self) -> npt.NDArray[np.float32]:
-        """Wait for the latents that it was decoded from, (h, w, c)."""
-        return np.array(np.asarray(self.latents)[self.device])
-
-    def fetch_verdicts(self) -> Verdicts:
-        """Wait for what the safety checker and the picture classifier say."""
-        scores, classified = np.asarray(self.scores)[0], None
-        if self.classifier is not None and self.probabilities is not None:
-            classified = self.classifier.read(np.asarray(self.probabilities)[0])
-        return Verdicts(safety=read_safety_scores(scores) if scores.size else None, classified=classified)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Run:
-    """A run that was queued on the devices."""
-
-    done: jax.Array = field(repr=False)
-
-    @property
-    def ready(self) -> bool:
-        """Whether the devices have finished it, so that `wait` returns at once."""
-        done = cast("Any", self.done)  # jax.Array's stub leaves `is_ready` out
-        return bool(done.is_deleted() or done.is_ready())
-
-    def wait(self) -> None:
-        """Return when the devices have finished it; raises their error."""
-        np.asarray(self.done)
 
 
 class DeviceLane:
@@ -123,6 +77,7 @@ class DeviceLane:
         start.mask[:] = 1  # without a start picture the whole picture is painted
         self._noise_alone: StartPicture = start
         self._state: SeatState | None = None
+        self._adapted: set[int] = set()  # the seats whose pictures use LoRAs
 
     def _use(self, shapes: LaneShapes, programs: LanePrograms) -> None:
         self._shapes, self._programs = shapes, programs
@@ -142,6 +97,11 @@ class DeviceLane:
     def retries(self) -> bool:
         """Whether `decode_again` can make more of latents than `decode` did."""
         return self._later.decode_in_float32 is not None
+
+    @property
+    def fitted(self) -> bool:
+        """Whether `prepare_forms` has made a program that costs less than the one that suits every run."""
+        return bool(self._later.denoise.get(self.seats_per_device))
 
     @property
     def decodes_previews(self) -> bool:
@@ -171,6 +131,7 @@ class DeviceLane:
             rows = jax.tree.map(np.copy, self._no_newcomers)
             for device, seat in wave.items():
                 one = prepared[device]
+                (self._adapted.add if one.uses_loras else self._adapted.discard)(seat)
                 rows.seat[device] = seat % self.seats_per_device
                 rows.guidance_scale[device] = one.request.guidance_scale
                 rows.seed[device] = one.request.seed
@@ -197,15 +158,17 @@ class DeviceLane:
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
         """Make the evaluations from start up to stop in each of these seats."""
-        start, stop = (np.zeros(self.seats, np.int32) for _ in range(2))
-        for seat, span in spans.items():
-            start[seat], stop[seat] = span
-        unet, (sampler, inputs) = self._model.arrays.unet, self._seated
-        turns = max(1, int((stop - start).max())) if self._model.counted_by_host else 1
+        mesh, parameters = self._model.mesh, self._model.arrays.unet
+        parts = parts_of(
+            *(spans, self._denoising, self._adapted), mesh=mesh, seats_per_device=self.seats_per_device
+        )
+        turns = 1
+        if self._model.counted_by_host:
+            turns = max([1, *(stop - start for start, stop in spans.values())])
         for turn in range(turns):
-            sampler, done = self._programs.denoise(unet, sampler, inputs, start + np.int32(turn), stop)
-            self._state = SeatState(sampler=sampler, inputs=inputs)
-        return Run(done=done)
+            sampler, done = make_turn(parts, parameters, self._seated, turn, mesh)
+            self._state = self._seated._replace(sampler=sampler)
+        return Run(done=done, rows=max(part.form.rows for part in parts))
 
     def estimate(self, weights: Mapping[int, tuple[float, float]]) -> Estimates:
         """Estimate the finished pictures of these seats, and start to copy them to the host.
@@ -234,13 +197,14 @@ class DeviceLane:
 
     def reset(self) -> None:
         """Empty every seat: free the devices' memory of all seats, then allocate it again."""
-        self._free()
+        self.free()
+        self._adapted = set()
         self._state = self._programs.empty()
 
     def restarted(self) -> DeviceLane:
         """Return a lane with the same programs and seats of its own, which needs a `reset`."""
         other = copy.copy(self)
-        other._state = None
+        other._state, other._adapted = None, set()
         other._queue_decoding = self._decoding_queue()  # the thread of this one may be stuck
         return other
 
@@ -258,13 +222,13 @@ class DeviceLane:
         if not fewer:
             self.reset()
             return True
-        self._free()
+        self.free()
         shapes = replace(self._shapes, seats_per_device=fewer)
         programs = self._compiled(shapes)
         state = programs.empty()
         with self._later.changing:
             self._use(shapes, programs)
-            self._state = state
+            self._state, self._adapted = state, set()
             self._model.residency.claim(self.lane, self.need)
         return True
 
@@ -287,9 +251,25 @@ class DeviceLane:
         """
         begin = compile_begin(self._shapes, self._compiler)
         with self._later.changing:
-            if not self._model.residency.claim(self.lane, self._need_with(begin=begin)):
+            if not self._model.residency.claim(self.lane, self._need_with(begin)):
                 raise DevicesFailed(f"The devices have no memory for start pictures of {self.lane}.")
             self._later.begin = begin
+
+    def prepare_forms(self) -> None:
+        """Compile the programs that cost less than the one that suits every run, the cheapest first.
+
+        Runs use each as soon as it is there. A program that there is no memory for is left out.
+        """
+        shapes = self._shapes
+        seats, loras = shapes.seats_per_device, self._model.adapts_unet
+        for form in further_forms(seats, loras=loras):
+            program = compile_denoise_form(shapes, self._compiler, form)
+            with self._later.changing:
+                if not self._model.residency.claim(self.lane, self._need_with(program)):
+                    self._compiler.tell(f"{self.lane} has no program of {form}: there is no memory for it")
+                    continue
+                known = self._later.denoise.get(seats, {})
+                self._later.denoise = {**self._later.denoise, seats: {**known, form: program}}
 
     def prepare_retry(self) -> None:
         """Compile the decoding in float32, where that makes a difference and there is memory for it."""
@@ -307,17 +287,23 @@ class DeviceLane:
             raise RuntimeError(f"the seats of {self.lane} are not on the devices: they need a reset")
         return self._state
 
-    def _free(self) -> None:
+    def free(self) -> None:
         """Free the seats' memory on the devices."""
         for leaf in jax.tree.leaves(self._state):
             leaf.delete()
         self._state = None
 
-    def _need_with(self, *, begin: Program | None = None, decode_in_float32: Program | None = None) -> Need:
+    @property
+    def _denoising(self) -> Mapping[ProgramForm, Program]:
+        """The programs for the evaluations of a run with the seats that there are."""
+        suits_all = ProgramForm(rows=self.seats_per_device, loras=True)
+        return {**self._later.denoise.get(self.seats_per_device, {}), suits_all: self._programs.denoise}
+
+    def _need_with(self, *more: Program, decode_in_float32: Program | None = None) -> Need:
         """Return the lane's need with programs that it may get."""
         working = self._programs.working(
-            begin or self._later.begin,
-            decode_in_float32 or self._later.decode_in_float32,
+            *(self._later.begin, *self._denoising.values(), *more),
+            decode_in_float32=decode_in_float32 or self._later.decode_in_float32,
             decodes_in_parallel=self._decodes_in_parallel,
         )
         return Need(held=self._shapes.bytes_per_device, working=working)
@@ -386,13 +372,6 @@ class DeviceLane:
                 waves.append(wave := {})
             wave[device] = seat
         return waves
-
-
-def copied_to_host(**arrays: jax.Array) -> dict[str, jax.Array]:
-    """Return the arrays, whose copies to the host have begun."""
-    for array in arrays.values():
-        array.copy_to_host_async()
-    return arrays
 
 
 def zeros(shapes: Any) -> Any:

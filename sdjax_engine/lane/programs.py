@@ -15,8 +15,10 @@ import jax
 import numpy as np
 
 from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
-from sdjax_engine.denoising import traced
+from sdjax_engine.denoising import evaluations, traced
+from sdjax_engine.denoising.traced import WithLoras
 from sdjax_engine.lane.previews import PreviewProgram, compile_previews
+from sdjax_engine.lane.rows import ProgramForm
 from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
@@ -34,16 +36,16 @@ class LanePrograms:
     previews: PreviewProgram | None = None
 
     def working(
-        self, begin: Program | None, decode_in_float32: Program | None, *, decodes_in_parallel: bool
+        self, *later: Program | None, decode_in_float32: Program | None, decodes_in_parallel: bool
     ) -> int:
         """Return the memory that each device needs while programs run, besides their arguments, in bytes.
 
         One program runs at a time; with `decodes_in_parallel` a decoding runs at the same time as another
-        program. The output of `empty` is the seats' own memory.
+        program. The output of `empty` is the seats' own memory. `later` are programs that the lane got later.
         """
         decoding = most_working_memory(self.decode, decode_in_float32)
         previews = None if self.previews is None else self.previews.program
-        others = most_working_memory(self.admit, self.denoise, self.take, previews, begin)
+        others = most_working_memory(self.admit, self.denoise, self.take, previews, *later)
         return decoding + others if decodes_in_parallel else max(decoding, others)
 
 
@@ -54,15 +56,17 @@ def most_working_memory(*programs: Program | None) -> int:
 
 @dataclass(kw_only=True)
 class LaterPrograms:
-    """Programs that a lane may get while it serves requests, for any number of seats.
+    """Programs that a lane may get while it serves requests.
 
     Without `begin` its pictures start from noise only; `decode_in_float32` decodes a picture again whose
-    values were not finite, where that makes a difference. A program is never removed, so a caller that has
-    seen one may rely on it. Hold `changing` to change a lane's programs and claim the memory for them.
+    values were not finite, where that makes a difference. `denoise` has the programs of further forms, by the
+    number of seats of each device. A program is never removed, so a caller that has seen one may rely on it.
+    Hold `changing` to change a lane's programs and claim the memory for them.
     """
 
     begin: Program | None = None
     decode_in_float32: Program | None = None
+    denoise: dict[int, dict[ProgramForm, Program]] = field(default_factory=dict)
     changing: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
@@ -137,18 +141,45 @@ def compile_admit(shapes: LaneShapes, compiler: Compiler) -> Program:
 def compile_denoise(shapes: LaneShapes, compiler: Compiler) -> Program:
     """(UNet's parameters, sampler's state, seats' inputs, start, stop) → (sampler's state, evaluations made).
 
-    Where the host counts, one call is one evaluation.
+    Where the host counts, one call is one evaluation. It computes every seat, and suits every run.
     """
-    spans, counted = shapes.rows(shapes.seats, dtype=np.int32), shapes.model.counted_by_host
+    return compile_evaluations(shapes, compiler, "denoise", model_parameters(shapes), rows=None)
+
+
+def compile_denoise_form(shapes: LaneShapes, compiler: Compiler, form: ProgramForm) -> Program:
+    """Compile the program of a form of `rows.further_forms`.
+
+    Its arguments are those of `denoise`; where it computes fewer rows than there are seats, the rows' seats
+    come before start and stop.
+    """
+    unet, bank = model_parameters(shapes)
+    rows = None if form.rows == shapes.seats_per_device else form.rows
+    parameters = unet, bank if form.loras else {}
+    return compile_evaluations(shapes, compiler, f"denoise, {form}", parameters, rows=rows)
+
+
+def compile_evaluations(
+    shapes: LaneShapes, compiler: Compiler, name: str, parameters: WithLoras, *, rows: int | None
+) -> Program:
+    """Compile the evaluations of so many rows of each device, or of every seat, with these parameters."""
+    of_each = shapes.rows(shapes.devices * (rows or shapes.seats_per_device), dtype=np.int32)
+    own = (of_each, of_each) if rows is None else (of_each, of_each, of_each)
+    function = evaluations.denoise if rows is None else evaluations.denoise_some
     return compiler.compile(
-        f"{shapes.lane} denoise",
-        partial(traced.denoise, shapes.model.networks, counted_by_host=counted),
-        *(shapes.model.shapes.unet, *shapes.state, spans, spans),
-        specs=(REPLICATED, *[BY_SEAT] * 4),
+        f"{shapes.lane} {name}",
+        partial(function, shapes.model.networks, counted_by_host=shapes.model.counted_by_host),
+        *(parameters, *shapes.state, *own),
+        specs=(REPLICATED, *[BY_SEAT] * (2 + len(own))),
         donate=(1,),
         facts=shapes.facts,
         options=devices.network_options(shapes.model.mesh),
     )
+
+
+def model_parameters(shapes: LaneShapes) -> WithLoras:
+    """Return the shapes of the UNet's parameters and of its LoRAs' rows."""
+    parameters: WithLoras = shapes.model.shapes.unet
+    return parameters
 
 
 def compile_take(shapes: LaneShapes, compiler: Compiler) -> Program:

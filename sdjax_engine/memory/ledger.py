@@ -94,6 +94,12 @@ class Ledger:
             del self._resident[evicted[-1]]
         return evicted
 
+    def leave(self, name: str) -> None:
+        """Forget a model; nothing for an unknown one."""
+        self._sizes.pop(name, None)
+        self._resident.pop(name, None)
+        self._too_much = {models for models in self._too_much if name not in models}
+
     def lose(self, name: str) -> None:
         """Count a model as not resident."""
         self._resident.pop(name, None)

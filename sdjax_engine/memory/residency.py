@@ -114,6 +114,14 @@ class ModelParameters:
         self._arrays = None
         self._copy_to_host()
 
+    def free(self) -> None:
+        """Free the memory of the devices and the host, for good."""
+        self._arrays = None
+        for leaf in self._on_devices:
+            if leaf is not None:
+                leaf.delete()
+        self._on_devices, self._on_host = [], []
+
     def _copy_to_host(self) -> None:
         """Copy and free array by array: neither side ever holds all of it twice."""
         leaves = self._on_devices
@@ -198,6 +206,16 @@ class Residency:
         else:
             parameters.evict()
         return parameters
+
+    def drop(self, name: str) -> None:
+        """Forget a model, and free its parameters once queued work has ended; nothing for an unknown one."""
+        with self._lock:
+            parameters = self._models.pop(name, None)
+            self._ledger.leave(name)
+            self._latest = None
+            self._seconds.pop(name, None)
+        if parameters is not None:
+            parameters.free()
 
     def claim(self, owner: Hashable, need: Need) -> bool:
         """Reserve memory besides the models; False where the largest of them would not fit any more."""

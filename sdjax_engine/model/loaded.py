@@ -128,6 +128,11 @@ class LoadedModel:
         judged = [] if self.classifier is None else [self.classifier.facts]
         return [checkpoint.pipeline, configs, *rest, *judged]
 
+    @property
+    def adapts_unet(self) -> bool:
+        """Whether a LoRA that it offers adapts the UNet."""
+        return UNET in self.loras.banks
+
     def halves(self, lane: Lane) -> int:
         """How many texts a picture of this lane has: two with guidance, the negative prompt and the prompt.
 
@@ -148,6 +153,11 @@ class LoadedModel:
             if self._encode is None:
                 self._encode = self._compile_encode()
             return self._encode
+
+    def release(self) -> None:
+        """Give back the memory that is reserved beside its parameters."""
+        for owner in (f"texts of {self.offer.model}", f"preview decoder of {self.offer.model}"):
+            self.residency.release(owner)
 
     def _compile_encode(self) -> tuple[EncodingCache, Encoding]:
         lora_rank, ids_shape = self.loras.rank_of_texts, self.preparation.ids_shape

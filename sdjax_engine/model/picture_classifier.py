@@ -29,8 +29,9 @@ Call = Callable[..., Any]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PictureClassifier:
-    """A classifier whose parameters stay on the devices; every method may be called from any thread."""
+    """A classifier from `source` whose parameters stay on the devices; any thread may call its methods."""
 
+    source: str
     loaded: LoadedClassifier
     program: Program = field(repr=False)
 
@@ -86,7 +87,7 @@ def compile_classifier(name: str, loaded: LoadedClassifier, compiler: Compiler) 
         apart=True,
         retry_shortage=True,
     )
-    return PictureClassifier(loaded=loaded, program=program)
+    return PictureClassifier(source=name, loaded=loaded, program=program)
 
 
 def host_pixels(pixels: npt.NDArray[np.uint8], preprocessing: ViTPreprocessing) -> npt.NDArray[np.float32]:

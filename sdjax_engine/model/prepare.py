@@ -68,6 +68,12 @@ class Prepared:
     loras: SeatRows = field(repr=False)
     second: Prepared | None = field(default=None, repr=False)
 
+    @property
+    def uses_loras(self) -> bool:
+        """Whether a LoRA changes the picture."""
+        _, scales = self.loras
+        return bool(scales.any())
+
 
 class Preparation:
     """Prepares the requests of one offer for one checkpoint; may be used from any thread.

@@ -10,7 +10,7 @@ No callback of a caller runs while the lock of the intake is held.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from functools import partial
 
@@ -38,6 +38,7 @@ class Intake:
         self._unserved: dict[Wanted, dict[PendingRequest, None]] = {}
         self._opened: list[LaneQueue] = []
         self._failed: dict[Wanted, EngineError] = {}
+        self._leaving: set[Lane] = set()
         self._look_again = False
         self._closing = False
         self._dropping = False
@@ -84,6 +85,18 @@ class Intake:
             self._failed[lane, pictures_only] = error
             self._changed.notify_all()
 
+    def close_lanes(self, lanes: Collection[Lane]) -> None:
+        """Return once every request for these lanes is answered and they are closed, or have not opened.
+
+        The caller submits no more requests for them meanwhile. Raises EngineClosed.
+        """
+        with self._changed:
+            self._leaving.update(lanes)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._closing or self._leaving.isdisjoint(lanes))
+            if self._closing:
+                raise EngineClosed(CLOSING)
+
     def has_failed(self, lane: Lane) -> bool:
         """Return whether a lane could not be opened."""
         return (lane, False) in self._failed
@@ -123,6 +136,8 @@ class Intake:
     def _something_to_do(self, scheduler: Scheduler) -> bool:
         if self._arrivals or self._cancelled or self._opened or self._look_again or self._dropping:
             return True
+        if self._leaving and self._may_leave(scheduler):
+            return True
         turn_at = scheduler.next_turn_at
         if scheduler.onward or (turn_at is not None and turn_at <= self._clock()):
             return True
@@ -134,6 +149,8 @@ class Intake:
         """Give the scheduler the arrivals, and return the calls that answer requests without a lane."""
         for queue in self._opened:
             scheduler.open(queue)
+        if self._leaving and self._may_leave(scheduler):
+            self._close_leaving(scheduler)
         arrivals, cancelled = self._arrivals, self._cancelled
         self._arrivals, self._cancelled, self._opened, self._look_again = [], [], [], False
         settled = [
@@ -157,6 +174,19 @@ class Intake:
         if self._dropping:
             answers += [pending.future.cancel for pending in self._unanswered if not pending.answered]
         return answers
+
+    def _may_leave(self, scheduler: Scheduler) -> bool:
+        """Return whether nothing of the lanes that leave is here or with the devices."""
+        wanted = (lane for pending in self._unanswered for lane in pending.request.lanes)
+        return self._leaving.isdisjoint(wanted) and self._leaving.isdisjoint(scheduler.busy_lanes)
+
+    def _close_leaving(self, scheduler: Scheduler) -> None:
+        for lane in self._leaving:
+            scheduler.close(lane)
+            for pictures_only in (False, True):
+                self._failed.pop((lane, pictures_only), None)
+        self._leaving.clear()
+        self._changed.notify_all()
 
     def _drop(self, scheduler: Scheduler, pending: PendingRequest) -> None:
         """Forget a cancelled request, in the scheduler or among the unserved."""

@@ -38,6 +38,11 @@ class Run(Protocol):
         """Whether the devices have made the evaluations, so that `wait` returns at once."""
         ...
 
+    @property
+    def rows(self) -> int:
+        """How many rows each device computes in an evaluation, at most."""
+        ...
+
     def wait(self) -> None:
         """Return when the devices have made the evaluations; raises the error of the devices."""
         ...
@@ -116,6 +121,10 @@ class SeatDevices(Protocol):
         """Use less memory; every seat is empty afterwards. False where that is not possible."""
         ...
 
+    def free(self) -> None:
+        """Free the seats' memory, for good or until a `reset`."""
+        ...
+
     def reset(self) -> None:
         """Empty every seat; needed after an error before anything else."""
         ...
@@ -168,16 +177,16 @@ class RecentQuantile:
 class LaneQueue:
     """One lane: its side on the devices, its requests and seats, and the seconds that its work takes.
 
-    `quickest_evaluation` and `slowest_queueing` are quantiles of lately: the least that an evaluation took,
-    the most that the host took to queue a run. `broken` says that the seats on the devices need a reset.
-    Without `previews` no request gets any.
+    `quickest_evaluations`, by the rows of a run, and `slowest_queueing` are quantiles of the latest runs: the
+    least that an evaluation took, the most that the host took to queue a run. `broken` says that the seats on
+    the devices need a reset. Without `previews` no request gets any.
     """
 
     device: SeatDevices
     seats: Seats[PendingRequest] = field(repr=False)
     seconds_per_image: float | None = None
     seconds_per_evaluation: float | None = None
-    quickest_evaluation: RecentQuantile = field(default_factory=lambda: RecentQuantile(QUICKEST), repr=False)
+    quickest_evaluations: dict[int, RecentQuantile] = field(default_factory=dict, repr=False)
     slowest_queueing: RecentQuantile = field(default_factory=lambda: RecentQuantile(SLOWEST), repr=False)
     broken: bool = False
     previews: Previews | None = field(default=None, repr=False)
@@ -199,15 +208,22 @@ class LaneQueue:
             long=max(1, min(LIMITS.long, int(LONG_SECONDS / seconds))),
         )
 
-    def learn_run(self, seconds: float, evaluations: int) -> None:
-        """Add the time of one more run to the mean.
+    def quickest_evaluation(self, rows: int) -> float | None:
+        """Return the least that an evaluation of so many rows took lately; None before the second run."""
+        known = self.quickest_evaluations.get(rows)
+        return None if known is None else known.value
 
-        The first run is no part of the quantile: the first call of anything takes longer.
+    def learn_run(self, seconds: float, evaluations: int, rows: int) -> None:
+        """Add the time of one more run of so many rows to the mean.
+
+        The first run of as many rows is no part of the quantile: the first call of anything takes longer.
         """
-        each, before = seconds / evaluations, self.seconds_per_evaluation
-        if before is not None:
-            self.quickest_evaluation.add(each)
-        self.seconds_per_evaluation = moving_mean(before, each)
+        each = seconds / evaluations
+        if rows in self.quickest_evaluations:
+            self.quickest_evaluations[rows].add(each)
+        else:
+            self.quickest_evaluations[rows] = RecentQuantile(QUICKEST)
+        self.seconds_per_evaluation = moving_mean(self.seconds_per_evaluation, each)
 
     def restarted(self) -> LaneQueue:
         """Return another queue with the same waiting requests and empty seats."""

@@ -88,6 +88,15 @@ class Scheduler:
         """Serve one more lane."""
         self._table.queues[queue.lane] = queue
 
+    def close(self, lane: Lane) -> None:
+        """Serve a lane no more; it has no requests and is none of `busy_lanes`."""
+        self._table.queues.pop(lane, None)
+
+    @property
+    def busy_lanes(self) -> set[Lane]:
+        """The lanes of which the devices still have work."""
+        return {batch.queue.lane for batch in self._table.every_batch()}
+
     def join(self, pending: PendingRequest) -> None:
         """Put a request at the end of its lane's queue; at the front for its second pass."""
         self._table.join(pending, self._clock())
@@ -216,9 +225,9 @@ class Scheduler:
         landed_at = self._clock()
         seconds, self._landed_at = landed_at - max(batch.queued_at, self._landed_at), landed_at
         batch.share_out(seconds)
-        if batch.evaluations:
+        if batch.evaluations and batch.run is not None:
             self._shares.charge(queue.lane, seconds - batch.charged, batch.wanted)
-            queue.learn_run(seconds, batch.evaluations)
+            queue.learn_run(seconds, batch.evaluations, batch.run.rows)
             self.run_times.add(queue.lane, batch.dispatching, seconds)
             if queue.previews is not None:
                 queue.previews.worked(seconds)

@@ -45,12 +45,12 @@ def next_run_at(
     The batch before it landed at `landed_at`; `ready` are the queues whose lanes could run now. Late is right
     only where no other lane could use the devices meanwhile.
     """
-    if len(in_flight) != 1 or in_flight[0].run is None or in_flight[0].uneven:
+    if len(in_flight) != 1:
         return AT_ONCE
     [batch] = in_flight
-    if list(ready) != [batch.queue]:
+    if batch.run is None or batch.uneven or list(ready) != [batch.queue]:
         return AT_ONCE
-    seconds = batch.queue.quickest_evaluation.value
+    seconds = batch.queue.quickest_evaluation(batch.run.rows)
     if seconds is None or not ready[batch.queue].open_to_newcomers:
         return AT_ONCE
     ends = max(batch.queued_at, landed_at) + batch.evaluations * seconds

@@ -16,7 +16,7 @@ from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.model.picture_classifier import PictureClassifier, compile_classifier
+from sdjax_engine.model.picture_classifier import compile_classifier
 from sdjax_engine.weights.picture_classifier import LoadedClassifier, load_picture_classifier
 from sdjax_engine.wording import in_bytes
 
@@ -30,7 +30,7 @@ def add_picture_classifiers(
     there, and models that have no room beside it are evicted. Raises UnreadableCheckpoint, and
     DevicesFailed where the devices have no room: pictures are never left unjudged for want of memory.
     """
-    known: dict[str, PictureClassifier] = {}
+    known = {each.source: each for model in models.values() if (each := model.classifier) is not None}
     for spec in config.models:
         if (source := spec.picture_classifier) is None:
             continue
@@ -43,7 +43,7 @@ def add_picture_classifiers(
             claim(source, known[source].memory, residency)
         check_labels(spec, known[source].loaded.labels)
         models[spec.offer.model].use_classifier(known[source])
-        compiler.report(f"pictures of {spec.offer.model} are judged by {source}")
+        compiler.tell(f"pictures of {spec.offer.model} are judged by {source}")
 
 
 def loaded(source: str, spec: ModelSpec, config: EngineConfig, compiler: Compiler) -> LoadedClassifier:
@@ -54,7 +54,7 @@ def loaded(source: str, spec: ModelSpec, config: EngineConfig, compiler: Compile
             dtype=config.dtype,
             put=in_host_memory,
             cache_dir=config.cache_dir,
-            report=compiler.report,
+            report=compiler.tell,
         )
     except UnreadableCheckpoint as error:
         raise UnreadableCheckpoint(f"picture_classifier of {spec.offer.model}: {error}") from error

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
+
+import numpy.typing as npt
 
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.config import EngineConfig, ModelSpec
@@ -12,7 +15,7 @@ from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.weights import Component
+from sdjax_engine.weights import Checkpoint, Component
 from sdjax_engine.weights.preview_decoder import load_preview_decoder
 from sdjax_engine.wording import in_bytes
 
@@ -30,30 +33,36 @@ def add_preview_decoders(
         if spec.preview_decoder is None:
             continue
         name, model = spec.offer.model, models[spec.offer.model]
-        decoder = loaded(spec.preview_decoder, spec, config, model, compiler)
+        decoder = loaded(spec, config, model, compiler, put=partial(devices.replicate, mesh=compiler.mesh))
         held = sum(array.nbytes for array in decoder.parameters.values())
         if residency.claim(f"preview decoder of {name}", Need(held=held)):
             model.preview_decoder = decoder
-            compiler.report(f"previews of {name} are decoded by {spec.preview_decoder}")
+            compiler.tell(f"previews of {name} are decoded by {spec.preview_decoder}")
         else:
-            compiler.report(
+            compiler.tell(
                 f"previews of {name} are coarse: a device has no {in_bytes(held)} for {spec.preview_decoder}"
             )
 
 
 def loaded(
-    source: str, spec: ModelSpec, config: EngineConfig, model: LoadedModel, compiler: Compiler
+    spec: ModelSpec,
+    config: EngineConfig,
+    model: LoadedModel | Checkpoint,
+    compiler: Compiler,
+    *,
+    put: Callable[[npt.NDArray[Any]], Any],
 ) -> Component:
-    """Load the decoder of one model; raises UnreadableCheckpoint that names the model."""
+    """Load the decoder of one model that has one; raises UnreadableCheckpoint that names the model."""
+    assert spec.preview_decoder is not None, "a model without a decoder of previews has none to load"
     try:
         return load_preview_decoder(
-            source,
+            spec.preview_decoder,
             latent_channels=model.latent_channels,
             vae_scale_factor=model.vae_scale_factor,
             dtype=config.dtype,
-            put=partial(devices.replicate, mesh=compiler.mesh),
+            put=put,
             cache_dir=config.cache_dir,
-            report=compiler.report,
+            report=compiler.tell,
         )
     except UnreadableCheckpoint as error:
         raise UnreadableCheckpoint(f"preview_decoder of {spec.offer.model}: {error}") from error

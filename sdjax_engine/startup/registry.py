@@ -5,15 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import cast
 
-import jax
-
 from sdjax_engine.compiling.compiler import Compiler, CompilingStopped
-from sdjax_engine.config import EngineConfig
+from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.errors import DevicesFailed, EngineError
 from sdjax_engine.lane import seat_count as room
 from sdjax_engine.lane.device_lane import DeviceLane
@@ -24,18 +21,15 @@ from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.latent_rgb import FOLDER, LatentRGB
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.model.loras import LoraBank
 from sdjax_engine.request import Lane, Offer
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.seats import Seats, suitable_seats
 from sdjax_engine.scheduler.thread import EngineThread
-from sdjax_engine.startup.picture_classifiers import add_picture_classifiers
-from sdjax_engine.startup.preview_decoders import add_preview_decoders
+from sdjax_engine.startup.loading import load_models, refused_by_devices
 from sdjax_engine.startup.usage import Usage
 from sdjax_engine.startup.warm_up import Step
-from sdjax_engine.weights import load_checkpoint
 from sdjax_engine.wording import first_line
 
 logger = logging.getLogger(__name__)
@@ -57,9 +51,33 @@ def lanes(offer: Offer) -> tuple[Lane, ...]:
     )
 
 
+def lanes_in_order(config: EngineConfig, models: Mapping[str, LoadedModel], usage: Usage) -> tuple[Lane, ...]:
+    """Return the lanes that are to be served, the most used first."""
+    wanted = config.lanes
+    if wanted is None:
+        wanted = tuple(lane for model in models.values() for lane in lanes(model.offer))
+    by_name = {str(lane): lane for lane in wanted}
+    return tuple(by_name[name] for name in usage.in_order(list(by_name)))
+
+
 def pictures_of(lane: Lane) -> str:
     """Return the name of a lane's start pictures in the counts of use and in the report."""
     return f"{lane.model}:{lane.width}x{lane.height} from pictures"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Addition:
+    """Something that an open lane may get, where it is `wanted`: its step's `name` has the lane's in it.
+
+    A lane that is `ready` has it. `prepare` raises where it cannot be had; `failed` says what the lane does
+    then.
+    """
+
+    name: str
+    wanted: Callable[[Registry, LoadedModel], bool]
+    ready: Callable[[DeviceLane], bool]
+    prepare: Callable[[DeviceLane], None]
+    failed: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,7 +92,7 @@ class Registry:
     usage: Usage
     new_seats: NewSeats = Seats
     _with_pictures: set[str] = field(default_factory=set, init=False)
-    _with_retry: set[Lane] = field(default_factory=set, init=False)  # asked for before the lane was open
+    _once_open: dict[Lane, list[Addition]] = field(default_factory=dict, init=False)
     _latent_rgb: dict[str, LatentRGB] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -88,24 +106,27 @@ class Registry:
         new_seats: NewSeats = Seats,
     ) -> Registry:
         """Load every model; raises UnreadableCheckpoint and DevicesFailed."""
-        with refused_by_devices():
-            models = load_models(config, compiler, residency)
-            add_picture_classifiers(config, models, compiler, residency)
-            add_preview_decoders(config, models, compiler, residency)
-        wanted = config.lanes
-        if wanted is None:
-            wanted = tuple(lane for model in models.values() for lane in lanes(model.offer))
-        by_name = {str(lane): lane for lane in wanted}
-        ordered = tuple(by_name[name] for name in usage.in_order(list(by_name)))
+        models = load_models(config, compiler, residency)
         return cls(
             config=config,
             compiler=compiler,
             residency=residency,
             models=models,
-            lanes=ordered,
+            lanes=lanes_in_order(config, models, usage),
             usage=usage,
             new_seats=new_seats,
         )
+
+    def changed(self, specs: tuple[ModelSpec, ...], models: Mapping[str, LoadedModel]) -> Registry:
+        """Return a registry of these models; what is ready for models that stay is ready there too."""
+        # An engine may be without models for a time: where those that arrive do not fit, for example.
+        config = replace(self.config, models=specs, lanes=None) if specs else self.config
+        other = replace(self, config=config, models=models, lanes=lanes_in_order(config, models, self.usage))
+        stay = {name for name in models if models[name] is self.models.get(name)}
+        pictures = {pictures_of(lane) for lane in other.lanes if lane.model in stay}
+        other._with_pictures.update(self._with_pictures & pictures)
+        other._latent_rgb.update((name, rgb) for name, rgb in self._latent_rgb.items() if name in stay)
+        return other
 
     def offers_pictures(self, lane: Lane) -> bool:
         """Whether images of this lane may start from pictures, once that is ready."""
@@ -135,6 +156,10 @@ class Registry:
     def seats(self) -> int:
         """How many seats a lane has on all devices, where there is memory for them."""
         return devices.device_count(self.compiler.mesh) * self.seats_per_device
+
+    def fits_programs(self, model: LoadedModel) -> bool:
+        """Whether lanes of this model have programs that suit some runs only, and cost less."""
+        return self.config.fitted_programs and (self.seats_per_device > 1 or model.adapts_unet)
 
     @property
     def steps_at_once(self) -> int:
@@ -208,19 +233,21 @@ class Registry:
         missing = [lane for lane in self.lanes if lane not in opened]
         steps = {self.names[lane]: self._lane_step(lane, thread) for lane in missing}
         if self.config.start_pictures:
-            steps |= {name: self._pictures_step(name, thread) for name in map(pictures_of, self.lanes)}
-        steps |= {step.name: step for step in self._retry_steps(thread)}
+            names = [name for name in map(pictures_of, self.lanes) if name not in self._with_pictures]
+            steps |= {name: self._pictures_step(name, thread) for name in names}
+        steps |= {step.name: step for step in self._further_steps(thread)}
         return [steps[name] for name in self.usage.in_order(list(steps))]
 
     def _lane_step(self, lane: Lane, thread: EngineThread) -> Step:
         def make() -> None:
             thread.intake.open_queue(self.queue(lane))
             with self._lock:
-                with_pictures, with_retry = pictures_of(lane) in self._with_pictures, lane in self._with_retry
+                with_pictures = pictures_of(lane) in self._with_pictures
+                additions = self._once_open.pop(lane, [])
             if with_pictures:
                 self._prepare_pictures(lane, thread)
-            if with_retry:
-                self._prepare_late_retry(lane, thread)
+            for addition in additions:
+                self._add_late(addition, lane, thread)
 
         def fail(error: Exception) -> None:
             thread.intake.fail_lane(lane, as_engine_error(error))
@@ -245,35 +272,37 @@ class Registry:
 
         return Step(name=name, make=make, fail=fail)
 
-    def _retry_steps(self, thread: EngineThread) -> Iterator[Step]:
-        """Yield the steps that prepare decoding again in float32, for the lanes where it changes anything."""
+    def _further_steps(self, thread: EngineThread) -> Iterator[Step]:
+        """Yield the steps without which a lane serves its requests too, but not as well."""
 
         def fail(error: Exception) -> None:
-            """Pictures that are not finite then fail at once."""
+            """Requests go on without it."""
 
-        for lane in self.lanes:
-            if not self.models[lane.model].decodes_in_float32:
-                make = partial(self._prepare_retry, lane, thread)
-                yield Step(name=f"{lane} in float32", make=make, fail=fail)
+        for addition in ADDITIONS:
+            for lane in self.lanes:
+                has_it = lane in thread.queues and addition.ready(device_of(thread, lane))
+                if not has_it and addition.wanted(self, self.models[lane.model]):
+                    make = partial(self._add, addition, lane, thread)
+                    yield Step(name=addition.name.format(lane), make=make, fail=fail)
 
-    def _prepare_retry(self, lane: Lane, thread: EngineThread) -> None:
+    def _add(self, addition: Addition, lane: Lane, thread: EngineThread) -> None:
         """Prepare an open lane; one that another thread is still opening is prepared there."""
         with self._lock:
             opened = lane in thread.queues
             if not opened:
-                self._with_retry.add(lane)
+                self._once_open.setdefault(lane, []).append(addition)
         if opened:
-            device_of(thread, lane).prepare_retry()
+            addition.prepare(device_of(thread, lane))
 
-    def _prepare_late_retry(self, lane: Lane, thread: EngineThread) -> None:
+    def _add_late(self, addition: Addition, lane: Lane, thread: EngineThread) -> None:
         """Prepare a lane that has just been opened, and stays open where that fails."""
         try:
-            self._prepare_retry(lane, thread)
+            self._add(addition, lane, thread)
         except CompilingStopped:
             raise
         except Exception as error:
-            logger.exception("%s cannot decode again in float32", lane)
-            self.compiler.tell(f"{lane} cannot decode again in float32: {first_line(error)}")
+            logger.exception("%s %s", lane, addition.failed)
+            self.compiler.tell(f"{lane} {addition.failed}: {first_line(error)}")
 
     def _prepare_pictures(self, lane: Lane, thread: EngineThread) -> None:
         """Let images of an open lane start from pictures; where that fails, only those images fail."""
@@ -294,43 +323,27 @@ class Registry:
         return self.new_seats(devices=count, seats_per_device=seats_per_device)
 
 
+ADDITIONS = (
+    Addition(
+        name="{} in float32",  # pictures that are not finite fail at once without it
+        wanted=lambda _, model: not model.decodes_in_float32,
+        ready=lambda device: device.retries,
+        prepare=lambda device: device.prepare_retry(),
+        failed="cannot decode again in float32",
+    ),
+    Addition(
+        name="{} with fitted programs",
+        wanted=Registry.fits_programs,
+        ready=lambda device: device.fitted,
+        prepare=lambda device: device.prepare_forms(),
+        failed="computes every seat in every run",
+    ),
+)
+
+
 def device_of(thread: EngineThread, lane: Lane) -> DeviceLane:
     """Return an open lane's side on the devices, as the thread has it now."""
     return cast("DeviceLane", thread.queues[lane].device)
-
-
-def load_models(config: EngineConfig, compiler: Compiler, residency: Residency) -> dict[str, LoadedModel]:
-    """Load every model onto the devices, as far as there is room; raises UnreadableCheckpoint."""
-    models = {}
-    for spec in config.models:
-        put = residency.arrivals().put
-        compiler.report(f"loading {spec.offer.model} from {spec.source}")
-        checkpoint = load_checkpoint(
-            spec.source,
-            dtype=config.dtype,
-            revision=spec.revision,
-            variant=spec.variant,
-            safety_checker=spec.safety_checker,
-            put=put,
-            cache_dir=config.cache_dir,
-            report=compiler.report,
-        )
-        if spec.safety_checker and checkpoint.safety_checker is None:
-            compiler.report(f"{spec.offer.model} has no safety checker: none of its pictures is flagged")
-        loras = LoraBank.load(spec.loras, checkpoint, put, rank=spec.lora_rank)
-        if spec.loras:
-            compiler.report(f"LoRAs of {spec.offer.model}: {loras}")
-        models[spec.offer.model] = LoadedModel(spec.offer, checkpoint, compiler, loras, residency)
-    return models
-
-
-@contextmanager
-def refused_by_devices() -> Iterator[None]:
-    """Turn an error of the devices into DevicesFailed: their memory is too small, for example."""
-    try:
-        yield
-    except jax.errors.JaxRuntimeError as error:
-        raise DevicesFailed(f"The devices cannot hold what is offered: {first_line(error)}") from error
 
 
 def as_engine_error(error: Exception) -> EngineError:

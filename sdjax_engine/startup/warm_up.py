@@ -88,6 +88,11 @@ class WarmUp:
         """Return once everything is ready or has failed, or it was stopped; False at the timeout."""
         return self._over.wait(timeout)
 
+    @property
+    def stopped(self) -> bool:
+        """Whether it was stopped, so that not everything may be ready."""
+        return self._stopping.is_set()
+
     def stop(self) -> None:
         """Begin no further step, and return when that under way has ended."""
         self._stopping.set()

@@ -15,6 +15,7 @@ PAGES = (
     "docs/artists.md",
     "docs/moderation.md",
     "docs/moderation-prompts.md",
+    "docs/sessions.md",
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -25,13 +24,6 @@ from bot.sandbox.server import Sandbox
 from bot.store import Store
 
 DEADLINE = 15.0
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _no_collections_of_modules() -> None:
-    """Leave the modules of the tests out of garbage collections."""
-    # A full collection stops the sandbox, whose clock then counts the bot as late.
-    gc.freeze()
 
 
 @pytest.fixture

@@ -81,6 +81,30 @@ def test_what_fitted_before_is_checked_again_where_more_than_ids_and_times_diffe
         assert any("request" in each for each in spec.of_exchange(changed)), wrong
 
 
+@pytest.mark.parametrize(
+    ("fits", "wrong"),
+    [
+        ({"content": "x" * 4000}, {"content": "x" * 4001}),
+        (
+            {"content": "x", "allowed_mentions": {"parse": ["users"]}},
+            {"allowed_mentions": {"parse": ["user"]}},
+        ),
+        (
+            {"components": [{"type": 17, "components": [{"type": 10, "content": "x"}]}]},
+            {"components": [{"type": 17, "components": [{"type": 10, "content": ""}]}]},
+        ),
+    ],
+)
+def test_what_fitted_before_is_checked_again_where_a_limit_or_a_named_word_is_between(
+    spec: Documents, fits: dict[str, Any], wrong: dict[str, Any]
+) -> None:
+    def problems(request: dict[str, Any]) -> list[str]:
+        return [each for each in spec.of_exchange(exchange(request=request, status=200)) if "request" in each]
+
+    assert problems(fits) == []
+    assert problems(fits | wrong) != []
+
+
 def test_what_fitted_before_is_checked_again_where_an_id_is_there_twice_or_begins_with_zero(
     spec: Documents,
 ) -> None:

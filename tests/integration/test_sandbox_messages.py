@@ -222,3 +222,32 @@ async def test_the_global_limit_is_fifty_requests_a_second(timed: Sandbox) -> No
         assert [answer.status for answer in answers] == [200] * 50 + [429] * 4
         assert answers[-1].body["global"]
         assert answers[-1].headers["X-RateLimit-Scope"] == "global"
+
+
+async def test_a_post_needs_a_message_and_the_tag_of_its_forum_and_the_forum_takes_no_message(
+    lenient: Sandbox,
+) -> None:
+    forum = lenient.open_forum("gallery", "Painting", tag_required=True)
+    threads = f"/channels/{forum}/threads"
+    async with Raw(lenient) as bot:
+        tag = (await bot.call("GET", f"/channels/{forum}")).body["available_tags"][0]["id"]
+        post = {"name": "x", "message": {"content": "hello"}, "applied_tags": [tag]}
+        refused = [
+            (await bot.call("POST", threads, body)).code
+            for body in (
+                {**post, "message": None},
+                {**post, "applied_tags": []},
+                {**post, "applied_tags": ["1"]},
+                {**post, "message": {"content": ""}},
+            )
+        ]
+        assert refused == [50035, 40067, 10087, 50006]
+        assert (await bot.call("POST", f"/channels/{forum}/messages", {"content": "x"})).code == 50008
+        made = await bot.call("POST", threads, post)
+        assert (made.status, made.body["parent_id"], made.body["message"]["id"]) == (
+            201,
+            str(forum),
+            made.body["id"],
+        )
+        (first,) = (await bot.call("GET", f"/channels/{made.body['id']}/messages")).body
+        assert first["content"] == "hello"

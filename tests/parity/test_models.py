@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 import torch
 from checkpoints import make_tiny_checkpoint
+from compilations import QUICK
 from diffusers import AutoencoderKL, UNet2DConditionModel
-from networks import QUICK, Array, channels_first, noise, relative_difference
+from networks import Array, channels_first, noise, relative_difference
 from transformers import CLIPTextModel
 
 from sdjax_engine.weights import Component, load_checkpoint

@@ -22,17 +22,12 @@ import torch
 from checkpoints import make_tiny_checkpoint
 from diffusers import StableDiffusionPipeline
 from engines import SUITED
+from pictures import LanePainter, as_latents
 from sampler_reference import BrownianMotion
 
-from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.denoising import noise
-from sdjax_engine.denoising.traced import to_unit
-from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.memory import devices
-from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.request import Lane, Offer, Request, Sampler
+from sdjax_engine.request import Offer, Request, Sampler
 from sdjax_engine.samplers import SAMPLERS
-from sdjax_engine.weights import load_checkpoint
 
 pytestmark = [
     pytest.mark.parity,
@@ -76,32 +71,16 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def ours(checkpoint: Path) -> Pictures:
     """Pictures (height, width, 3) from 0 to 1, before rounding."""
-    devices.setup_cpu(2)
-    compiler = Compiler(mesh=devices.open_mesh(), report=lambda _line: None)
-    loaded = load_checkpoint(str(checkpoint), put=lambda each: devices.replicate(each, compiler.mesh))
     offer = Offer(
         model="tiny", sizes=((48, 64),), num_inference_steps=STEPS, guidance_scale=5.0, sampler=Sampler.DDIM
     )
-    model = LoadedModel(offer, loaded, compiler)
+    painter = LanePainter(checkpoint, offer)
     pictures: Pictures = {}
     for guided in (True, False):
         requests = [request_for(sampler, guided=each) for sampler, each in PAINTED if each is guided]
-        for request, picture in zip(requests, paint(model, compiler, requests), strict=True):
+        for request, picture in zip(requests, painter.paint(requests), strict=True):
             pictures[request.sampler, guided] = picture
     return pictures
-
-
-def paint(model: LoadedModel, compiler: Compiler, requests: list[Request]) -> npt.NDArray[np.float32]:
-    lane: Lane = requests[0].lane
-    count = devices.device_count(compiler.mesh)
-    device = DeviceLane(lane, model, seats_per_device=-(-len(requests) // count), compiler=compiler)
-    prepared = {seat: model.prepare(request) for seat, request in enumerate(requests)}
-    device.reset()
-    device.admit(prepared)
-    device.denoise({seat: (0, each.evaluations) for seat, each in prepared.items()})
-    decode = model.checkpoint.vae.module().decode
-    latents = jnp.asarray(device.latents()[: len(requests)])
-    return np.asarray(to_unit(decode(latents / model.checkpoint.scaling_factor)))
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +99,7 @@ def config(pipeline: StableDiffusionPipeline) -> dict[str, Any]:
 def feed_noise(monkeypatch: pytest.MonkeyPatch, scheduler: Any, request: Request) -> None:
     """Let the reference's scheduler draw our noise, one for each evaluation."""
     drawn = (
-        np.array(as_latents(noise.fresh_noise(jnp.uint32(request.seed), jnp.int32(index), LATENTS)))
+        as_latents(noise.fresh_noise(jnp.uint32(request.seed), jnp.int32(index), LATENTS)).numpy()
         for index in itertools.count()
     )
     module = importlib.import_module(type(scheduler).__module__)
@@ -129,11 +108,6 @@ def feed_noise(monkeypatch: pytest.MonkeyPatch, scheduler: Any, request: Request
     )
     motion = BrownianMotion(each[0] for each in drawn)
     monkeypatch.setattr(module, "BrownianTreeNoiseSampler", lambda *_ignored: motion, raising=False)
-
-
-def as_latents(noise: jax.Array) -> torch.Tensor:
-    """Noise (h, w, c) as the reference has it, (1, c, h, w)."""
-    return torch.from_numpy(np.array(noise).transpose(2, 0, 1)[None])
 
 
 @pytest.mark.parametrize(("sampler", "guided"), PAINTED)

@@ -17,7 +17,7 @@ NOTHING = cast("Any", None)
 
 def classifier() -> PictureClassifier:
     loaded = LoadedClassifier(component=NOTHING, labels=("drawing", "gore"), preprocessing=ViTPreprocessing())
-    return PictureClassifier(loaded=loaded, program=NOTHING)
+    return PictureClassifier(source="a folder", loaded=loaded, program=NOTHING)
 
 
 def test_probabilities_have_the_labels_in_order() -> None:

@@ -91,6 +91,18 @@ def test_a_valid_configuration_is_reported_as_valid(
     assert capsys.readouterr().out == f"{file} is in order; it offers first, second.\n"
 
 
+def test_the_environment_is_a_configuration_without_a_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SDJAX__MODELS__0__NAME", "first")
+    monkeypatch.setenv("SDJAX__QUEUE__DATABASE", "sqlite+aiosqlite:////a/secret/place.sqlite3")
+    assert run(monkeypatch, "check-config") == 0
+    assert capsys.readouterr().out == (
+        "From the environment: SDJAX__MODELS__0__NAME, SDJAX__QUEUE__DATABASE.\n"
+        "The environment is in order; it offers first.\n"
+    )
+
+
 def test_every_mistake_of_a_configuration_is_reported_at_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -66,6 +66,14 @@ def test_a_model_becomes_an_offer() -> None:
     assert model.offer.sampler is Sampler.PNDM
 
 
+def test_the_licence_comes_from_a_worker_where_this_configuration_names_none() -> None:
+    offered = ModelConfig(licence="OpenRAIL", licence_link="https://example.org/").offer
+    own, other = ModelConfig(licence="MIT"), ModelConfig()
+    assert own.with_defaults(offered).offer.licence == "MIT"
+    assert own.with_defaults(offered).offer.licence_link == ""
+    assert other.with_defaults(offered).offer.licence_link == "https://example.org/"
+
+
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
@@ -118,6 +126,18 @@ def test_a_model_becomes_an_offer() -> None:
         (
             {"models": [{"guidance_scale": float("nan")}]},
             "models[1].guidance_scale: a finite number is wanted, not nan.",
+        ),
+        (
+            {"models": [{"licence": "two\nlines"}]},
+            "models[1].licence: a name on one line is wanted, without spaces around.",
+        ),
+        (
+            {"models": [{"licence_link": "https://example.org/"}]},
+            "models[1].licence_link: which licence is at this address? Say licence as well.",
+        ),
+        (
+            {"models": [{"licence": "MIT", "licence_link": "example.org"}]},
+            "models[1].licence_link: “example.org” is not an address of the form https://host/path.",
         ),
         ({"models": [{}, {}]}, "models: 2 models are called “demo”."),
         ({"models": []}, "models: at least 1 is wanted, not []."),

@@ -19,7 +19,6 @@ WAIT_SECONDS = 10.0
 def usual() -> Iterator[tuple[int, int, int]]:
     before = gc.get_threshold()
     yield before
-    gc.unfreeze()
     gc.set_threshold(*before)
 
 

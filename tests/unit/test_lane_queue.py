@@ -47,11 +47,20 @@ def test_runs_are_as_long_as_their_seconds_allow(
 
 def test_the_mean_of_an_evaluation_follows_the_runs_and_the_quantile_leaves_the_first_run_out() -> None:
     one = queue(lane_on(1, 4), seats_per_device=4)
-    one.learn_run(8.0, 4)
-    assert (one.seconds_per_evaluation, one.quickest_evaluation.value) == (2.0, None)
-    one.learn_run(4.0, 4)
+    one.learn_run(8.0, 4, 2)
+    assert (one.seconds_per_evaluation, one.quickest_evaluation(2)) == (2.0, None)
+    one.learn_run(4.0, 4, 2)
     assert one.seconds_per_evaluation == pytest.approx(1.8)
-    assert one.quickest_evaluation.value == 1.0
+    assert one.quickest_evaluation(2) == 1.0
+
+
+def test_the_quantile_of_an_evaluation_is_of_runs_with_as_many_rows() -> None:
+    one = queue(lane_on(1, 4), seats_per_device=4)
+    for rows, seconds in ((1, 9.0), (1, 1.0), (4, 9.0)):
+        one.learn_run(seconds, 1, rows)
+    assert (one.quickest_evaluation(1), one.quickest_evaluation(4)) == (1.0, None)
+    one.learn_run(3.0, 1, 4)
+    assert (one.quickest_evaluation(1), one.quickest_evaluation(4)) == (1.0, 3.0)
 
 
 def test_a_moving_mean_takes_a_fifth_of_each_new_value() -> None:

@@ -17,6 +17,7 @@ STEPS = st.lists(
         st.tuples(st.just("claim"), st.integers(0, 2), NEEDS),
         st.tuples(st.just("lose"), st.sampled_from(NAMES), st.none()),
         st.tuples(st.just("tighten"), st.sampled_from(NAMES), st.none()),
+        st.tuples(st.just("leave"), st.sampled_from(NAMES), st.none()),
     ),
     max_size=40,
 )
@@ -46,6 +47,11 @@ def test_the_ledger_stays_within_the_budget_and_evicts_the_least_recently_used(
             case ("lose", str(name), _):
                 ledger.lose(name)
                 used = [each for each in used if each != name]
+            case ("leave", str(name), _):
+                ledger.leave(name)
+                used = [each for each in used if each != name]
+                entered.discard(name)
+                assert name not in ledger.models
             case ("tighten", str(name), _) if name in used:
                 before = ledger.taken
                 gone = ledger.tighten(name)

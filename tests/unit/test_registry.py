@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -28,7 +28,7 @@ OFFER = Offer(
 
 @dataclass
 class ScriptedLane:
-    """A lane's devices that count the preparations of a second decoding."""
+    """A lane's devices that count what is prepared after the lane was opened."""
 
     lane: Lane = LANE
     seats: int = 1
@@ -37,9 +37,13 @@ class ScriptedLane:
 
     starts_from_pictures: bool = False
     broken: bool = False
+    retries: bool = False
 
     def prepare_retry(self) -> None:
         self.prepared.append("retry")
+
+    def prepare_forms(self) -> None:
+        self.prepared.append("forms")
 
     def prepare_pictures(self) -> None:
         if self.broken:
@@ -50,16 +54,18 @@ class ScriptedLane:
         return ScriptedLane()
 
 
-def registry_of(device: ScriptedLane, monkeypatch: pytest.MonkeyPatch) -> Registry:
-    """A registry of one lane, which is this device."""
+def registry_of(
+    device: ScriptedLane, monkeypatch: pytest.MonkeyPatch, *, loras: bool = False, **config: Any
+) -> Registry:
+    """A registry of one lane, which is this device, of a model with or without LoRAs."""
     setup_cpu(2)
     mesh = open_mesh()
     monkeypatch.setattr(registry, "open_lane", lambda *_: device)
     monkeypatch.setattr(registry, "compile_begin", lambda *_: None)
     monkeypatch.setattr(registry, "LaneShapes", lambda **_: None)
-    model = cast("LoadedModel", SimpleNamespace(decodes_in_float32=False))
+    model = cast("LoadedModel", SimpleNamespace(decodes_in_float32=False, adapts_unet=loras))
     return Registry(
-        config=EngineConfig(models=(ModelSpec(source="demo", offer=OFFER),)),
+        config=EngineConfig(models=(ModelSpec(source="demo", offer=OFFER),), **config),
         compiler=Compiler(mesh=mesh, report=lambda _: None),
         residency=Residency(mesh),
         models={"tiny": model},
@@ -78,6 +84,35 @@ def test_a_lane_decodes_again_in_float32_in_any_order_of_opening(
     for name in order:
         steps[name].make()
     assert device.prepared == ["retry"]
+
+
+@pytest.mark.parametrize("order", [(0, -1), (-1, 0)])
+def test_a_lane_gets_its_fitted_programs_in_any_order_of_opening(
+    order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = ScriptedLane()
+    steps = registry_of(device, monkeypatch, loras=True, fitted_programs=True).steps(
+        EngineThread({}, clock=lambda: 0.0)
+    )
+    for place in order:
+        steps[place].make()
+    assert device.prepared == ["forms"]
+
+
+@pytest.mark.parametrize(
+    ("how", "wanted"),
+    [
+        ({"seats_per_device": 1, "fitted_programs": True}, False),
+        ({"seats_per_device": 2, "fitted_programs": True}, True),
+        ({"seats_per_device": 1, "loras": True, "fitted_programs": True}, True),
+        ({"seats_per_device": 2, "loras": True}, False),
+    ],
+)
+def test_fitted_programs_are_prepared_where_they_can_cost_less(
+    how: dict[str, Any], wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = registry_of(ScriptedLane(), monkeypatch, **how).steps(EngineThread({}, clock=lambda: 0.0))
+    assert [step.name for step in steps[3:]] == [f"{LANE} with fitted programs"] * wanted
 
 
 def test_after_a_restart_a_step_prepares_the_lane_that_is_served_now(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ from sdjax_engine.scheduler.request_table import InFlightBatch
 from sdjax_engine.scheduler.run_ahead import AT_ONCE, MANY_SEATS, next_run_at, runs_ahead
 from sdjax_engine.scheduler.seats import Readiness, Seats
 
+ROWS = 4
+
 
 def queue(devices: int, seats_per_device: int, people: int) -> LaneQueue:
     """A lane queue with so many requests, of ten evaluations and more."""
@@ -28,13 +30,13 @@ def practised(devices: int, seats_per_device: int, people: int) -> LaneQueue:
     """Return a queue that has measured runs of 0.1 s an evaluation and 0.01 s of queueing."""
     one = queue(devices, seats_per_device, people)
     for _ in range(2):
-        one.learn_run(0.4, 4)
+        one.learn_run(0.4, 4, ROWS)
         one.slowest_queueing.add(0.01)
     return one
 
 
-def batch(of: LaneQueue, **how: Any) -> InFlightBatch:
-    flying = InFlightBatch(queue=of, queued_at=5.0, run=cast("Any", object()), **how)
+def batch(of: LaneQueue, rows: int = ROWS, **how: Any) -> InFlightBatch:
+    flying = InFlightBatch(queue=of, queued_at=5.0, run=cast("Any", SimpleNamespace(rows=rows)), **how)
     flying.spans = of.seats.plan_run(of.limits())
     flying.evaluations = max(span.stop - span.start for span in flying.spans)
     return flying
@@ -87,10 +89,15 @@ def test_behind_devices_that_are_done_at_different_times_it_is_queued_at_once() 
 
 def test_the_first_run_does_not_tell_how_long_the_next_will_take() -> None:
     one = queue(1, 4, 1)
-    one.learn_run(4.0, 4)
+    one.learn_run(4.0, 4, ROWS)
     assert next_run_at([batch(one)], 6.0, ready(one)) == AT_ONCE
-    one.learn_run(0.4, 4)
-    assert one.quickest_evaluation.value == pytest.approx(0.1)
+    one.learn_run(0.4, 4, ROWS)
+    assert one.quickest_evaluation(ROWS) == pytest.approx(0.1)
+
+
+def test_runs_of_other_rows_do_not_tell_how_long_the_next_will_take() -> None:
+    one = practised(1, 4, 1)
+    assert next_run_at([batch(one, rows=ROWS + 1)], 6.0, ready(one)) == AT_ONCE
 
 
 def test_one_slow_queueing_does_not_make_the_next_run_earlier() -> None:

@@ -154,6 +154,28 @@ async def test_leaving_waits_for_the_end_of_each_task_with_any_error() -> None:
     assert ended == ["slow"]
 
 
+async def test_a_hangup_asks_for_a_reload_and_for_the_end_where_the_terminal_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours, theirs = os.openpty()
+    monkeypatch.setattr("bot.shutdown.STDIN", theirs)
+    shutdown = Shutdown()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    shutdown.listen()
+    try:
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.wait_for(shutdown.reload.wait(), 5)
+        assert not shutdown.requested.is_set()
+        os.close(ours)
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.wait_for(shutdown.requested.wait(), 5)
+    finally:
+        for number, handler in before.items():
+            asyncio.get_running_loop().remove_signal_handler(number)
+            signal.signal(number, handler)
+        os.close(theirs)
+
+
 async def test_a_drain_outlasts_the_first_request_and_ends_with_the_second() -> None:
     shutdown, work = Shutdown(), asyncio.create_task(forever())
     shutdown.request()

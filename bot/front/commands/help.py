@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from discord.app_commands import locale_str
 
-from bot.front.answers import page
+from bot.front.answers import MAX_PAGE, page
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.commands.audit import audit_command
 from bot.front.commands.cancel import cancel_command
@@ -35,10 +35,11 @@ from bot.front.moderators_help import moderators_help
 from bot.front.options import size_name
 from bot.front.services import Interaction, services_of
 from bot.jobs import MAX_VARIANTS
-from bot.texts import Texts
+from bot.texts import Texts, shown
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 
-MODERATORS = "moderators"
+MODERATORS, MODELS = "moderators", "models"
+SHOWN_LICENCE = 80  # characters
 EXAMPLES = (
     "a red heart left of a blue star",
     "a large yellow moon above a small pink heart on a purple background",
@@ -64,7 +65,10 @@ def help_command() -> Command:
         name="topic",
         description=locale_str("Help for whom. Left out: for everybody."),
         kind=str,
-        choices=[(locale_str("For moderators", words=True), MODERATORS)],
+        choices=[
+            (locale_str("For moderators", words=True), MODERATORS),
+            (locale_str("The models and their licences", words=True), MODELS),
+        ],
     )
     return make_command(
         name="help",
@@ -75,12 +79,15 @@ def help_command() -> Command:
 
 
 async def show_help(interaction: Interaction, topic: str = "") -> None:
-    """The whole help, or that for moderators, to the person alone."""
+    """The whole help, that for moderators, or the models, to the person alone."""
     services = services_of(interaction)
     # Commands and options have the names that the person's Discord shows, in any language of the answer.
     names = Texts.for_locale(str(interaction.locale))
     if topic == MODERATORS:
         await say(interaction, view=page(moderators_help(services.texts(interaction), names)))
+        return
+    if topic == MODELS:
+        await say(interaction, view=page(models_text(services.offers, services.texts(interaction))))
         return
     limits = Limits(
         requests=services.limits.requests_per_minute,
@@ -94,7 +101,29 @@ async def show_help(interaction: Interaction, topic: str = "") -> None:
 
 
 def help_text(offers: Sequence[Offer], limits: Limits, *, texts: Texts, names: Texts) -> str:
-    """Return the help in Markdown; `names` are the texts with the command names that the person sees."""
+    """Return the help in Markdown; `names` are the texts with the command names that the person sees.
+
+    Where the licences of the models do not fit, it says which command shows them.
+    """
+    whole = _help_with(_model_lines(offers, texts), offers, limits, texts=texts, names=names)
+    if len(whole) <= MAX_PAGE or not any(offer.licence for offer in offers):
+        return whole
+    command, topic = names.pgettext("name", "help"), names.pgettext("name", "topic")
+    shown_by = texts.isolated(f"`/{command} {topic}:{_licences(names)}`")
+    lines = [texts.line(model_line(offer, texts), mark="- ") for offer in offers]
+    lines.append(texts.line(texts.gettext("Licences of the models: {command}.", command=shown_by)))
+    return _help_with(lines, offers, limits, texts=texts, names=names)
+
+
+def models_text(offers: Sequence[Offer], texts: Texts) -> str:
+    """Return the models, their sizes, defaults and licences in Markdown."""
+    return "\n".join([_heading(_licences(texts)), *_model_lines(offers, texts)])
+
+
+def _help_with(
+    lines: Sequence[str], offers: Sequence[Offer], limits: Limits, *, texts: Texts, names: Texts
+) -> str:
+    """Return the help with these lines about the models."""
     samplers = ", ".join(SAMPLER_NAMES[sampler] for sampler in samplers_of(offers))
     return "\n".join(
         [
@@ -118,7 +147,7 @@ def help_text(offers: Sequence[Offer], limits: Limits, *, texts: Texts, names: T
                 "`\\(` is only a bracket."
             ),
             _heading(texts.gettext("What the models offer")),
-            *(texts.line(model_line(offer, texts), mark="- ") for offer in offers),
+            *lines,
             texts.gettext("Samplers: {samplers}.", samplers=samplers),
             _heading(texts.gettext("Limits, and how long things are kept")),
             *(texts.line(sentence, mark="- ") for sentence in _limits(limits, texts)),
@@ -140,6 +169,25 @@ def model_line(offer: Offer, texts: Texts) -> str:
         guidance=f"{offer.guidance_scale:g}",
         sampler=SAMPLER_NAMES[offer.sampler],
     )
+
+
+def _model_lines(offers: Sequence[Offer], texts: Texts) -> list[str]:
+    """Return the lines of the models with their licences."""
+    return [
+        texts.line(" ".join([model_line(offer, texts), *_licence(offer, texts)]), mark="- ")
+        for offer in offers
+    ]
+
+
+def _licence(offer: Offer, texts: Texts) -> Iterator[str]:
+    if offer.licence:
+        name = shown(offer.licence, SHOWN_LICENCE)
+        linked = f"[{name}](<{offer.licence_link}>)" if offer.licence_link else name
+        yield texts.gettext("Licence: {licence}.", licence=linked)
+
+
+def _licences(texts: Texts) -> str:
+    return texts.gettext("The models and their licences")
 
 
 def _heading(words: str) -> str:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Awaitable, Callable
 
 import discord
-from discord.app_commands import Range, locale_str
+from discord.app_commands import AppCommandChannel, Range, Transform, locale_str
 
 from bot.delivery.layout import layout
 from bot.errors import UserMistake
@@ -18,7 +18,8 @@ from bot.front.services import Interaction, services_of
 from bot.front.sessions.board import board, phase_of
 from bot.front.sessions.hosting import led, taken, the_session
 from bot.front.sessions.joining import check_takes_part
-from bot.front.sessions.opening import HERE, MINUTE, THREAD, ask_session
+from bot.front.sessions.opening import MINUTE, ask_session
+from bot.front.sessions.places import HERE, THREAD, ParentOption
 from bot.retries import while_unavailable
 from bot.sessions.planning import MAX_MINUTES
 from bot.store.session_rows import GroupSession, Phase
@@ -81,6 +82,13 @@ def _options() -> list[Option]:
                 (locale_str("A thread of its own", words=True), THREAD),
                 (locale_str("This channel", words=True), HERE),
             ],
+        ),
+        Option(
+            name="channel",
+            description=locale_str(
+                "A channel for the thread, or a forum for a post. Left out: this channel."
+            ),
+            kind=Transform[AppCommandChannel, ParentOption],
         ),
         Option(
             name="role",

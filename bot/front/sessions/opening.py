@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import discord
+from discord.app_commands import AppCommandChannel
 
 from bot.errors import UserMistake
 from bot.front.allowed import check_blocked
@@ -14,32 +15,32 @@ from bot.front.requests import PATIENCE_SECONDS
 from bot.front.ruling import check_texts
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.sessions.hosting import host
+from bot.front.sessions.places import HERE, THREAD, Parent, begin, parent_of
 from bot.front.styles import style_of
 from bot.retries import while_unavailable
 from bot.sessions.planning import MAX_THEME, read_minutes, read_quota, read_theme, read_words
 from bot.store.auditing import By
 from bot.store.session_rows import GroupSession, Plan
-from bot.texts import tidy
 
 FORM = "session"
-THREAD, HERE = "thread", "here"
 DEFAULT_QUOTA, DEFAULT_VOTE, DEFAULT_HOURS = "4", 5, 6
 MINUTE, HOUR = 60.0, 3600.0
-MAX_THREAD_NAME = 90  # characters
-NEEDED = ("view_channel", "attach_files", "read_message_history")
 
 
 async def ask_session(
     interaction: Interaction,
     *,
     where: str = THREAD,
+    channel: AppCommandChannel | None = None,
     role: discord.Role | None = None,
     voting: int = DEFAULT_VOTE,
     hours: int = DEFAULT_HOURS,
     review: bool = False,
 ) -> None:
-    """Open the form."""
+    """Open the form; raises UserMistake `session_two_places` for this channel and another."""
     host(interaction)
+    if where == HERE and channel:
+        raise UserMistake("session_two_places")
     texts = services_of(interaction).texts(interaction)
     fields = [
         text_field(
@@ -51,7 +52,7 @@ async def ask_session(
             description=texts.gettext("These words are added to every prompt."),
         ),
         text_field(
-            texts.pgettext("field", "style"),
+            texts.gettext("Style"),
             "style",
             "",
             required=False,
@@ -76,7 +77,8 @@ async def ask_session(
         ),
         text_field(texts.gettext("Pictures for each person and round"), "quota", DEFAULT_QUOTA, max_length=5),
     ]
-    custom_id = f"{FORM}:{where}:{role.id if role else 0}:{voting}:{hours}:{int(review)}"
+    ids = f"{role.id if role else 0}:{channel.id if channel else 0}"
+    custom_id = f"{FORM}:{where}:{ids}:{voting}:{hours}:{int(review)}"
     await open_form(interaction, modal(texts.gettext("Open a group session"), custom_id, *fields))
 
 
@@ -85,6 +87,7 @@ async def open_session(
     *,
     where: str,
     role: str,
+    channel: str,
     voting: str,
     hours: str,
     review: str,
@@ -113,7 +116,7 @@ async def open_session(
             **await _style(interaction, style),
         )
         await check_texts(interaction, [plan.theme, plan.style_prompt, plan.style_negative, *plan.required])
-        session = await _open(interaction, plan, by, where)
+        session = await _open(interaction, plan, by, parent_of(interaction, where, int(channel)))
     except UserMistake as error:
         await give_back(interaction, error, theme, style, required, minutes, quota)
         return
@@ -131,12 +134,11 @@ async def _style(interaction: Interaction, name: str) -> dict[str, str]:
     return {"style": found.name, **texts}
 
 
-async def _open(interaction: Interaction, plan: Plan, by: By, where: str) -> GroupSession:
+async def _open(interaction: Interaction, plan: Plan, by: By, parent: Parent | None) -> GroupSession:
     services = services_of(interaction)
-    _check_rights(interaction, where)
     sessions = services.store.sessions
     await while_unavailable(PATIENCE_SECONDS, sessions.check_room, by.guild_id)  # before a thread is there
-    thread = await _thread(interaction, plan) if where == THREAD else None
+    thread = await begin(interaction, parent, plan) if parent else None
     return await while_unavailable(
         PATIENCE_SECONDS,
         sessions.open,
@@ -145,32 +147,3 @@ async def _open(interaction: Interaction, plan: Plan, by: By, where: str) -> Gro
         channel_id=thread.id if thread else interaction.channel_id or 0,
         locale=services.locale(interaction),
     )
-
-
-def _check_rights(interaction: Interaction, where: str) -> None:
-    """Raise UserMistake `session_no_right` where the bot could not show the session."""
-    rights = interaction.app_permissions
-    in_thread = where == THREAD or isinstance(interaction.channel, discord.Thread)
-    sends = rights.send_messages_in_threads if in_thread else rights.send_messages
-    if not (sends and all(getattr(rights, name) for name in NEEDED)):
-        raise UserMistake("session_no_right")
-
-
-async def _thread(interaction: Interaction, plan: Plan) -> discord.Thread:
-    """Create the session's thread in the channel, or beside a thread.
-
-    Raises UserMistake `session_no_thread`.
-    """
-    channel = interaction.channel
-    if isinstance(channel, discord.Thread):
-        channel = channel.parent
-    if not isinstance(channel, discord.TextChannel):
-        raise UserMistake("session_no_thread")
-    kind = discord.ChannelType.news_thread if channel.is_news() else discord.ChannelType.public_thread
-    name = tidy(plan.theme) or services_of(interaction).texts(interaction).gettext("Group session")
-    try:
-        return await channel.create_thread(name=name[:MAX_THREAD_NAME], type=kind)
-    except discord.HTTPException as error:  # without the right, or Discord takes no more threads here
-        if error.status >= 500:
-            raise
-        raise UserMistake("session_no_thread") from None

@@ -56,9 +56,10 @@ async def _send_results(services: Services, courier: Courier, session: GroupSess
 
 
 async def _picture(services: Services, entries: Sequence[Entry | None], *, first: int | None) -> bytes:
-    """Return a contact sheet; a picture that is gone or not shown is an empty tile."""
+    """Return a contact sheet with names; a picture that is gone or not shown is an empty tile."""
     files = [None if entry is None else await _file(services, entry) for entry in entries]
-    made = functools.partial(contact_sheet, files, services.signing, first=first)
+    names = ["" if entry is None or entry.artifact is None else entry.user_name for entry in entries]
+    made = functools.partial(contact_sheet, files, services.signing, first=first, names=names)
     return await services.fitting.run(made)
 
 

@@ -8,7 +8,7 @@ from bot.front.views.forms import Form
 from bot.front.views.items import Button
 
 SESSION_FORM = Form(
-    template=rf"{FORM}:(?P<where>thread|here):(?P<role>[0-9]{{1,19}}):(?P<voting>[0-9]{{1,4}})"
+    template=rf"{FORM}:(?P<where>thread|here):(?P<role>[0-9]{{1,19}}):(?P<channel>[0-9]{{1,19}}):(?P<voting>[0-9]{{1,4}})"
     r":(?P<hours>[0-9]{1,2}):(?P<review>[01])",
     act=open_session,
 )

@@ -43,6 +43,7 @@ export function createChannels(model, open) {
   function row(channel) {
     const current = channel.id === model.channelId;
     const unread = model.unread.has(channel.id);
+    const thread = channel.parent !== null;
     return h(
       "li",
       {},
@@ -50,16 +51,23 @@ export function createChannels(model, open) {
         "button",
         {
           type: "button",
-          class: unread ? "channel unread" : "channel",
+          class: `channel ${unread ? "unread" : ""} ${thread ? "thread" : ""}`,
+          disabled: channel.forum,
           "aria-current": current ? "page" : null,
           on: { click: () => pick(channel.id) },
         },
-        h("span", { class: "hash", "aria-hidden": "true", text: channel.direct ? "@" : "#" }),
+        h("span", { class: "hash", "aria-hidden": "true", text: sign(channel) }),
         h("span", { class: "channel-label", text: channel.name }),
+        channel.forum ? h("span", { class: "tag quiet", text: "forum" }) : null,
         channel.nsfw ? h("span", { class: "tag quiet", text: "18+", title: "Adults only" }) : null,
         unread ? h("span", { class: "visually-hidden", text: "unread" }) : null,
       ),
     );
+  }
+
+  function sign(channel) {
+    if (channel.direct) return "@";
+    return channel.parent === null ? "#" : "↳";
   }
 
   menu.addEventListener("click", () => setDrawer(!document.body.classList.contains("drawer-open")));
@@ -72,8 +80,9 @@ export function createChannels(model, open) {
     const step = event.altKey ? { ArrowUp: -1, ArrowDown: 1 }[event.key] : null;
     if (!step) return;
     event.preventDefault();
-    const at = model.channels.findIndex((channel) => channel.id === model.channelId);
-    pick(model.channels[(at + step + model.channels.length) % model.channels.length].id);
+    const shown = model.channels.filter((channel) => !channel.forum); // only the posts have messages
+    const at = shown.findIndex((channel) => channel.id === model.channelId);
+    pick(shown[(at + step + shown.length) % shown.length].id);
   });
-  for (const topic of ["state", "channel", "unread"]) model.on(topic, render);
+  for (const topic of ["state", "channels", "channel", "unread"]) model.on(topic, render);
 }

@@ -65,6 +65,7 @@ function readOption(option, locale) {
     max: option.max_value ?? null,
     minLength: option.min_length ?? 0,
     maxLength: option.max_length ?? 6000,
+    channelTypes: option.channel_types ?? [],
   };
 }
 

@@ -66,7 +66,7 @@ function view(node, names) {
     case "mention":
       return h("span", { class: "mention", text: `@${names.user(node.id)}` });
     case "channel":
-      return h("span", { class: "mention", text: `#${names.channel(node.id)}` });
+      return h("a", { class: "mention", href: names.address(node.id), text: `#${names.channel(node.id)}` });
     case "command":
       return h("span", { class: "mention", text: `/${node.text}` });
     case "time":

@@ -3,6 +3,9 @@
 
 import { readCommands, readMenus } from "./commands.js";
 
+const THREADS = [10, 11, 12]; // types of channels
+const FORUM = 15;
+
 export class Model {
   #listeners = new Map();
   me = null;
@@ -35,12 +38,19 @@ export class Model {
     this.uploadLimit = raw.upload_limit;
     this.members = raw.members.map(readMember);
     this.me = { ...readMember(raw.me), locale: raw.me.locale, moderator: raw.me.moderator, installed: raw.me.installed };
-    this.channels = raw.channels.map(readChannel);
+    this.channels = withThreads(raw.channels.map(readChannel));
     this.#readCommands(raw.commands);
     const open =
       this.channels.find((channel) => channel.id === (this.aimedAt ?? this.channelId)) ?? this.channels[0];
     this.channelId = open.id;
     this.#emit("state");
+  }
+
+  /** A channel or a thread was opened. */
+  addChannel(raw) {
+    const others = this.channels.filter((channel) => channel.id !== raw.id);
+    this.channels = withThreads([...others, readChannel(raw)]);
+    this.#emit("channels");
   }
 
   /** Select this channel; its messages are being loaded. */
@@ -73,6 +83,11 @@ export class Model {
   names = {
     user: (id) => this.members.find((member) => member.id === id)?.name ?? "someone",
     channel: (id) => this.channels.find((channel) => channel.id === id)?.name ?? "unknown",
+    /** The address by which the acting member opens a channel, or null for one that is not theirs to see. */
+    address: (id) => {
+      const found = this.channels.find((channel) => channel.id === id);
+      return found ? `#${this.me.username}/${encodeURIComponent(found.name)}` : null;
+    },
   };
 
   openChannel(id, messages) {
@@ -168,7 +183,18 @@ function readChannel(raw) {
     nsfw: raw.nsfw ?? false,
     direct: direct || group,
     group,
+    type: raw.type,
+    forum: raw.type === FORUM,
+    parent: THREADS.includes(raw.type) ? raw.parent_id : null,
   };
+}
+
+/** The channels, each followed by its threads. */
+function withThreads(channels) {
+  const known = new Set(channels.map((channel) => channel.id));
+  return channels
+    .filter((channel) => !known.has(channel.parent))
+    .flatMap((channel) => [channel, ...channels.filter((thread) => thread.parent === channel.id)]);
 }
 
 function groupTopic(raw) {

@@ -24,7 +24,7 @@ const READERS = {
   [OptionType.BOOLEAN]: readBoolean,
   [OptionType.USER]: (option, typed, people) => readPerson(typed, "@", people.members, "a member"),
   [OptionType.ATTACHMENT]: () => ({ problem: "takes a file: choose it, drop it here or paste it." }),
-  [OptionType.CHANNEL]: (option, typed, people) => readPerson(typed, "#", people.channels, "a channel"),
+  [OptionType.CHANNEL]: (option, typed, people) => readPerson(typed, "#", channelsFor(option, people), "a channel"),
 };
 
 function readString(option, typed) {
@@ -55,6 +55,10 @@ function readPerson(typed, sign, list, kind) {
   return found
     ? { value: found.id }
     : { problem: `must be ${kind}: ${listed(list.map((one) => sign + one.name))}.` };
+}
+
+function channelsFor({ channelTypes }, people) {
+  return people.channels.filter(({ type }) => channelTypes.length === 0 || channelTypes.includes(type));
 }
 
 function findChoice(choices, typed) {
@@ -112,7 +116,7 @@ export function listableChoices(option, people) {
     case OptionType.USER:
       return people.members.map((m) => ({ label: `@${m.name}`, value: m.id }));
     case OptionType.CHANNEL:
-      return people.channels.map((c) => ({ label: `#${c.name}`, value: c.id }));
+      return channelsFor(option, people).map((c) => ({ label: `#${c.name}`, value: c.id }));
     case OptionType.INTEGER:
       return wholeNumbers(option);
     default:

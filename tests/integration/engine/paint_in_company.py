@@ -2,7 +2,7 @@
 
 A separate program, because the number of devices is fixed per process:
 
-    paint_in_company.py CHECKPOINT DEVICES SEATS_PER_DEVICE DTYPE CACHE_DIR WAY...
+    paint_in_company.py CHECKPOINT DEVICES SEATS_PER_DEVICE DTYPE FITTED_PROGRAMS CACHE_DIR WAY...
 """
 
 from __future__ import annotations
@@ -76,8 +76,14 @@ def between_lanes(engine: Engine) -> list[Image]:
 WAYS = {way.__name__: way for way in (alone, in_company, in_every_seat, joined_late, between_lanes)}
 
 
-def main(
-    checkpoint: str, devices: str, seats_per_device: str, dtype: str, cache_dir: str, *ways: str
+def main(  # noqa: PLR0917 – the command line
+    checkpoint: str,
+    devices: str,
+    seats_per_device: str,
+    dtype: str,
+    fitted_programs: str,
+    cache_dir: str,
+    *ways: str,
 ) -> None:
     said: list[str] = []
     config = tiny_config(
@@ -86,17 +92,20 @@ def main(
         cpu_devices=int(devices),
         seats_per_device=int(seats_per_device),
         dtype=Dtype(dtype),
+        fitted_programs=fitted_programs == "True",
     )
     found: dict[Request, set[str]] = {request: set() for request in VARIED}
     with counted_compilations() as made, Engine.open(config, report=said.append) as engine:
         engine.wait_until_ready()
+        until_ready = len(made)
         for way in ways:
             for image in WAYS[way](engine):
                 found[image.request].add(image.pixels.tobytes().hex())
         capacity = engine.capacity(PLAIN.lane)
     pictures = [sorted(found[request]) for request in VARIED]
     answer = {"capacity": capacity, "said": said, "pictures": pictures, "made": made}
-    print(json.dumps(answer | {"imported_flax": "flax" in sys.modules}))
+    answer |= {"made_once_ready": made[until_ready:], "imported_flax": "flax" in sys.modules}
+    print(json.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from enum import Enum
 import jax
 import numpy as np
 
-from sdjax_engine.lane.device_lane import DeviceLane, Picture, Run
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.lane.results import Picture, Run
 from sdjax_engine.model.prepare import Prepared
 
 POISON = 666
@@ -69,7 +70,7 @@ class SabotagedLane(DeviceLane):
                 array.delete()
         if fault is Fault.QUEUEING:
             raise RuntimeError("out of memory\nand what the devices have to say of it")
-        return HangingRun(done=run.done, until=self.stuck.pop()) if self.stuck else run
+        return HangingRun(done=run.done, rows=run.rows, until=self.stuck.pop()) if self.stuck else run
 
     def decode(self, seats: Sequence[int]) -> dict[int, Picture]:
         pictures = super().decode(seats) if seats else {}

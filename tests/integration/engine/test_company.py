@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from compilations import QUICKLY_COMPILED
 from engines import VARIED
 
 SCRIPT = Path(__file__).with_name("paint_in_company.py")
@@ -31,13 +32,14 @@ def paint(
     cache_dir: Path,
     devices: int,
     *ways: str,
-    seats_per_device: int = SEATS_PER_DEVICE,
     dtype: str = "float32",
+    fitted_programs: bool = False,
+    **environment: str,
 ) -> dict[str, Any]:
-    arguments = (SCRIPT, checkpoint, devices, seats_per_device, dtype, cache_dir, *ways)
+    arguments = (SCRIPT, checkpoint, devices, SEATS_PER_DEVICE, dtype, fitted_programs, cache_dir, *ways)
     finished = subprocess.run(
         [sys.executable, *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])} | environment,
         capture_output=True,
         text=True,
         check=False,
@@ -68,19 +70,25 @@ def test_the_number_of_devices_changes_no_picture(
     assert programs_of(answer, "compiled") == set()
 
 
-def test_the_number_of_seats_changes_pictures_only_by_rounding(
+def test_fitted_programs_change_pictures_only_by_rounding(
     on_two: dict[str, Any], checkpoint: Path, cache_dir: Path
 ) -> None:
-    """Left to the engine, a slice of the CPU has one seat."""
-    answer = paint(checkpoint, cache_dir, 2, "in_company", seats_per_device=0)
-    assert answer["capacity"] == 2
+    """A picture has a program of one row while it is alone on its device, and one of two rows in company."""
+    answer = paint(checkpoint, cache_dir, 2, "alone", "in_company", "joined_late", fitted_programs=True)
+    assert programs_of(answer, "compiled") == {
+        "tiny:16x16:guided denoise, 1 row",
+        "tiny:16x16:unguided denoise, 1 row",
+    }
+    assert answer["made_once_ready"] == []
     assert largest_difference(answer, on_two) <= 1
 
 
 def test_pictures_in_bfloat16_are_reproducible_and_close_to_float32(
-    on_two: dict[str, Any], checkpoint: Path, cache_dir: Path
+    on_two: dict[str, Any], checkpoint: Path, tmp_path: Path
 ) -> None:
-    answer = paint(checkpoint, cache_dir, 2, "alone", "in_company", dtype="bfloat16")
+    ways = "alone", "in_company"
+    # In a cache folder of its own: programs of other flags would replace those of the other tests.
+    answer = paint(checkpoint, tmp_path, 2, *ways, dtype="bfloat16", XLA_FLAGS=QUICKLY_COMPILED)
     assert [len(different) for different in answer["pictures"]] == [1] * len(VARIED)
     assert 0 < largest_difference(answer, on_two) < 64
 
@@ -88,7 +96,7 @@ def test_pictures_in_bfloat16_are_reproducible_and_close_to_float32(
 def largest_difference(some: dict[str, Any], others: dict[str, Any]) -> int:
     """The largest difference of any value of the pictures, from 0 to 255."""
     pairs = zip(some["pictures"], others["pictures"], strict=True)
-    return max(int(np.abs(pixels(one) - pixels(other)).max()) for [one], [other] in pairs)
+    return max(int(np.abs(pixels(one) - pixels(other)).max()) for ones, [other] in pairs for one in ones)
 
 
 def pixels(picture: str) -> npt.NDArray[np.int64]:

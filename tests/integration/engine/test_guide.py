@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 import pytest
+from compilations import QUICKLY_COMPILED
 
 SCRIPT = Path(__file__).with_name("guide_lines.py")
 ROOT = Path(__file__).parents[3]
-QUICKLY_COMPILED = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 
 pytestmark = pytest.mark.slow
 

@@ -142,7 +142,7 @@ def test_models_without_room_beside_the_classifier_are_evicted_before_it_comes(
     monkeypatch.setattr(ModelParameters, "evict", evicted)
     monkeypatch.setattr(LoadedClassifier, "placed", placed)
     given: list[PictureClassifier] = []
-    models: Any = {"tiny": SimpleNamespace(use_classifier=given.append)}
+    models: Any = {"tiny": SimpleNamespace(use_classifier=given.append, classifier=None)}
     config = replace(config_of(checkpoint, folder, None), dtype=Dtype.FLOAT32)
     add_picture_classifiers(config, models, compiler, narrow)
     assert order == ["other leaves", "the classifier comes"]

@@ -18,13 +18,15 @@ from sdjax_engine.request import Lane
 from sdjax_engine.weights import load_checkpoint
 
 
-def painted(lane: DeviceLane, model: LoadedModel) -> list[npt.NDArray[np.uint8] | None]:
-    """A picture from every seat."""
-    prepared = {seat: model.prepare(like(prompt=f"a star {seat}", seed=seat)) for seat in range(lane.seats)}
+def painted(
+    lane: DeviceLane, model: LoadedModel, *seats: int
+) -> tuple[int, list[npt.NDArray[np.uint8] | None]]:
+    """The rows of a run of these seats, and a picture from each."""
+    prepared = {seat: model.prepare(like(prompt=f"a star {seat}", seed=seat)) for seat in seats}
     lane.reset()
     lane.admit(prepared)
-    lane.denoise({seat: (0, each.evaluations) for seat, each in prepared.items()})
-    return [picture.fetch() for picture in lane.decode(range(lane.seats)).values()]
+    run = lane.denoise({seat: (0, each.evaluations) for seat, each in prepared.items()})
+    return run.rows, [picture.fetch() for picture in lane.decode(seats).values()]
 
 
 def test_programs_spread_over_the_devices_paint_what_each_devices_own_paint(
@@ -45,6 +47,14 @@ def test_programs_spread_over_the_devices_paint_what_each_devices_own_paint(
     assert isinstance(apart._programs.denoise, PerDevice)
     assert not isinstance(together._programs.denoise, PerDevice)
     assert isinstance(together._programs.decode, PerDevice)
-    one, every = painted(apart, model), painted(together, other)
+    (_, one), (rows, every) = (painted(*each, *range(4)) for each in ((apart, model), (together, other)))
+    assert (apart.seats, rows) == (4, 2)
     assert len({picture.tobytes() for picture in one if picture is not None}) == apart.seats
     np.testing.assert_array_equal(one, every)
+    together.prepare_forms()
+    rows, [first, last] = painted(together, other, 0, 3)
+    assert rows == 1
+    for picture, expected in ((first, every[0]), (last, every[3])):
+        assert picture is not None
+        assert expected is not None
+        np.testing.assert_allclose(picture.astype(int), expected.astype(int), rtol=0, atol=1)

@@ -11,7 +11,7 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 
 import pytest
-from compilations import counted_compilations
+from compilations import counted_compilations, quickly_compiled
 from engines import PLAIN, SUITED, TINY, like
 from lora_files import write_three
 from PIL import Image as Pictures
@@ -42,8 +42,10 @@ def engine(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         Lane(model=TINY.model, width=width, height=height, guided=max(GUIDANCE[width, height]) > 1)
         for width, height in SIZES
     )
-    config = EngineConfig(models=(spec,), cpu_devices=2, seats_per_device=2, lanes=lanes)
-    with Engine.open(config, report=lambda _line: None) as engine:
+    config = EngineConfig(
+        models=(spec,), cpu_devices=2, seats_per_device=2, lanes=lanes, fitted_programs=True
+    )
+    with quickly_compiled(), Engine.open(config, report=lambda _line: None) as engine:
         engine.wait_until_ready()
         yield engine
 

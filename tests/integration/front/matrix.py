@@ -210,7 +210,7 @@ FORMS: Mapping[str, Row] = {
         refused=MODERATES, custom_id="rule:refuse:0", fields={"name": "x", "terms": "zzzz", "also": ""}
     ),
     "SESSION_FORM": Row(
-        refused=OPENS_SESSIONS, custom_id="session:here:1:5:1:0", fields={"theme": "boats", "minutes": "5"}
+        refused=OPENS_SESSIONS, custom_id="session:here:1:0:5:1:0", fields={"theme": "boats", "minutes": "5"}
     ),
     "SETTINGS_FORM": Row(
         refused={

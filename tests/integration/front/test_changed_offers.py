@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tomllib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 from front_tools import ephemeral, job_of, queued, text_of
 from serving import Served, until
 
-from bot.app.offers import follow_offers
+from bot.app.offers import Following
 from bot.config import Config
+from bot.jobs import State
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
@@ -36,8 +38,8 @@ async def following(served: Served) -> AsyncIterator[None]:
     """The front follows what workers publish."""
     bot = served.bot
     task = asyncio.create_task(
-        follow_offers(
-            Config(), served.store.offers, bot.services.offers, bot.change_offers, poll_seconds=0.01
+        Following(Config(), served.store.offers, bot.services.offers, bot.change_offers).run(
+            poll_seconds=0.01
         )
     )
     yield
@@ -125,3 +127,32 @@ async def test_a_refusal_after_the_tokens_end_is_shown_in_the_message(
     message = await ravi.wait_for_message(lambda message: "does not suit" in text_of(message))
     assert not ephemeral(message)
     assert labels(message) == ["Remix", "Delete"]
+
+
+async def test_a_front_takes_another_configuration_while_it_runs(served: Served, mina: Member) -> None:
+    bot = served.bot
+    text = """
+        [discord]
+        language = "ko"
+        [[models]]
+        loras = { ink = "ink.safetensors" }
+        licence = "OpenRAIL"
+        [queue]
+        max_waiting_per_user = 1
+        [limits]
+        requests_per_minute = 0
+        [pictures]
+        waiting_files = 2
+        """
+    config = Config.parse(tomllib.loads(text))
+    following = Following(Config(), served.store.offers, bot.services.offers, bot.change_offers)
+    bot.change(config, None)
+    await following.reconfigure(config)
+    assert bot.services.offers == (config.models[0].offer,)
+    (imagine,) = [each for each in (await mina.state())["commands"] if each["name"] == "imagine"]
+    assert "lora" in [option["name"] for option in imagine["options"]]
+    assert "라이선스: OpenRAIL" in text_of(await mina.message_of(await mina.use("help", topic="models")))
+    await mina.message_of(await mina.imagine(prompt="a red circle", lora="ink"))
+    refused = await mina.message_of(await mina.imagine(prompt="a blue circle"), ephemeral)
+    assert "1" in text_of(refused)
+    assert (await served.store.jobs.counts())[State.WAITING] == 1

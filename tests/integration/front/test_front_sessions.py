@@ -25,14 +25,16 @@ from bot.store.auditing import By
 from bot.store.moderation import Scope
 from bot.store.session_rows import Phase
 
+OPTIONS = ("where", "role", "voting", "hours", "review", "channel_")
 RAVI, YUNA, OMAR = (person.id for person in PEOPLE[1:4])
 
 
-async def opens(host: Member, *, where: str = "thread", **filled: Any) -> str:
-    """Open a session and return its channel."""
-    options = {name: filled.pop(name) for name in ("role", "voting", "hours", "review") if name in filled}
-    form = await host.modal_of(await host.use("session open", where=where, **options))
-    answer = await host.message_of(await host.submit(form, **{"minutes": "", "quota": "2", **filled}))
+async def opens(host: Member, *, from_: str | None = None, **filled: Any) -> str:
+    """Open a session, from a channel, and return its channel."""
+    options = {name: filled.pop(name) for name in OPTIONS if name in filled}
+    form = await host.modal_of(await host.use("session open", channel=from_, **options))
+    submitted = await host.submit(form, **{"minutes": "", "quota": "2", **filled})
+    answer = await host.message_of(submitted, channel=from_)
     found = re.search(r"<#(\d+)>", text_of(answer))
     assert found, text_of(answer)
     return found[1]
@@ -243,3 +245,51 @@ async def test_the_session_of_a_deleted_channel_is_given_up(served: Served, mina
 
 def by_mina(guild_id: int) -> By:
     return By(actor_id=PEOPLE[0].id, guild_id=guild_id)
+
+
+async def test_a_session_is_a_post_in_a_forum_with_the_tag_that_it_wants(
+    sandbox: Sandbox, served: Served, mina: Member, ravi: Member
+) -> None:
+    forum = sandbox.open_forum("gallery", "Painting", tag_required=True)
+    with pytest.raises(RefusedByClient, match="posts of a forum"):
+        await ravi.imagine(prompt="a boat", channel="gallery")
+    post = await opens(mina, theme="at sea", channel_=str(forum))
+    first, *_ = await ravi.messages(post)
+    assert first["id"] == post
+    assert f"<@{PEOPLE[0].id}> has opened a group session" in first["content"]
+    await shows(ravi, post, "Group session: at sea", "Round 1")
+    await paints(served, ravi, "a boat", post)
+    await shows(ravi, post, f"<@{RAVI}> 1/2")
+    await mina.use("session close", channel=post)
+    await shows(ravi, post, "The archive has 1 picture")
+    beside = await opens(mina, from_=post, theme="on land")
+    assert [each["parent_id"] for each in await posts(mina, post, beside)] == [str(forum)] * 2
+
+
+async def posts(member: Member, *channels: str) -> list[Any]:
+    """The channels of these ids."""
+    return [each for each in (await member.state())["channels"] if each["id"] in channels]
+
+
+async def test_a_session_in_another_channel_needs_the_rights_of_the_person_and_of_the_bot(
+    sandbox: Sandbox, served: Served, mina: Member, omar: Member
+) -> None:
+    give_role(sandbox, OMAR, Permission.MANAGE_EVENTS)
+    general = next(each.id for each in served.sandbox._core.world.channels.values() if each.name == "general")
+    forum = sandbox.open_forum("gallery")
+    thread = await opens(omar, theme="boats", where="thread", channel_=str(general))
+    assert [each["parent_id"] for each in await posts(mina, thread)] == [str(general)]
+    sandbox.shut_out("gallery", "omar")
+    assert "not write in" in await tries(omar, forum)
+    sandbox.forbid("gallery", Permission.SEND_MESSAGES)
+    assert "create posts" in await tries(mina, forum)
+    sandbox.forbid("gallery", Permission.SEND_MESSAGES_IN_THREADS)
+    assert "needs the permissions" in await tries(mina, forum)
+    asked = await mina.use("session open", where="here", channel_=str(forum))
+    assert "leave out one option" in await refusal(mina, asked)
+
+
+async def tries(host: Member, forum: int) -> str:
+    """Try to open a session in a forum, and return what the person is told."""
+    form = await host.modal_of(await host.use("session open", channel_=str(forum)))
+    return await refusal(host, await host.submit(form, minutes="", quota="2"))

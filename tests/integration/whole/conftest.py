@@ -30,9 +30,12 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def compile_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiled programs, shared by all processes that the tests start."""
-    return tmp_path_factory.mktemp("cache")
+def compile_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compiled programs, shared by all test processes of the run and all processes that they start."""
+    mine = tmp_path_factory.getbasetemp()
+    folder = (mine.parent if hasattr(request.config, "workerinput") else mine) / "programs"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from bot.sandbox.server import Sandbox
 
 Message = dict[str, Any]
 JOBS = 3
-LONG = {"steps": 150, "variants": 3}
+LONG = {"steps": 80, "variants": 3}
 START_SECONDS = 200.0
 
 
@@ -117,7 +117,7 @@ HANGS_ONCE = """
 import os, threading
 from bot.restarts import VARIABLE
 from sdjax_engine.scheduler import watchdog as watch
-from sdjax_engine.lane.device_lane import Run
+from sdjax_engine.lane.results import Run
 
 def hang(run):
     threading.Event().wait()

@@ -46,7 +46,10 @@ class Guest:
 
     async def use(self, command: str, *, channel: str | None = None, **options: Any) -> str:
         """Use a slash command; return the interaction's id."""
-        self._used.things |= {f"/{command}", *(f"/{command} {option}" for option in options)}
+        self._used.things |= {
+            f"/{command}",
+            *(f"/{command} {option.removesuffix('_')}" for option in options),
+        }
         return await self.member.use(command, channel=channel, **options)
 
     async def suggested(self, command: str, option: str, typed: str = "", **options: Any) -> list[str]:

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from tour import PATIENCE, Guest, Message, text_of
 
 from bot.front import views
-from bot.sandbox.community import GUILD_ID
+from bot.sandbox.community import CHANNELS, GUILD_ID
 
 OPEN = {"where": "here", "role": str(GUILD_ID), "voting": 5, "hours": 2, "review": False}
 
 
 async def hold_session(host: Guest, painter: Guest, other: Guest) -> None:
     """One opens a session and leads it; the others paint and vote, in languages of their own."""
+    either = await host.use("session open", where="here", channel_=str(CHANNELS[0].id))
+    assert "leave out one option" in text_of(await host.answer(either))
     form = await host.use("session open", **OPEN)
     filled = await host.fill(form, theme="red", required="a", minutes="10", quota="2", style="")
     assert "<#" in text_of(await host.answer(filled))

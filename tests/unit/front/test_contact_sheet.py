@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import PIL.Image
+import pytest
 from manifests import read_manifest
 
 from bot.config import ProvenanceConfig
 from bot.front.contact_sheet import EMPTY, TILE, contact_sheet
+from bot.front.tile_names import GROUND, STRIP, is_drawable, with_name
 from bot.provenance.opening import open_signing
 
 
@@ -50,3 +52,28 @@ def test_a_page_of_ten_fits_one_message() -> None:
     file = io.BytesIO()
     PIL.Image.fromarray(noise).save(file, "PNG")
     assert len(contact_sheet([file.getvalue()] * 10)) < 2**20
+
+
+@pytest.mark.parametrize(
+    "name", ["Ravi", "Zoë Ångström", "🎨 Mina ✨", "a name that is much longer than its tile has room for"]
+)
+def test_a_name_is_drawn_within_the_strip_below_its_tile(name: str) -> None:
+    whole = with_name(PIL.Image.new("RGB", (TILE, TILE), "red"), name)
+    strip = np.asarray(whole)[TILE:].astype(int)
+    assert whole.size == (TILE, TILE + STRIP)
+    assert np.asarray(whole)[:TILE].reshape(-1, 3).tolist() == [[255, 0, 0]] * TILE**2
+    inked = np.flatnonzero((strip != GROUND).any(axis=(0, 2)))
+    assert 0 < inked.min() <= inked.max() < TILE - 1
+
+
+def test_a_name_whose_letters_no_font_has_is_left_out_and_alone_takes_no_strip() -> None:
+    cuneiform = "\U00012000\U00012001"
+    assert not is_drawable(cuneiform)
+    assert np.unique(
+        np.asarray(with_name(PIL.Image.new("RGB", (TILE, TILE), GROUND), cuneiform)).reshape(-1, 3), axis=0
+    ).tolist() == [list(GROUND)]
+    heights = [
+        PIL.Image.open(io.BytesIO(contact_sheet([None, None], names=names))).height
+        for names in ([cuneiform] * 2, [cuneiform, "Ravi"])
+    ]
+    assert heights == [TILE, TILE + STRIP]

@@ -47,6 +47,18 @@ def test_a_minutes_requests_can_come_together_and_tokens_refill_evenly() -> None
     assert problem_of(pace, RAVI) is None
 
 
+def test_other_rates_hold_at_once_and_tokens_that_were_taken_stay_taken() -> None:
+    pace = Pace(Rates(requests=6), clock=Clock())
+    assert [problem_of(pace, RAVI) for _ in range(6)] == [None] * 6
+    pace.change(Rates(requests=8))
+    assert [problem_of(pace, RAVI) for _ in range(3)] == [None, None, ("too_quick", 8)]
+    pace.change(Rates(requests=2))
+    assert problem_of(pace, RAVI) is not None
+    assert [problem_of(pace, OMAR) for _ in range(3)] == [None, None, ("too_quick", 30)]
+    pace.change(Rates())
+    assert problem_of(pace, RAVI) is None
+
+
 def test_tokens_of_a_request_that_is_refused_for_another_reason_are_given_back() -> None:
     clock = Clock()
     pace = Pace(Rates(requests=1, server_requests=1, files=2, server_files=2), clock=clock)

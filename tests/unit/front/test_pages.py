@@ -15,7 +15,7 @@ from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import MAX_PAGE, page, sentence_for
 from bot.front.commands import menus
 from bot.front.commands.cancel import choosing, said_of_cancelled
-from bot.front.commands.help import Limits, help_text
+from bot.front.commands.help import Limits, help_text, models_text
 from bot.front.commands.imagine import imagine_options
 from bot.front.commands.naming import request_facts, request_name
 from bot.front.commands.queue import Listing, batch_lines, queue_lines, totals_line
@@ -137,6 +137,21 @@ def test_the_help_of_many_models_still_fits_a_message(language: str) -> None:
     offers = [replace(OFFER, model=f"a-long-model-name-{number}" * 2) for number in range(MAX_MODELS)]
     (container,) = page(help_text(offers, LIMITS, texts=texts, names=texts)).to_components()
     assert len(container["components"][0]["content"]) <= MAX_PAGE
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_help_has_the_licence_of_each_model_or_the_command_that_shows_it(language: str) -> None:
+    texts = Texts.for_locale(language)
+    link = "https://example.org/licence"
+    free, bound = OFFER, replace(OFFER, model="bound", licence="CreativeML_Open [RAIL]", licence_link=link)
+    said = f"[CreativeML\\_Open \\[RAIL\\]](<{link}>)"
+    text = help_text([free, bound], LIMITS, texts=texts, names=texts)
+    assert text.count(said) == models_text([free, bound], texts).count(said) == 1
+    many = [replace(bound, model=f"bound-{number}") for number in range(MAX_MODELS)]
+    assert said not in help_text(many, LIMITS, texts=texts, names=texts)
+    assert f":{texts.gettext('The models and their licences')}`" in help_text(
+        many, LIMITS, texts=texts, names=texts
+    )
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

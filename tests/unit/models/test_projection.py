@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from checkpoints import UNET, UNET_XL
+from compilations import QUICK
 from flax import nnx
 from jaxprs import equations
-from networks import QUICK
 
 from sdjax_engine.models.cross_attention_inputs import Projection
 from sdjax_engine.models.layers import Linear

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.moderation.readings import read
 from bot.moderation.rules import Judge
 from bot.store.prompt_rules import Action, PromptRule
 
@@ -98,6 +99,13 @@ def test_a_rule_that_refuses_comes_before_one_that_holds() -> None:
 def test_an_allowed_phrase_is_found_in_any_letter_case(phrase: str, prompt: str) -> None:
     rules = (PromptRule(name="No", terms=("blood",)), replace(ORANGE, terms=(f"blood {phrase}",)))
     assert rule_of(f"a Blood {prompt}", rules=rules) is None
+
+
+def test_known_readings_count_only_for_texts_from_which_nothing_is_allowed_away() -> None:
+    text = "a blood orange"
+    known = {text: read(text)}
+    assert Judge([BLOOD]).verdict([text], channel_ids=(), known=known) is not None
+    assert Judge([BLOOD, ORANGE]).verdict([text], channel_ids=(), known=known) is None
 
 
 def test_the_verdict_names_the_terms_for_moderators() -> None:

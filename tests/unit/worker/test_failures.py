@@ -16,6 +16,12 @@ def test_an_unsuited_sampler_is_stored_with_the_samplers_that_suit() -> None:
     assert failure_of(error) == "unsuited_sampler: ddim, euler"
 
 
+@pytest.mark.parametrize("problem", ["lora", "no_loras"])
+def test_a_lora_that_is_gone_has_a_failure_of_its_own(problem: str) -> None:
+    error = InvalidRequest(problem, value="ink", choices="fog", model="demo")
+    assert failure_of(error) == "lora_not_offered"
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -23,6 +29,8 @@ def test_an_unsuited_sampler_is_stored_with_the_samplers_that_suit() -> None:
         InvalidRequest("unsuited_sampler", value=Sampler.PNDM, model="demo", choices="ddim, euler"),
         StoreUnavailable("The disk is full."),
         MissingArtifact("The file to start from is gone."),
+        InvalidRequest("lora", value="ink", choices=""),
+        InvalidRequest("no_loras", model="demo"),
         PaintingFailed("The devices failed."),
         RuntimeError("unexpected"),
     ],

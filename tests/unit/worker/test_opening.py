@@ -80,6 +80,7 @@ def test_every_key_of_the_engine_reaches_it() -> None:
     keys = {
         "dtype": "bfloat16",
         "seats_per_device": 3,
+        "fitted_programs": True,
         "cpu_devices": 2,
         "device_memory_gib": 1.5,
         "preview_seconds": 1.5,
@@ -92,5 +93,5 @@ def test_every_key_of_the_engine_reaches_it() -> None:
     opened = engine_config(Config.parse({"engine": keys}))
     assert (opened.dtype, opened.seats_per_device, opened.cpu_devices) == (Dtype.BFLOAT16, 3, 2)
     assert (opened.device_memory, opened.cache_dir) == (3 * 2**29, None)
-    assert opened.cache_group
+    assert (opened.cache_group, opened.fitted_programs) == (True, True)
     assert (opened.stuck_after, opened.preview_seconds) == (60.0, 1.5)

@@ -12,6 +12,7 @@ from recipes import recipe
 from bot.errors import MissingArtifact
 from bot.file_states import LostFile, Painter
 from bot.worker import repaint
+from bot.worker.model_use import ModelUse
 from bot.worker.repaint import Repaint
 from bot.worker.start_pictures import StartPictures
 
@@ -52,7 +53,9 @@ async def test_an_unexpected_error_with_one_file_stops_neither_the_loop_nor_anot
     store: Any = SimpleNamespace(files=files)
     artifacts: Any = NoFiles()
     running = asyncio.create_task(
-        Repaint(engine, store, artifacts, starts=StartPictures(), retry_seconds=0.0).run()
+        Repaint(
+            *(engine, store, artifacts), models=ModelUse(), starts=StartPictures(), retry_seconds=0.0
+        ).run()
     )
     async with asyncio.timeout(20):
         while len(files.ended) < 2:  # noqa: ASYNC110 - the loop under test sets no event

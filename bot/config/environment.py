@@ -1,0 +1,186 @@
+"""Keys of the configuration from variables of the environment, such as `SDJAX__QUEUE__DATABASE`.
+
+`SDJAX__MODELS__0__NAME` is a key of the first [[models]]. A variable with `_FILE` after its key names a file
+that holds the value. The value of a key that is no text is TOML: a number, true or false, a list, a table.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from bot.config.mistakes import InvalidValue
+from bot.redaction import redact
+
+PREFIX, BETWEEN, FILE = "SDJAX__", "__", "_FILE"
+
+Place = tuple[str | int, ...]
+"""Keys and indices that lead to a value of the document."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variable:
+    """A variable of the environment: its name, the place of its value, and the file that holds it, if any."""
+
+    name: str
+    place: Place
+    is_text: bool
+    value: str = field(repr=False)  # it may be a secret
+    file: str = ""
+
+    @property
+    def parsed(self) -> Any:
+        """The value: a text as it is, else what TOML makes of it. A value that is no TOML stays a text."""
+        if self.is_text:
+            return self.value
+        try:
+            document = tomllib.loads(f"value = {self.value}")
+        except tomllib.TOMLDecodeError:
+            return self.value
+        return document["value"] if document.keys() == {"value"} else self.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overlaid:
+    """A document with the values of `variables` in place of its own, and a sentence for each mistake."""
+
+    document: dict[str, Any] = field(repr=False)
+    variables: tuple[Variable, ...] = ()
+    mistakes: tuple[str, ...] = ()
+
+    def name_of(self, place: Place) -> tuple[str, Place]:
+        """Return the variable that a place comes from, or "", and the rest of the place."""
+        for variable in sorted(self.variables, key=lambda each: -len(each.place)):
+            if place[: len(variable.place)] == variable.place:
+                return variable.name, place[len(variable.place) :]
+        return "", place
+
+
+def overlaid(document: Mapping[str, Any], environ: Mapping[str, str], root: type[BaseModel]) -> Overlaid:
+    """Return the document with the variables' values in it; `root` is the model of the document."""
+    variables, mistakes = _variables(environ, root)
+    found = copy.deepcopy(dict(document))
+    used: dict[Place, Variable] = {}
+    for variable in sorted(variables, key=lambda each: (len(each.place), _order(each.place))):
+        if other := used.get(variable.place):
+            mistakes.append(f"{variable.name}: {other.name} says the same key; set one of them.")
+            continue
+        used[variable.place] = variable
+        mistakes += _put(found, variable)
+    in_order = tuple(sorted(used.values(), key=lambda each: each.name))
+    return Overlaid(document=found, variables=in_order, mistakes=tuple(mistakes))
+
+
+def _order(place: Place) -> list[tuple[int, str]]:
+    return [(part, "") if isinstance(part, int) else (0, part) for part in place]
+
+
+def _variables(environ: Mapping[str, str], root: type[BaseModel]) -> tuple[list[Variable], list[str]]:
+    variables, mistakes = [], []
+    for name, value in sorted(environ.items()):
+        if not name.startswith(PREFIX):
+            continue
+        try:
+            variables.append(_variable(name, value, root))
+        except InvalidValue as error:
+            mistakes.append(f"{redact(name)}: {error}.")
+    return variables, mistakes
+
+
+def _variable(name: str, value: str, root: type[BaseModel]) -> Variable:
+    """Return the variable; raises InvalidValue for a name without a key and an unreadable file."""
+    place: list[str | int] = []
+    parts = name.removeprefix(PREFIX).split(BETWEEN)
+    here: type[BaseModel] | None = root
+    annotation: Any = root
+    from_file = False
+    for number, part in enumerate(parts):
+        if here is None:
+            raise InvalidValue(f"{BETWEEN.join(parts[:number])} has no keys of its own")
+        if _item(annotation) is here:  # a list of tables
+            place.append(_index(part, parts[number - 1]))
+            annotation = here
+        else:
+            key, from_file = _key(part, here, PREFIX + "".join(each + BETWEEN for each in parts[:number]))
+            place.append(key)
+            annotation = here.model_fields[key].annotation
+        here = _model(annotation) or _item(annotation)
+    if _model(annotation):
+        raise InvalidValue("it names a section: name one of its keys as well")
+    file, value = (value, _content(value)) if from_file else ("", value)
+    return Variable(name=name, place=tuple(place), is_text=_takes_text(annotation), value=value, file=file)
+
+
+def _key(part: str, model: type[BaseModel], before: str) -> tuple[str, bool]:
+    """Return the key that a part of a name stands for, and whether a file has its value."""
+    key, keys = part.lower(), model.model_fields
+    if key in keys:
+        return key, False
+    if part.endswith(FILE) and (of_file := key.removesuffix(FILE.lower())) in keys:
+        return of_file, True
+    near = difflib.get_close_matches(key, list(keys), n=1, cutoff=0.0)[0]
+    raise InvalidValue(f"there is no key of this name; the nearest is {before}{near.upper()}")
+
+
+def _index(part: str, of_list: str) -> int:
+    if not (part.isascii() and part.isdigit()):
+        raise InvalidValue(f"after {of_list}, a number from 0 on is wanted, not “{part}”")
+    return int(part)
+
+
+def _content(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not a text file"
+        raise InvalidValue(f"the file {redact(file)} cannot be read: {reason}") from None
+
+
+def _put(document: dict[str, Any], variable: Variable) -> list[str]:
+    """Put the value into its place; return a mistake for a list that has no such place."""
+    *above, last = variable.place
+    here: Any = document
+    for part, following in zip(above, variable.place[1:], strict=True):
+        if isinstance(part, str) and isinstance(here, dict):
+            here = here.setdefault(part, [] if isinstance(following, int) else {})
+        elif isinstance(part, int) and isinstance(here, list):
+            if part > len(here):
+                return [
+                    f"{variable.name}: the list has {len(here)} before it; the next number is {len(here)}."
+                ]
+            here.extend([{}] if part == len(here) else [])
+            here = here[part]
+    if isinstance(here, dict):  # else the file is wrong there, which is a mistake of its own
+        here[str(last)] = variable.parsed
+    return []
+
+
+def _model(annotation: Any) -> type[BaseModel] | None:
+    """Return the section that an annotation is; None for another."""
+    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+
+
+def _item(annotation: Any) -> type[BaseModel] | None:
+    """Return the section that each item of a list is; None where the annotation is no list of sections."""
+    return _model(get_args(annotation)[0]) if get_origin(annotation) is tuple else None
+
+
+def _takes_text(annotation: Any) -> bool:
+    """Return whether a text is a value of this type."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return all(isinstance(each, str) for each in arguments)
+    if origin in (Union, UnionType):
+        return any(_takes_text(each) for each in arguments)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return issubclass(annotation, str)
+    return annotation is str

@@ -1,0 +1,72 @@
+"""Painted pictures: judged, kept as files, and recorded in the queue."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from bot.files import Artifacts, Files
+from bot.jobs import Notes, Showing
+from bot.store import Store
+from bot.store.known import NO_HASHES, Hashes
+from bot.store.run_times import Bench
+from bot.threads import Threads
+from bot.worker.ends import Ends
+from bot.worker.held_image import HeldImage
+from bot.worker.judging import Judging
+from bot.worker.known import KnownPictures
+from bot.worker.repaint import PNG, metadata_of
+from sdjax_engine.images import encode_png
+from sdjax_engine.request import Image
+
+
+class Results:
+    """Records painted pictures by `ends`, as `judging` and `known` have them shown."""
+
+    def __init__(
+        self, store: Store, artifacts: Artifacts, *, judging: Judging, known: KnownPictures, ends: Ends
+    ) -> None:
+        self._leases = store.leases
+        self._files = Files(store.files, artifacts)
+        self._judging = judging
+        self._known = known
+        self._ends = ends
+        self._threads = Threads("pictures", most=os.cpu_count() or 1)
+
+    async def record(self, held: HeldImage, image: Image, bench: Bench) -> None:
+        """Keep the picture, and record how it is shown. A withheld picture is not kept, only its scores."""
+        claim = held.claim
+        held.stages.enter("judge")
+        judged = self._judging.judge(claim, image, held.most_open)
+        known = await self._known.look_up(claim, image.pixels)
+        showing = Showing.WITHHOLD if known.blocked else judged.showing
+        withheld = showing is Showing.WITHHOLD
+        artifact = None if withheld else await self._keep(held, image)
+        notes = Notes(
+            prompt=image.prompt,
+            negative_prompt=image.negative_prompt,
+            safety=image.safety,
+            classified=image.classified,
+            level=judged.level,
+            known=known.blocked,
+        )
+        hashes = NO_HASHES if withheld else Hashes(result=known.hash, start=held.start_hash)
+        complete = functools.partial(
+            self._leases.complete,
+            claim,
+            artifact=artifact,
+            seconds=image.seconds,
+            notes=notes,
+            showing=showing,
+            hashes=hashes,
+            bench=bench,
+        )
+        event = "withheld" if withheld else "painted"
+        await self._ends.record(held, lambda spent: complete(spent=spent), event)
+
+    async def _keep(self, held: HeldImage, image: Image) -> str:
+        extra = metadata_of(held.claim.job_id)
+        held.stages.enter("encode")
+        png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
+        held.stages.enter("keep")
+        return await self._ends.persistently(lambda: self._files.keep(png, PNG))

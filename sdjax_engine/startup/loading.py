@@ -1,0 +1,104 @@
+"""Models from their files: read, then taken into use with their picture classifiers and preview decoders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from sdjax_engine.compiling.compiler import Compiler
+from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.errors import DevicesFailed
+from sdjax_engine.memory.residency import Residency
+from sdjax_engine.model.loaded import LoadedModel, check_sizes
+from sdjax_engine.model.loras import LoraBank
+from sdjax_engine.startup import picture_classifiers, preview_decoders
+from sdjax_engine.weights import Checkpoint, load_checkpoint
+from sdjax_engine.wording import first_line
+
+Put = Callable[[npt.NDArray[Any]], Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReadModel:
+    """A model whose files have been read, and which is not in use."""
+
+    spec: ModelSpec
+    checkpoint: Checkpoint = field(repr=False)
+    loras: LoraBank = field(repr=False)
+
+
+def read_model(spec: ModelSpec, config: EngineConfig, compiler: Compiler, put: Put) -> ReadModel:
+    """Read a checkpoint and its LoRAs; `put` places each array. Raises UnreadableCheckpoint."""
+    compiler.tell(f"loading {spec.offer.model} from {spec.source}")
+    checkpoint = load_checkpoint(
+        spec.source,
+        dtype=config.dtype,
+        revision=spec.revision,
+        variant=spec.variant,
+        safety_checker=spec.safety_checker,
+        put=put,
+        cache_dir=config.cache_dir,
+        report=compiler.tell,
+    )
+    if spec.safety_checker and checkpoint.safety_checker is None:
+        compiler.tell(f"{spec.offer.model} has no safety checker: none of its pictures is flagged")
+    check_sizes(spec.offer, checkpoint.vae_scale_factor)
+    loras = LoraBank.load(spec.loras, checkpoint, put, rank=spec.lora_rank)
+    if spec.loras:
+        compiler.tell(f"LoRAs of {spec.offer.model}: {loras}")
+    return ReadModel(spec=spec, checkpoint=checkpoint, loras=loras)
+
+
+def check_companions(read: ReadModel, config: EngineConfig, compiler: Compiler) -> None:
+    """Read a model's classifier and preview decoder, and keep neither; raises UnreadableCheckpoint."""
+    spec = read.spec
+    if spec.picture_classifier is not None:
+        found = picture_classifiers.loaded(spec.picture_classifier, spec, config, compiler)
+        picture_classifiers.check_labels(spec, found.labels)
+    if spec.preview_decoder is not None and config.preview_seconds:
+        preview_decoders.loaded(spec, config, read.checkpoint, compiler, put=np.array)
+
+
+def use_model(read: ReadModel, compiler: Compiler, residency: Residency) -> LoadedModel:
+    """Take a model into use, on the devices as far as there is room; raises DevicesFailed."""
+    return LoadedModel(read.spec.offer, read.checkpoint, compiler, read.loras, residency)
+
+
+def use_companions(
+    config: EngineConfig, models: Mapping[str, LoadedModel], compiler: Compiler, residency: Residency
+) -> None:
+    """Load the picture classifiers and the preview decoders of the models of `config`.
+
+    Models without a spec there have theirs. Raises UnreadableCheckpoint and DevicesFailed.
+    """
+    picture_classifiers.add_picture_classifiers(config, models, compiler, residency)
+    preview_decoders.add_preview_decoders(config, models, compiler, residency)
+
+
+def load_models(config: EngineConfig, compiler: Compiler, residency: Residency) -> dict[str, LoadedModel]:
+    """Load every model onto the devices, as far as there is room.
+
+    Raises UnreadableCheckpoint and DevicesFailed.
+    """
+    models = {}
+    with refused_by_devices():
+        for spec in config.models:
+            read = read_model(spec, config, compiler, residency.arrivals().put)
+            models[spec.offer.model] = use_model(read, compiler, residency)
+        use_companions(config, models, compiler, residency)
+    return models
+
+
+@contextmanager
+def refused_by_devices() -> Iterator[None]:
+    """Turn an error of the devices into DevicesFailed: their memory is too small, for example."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        raise DevicesFailed(f"The devices cannot hold what is offered: {first_line(error)}") from error

@@ -1,0 +1,129 @@
+"""Models and LoRAs come and go while the engine paints."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engines import PLAIN, TINY, fingerprint, like, tiny_config
+from lora_files import write_three
+
+from sdjax_engine.config import ModelSpec
+from sdjax_engine.engine import Engine
+from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
+from sdjax_engine.request import Lora
+
+DEADLINE = 120
+LONG = like(num_inference_steps=150)
+
+
+@pytest.fixture(scope="module")
+def files(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_three(checkpoint, tmp_path_factory.mktemp("loras"))
+
+
+@pytest.fixture(scope="module")
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def engine(checkpoint: Path, cache_dir: Path, said: list[str]) -> Iterator[Engine]:
+    config = tiny_config(checkpoint, cache_dir=cache_dir, start_pictures=False)
+    with Engine.open(config, report=said.append) as engine:
+        yield engine
+
+
+@pytest.fixture
+def plain(checkpoint: Path) -> ModelSpec:
+    return ModelSpec(offer=TINY, source=str(checkpoint))
+
+
+@pytest.fixture
+def second(plain: ModelSpec) -> ModelSpec:
+    return dataclasses.replace(plain, offer=dataclasses.replace(TINY, model="second"))
+
+
+def taken_by(engine: Engine) -> int:
+    """The bytes of each device that are in use."""
+    assert engine._registry is not None
+    return engine._registry.residency.taken
+
+
+def change(engine: Engine, *specs: ModelSpec) -> None:
+    assert engine.change_models(engine.read_models(specs)) == {}
+
+
+def test_a_model_comes_and_goes_while_another_paints(
+    engine: Engine, plain: ModelSpec, second: ModelSpec
+) -> None:
+    assert engine.wait_until_ready(DEADLINE)
+    lanes, taken = engine.lanes, taken_by(engine)
+    before = fingerprint(engine.submit(PLAIN).result(DEADLINE))
+    under_way = [engine.submit(LONG) for _ in range(8)]
+    change(engine, plain, second)
+    assert [offer.model for offer in engine.offers] == ["tiny", "second"]
+    picture = engine.submit(like(model="second")).result(DEADLINE)
+    assert fingerprint(picture) == before
+    assert engine.wait_until_ready(DEADLINE)
+    assert set(engine.ready_lanes) == set(engine.lanes)
+    assert {lane.model for lane in engine.lanes} == {"tiny", "second"}
+    assert taken_by(engine) > taken
+    leaving = weakref.ref(engine._models["second"])
+    change(engine, plain)
+    assert all(future.result(DEADLINE).pixels.any() for future in under_way)
+    with pytest.raises(InvalidRequest) as refused:
+        engine.submit(like(model="second"))
+    assert refused.value.problem == "model"
+    assert set(engine.lanes) == set(engine.ready_lanes) == set(lanes)
+    assert taken_by(engine) == taken
+    gc.collect()
+    assert leaving() is None, "something still holds the model that has left"
+    assert fingerprint(engine.submit(PLAIN).result(DEADLINE)) == before
+
+
+def test_loras_come_and_go_and_requests_under_way_keep_theirs(
+    engine: Engine, plain: ModelSpec, files: dict[str, Path]
+) -> None:
+    with_loras = dataclasses.replace(
+        plain, offer=dataclasses.replace(TINY, loras=tuple(files)), loras=files, lora_rank=5
+    )
+    bare = engine.submit(PLAIN).result(DEADLINE)
+    change(engine, with_loras)
+    adapted = like(loras=(Lora(name="one"),))
+    picture = engine.submit(adapted).result(DEADLINE)
+    without = engine.submit(PLAIN).result(DEADLINE)
+    assert np.abs(picture.pixels.astype(int) - bare.pixels).max() > 8
+    assert np.abs(without.pixels.astype(int) - bare.pixels).max() <= 1
+    under_way = [engine.submit(like(adapted, seed=seed, num_inference_steps=150)) for seed in range(8)]
+    closing = threading.Thread(target=lambda: change(engine, plain))
+    closing.start()
+    for future in under_way:
+        assert future.result(DEADLINE).request.loras
+    closing.join(DEADLINE)
+    with pytest.raises(InvalidRequest) as refused:
+        engine.submit(adapted)
+    assert refused.value.problem == "no_loras"
+    assert fingerprint(engine.submit(PLAIN).result(DEADLINE)) == fingerprint(bare)
+
+
+def test_a_model_that_cannot_be_read_changes_nothing(
+    engine: Engine, plain: ModelSpec, second: ModelSpec, tmp_path: Path
+) -> None:
+    lanes, taken = engine.lanes, taken_by(engine)
+    missing = dataclasses.replace(second, source=str(tmp_path / "nothing"))
+    no_lora = dataclasses.replace(
+        plain, offer=dataclasses.replace(TINY, loras=("ink",)), loras={"ink": tmp_path / "no.safetensors"}
+    )
+    for broken in ([plain, missing], [no_lora]):
+        with pytest.raises(UnreadableCheckpoint):
+            engine.read_models(broken)
+    assert engine.lanes == lanes
+    assert taken_by(engine) == taken
+    assert engine.submit(PLAIN).result(DEADLINE).pixels.any()

@@ -1,0 +1,39 @@
+"""A moderated session on the sandbox's page: what four members read in two languages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from discord_spec import Documents
+from session_pictures import HEART, IMAGES, LANGUAGES, MOON, STAR, THEME, painted, whole_visit
+
+from bot.config import Config
+from sdjax_engine.engine import Engine
+
+MOST_BYTES = 60_000
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+async def test_a_moderated_session_is_led_reviewed_and_voted_on_in_two_languages(
+    tmp_path: Path, tiny_engine: Engine, documents: Documents | None, discord_address: object
+) -> None:
+    kept: dict[str, bytes] = {}
+    model = {"name": "tiny", "checkpoint": "tiny", "sizes": ["64x64"], "num_inference_steps": 2}
+    config = Config.parse({"discord": {"languages": LANGUAGES}, "models": [model]})
+    async with painted(tmp_path, config, tiny_engine, observer=documents) as sandbox:
+        document, names = await whole_visit(sandbox.address, kept.__setitem__)
+        assert sandbox.violations == []
+    pictures = [
+        (each["round"], each["number"], each["name"], each["votes"], each["recipe"]["prompt"])
+        for each in document["pictures"]
+    ]
+    assert pictures == [
+        (1, 1, "Ravi", 1, f"{STAR}, {THEME}"),
+        (1, 2, "Omar", 2, f"{HEART}, {THEME}"),
+        (2, 1, "Ravi", 0, f"{MOON}, {THEME}"),
+    ]
+    assert names == {"session.json", "round-1/1-Ravi.png", "round-1/2-Omar.png", "round-2/1-Ravi.png"}
+    assert {f"{name}.png" for name in kept} <= {file.name for file in IMAGES.iterdir()}
+    assert [name for name in kept if (IMAGES / f"{name}.png").stat().st_size > MOST_BYTES] == []
