@@ -13,6 +13,7 @@ from bot.front.services import Interaction, services_of
 from bot.holds import Cause, Hold
 from bot.jobs import Recipe
 from bot.moderation.always import breaks_hard_rule
+from bot.moderation.bounds import bound_of
 from bot.moderation.readings import Readings, read
 from bot.moderation.rules import Verdict
 from bot.retries import while_unavailable
@@ -38,19 +39,29 @@ async def check_words(interaction: Interaction, recipe: Recipe) -> Hold | None:
 
 async def check_texts(interaction: Interaction, texts: Sequence[str]) -> Hold | None:
     """Do as `check_words`, for texts that go into prompts later."""
-    together = "\n".join(filter(str.strip, texts))
-    readings = read(together)
-    if breaks_hard_rule(readings):
+    known = readings_of(texts)
+    if any(map(breaks_hard_rule, known.values())):
         raise UserMistake("rule_always")
     if interaction.guild_id is None:
         return None
-    verdict = await verdict_of(interaction, texts, known={together: readings})
+    verdict = await verdict_of(interaction, texts, known=known)
     if verdict is not None and verdict.rule.action is not Action.HOLD:
         raise UserMistake("rule_refused", rule=verdict.rule.name)
     found = await automod_verdict(interaction, texts)
     if found is not None:
         raise UserMistake("rule_automod", rule=found.rule.name)
     return None if verdict is None else Hold(cause=Cause.RULE, rule=verdict.rule.name)
+
+
+def readings_of(texts: Sequence[str]) -> dict[str, Readings]:
+    """Return the readings of the texts together; where these are too long, also of each text alone.
+
+    Of a text that is too long, not every part is read in every way.
+    """
+    written = [text for text in texts if text.strip()]
+    together = "\n".join(written)
+    alone = [] if bound_of(together) is None else written
+    return {text: read(text) for text in (together, *alone)}
 
 
 async def verdict_of(

@@ -1,0 +1,24 @@
+"""The texts of a request that the rule for all servers sees."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bot.errors import UserMistake
+from bot.front.ruling import check_texts
+
+FILLING = "a,1.b;" * 330
+
+
+@pytest.mark.parametrize("hidden", ["s.e.x with a 8 yo child", "s_e_x, ch1ld"])
+async def test_a_long_negative_prompt_hides_no_part_of_a_prompt(hidden: str) -> None:
+    in_a_message: Any = SimpleNamespace(guild_id=None)
+    prompt = f"{FILLING[:960]} {hidden} {FILLING[:960]}"
+    assert len(prompt) < 2000
+    for texts in ([prompt], [prompt, FILLING], [FILLING, prompt]):
+        with pytest.raises(UserMistake, match="rule_always"):
+            await check_texts(in_a_message, texts)
+    await check_texts(in_a_message, [FILLING, FILLING])
