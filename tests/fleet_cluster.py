@@ -130,7 +130,7 @@ class Fleet:
             """
         (self.folder / "cache").mkdir(exist_ok=True)
         self.config = Config.parse(tomllib.loads(text))
-        fleet.start(self.config, text, self.nodes.address, lambda _warning: None)
+        fleet.start(self.config, self.nodes.address, lambda _warning: None)
 
     def status(self) -> list[str]:
         """The lines of the status."""

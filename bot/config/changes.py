@@ -42,8 +42,8 @@ ALIVE: Keys = _keys(
 AT_START: Keys = _keys(
     {
         "discord": "token_file api_url gateway_url shard_count shard_ids guild_ids user_install",
-        "engine": "dtype seats_per_device cpu_devices device_memory_gib preview_seconds stuck_seconds "
-        "cache_dir cache_group cache_wait accelerator",
+        "engine": "dtype seats_per_device fitted_programs cpu_devices device_memory_gib preview_seconds "
+        "stuck_seconds cache_dir cache_group cache_wait accelerator",
         "queue": "database artifacts lease_seconds",
         "provenance": "sign certificate private_key algorithm folder",
         "web": "host port token_file",

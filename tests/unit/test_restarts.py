@@ -33,7 +33,7 @@ DYING = """
 import sys, types
 from sdjax_engine.errors import EngineClosed
 
-def die(config):
+def die(config, load):
     print("painting with", config.engine.cpu_devices, flush=True)
     raise EngineClosed("The devices answer nothing any more.")
 
