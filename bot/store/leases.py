@@ -223,9 +223,8 @@ class Leases(Verbs):
             ]
             changes.work, changes.results = bool(rows), any(ended)
             if attempt is not None and attempt[1] is not None:
-                claim, spent = attempt
-                if rows or not await is_recorded(connection, claim):
-                    await add_device_time(connection, claim, spent, now=now)
+                if rows or not await is_recorded(connection, attempt[0]):
+                    await add_device_time(connection, attempt[0], attempt[1], now=now)
         return len(rows)
 
 
