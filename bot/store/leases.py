@@ -222,9 +222,10 @@ class Leases(Verbs):
                 await settle(connection, job_id, now=now) for job_id in sorted({row.job_id for row in rows})
             ]
             changes.work, changes.results = bool(rows), any(ended)
-            if attempt is not None and attempt[1] is not None:
-                if rows or not await is_recorded(connection, attempt[0]):
-                    await add_device_time(connection, attempt[0], attempt[1], now=now)
+            if attempt is None or attempt[1] is None:
+                return len(rows)
+            if rows or not await is_recorded(connection, attempt[0]):
+                await add_device_time(connection, attempt[0], attempt[1], now=now)
         return len(rows)
 
 
