@@ -33,7 +33,7 @@ async def collect(
         if earlier is not None and await threads.run(_shared, picture_file(earlier, name), file, name):
             return
         try:
-            data = await artifacts.get(name)
+            data = await artifacts.get(name, tidy=False)  # a backup may read where it may not delete
         except MissingArtifact:
             missing.add(name)
         else:

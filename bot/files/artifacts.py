@@ -65,13 +65,13 @@ class Artifacts:
         await self._call("written", self._put, name, data)
         return name
 
-    async def get(self, name: str) -> bytes:
+    async def get(self, name: str, *, tidy: bool = True) -> bytes:
         """Return the bytes stored under `name`.
 
         Raises MissingArtifact when the file is gone, or when its content does not match its name: such a file
-        is deleted, so that it can be stored again.
+        is deleted, so that it can be stored again. Without `tidy` it is left.
         """
-        return await self._call("read", self._get, _checked(name))
+        return await self._call("read", self._get, _checked(name), tidy=tidy)
 
     async def delete(self, name: str) -> None:
         """Delete the file, if it exists."""
@@ -104,15 +104,16 @@ class Artifacts:
             else:
                 self._files.pipe_file(self._path(name), data)
 
-    def _get(self, name: str) -> bytes:
+    def _get(self, name: str, *, tidy: bool) -> bytes:
         try:
             with self._named("read"):
                 data = bytes(self._files.cat_file(self._path(name)))
         except FileNotFoundError as error:
             raise MissingArtifact(f"The file {name} is gone from {self._place}.") from error
         if _name(data, name.rpartition(".")[2]) != name:
-            log.error("the file %s in %s is damaged and is deleted", name, self._place)
-            self._delete(name)
+            log.error("the file %s in %s is damaged%s", name, self._place, " and is deleted" if tidy else "")
+            if tidy:
+                self._delete(name)
             raise MissingArtifact(f"The file {name} in {self._place} was damaged.")
         return data
 

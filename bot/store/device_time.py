@@ -14,7 +14,7 @@ from enum import StrEnum
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.jobs import Claim, State
+from bot.jobs import Claim
 from bot.store.database import Verbs, insert
 from bot.store.device_time_tables import device_time
 from bot.store.tables import images, jobs
@@ -71,11 +71,8 @@ class DeviceTime(Verbs):
 
         Returns False, and changes nothing, where the end of this very attempt is recorded with its time.
         """
-        ended = images.c.state.in_([State.DONE, State.FAILED])
-        mine = (images.c.id == claim.image_id) & (images.c.job_id == claim.job_id)
-        recorded = sa.select(sa.literal(1)).where(mine, images.c.fencing_token == claim.fencing_token, ended)
         async with self._database.write() as connection:
-            is_new = await connection.scalar(recorded) is None
+            is_new = not await is_recorded(connection, claim)
             if is_new:
                 await add_device_time(connection, claim, spent, now=self._clock())
         return is_new
@@ -109,6 +106,16 @@ class DeviceTime(Verbs):
                 )
                 for row in rows
             ]
+
+
+async def is_recorded(connection: AsyncConnection, claim: Claim) -> bool:
+    """Return whether the worker itself has ended this attempt, which records its time.
+
+    Such an end clears the worker. An image that is taken back or cancelled keeps the worker that it had.
+    """
+    mine = (images.c.id == claim.image_id) & (images.c.job_id == claim.job_id)
+    ended = (images.c.fencing_token == claim.fencing_token) & images.c.worker.is_(None)
+    return await connection.scalar(sa.select(sa.literal(1)).where(mine, ended)) is not None
 
 
 async def add_device_time(

@@ -19,7 +19,7 @@ from bot.jobs import Claim, Job, Notes, Showing, State
 from bot.store import fairness
 from bot.store.clock import SETTLING_SECONDS
 from bot.store.database import Verbs
-from bot.store.device_time import Spent, add_device_time
+from bot.store.device_time import Spent, add_device_time, is_recorded
 from bot.store.known import NO_HASHES, Hashes, note_hashes
 from bot.store.pausing import IS_PAUSED
 from bot.store.poison_images import claimable
@@ -213,14 +213,18 @@ class Leases(Verbs):
             deaths = images.c.worker_deaths + sa.case((begun, 1), else_=0)
             losses = images.c.leases_lost + 1
             guilty = (deaths >= MAX_WORKER_DEATHS) | (losses >= MAX_LOST_LEASES)
-            counted = {"worker_deaths": deaths, "leases_lost": losses}
+            counted: dict[str, Any] = {"worker_deaths": deaths, "leases_lost": losses}
+            if attempt is not None:
+                counted["worker"] = None  # it has ended the attempt itself: see `is_recorded`
             await connection.execute(move(State.FAILED, lost & guilty, failure=WORKER_DIED, **counted))
             await connection.execute(move(State.WAITING, lost, step=0, **counted))
             ended = [
                 await settle(connection, job_id, now=now) for job_id in sorted({row.job_id for row in rows})
             ]
             changes.work, changes.results = bool(rows), any(ended)
-            if attempt is not None and attempt[1] is not None:
+            if attempt is None or attempt[1] is None:
+                return len(rows)
+            if rows or not await is_recorded(connection, attempt[0]):
                 await add_device_time(connection, attempt[0], attempt[1], now=now)
         return len(rows)
 

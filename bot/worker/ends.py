@@ -90,6 +90,7 @@ class Ends:
                 else:
                     await self.record(held, lambda spent: give_back(claim, spent=spent), "given_back")
         except TimeoutError:
+            held.end = "unrecorded"
             log.error("the image could not be given back in time: it waits until its lease expires")
 
     async def persistently(self, verb: Callable[[], Awaitable[T]]) -> T:

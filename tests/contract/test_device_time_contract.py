@@ -10,7 +10,7 @@ from recipes import origin, recipe
 from stores import TTL, Clock, OpenStore
 
 from bot.errors import StaleLease
-from bot.jobs import Claim
+from bot.jobs import Claim, State
 from bot.store import Store
 from bot.store.device_time import Grouping, Spent, Sum
 
@@ -83,6 +83,30 @@ async def test_an_end_whose_answer_was_lost_counts_once(store: Store) -> None:
     claim = await painted(store, 1, 5.0)
     assert not await store.device_time.add(claim, spent(5.0))
     assert await by(store, Grouping.PERSON) == {(MINA,): (5.0, 1)}
+
+
+async def test_an_attempt_given_back_or_abandoned_counts_once(store: Store) -> None:
+    given_back = await claimed(store, 1)
+    await store.leases.give_back(given_back, spent=spent(2.0))
+    assert not await store.device_time.add(given_back, spent(2.0))  # the answer of the first was lost
+    (abandoned,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    for _ in range(2):
+        await store.leases.abandon(abandoned, spent=spent(4.0))
+    assert await by(store, Grouping.PERSON) == {(MINA,): (6.0, 0)}
+
+
+async def test_the_time_of_a_late_worker_counts_after_its_image_was_taken_back(
+    store: Store, clock: Clock
+) -> None:
+    await store.jobs.enqueue(recipe(), origin(1, user_id=MINA))
+    for _ in range(2):
+        (claim,) = await store.leases.claim("late", limit=1, ttl=TTL)
+        await store.leases.heartbeat({claim: 1}, ttl=TTL)
+        clock.now += 2 * TTL
+        assert await store.leases.expire() == 1  # the second one fails it
+        assert await store.device_time.add(claim, spent(3.0))
+    assert (await store.jobs.get(claim.job_id)).state is State.FAILED
+    assert await by(store, Grouping.PERSON) == {(MINA,): (6.0, 0)}
 
 
 async def test_attempts_without_a_picture_count(store: Store) -> None:

@@ -203,6 +203,14 @@ async def test_a_picture_that_is_deleted_meanwhile_is_not_in_the_backup(
     assert (set(backup.pictures), list(backup.lost)) == ({second}, [])
 
 
+async def test_a_backup_names_a_damaged_picture_and_leaves_it(scene: Scene) -> None:
+    _, name = await scene.paint(b"a picture")
+    original = scene.folder / "artifacts" / name
+    original.write_bytes(b"damaged")
+    assert list(manifests.read_manifest(await scene.back_up()).lost) == [name]
+    assert original.read_bytes() == b"damaged"
+
+
 async def test_a_picture_that_was_lost_before_is_named(scene: Scene) -> None:
     _, lost = await scene.paint(b"lost")
     _, kept = await scene.paint(b"kept")
