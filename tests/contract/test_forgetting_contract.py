@@ -12,6 +12,7 @@ from stores import TTL, Clock
 
 from bot.errors import StaleLease, UnknownJob
 from bot.store import Store
+from bot.store.auditing import By
 from bot.store.preferences import Owner, Scope
 from bot.store.styles import Style
 from bot.store.tables import last_tags
@@ -156,4 +157,14 @@ async def test_a_server_with_only_styles_wildcards_or_rules_is_erased_too(store:
     assert await store.erasure.departed(before=clock.now) == [1, 2, 3]
     for guild_id in (1, 2, 3):
         await store.erasure.erase_preferences(guild_id=guild_id)
+    assert await store.erasure.departed(before=clock.now) == []
+
+
+async def test_a_server_of_which_only_a_revision_is_left_is_forgotten_too(store: Store, clock: Clock) -> None:
+    await store.prompt_rules.remove("Nothing", By(actor_id=1, guild_id=HERE))
+    assert await store.erasure.servers() == {HERE}
+    await store.erasure.note_departure([HERE])
+    clock.now += 1
+    assert await store.erasure.departed(before=clock.now) == [HERE]
+    await store.erasure.erase_preferences(guild_id=HERE)
     assert await store.erasure.departed(before=clock.now) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 from stores import OpenStore
@@ -108,3 +109,10 @@ def test_the_policies_that_hold_come_in_order_and_what_they_mean_is_decided_once
         map(said_by, (*holding[:2], holding[3]))
     )
     assert len(decided) == 3
+
+
+async def test_requests_at_the_same_time_share_what_is_compiled(store: Store) -> None:
+    cache = ServerCache()
+    await store.prompt_rules.put(GORE, BY)
+    found = await asyncio.gather(*(cache.look(store, PLACE) for _ in range(4)))
+    assert len({id(server) for _, server in found}) == 1
