@@ -82,7 +82,9 @@ async def read_held(interaction: Interaction, person: discord.User | discord.Mem
         quotas = quotas_of(found, services.bounds, guild_id=interaction.guild_id)
         return Ruled(said=said, effective=found, quotas=quotas)
 
-    ruled = server.ruled(place, weight, decide_of)
+    # The operator's configuration can change while the process runs.
+    operator = services.policy, services.bounds, *services.weights.items()
+    ruled = server.ruled(place, (weight, *operator), decide_of)
     return Held(
         decision=decide(standing.restrictions),
         effective=ruled.effective,

@@ -37,9 +37,11 @@ class ServerCache:
             return standing, kept
         # A server without a revision says nothing.
         said = ServerSays() if standing.revision is None else await store.standings.said_by(guild_id)
-        ready = ReadyServer(said)
-        self._keep(guild_id, ready)
-        return standing, ready
+        kept = self._servers.get(guild_id)
+        if kept is None or kept.revision != said.revision:  # no request read it meanwhile
+            kept = ReadyServer(said)
+            self._keep(guild_id, kept)
+        return standing, kept
 
     def _keep(self, guild_id: int, ready: ReadyServer) -> None:
         self._forget(guild_id)

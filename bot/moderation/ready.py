@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bot.moderation.policy import Effective, Said, said_by
@@ -38,14 +38,14 @@ class ReadyServer:
         """Return how many policies, words and phrases it has."""
         return len(self._rows) + len(self.judge)
 
-    def ruled(self, place: Place, weight: float, decide: Callable[[tuple[Said, ...]], Ruled]) -> Ruled:
-        """Return what `decide` makes of the policies that hold for a person of this weight.
+    def ruled(self, place: Place, given: Hashable, decide: Callable[[tuple[Said, ...]], Ruled]) -> Ruled:
+        """Return what `decide` makes of the policies that hold for a person.
 
-        It is kept for persons for whom the same policies hold. Those of channels come first, a thread's
+        It is kept for persons for whom the same policies hold; `given` is all else that `decide` uses. Those of channels come first, a thread's
         before its channel's, then those of roles.
         """
         rows = list(self._holding(place))
-        key = (weight, *((row.scope, row.id) for row in rows))
+        key = (given, *((row.scope, row.id) for row in rows))
         found = self._ruled.get(key)
         if found is None:
             found = self._ruled[key] = decide(tuple(map(said_by, rows)))

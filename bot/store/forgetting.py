@@ -17,7 +17,7 @@ from bot.store.device_time_tables import device_time
 from bot.store.files import let_go
 from bot.store.moderation import Kind
 from bot.store.picture_tables import blocked_pictures
-from bot.store.policy_tables import policies
+from bot.store.policy_tables import policies, server_revisions
 from bot.store.preferences import Scope
 from bot.store.review_rows import erase_from_reviews, withdraw
 from bot.store.review_tables import reports, review_settings, reviews
@@ -52,7 +52,7 @@ _KEPT = (
     reports,
     review_settings,
 )
-OF_SERVERS = (jobs, preferences, blocked_pictures, *_KEPT)
+OF_SERVERS = (jobs, preferences, blocked_pictures, server_revisions, *_KEPT)
 """The tables with rows that go with a server."""
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
 OWN, LENT, PAINTED = "own", "lent", "painted"  # sources of start pictures: see `source_of`
