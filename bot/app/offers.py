@@ -67,29 +67,30 @@ class Following:
         """Look again and again, until cancelled."""
         while True:
             await asyncio.sleep(poll_seconds)
-            await self._look()
+            async with self._looking:
+                await self._look()
 
     async def reconfigure(self, config: Config) -> None:
         """Follow another configuration, and call `change` at once, with the same offers too."""
-        self._config, self._current = config, None
-        await self._look()
+        async with self._looking:  # a look under way would take its own offers for those of this one
+            self._config, self._current = config, None
+            await self._look()
 
     async def _look(self) -> None:
-        async with self._looking:
-            try:
-                known = await self._published.published([model.name for model in self._config.models])
-            except StoreUnavailable as error:
-                log.error("the offers of workers cannot be read: %s", error)
-                return
-            found = self._complete(known)
-            if not found or found == self._current:
-                return
-            try:
-                await self._change(found)
-            except DiscordUnavailable as error:
-                log.warning("registering the commands is retried: %s", error)
-            else:
-                self._current = found
+        try:
+            known = await self._published.published([model.name for model in self._config.models])
+        except StoreUnavailable as error:
+            log.error("the offers of workers cannot be read: %s", error)
+            return
+        found = self._complete(known)
+        if not found or found == self._current:
+            return
+        try:
+            await self._change(found)
+        except DiscordUnavailable as error:
+            log.warning("registering the commands is retried: %s", error)
+        else:
+            self._current = found
 
     def _complete(self, known: Mapping[str, Offer]) -> tuple[Offer, ...]:
         """Return the offers that need nothing of a checkpoint which no worker has read yet."""

@@ -14,6 +14,7 @@ from scripted_devices import LANE, Script, ScriptedDevices, prepared
 
 from sdjax_engine.errors import DevicesFailed, EngineClosed
 from sdjax_engine.request import Image, Progress, Trouble
+from sdjax_engine.scheduler.intake import Intake
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.loop import Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest
@@ -203,3 +204,21 @@ def work_of_a_turn(waiting: int) -> int:
 
 def test_the_work_of_a_turn_does_not_grow_with_the_queue() -> None:
     assert work_of_a_turn(2000) == work_of_a_turn(20) > 0
+
+
+def test_a_lane_closes_at_once_with_the_cancellation_of_its_last_request(hanging: Hanging) -> None:
+    queue = queue_of(ScriptedDevices(hanging.script, devices=1, seats_per_device=2))
+    watchdog = Watchdog(clock=hanging.clock, stuck_after=0.0)
+    scheduler, intake = (
+        Scheduler({LANE: queue}, clock=hanging.clock, watchdog=watchdog),
+        Intake(hanging.clock),
+    )
+    pending = PendingRequest(prepared=prepared())
+    future = intake.submit(pending)
+    assert intake.wait_for_work(scheduler)
+    assert future.cancel()
+    intake._leaving.add(LANE)  # the first thing that `close_lanes` does
+    intake.wait_for_work(scheduler)
+    intake.close_lanes([])
+    assert not scheduler.queues
+    assert not intake._leaving
