@@ -149,8 +149,6 @@ class Intake:
         """Give the scheduler the arrivals, and return the calls that answer requests without a lane."""
         for queue in self._opened:
             scheduler.open(queue)
-        if self._leaving and self._may_leave(scheduler):
-            self._close_leaving(scheduler)
         arrivals, cancelled = self._arrivals, self._cancelled
         self._arrivals, self._cancelled, self._opened, self._look_again = [], [], [], False
         settled = [
@@ -171,6 +169,8 @@ class Intake:
         scheduler.onward = []
         for pending in cancelled:
             self._drop(scheduler, pending)
+        if self._leaving and self._may_leave(scheduler):  # after the drops, which look in the lanes' seats
+            self._close_leaving(scheduler)
         if self._dropping:
             answers += [pending.future.cancel for pending in self._unanswered if not pending.answered]
         return answers

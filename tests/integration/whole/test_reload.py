@@ -133,10 +133,12 @@ async def test_a_front_and_a_worker_take_models_and_loras_and_let_them_go(
             await until(partial(says, bot, STAYS))
         await painted(mina, lora="ink", model="tiny")
 
+        worker.process.send_signal(signal.SIGSTOP)  # so that the images wait, however quick the machine
         waiting = [
             await mina.imagine(prompt="a blue star", model="second", steps=150, variants=9) for _ in range(8)
         ]
         reload(config, before, front, worker)
+        worker.process.send_signal(signal.SIGCONT)
 
         async def are_gone() -> bool:
             return await offered(mina) == (set(), False)
