@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from discord.app_commands import locale_str
 
-from bot.front.answers import MAX_PAGE, page
+from bot.front.answers import MAX_PAGE, page, page_lines
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.commands.audit import audit_command
 from bot.front.commands.cancel import cancel_command
@@ -117,7 +117,7 @@ def help_text(offers: Sequence[Offer], limits: Limits, *, texts: Texts, names: T
 
 def models_text(offers: Sequence[Offer], texts: Texts) -> str:
     """Return the models, their sizes, defaults and licences in Markdown."""
-    return "\n".join([_heading(_licences(texts)), *_model_lines(offers, texts)])
+    return page_lines([_heading(_licences(texts)), *_model_lines(offers, texts)], texts)
 
 
 def _help_with(

@@ -154,6 +154,17 @@ def test_the_help_has_the_licence_of_each_model_or_the_command_that_shows_it(lan
     )
 
 
+def test_the_page_of_models_says_how_many_have_no_room() -> None:
+    link = f"https://example.org/{'x' * 400}"
+    many = [
+        replace(OFFER, model=f"model-{number}", licence="Open", licence_link=link) for number in range(25)
+    ]
+    lines = models_text(many, ENGLISH).split("\n")
+    shown = sum(link in line for line in lines)
+    assert 0 < shown < 25
+    assert lines[-1] == f"and {25 - shown} more"
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_request_offered_for_choice_fits_a_choice(language: str) -> None:
     texts = Texts.for_locale(language)
