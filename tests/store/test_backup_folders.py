@@ -191,12 +191,12 @@ async def test_a_picture_that_is_deleted_meanwhile_is_not_in_the_backup(
     _, second = await scene.paint(b"second")
     get, before, deleted = Artifacts.get, asyncio.Lock(), asyncio.Event()
 
-    async def delete_first(artifacts: Artifacts, name: str) -> bytes:
+    async def delete_first(artifacts: Artifacts, name: str, *, tidy: bool) -> bytes:
         async with before:
             if not deleted.is_set():
                 await scene.files.drop(await scene.store.deliveries.delete_result(job.id, user_id=None))
                 deleted.set()
-        return await get(artifacts, name)
+        return await get(artifacts, name, tidy=tidy)
 
     monkeypatch.setattr(Artifacts, "get", delete_first)
     backup = manifests.read_manifest(await scene.back_up())

@@ -133,12 +133,12 @@ async def test_a_front_and_a_worker_take_models_and_loras_and_let_them_go(
             await until(partial(says, bot, STAYS))
         await painted(mina, lora="ink", model="tiny")
 
-        worker.process.send_signal(signal.SIGSTOP)  # so that the images wait, however quick the machine
         waiting = [
             await mina.imagine(prompt="a blue star", model="second", steps=150, variants=9) for _ in range(8)
         ]
+        for interaction in waiting:  # a front that has read its configuration again takes none of them
+            await mina.message_of(interaction)
         reload(config, before, front, worker)
-        worker.process.send_signal(signal.SIGCONT)
 
         async def are_gone() -> bool:
             return await offered(mina) == (set(), False)
@@ -147,8 +147,14 @@ async def test_a_front_and_a_worker_take_models_and_loras_and_let_them_go(
         await until(lambda: worker.err.read_text().count("the configuration was read again") == 2)
         await painted(mina)
         store = await Store.open(f"sqlite+aiosqlite:///{config.parent}/queue.sqlite3")
-        assert {lane.partition(":")[0] for lane in await store.offers.unoffered()} == {"second"}
-        await store.close()
+
+        async def second_waits() -> bool:  # the worker announces its lanes with its next heartbeat
+            return {lane.partition(":")[0] for lane in await store.offers.unoffered()} == {"second"}
+
+        try:
+            await until(second_waits)
+        finally:
+            await store.close()
         assert not shows_result(await mina.message_of(waiting[-1]))
         for said in await stopped(front, worker):
             assert "queue.max_waiting" in said
