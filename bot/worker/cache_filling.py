@@ -107,7 +107,7 @@ def _try_lock(file: Path, mode: int) -> int | None:
     file.parent.mkdir(mode=0o770 if mode == 0o660 else 0o700, parents=True, exist_ok=True)
     handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     try:
-        with suppress(PermissionError):  # another user's file, who has done the same
+        with suppress(PermissionError):  # its owner, another user, has done the same
             os.fchmod(handle, mode)  # the umask may have taken the group's right
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -129,7 +129,7 @@ async def test_checkpoints_and_devices_are_looked_at_in_a_process_of_their_own(t
 
 
 async def test_a_process_of_a_look_that_hangs_is_killed_at_the_end_of_its_time(tmp_path: Path) -> None:
-    os.mkfifo(file := tmp_path / "bot.toml")  # nobody writes it, so whoever opens it hangs
+    os.mkfifo(file := tmp_path / "bot.toml")  # a reader hangs, because nothing is written
     told = problems(await found(lambda: painting.in_process(file, painting.DEVICES), seconds=2))
     assert "no answer within 2 s" in told
     assert not [child for child in psutil.Process().children(recursive=True) if str(file) in child.cmdline()]
