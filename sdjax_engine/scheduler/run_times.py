@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 BLOCKING_SHARE = 0.5  # of a run's seconds, from which on its dispatching is taken for blocked
 WINDOW = 32  # runs that are looked at together, most of which must be blocked
-LEAST_SECONDS = 0.01  # shorter runs are hardly longer than their dispatching anyway
+LEAST_SECONDS = 0.05  # other work on the machine can keep the host from dispatching for half of a shorter run
 
 
 @dataclass(kw_only=True)

@@ -30,7 +30,7 @@ def test_a_lane_whose_dispatching_takes_as_long_as_its_runs_is_told_once(
 
 
 @pytest.mark.parametrize(
-    ("dispatching", "finishing"), [(0.001, 0.1), (0.004, 0.005)], ids=["overlapping", "short runs"]
+    ("dispatching", "finishing"), [(0.001, 0.1), (0.011, 0.018)], ids=["overlapping", "short runs"]
 )
 def test_runs_that_overlap_or_are_short_are_not_told(
     dispatching: float, finishing: float, caplog: pytest.LogCaptureFixture
