@@ -13,7 +13,7 @@ from bot.front.services import Interaction, services_of
 from bot.holds import Cause, Hold
 from bot.jobs import Recipe
 from bot.moderation.always import breaks_hard_rule
-from bot.moderation.bounds import bound_of
+from bot.moderation.bounds import LONGEST_SENT
 from bot.moderation.readings import Readings, read
 from bot.moderation.rules import Verdict
 from bot.retries import while_unavailable
@@ -60,7 +60,7 @@ def readings_of(texts: Sequence[str]) -> dict[str, Readings]:
     """
     written = [text for text in texts if text.strip()]
     together = "\n".join(written)
-    alone = [] if bound_of(together) is None else written
+    alone = [] if len(together) <= LONGEST_SENT else written
     return {text: read(text) for text in (together, *alone)}
 
 
@@ -72,6 +72,8 @@ async def verdict_of(
     `known` has the readings of texts that were read before.
     """
     judge = (await held_of(interaction)).judge
+    if not judge.rules:
+        return None
     if not judge.is_ready:
         await services_of(interaction).judging.run(judge.prepare)
     channel_ids = place_of(interaction, interaction.user).channel_ids
