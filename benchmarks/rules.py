@@ -34,7 +34,7 @@ from moderation import prompts
 from store_servers import postgresql
 
 from bot.front.allowed import check_blocks
-from bot.front.automod_cache import AutomodCache
+from bot.front.automod import AutomodCache
 from bot.front.ruling import check_words
 from bot.front.server_cache import ServerCache
 from bot.front.services import Interaction

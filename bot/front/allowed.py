@@ -10,16 +10,16 @@ import discord
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.options import find_offer
+from bot.front.server_cache import Ruled
 from bot.front.services import Interaction, Services, services_of
 from bot.jobs import Origin, Recipe
 from bot.moderation.generosity import Privacy
-from bot.moderation.limits import kept_for_later, offers_within, quotas_of
+from bot.moderation.limits import cost_of, kept_for_later, offers_within, quotas_of
 from bot.moderation.limits import refusal as refusal_of
 from bot.moderation.policy import Effective, Policy, Said, effective
-from bot.moderation.ready import Ruled
 from bot.moderation.rules import Judge
 from bot.moderation.standing import Decision, decide, refusal
-from bot.quotas import Charge, Quota, cost_of
+from bot.quotas import Charge, Quota
 from bot.retries import while_unavailable
 from bot.store.policies import PolicyScope
 from bot.store.standing import Place
@@ -86,7 +86,7 @@ async def read_held(interaction: Interaction, person: discord.User | discord.Mem
     operator = services.policy, services.bounds, *services.weights.items()
     ruled = server.ruled(place, (weight, *operator), decide_of)
     return Held(
-        decision=decide(standing.restrictions),
+        decision=decide(standing.restrictions) if standing.restrictions else Decision(),
         effective=ruled.effective,
         said=ruled.said,
         quotas=ruled.quotas,

@@ -40,7 +40,7 @@ from bot.front.sessions.joining import joined
 from bot.holds import Hold
 from bot.jobs import Descent, Job, Origin, Parent, Recipe
 from bot.log import about
-from bot.quotas import places_of
+from bot.moderation.limits import places_of
 from bot.retries import while_unavailable
 from bot.store.preferences import Owner, owners_at
 from bot.tracing import trace_id_of

@@ -7,12 +7,12 @@ from types import MappingProxyType
 
 from bot.errors import UserMistake
 from bot.front.allowed import held_of, place_of
-from bot.front.automod import automod_verdict
 from bot.front.options import clean
 from bot.front.services import Interaction, services_of
 from bot.holds import Cause, Hold
 from bot.jobs import Recipe
 from bot.moderation.always import breaks_hard_rule
+from bot.moderation.automod import AutomodVerdict
 from bot.moderation.bounds import LONGEST_SENT
 from bot.moderation.readings import Readings, read
 from bot.moderation.rules import Verdict
@@ -78,6 +78,12 @@ async def verdict_of(
         await services_of(interaction).judging.run(judge.prepare)
     channel_ids = place_of(interaction, interaction.user).channel_ids
     return judge.verdict(texts, channel_ids=channel_ids, known=known)
+
+
+async def automod_verdict(interaction: Interaction, texts: Sequence[str]) -> AutomodVerdict | None:
+    """Return the AutoMod rule that refuses one of the texts; None where none does or none is applied."""
+    applied = (await held_of(interaction)).automod
+    return await services_of(interaction).automod.verdict(interaction, texts) if applied else None
 
 
 async def rules_of(interaction: Interaction) -> list[PromptRule]:
