@@ -18,10 +18,9 @@ from bot.holds import Cause, Hold, Outcome, Ruling
 from bot.jobs import Origin, Recipe, Showing
 from bot.quotas import Charge
 from bot.store.caps import wait_for_turn
-from bot.store.charges import NO_CHARGE, charge_job
+from bot.store.charges import NO_CHARGE
 from bot.store.database import Verbs
 from bot.store.holding import decline, show_withheld
-from bot.store.moderation import is_paused
 from bot.store.new_jobs import Adding, job_of
 from bot.store.review_rows import HOUR_SECONDS, Kind, Review, message_due, open_review, review_of, settings_of
 from bot.store.review_tables import reviews
@@ -165,7 +164,6 @@ async def _paint(connection: AsyncConnection, request: Mapping[str, Any], *, now
         share = {"weight": request["weight"], "places": request["places"], "room": None}
         said = request.get("hold")
         hold = None if said is None else Hold(cause=Cause(said["cause"]), rule=said["rule"])
-        adding = Adding(wish=wanted, origin=origin, hold=hold, now=now, apart=True, **share)
-        job_id = await adding.add(connection, paused=await is_paused(connection, origin))
         charge = Charge(**request.get("charge", {}))  # an earlier version stored none
-        await charge_job(connection, job_id, origin, charge, now=now)
+        adding = Adding(wish=wanted, origin=origin, hold=hold, charge=charge, now=now, apart=True, **share)
+        await adding.add(connection)
