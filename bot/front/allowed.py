@@ -12,6 +12,7 @@ from bot.errors import StoreUnavailable, UserMistake
 from bot.front.options import find_offer
 from bot.front.server_cache import Ruled
 from bot.front.services import Interaction, Services, services_of
+from bot.holds import Cause, Hold
 from bot.jobs import Origin, Recipe
 from bot.moderation.generosity import Privacy
 from bot.moderation.limits import cost_of, kept_for_later, offers_within, quotas_of
@@ -22,7 +23,7 @@ from bot.moderation.standing import Decision, decide, refusal
 from bot.quotas import Charge, Quota
 from bot.retries import while_unavailable
 from bot.store.policies import PolicyScope
-from bot.store.standing import Place
+from bot.store.standing import Place, Standing
 from sdjax_engine.request import Offer
 
 PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person still waits
@@ -36,6 +37,7 @@ class Held:
 
     `said` are the stored policies that hold, `quotas` are theirs, `weight` is theirs in the fair order.
     `judge` has the server's rules about words; `automod` says whether Discord's AutoMod rules apply.
+    `standing` says what else must be looked at.
     """
 
     decision: Decision
@@ -45,6 +47,7 @@ class Held:
     weight: float
     judge: Judge = field(default_factory=lambda: Judge(()))
     automod: bool = False
+    standing: Standing = field(default_factory=Standing)
 
     @property
     def policy(self) -> Policy:
@@ -86,6 +89,7 @@ async def read_held(interaction: Interaction, person: discord.User | discord.Mem
     operator = services.policy, services.bounds, *services.weights.items()
     ruled = server.ruled(place, (weight, *operator), decide_of)
     return Held(
+        standing=standing,
         decision=decide(standing.restrictions) if standing.restrictions else Decision(),
         effective=ruled.effective,
         said=ruled.said,
@@ -181,6 +185,13 @@ async def check_recipe(interaction: Interaction, recipe: Recipe) -> None:
     """Raise UserMistake where a policy refuses the pictures of a recipe."""
     if (error := refusal_of((await held_of(interaction)).policy, recipe)) is not None:
         raise error
+
+
+async def review_mode(interaction: Interaction) -> Hold | None:
+    """Return the hold for every result here, by the nearest policy; None without one."""
+    if interaction.guild_id is None or not interaction.is_guild_integration():
+        return None
+    return Hold(cause=Cause.MODE) if (await held_of(interaction)).policy.review else None
 
 
 async def charge_of(interaction: Interaction, recipe: Recipe) -> Charge:

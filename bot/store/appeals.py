@@ -31,6 +31,8 @@ from bot.store.transitions import lock_job
 DAY_SECONDS = 86_400.0
 APPEALS_A_DAY = 3  # of one person
 DUE, LEFT = "due", "left"  # answers to send, and answers to add to the person's next one
+UNTOLD = (reviews.c.kind == Kind.APPEAL.value) & (reviews.c.answer == LEFT)
+"""Declined prompts of which their persons could not be told."""
 
 
 class Appeals(Verbs):
@@ -116,11 +118,7 @@ class Appeals(Verbs):
 
     async def answers_left(self, user_id: int) -> list[Review]:
         """Return the declined prompts of which a person could not be told, and count them as told."""
-        mine = (reviews.c.user_id == user_id) & (reviews.c.kind == Kind.APPEAL.value)
-        left = mine & (reviews.c.answer == LEFT)
-        async with self._database.read() as connection:  # asked often, and seldom is there one
-            if await connection.scalar(sa.select(reviews.c.id).where(left).limit(1)) is None:
-                return []
+        left = (reviews.c.user_id == user_id) & UNTOLD
         told = sa.update(reviews).where(left).values(answer=None).returning(*reviews.c)
         async with self._database.write() as connection:
             return [review_of(row) for row in await connection.execute(told)]
