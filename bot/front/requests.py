@@ -25,6 +25,7 @@ from bot.front.allowed import (
     check_privacy,
     check_recipe,
     check_start_pictures,
+    check_words,
     held_of,
     parent_channel_of,
     review_mode,
@@ -36,7 +37,6 @@ from bot.front.counting import name_of
 from bot.front.first_answers import Answered, acknowledge, answered
 from bot.front.options import echo, find_offer
 from bot.front.permissions import may_repeat
-from bot.front.ruling import check_words
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.sessions.joining import joined
 from bot.holds import Hold

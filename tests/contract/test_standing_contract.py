@@ -66,9 +66,8 @@ async def test_one_look_says_whether_the_channel_has_an_open_session(store: Stor
 async def test_one_look_says_whether_preferences_of_the_person_the_channel_or_the_server_may_hold(
     store: Store, scope: Scope
 ) -> None:
-    owner = {owner.scope: owner for owner in owners_at(user_id=RAVI, channel_id=CHANNEL, guild_id=HERE)}[
-        scope
-    ]
+    owners = owners_at(user_id=RAVI, channel_id=CHANNEL, guild_id=HERE)
+    (owner,) = (each for each in owners if each.scope is scope)
     await store.preferences.put(replace(owner, id=owner.id + 1), {"steps": 9})
     assert await store.standings.of(PLACE) == Standing(restrictions=[])
     await store.preferences.put(owner, {"steps": 9})
