@@ -210,9 +210,10 @@ async def _hold(
 
 async def _joined(interaction: Interaction, recipe: Recipe) -> tuple[str | None, Recipe]:
     """Do as `joined` in a channel with a session; the store refuses the job if one was opened meanwhile."""
-    if not (await held_of(interaction)).standing.in_session:
-        return None, recipe
-    return await joined(interaction, recipe)
+    here = (await held_of(interaction)).standing
+    if here.in_session or recipe.start_pictures:  # files take a while, in which a session may open
+        return await joined(interaction, recipe)
+    return None, recipe
 
 
 async def copy(interaction: Interaction, job: Job, origin: Origin, *, index: int | None = None) -> Job:
