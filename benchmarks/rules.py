@@ -33,9 +33,8 @@ from conditions import Stolen, print_conditions
 from moderation import prompts
 from store_servers import postgresql
 
-from bot.front.allowed import check_blocks
-from bot.front.automod_cache import AutomodCache
-from bot.front.ruling import check_words
+from bot.front.allowed import check_blocks, check_words
+from bot.front.automod import AutomodCache
 from bot.front.server_cache import ServerCache
 from bot.front.services import Interaction
 from bot.jobs import Origin, Recipe

@@ -1,4 +1,4 @@
-"""Quotas: the limits on what a person asks for within some time, and what a request counts; no I/O."""
+"""Quotas: the limits on what a person asks for within some time; no I/O."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
-
-from bot.jobs import Recipe
-from sdjax_engine.request import Offer
 
 HOUR, DAY = 3600.0, 86_400.0
 LITTLE = 0.2  # of a quota; people are told from here on
@@ -106,13 +103,3 @@ def with_left(policy: Mapping[str, Any], left: Iterable[Left]) -> Mapping[str, A
     if (least := scarcest(left)) is None:
         return policy
     return {**policy, "left": {"key": least.quota.key, "left": least.left, "limit": least.quota.limit}}
-
-
-def cost_of(recipe: Recipe, offer: Offer) -> float:
-    """Return the cost of one picture, in pictures of its model's default size and steps."""
-    return recipe.cost / (offer.num_inference_steps * math.prod(offer.sizes[0]) / 1e6)
-
-
-def places_of(recipe: Recipe, offer: Offer) -> int:
-    """Return the cost of a request in pictures of its model's default size and steps; at least 1."""
-    return max(1, math.ceil(round(cost_of(recipe, offer) * recipe.variants, 6)))

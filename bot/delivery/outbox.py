@@ -22,10 +22,9 @@ from bot.errors import DeliveryRefused, StoreUnavailable
 from bot.jobs import Delivery, Job
 from bot.log import about
 from bot.metrics import WELL, DeliveryMetrics, Metrics
-from bot.stages import Stages
 from bot.store.store import Store
 from bot.texts import Texts
-from bot.tracing import NO_TRACING, Tracing, trace_id_of
+from bot.tracing import NO_TRACING, Stages, Tracing, trace_id_of
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)

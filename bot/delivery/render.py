@@ -55,7 +55,9 @@ def render(
         key=lambda image: image.showing is Showing.SPOILER
     )  # open pictures first, as the message shows them
     if not job.state.final:
-        status = "\n".join([_active(job, position, texts), *left_lines(job, texts)])
+        status = _active(job, position, texts)
+        if "left" in job.origin.policy:
+            status = "\n".join([status, *left_lines(job, texts)])
         return MessageContent(
             heading=_heading(job.recipe), status=status, rows=active_rows(job, texts), tone=Tone(job.state)
         )

@@ -1,28 +1,35 @@
-"""What holds for the person of an interaction: blocks, pauses, policies, rules; read once."""
+"""What holds for the person of an interaction, read once, and whether what the person asks for is allowed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import discord
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.options import find_offer
+from bot.front.server_cache import Ruled
 from bot.front.services import Interaction, Services, services_of
+from bot.holds import Cause, Hold
 from bot.jobs import Origin, Recipe
+from bot.moderation.always import breaks_hard_rule
+from bot.moderation.automod import AutomodVerdict
+from bot.moderation.bounds import LONGEST_SENT
 from bot.moderation.generosity import Privacy
-from bot.moderation.limits import kept_for_later, offers_within, quotas_of
+from bot.moderation.limits import cost_of, kept_for_later, offers_within, quotas_of
 from bot.moderation.limits import refusal as refusal_of
 from bot.moderation.policy import Effective, Policy, Said, effective
-from bot.moderation.ready import Ruled
-from bot.moderation.rules import Judge
+from bot.moderation.readings import Readings, read
+from bot.moderation.rules import Judge, Verdict
 from bot.moderation.standing import Decision, decide, refusal
-from bot.quotas import Charge, Quota, cost_of
+from bot.quotas import Charge, Quota
 from bot.retries import while_unavailable
 from bot.store.policies import PolicyScope
-from bot.store.standing import Place
+from bot.store.prompt_rules import Action
+from bot.store.standing import Place, Standing
 from sdjax_engine.request import Offer
 
 PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person still waits
@@ -36,6 +43,7 @@ class Held:
 
     `said` are the stored policies that hold, `quotas` are theirs, `weight` is theirs in the fair order.
     `judge` has the server's rules about words; `automod` says whether Discord's AutoMod rules apply.
+    `standing` says what else must be looked at.
     """
 
     decision: Decision
@@ -45,6 +53,7 @@ class Held:
     weight: float
     judge: Judge = field(default_factory=lambda: Judge(()))
     automod: bool = False
+    standing: Standing = field(default_factory=Standing)
 
     @property
     def policy(self) -> Policy:
@@ -86,7 +95,8 @@ async def read_held(interaction: Interaction, person: discord.User | discord.Mem
     operator = services.policy, services.bounds, *services.weights.items()
     ruled = server.ruled(place, (weight, *operator), decide_of)
     return Held(
-        decision=decide(standing.restrictions),
+        standing=standing,
+        decision=decide(standing.restrictions) if standing.restrictions else Decision(),
         effective=ruled.effective,
         said=ruled.said,
         quotas=ruled.quotas,
@@ -181,6 +191,78 @@ async def check_recipe(interaction: Interaction, recipe: Recipe) -> None:
     """Raise UserMistake where a policy refuses the pictures of a recipe."""
     if (error := refusal_of((await held_of(interaction)).policy, recipe)) is not None:
         raise error
+
+
+async def check_words(interaction: Interaction, recipe: Recipe) -> Hold | None:
+    """Return why the pictures of these words are held for review, None where no rule holds them.
+
+    Raises UserMistake `rule_always`; `rule_refused` for a rule of /rules, `rule_automod` for one of Discord's
+    AutoMod.
+
+    Styles and the words drawn from lists are in the recipe's prompts by now.
+    """
+    return await check_texts(interaction, words_of(recipe))
+
+
+async def check_texts(interaction: Interaction, texts: Sequence[str]) -> Hold | None:
+    """Do as `check_words`, for texts that go into prompts later."""
+    known = readings_of(texts)
+    if any(map(breaks_hard_rule, known.values())):
+        raise UserMistake("rule_always")
+    if interaction.guild_id is None:
+        return None
+    verdict = await verdict_of(interaction, texts, known=known)
+    if verdict is not None and verdict.rule.action is not Action.HOLD:
+        raise UserMistake("rule_refused", rule=verdict.rule.name)
+    found = await automod_verdict(interaction, texts)
+    if found is not None:
+        raise UserMistake("rule_automod", rule=found.rule.name)
+    return None if verdict is None else Hold(cause=Cause.RULE, rule=verdict.rule.name)
+
+
+def readings_of(texts: Sequence[str]) -> dict[str, Readings]:
+    """Return the readings of the texts together; where these are too long, also of each text alone.
+
+    Of a text that is too long, not every part is read in every way.
+    """
+    written = [text for text in texts if text.strip()]
+    together = "\n".join(written)
+    alone = [] if len(together) <= LONGEST_SENT else written
+    return {text: read(text) for text in (together, *alone)}
+
+
+async def verdict_of(
+    interaction: Interaction, texts: Sequence[str], *, known: Mapping[str, Readings] = MappingProxyType({})
+) -> Verdict | None:
+    """Return the rule that refuses or holds one of the texts; None where none does.
+
+    `known` has the readings of texts that were read before.
+    """
+    judge = (await held_of(interaction)).judge
+    if not judge.rules:
+        return None
+    if not judge.is_ready:
+        await services_of(interaction).judging.run(judge.prepare)
+    channel_ids = place_of(interaction, interaction.user).channel_ids
+    return judge.verdict(texts, channel_ids=channel_ids, known=known)
+
+
+async def automod_verdict(interaction: Interaction, texts: Sequence[str]) -> AutomodVerdict | None:
+    """Return the AutoMod rule that refuses one of the texts; None where none does or none is applied."""
+    applied = (await held_of(interaction)).automod
+    return await services_of(interaction).automod.verdict(interaction, texts) if applied else None
+
+
+def words_of(recipe: Recipe) -> list[str]:
+    """Return every text of a recipe that people choose."""
+    return [recipe.prompt, recipe.negative_prompt, *(lora.name for lora in recipe.loras)]
+
+
+async def review_mode(interaction: Interaction) -> Hold | None:
+    """Return the hold for every result here, by the nearest policy; None without one."""
+    if interaction.guild_id is None or not interaction.is_guild_integration():
+        return None
+    return Hold(cause=Cause.MODE) if (await held_of(interaction)).policy.review else None
 
 
 async def charge_of(interaction: Interaction, recipe: Recipe) -> Charge:

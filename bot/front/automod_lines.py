@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import Enum, auto
 
-from bot.front.automod import Standing, automod_standing
+from bot.front.automod import may_read
 from bot.front.services import Interaction, services_of
 from bot.moderation.automod import AutomodRule, Ignored
+from bot.retries import while_unavailable
 from bot.texts import Texts, shown
 
+PATIENCE_SECONDS = 2.0
 SHOWN_NAME = 100
 SHOWN_PATTERNS = 600
+
+
+class Standing(Enum):
+    """Whether a server's AutoMod rules are applied to prompts."""
+
+    APPLIED = auto()
+    OFF = auto()
+    NO_RIGHT = auto()
+    UNREAD = auto()  # what was read before is applied
 
 
 async def automod_lines(interaction: Interaction) -> list[str]:
     """Return a heading, whether the rules of the server hold, and a line for each rule."""
     standing, rules = await automod_standing(interaction)
     return list(lines_of(standing, rules, services_of(interaction).texts(interaction)))
+
+
+async def automod_standing(interaction: Interaction) -> tuple[Standing, tuple[AutomodRule, ...]]:
+    """Return whether the rules of the server are applied, and the rules as far as they are known."""
+    services, guild_id = services_of(interaction), interaction.guild_id or 0
+    if not await while_unavailable(PATIENCE_SECONDS, services.store.automod.is_applied, guild_id):
+        return Standing.OFF, ()
+    if not may_read(interaction):
+        return Standing.NO_RIGHT, ()
+    rules = await services.automod.rules_of(interaction.client, guild_id)
+    return Standing.UNREAD if services.automod.has_failed(guild_id) else Standing.APPLIED, rules
 
 
 def lines_of(standing: Standing, rules: Sequence[AutomodRule], texts: Texts) -> Iterator[str]:

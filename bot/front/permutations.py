@@ -26,7 +26,7 @@ from bot.front.settings_line import options_line, read_settings_line
 from bot.front.styling import PLACE, placed
 from bot.front.wildcards import read_few, written_out
 from bot.jobs import Origin, Recipe
-from bot.quotas import places_of
+from bot.moderation.limits import places_of
 from bot.texts import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS

@@ -4,14 +4,15 @@
     enqueue    store the job, within the caps
     announce   show its place in the answer
 
-Every command and button that asks for pictures takes these steps, with its own work between them.
+Every command and button that asks for pictures takes these steps, with its own work between them. The log and
+the trace of a request say how long each stage took.
 """
 
 from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from discord import app_commands
@@ -24,26 +25,27 @@ from bot.front.allowed import (
     check_privacy,
     check_recipe,
     check_start_pictures,
+    check_words,
     held_of,
     parent_channel_of,
+    review_mode,
     under_policy,
     wants_private,
 )
+from bot.front.appeal_answers import tell_answers
+from bot.front.counting import name_of
 from bot.front.first_answers import Answered, acknowledge, answered
 from bot.front.options import echo, find_offer
 from bot.front.permissions import may_repeat
-from bot.front.request_stages import answered_with, enter, traced
-from bot.front.review_mode import publication_hold, review_mode, tell_answers
-from bot.front.ruling import check_words
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.sessions.joining import joined
 from bot.holds import Hold
 from bot.jobs import Descent, Job, Origin, Parent, Recipe
 from bot.log import about
-from bot.quotas import places_of
+from bot.moderation.limits import places_of
 from bot.retries import while_unavailable
 from bot.store.preferences import Owner, owners_at
-from bot.tracing import trace_id_of
+from bot.tracing import Span, Stages, trace_id_of
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +53,15 @@ PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person 
 APPEALABLE = ("rule_refused", "rule_automod")
 MAX_RULE = 255  # characters of a rule's name that are kept
 TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
+MEASURED = "measured"  # the key in an interaction's extras
+
+
+@dataclass(kw_only=True)
+class _Measured:
+    """The stages of a request, and its span once its job is stored."""
+
+    stages: Stages = field(default_factory=Stages)
+    span: Span = field(default_factory=Span)
 
 
 async def accept(
@@ -70,9 +81,9 @@ async def accept(
     pace, sender = services_of(interaction).pace, sender_of(interaction)
     pace.admit(sender, files=files)
     asked, private = private, private or (paints and await wants_private(interaction))
-    enter(interaction, "acknowledge")
+    _enter(interaction, "acknowledge")
     message_id = await acknowledge(interaction, private=private)
-    enter(interaction, "check")
+    _enter(interaction, "check")
     # A server may let no bot from outside speak.
     private = answered(interaction) is Answered.PROMISED_PRIVATELY
     try:
@@ -103,7 +114,9 @@ def owners_of(interaction: Interaction) -> list[Owner]:
 
 
 async def preferences_of(interaction: Interaction) -> list[dict[str, Any]]:
-    """Return the preferences that hold for the interaction, the nearest first."""
+    """Return the preferences that hold for the interaction, the nearest first; empty where there are none."""
+    if not (await held_of(interaction)).standing.has_preferences:
+        return []
     read = services_of(interaction).store.preferences.of
     return await while_unavailable(PATIENCE_SECONDS, read, *owners_of(interaction))
 
@@ -126,7 +139,7 @@ async def enqueue(
     policy refuses the recipe, or a rule its words, where a quota is used up, or the person, their server or
     the bot has too much waiting.
     """
-    session_id, recipe = await joined(interaction, recipe)
+    session_id, recipe = await _joined(interaction, recipe)
     await check_recipe(interaction, recipe)
     services = services_of(interaction)
     places = places_of(recipe, find_offer(recipe.model, services.offers))
@@ -136,7 +149,7 @@ async def enqueue(
         PATIENCE_SECONDS,
         services.store.jobs.enqueue,
         recipe,
-        traced(interaction, origin),
+        _traced(interaction, origin),
         weight=weight,
         caps=services.caps,
         places=places,
@@ -148,7 +161,7 @@ async def enqueue(
 
 async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> Job:
     """Store a job of the same recipe with the seeds that come next; raises as `enqueue`, and UnknownJob."""
-    session_id, recipe = await joined(interaction, job.recipe)
+    session_id, recipe = await _joined(interaction, job.recipe)
     if recipe != job.recipe:  # it lacks words of the session
         return await enqueue(interaction, recipe.from_image(recipe.variants), origin)
     await check_recipe(interaction, job.recipe)
@@ -160,7 +173,7 @@ async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> J
         PATIENCE_SECONDS,
         services.store.jobs.enqueue_again,
         job.id,
-        traced(interaction, origin),
+        _traced(interaction, origin),
         weight=weight,
         caps=services.caps,
         places=places,
@@ -195,18 +208,34 @@ async def _hold(
         raise
 
 
+async def _joined(interaction: Interaction, recipe: Recipe) -> tuple[str | None, Recipe]:
+    """Do as `joined` in a channel with a session; the store refuses the job if one was opened meanwhile."""
+    here = (await held_of(interaction)).standing
+    if here.in_session or recipe.start_pictures:  # files take a while, in which a session may open
+        return await joined(interaction, recipe)
+    return None, recipe
+
+
 async def copy(interaction: Interaction, job: Job, origin: Origin, *, index: int | None = None) -> Job:
     """Store a job that shows the picture at `index` of `job`, or all; raises UserMistake without it.
 
     A publication is held, or refused with UserMistake, as a request for such pictures here is.
     """
     published = origin.parent is not None and origin.parent.descent is Descent.PUBLICATION
-    hold = await publication_hold(interaction, job) if published else None
-    verb, origin = services_of(interaction).store.jobs.copy, traced(interaction, origin)
+    hold = await _publication_hold(interaction, job) if published else None
+    verb, origin = services_of(interaction).store.jobs.copy, _traced(interaction, origin)
     copied = await while_unavailable(PATIENCE_SECONDS, verb, job.id, origin, index=index, hold=hold)
     with about(copied.id, trace=trace_id_of(copied.origin.traceparent)):
-        answered_with(interaction, copied)  # by its delivery
+        _answered_with(interaction, copied)  # by its delivery
     return copied
+
+
+async def _publication_hold(interaction: Interaction, job: Job) -> Hold | None:
+    """Return why a result that is published here is held: it may have been painted under other rules.
+
+    Raises UserMistake as `check_words`.
+    """
+    return await check_words(interaction, job.recipe) or await review_mode(interaction)
 
 
 async def announce(interaction: Interaction, job: Job) -> None:
@@ -217,10 +246,11 @@ async def announce(interaction: Interaction, job: Job) -> None:
         return
     services.metrics.jobs_accepted.inc()
     with about(job.id, trace=trace_id_of(job.origin.traceparent)):
-        enter(interaction, "announce")
+        _enter(interaction, "announce")
         await services.announce(job)
-        answered_with(interaction, job)
-    await tell_answers(interaction)
+        _answered_with(interaction, job)
+    if (await held_of(interaction)).standing.has_answers:
+        await tell_answers(interaction)
 
 
 async def repeatable(interaction: Interaction, job_id: str, *, privately: bool | None = None) -> Job:
@@ -280,3 +310,47 @@ def is_age_restricted(interaction: Interaction) -> bool:
     """Return whether Discord shows the interaction's channel, or that of its thread, to adults alone."""
     is_nsfw = getattr(interaction.channel, "is_nsfw", None)  # direct messages and unknown channels have none
     return is_nsfw is not None and bool(is_nsfw())
+
+
+def _enter(interaction: Interaction, stage: str) -> None:
+    """Let the request of the interaction enter this stage."""
+    _measured(interaction).stages.enter(stage)
+
+
+def _traced(interaction: Interaction, origin: Origin) -> Origin:
+    """Return the origin of a job that is stored now, with a trace where traces are on."""
+    measured = _measured(interaction)
+    measured.stages.enter("enqueue")
+    measured.span = services_of(interaction).tracing.begin(name_of(interaction), measured.stages)
+    return replace(origin, traceparent=measured.span.traceparent)
+
+
+def _answered_with(interaction: Interaction, job: Job) -> None:
+    """Log and record that the answer shows the job. The interaction's next job has stages of its own."""
+    measured = _measured(interaction)
+    del interaction.extras[MEASURED]
+    if job.origin.traceparent != measured.span.traceparent:
+        return  # another front has stored it, or this one before
+    measured.stages.end()
+    durations, lane = measured.stages.durations, str(job.recipe.lane)
+    log.info(
+        "accepted, after %.2f s",
+        durations["total"],
+        extra={"lane": lane, "durations": durations},
+    )
+    measured.span.end(
+        measured.stages,
+        {
+            "job": job.id,
+            "lane": lane,
+            "model": job.recipe.model,
+            "steps": job.recipe.steps,
+            "images": len(job.images),
+            "front": services_of(interaction).front,
+        },
+    )
+
+
+def _measured(interaction: Interaction) -> _Measured:
+    found: _Measured = interaction.extras.setdefault(MEASURED, _Measured())
+    return found

@@ -14,7 +14,7 @@ import discord
 from bot.config import LimitsConfig, RetentionConfig
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
-from bot.front.automod_cache import AutomodCache
+from bot.front.automod import AutomodCache
 from bot.front.keywords import Keywords
 from bot.front.offered import Offered
 from bot.front.offered_pictures import PicturesOffered

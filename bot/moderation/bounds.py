@@ -13,8 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bot.moderation.codes import SPACE, codes_of
-from bot.moderation.scripts import ALNUM, ARAB, DECIMAL, HAN, KOREAN, LATIN, kinds_of
+from bot.moderation.scripts import ALNUM, ARAB, DECIMAL, HAN, KOREAN, LATIN, SPACE, codes_of, kinds_of
 
 _TOLD_APART = ALNUM | DECIMAL | HAN | KOREAN | ARAB | LATIN
 _SPACES = 1 << 15

@@ -12,7 +12,7 @@ import numpy as np
 
 from bot.moderation import arabic, hangul
 from bot.moderation.bounds import beginning_and_end, bound_of
-from bot.moderation.codes import SPACE, Codes, Places, codes_of, text_of
+from bot.moderation.scripts import SPACE, Codes, Places, codes_of, text_of
 from bot.moderation.tables import look_alikes, simplified
 
 _FILLERS = "\u00adـ\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"

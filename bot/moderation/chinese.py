@@ -9,8 +9,20 @@ from functools import lru_cache
 
 import numpy as np
 
-from bot.moderation.codes import LINE_BREAK, TAB, codes_of, runs, squeeze, text_of, within
-from bot.moderation.scripts import ALNUM, CLAUSE_END, DECIMAL, HAN, kinds_of
+from bot.moderation.scripts import (
+    ALNUM,
+    CLAUSE_END,
+    DECIMAL,
+    HAN,
+    LINE_BREAK,
+    TAB,
+    codes_of,
+    kinds_of,
+    runs,
+    squeeze,
+    text_of,
+    within,
+)
 from bot.moderation.tables import read_words
 
 _ASCII = 0x80

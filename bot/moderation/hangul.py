@@ -9,8 +9,20 @@ from functools import cache
 import numpy as np
 
 from bot.moderation.bounds import bounded
-from bot.moderation.codes import SPACE, Codes, Places, codes_of, runs, text_of, within
-from bot.moderation.scripts import JAMO, KOREAN, LIKE_VOWEL, LOOSE, kinds_of
+from bot.moderation.scripts import (
+    JAMO,
+    KOREAN,
+    LIKE_VOWEL,
+    LOOSE,
+    SPACE,
+    Codes,
+    Places,
+    codes_of,
+    kinds_of,
+    runs,
+    text_of,
+    within,
+)
 from bot.moderation.tables import read_lists
 
 _LEADS, _VOWELS, _TAILS = "\u1100-\u1112", "\u1161-\u1175", "\u11a8-\u11c2"

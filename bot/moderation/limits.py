@@ -1,4 +1,4 @@
-"""Whether a request keeps within a policy, and the quotas that it counts against; pure functions."""
+"""Whether a request keeps within a policy, what it costs, and which quotas count it; pure functions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from bot.errors import UserMistake
 from bot.jobs import Recipe
-from bot.moderation.generosity import NO_LIMIT
-from bot.moderation.policy import Effective, Names, Policy, Rule, allows
+from bot.moderation.generosity import ANY, NO_LIMIT
+from bot.moderation.policy import Effective, Names, Policy, Rule
 from bot.quotas import DAY, HOUR, Measure, Quota
 from bot.store.policies import PolicyScope
 from sdjax_engine.request import Offer
@@ -27,6 +27,11 @@ SPANS = MappingProxyType(
 """What the quotas of a policy count, and over how many seconds."""
 COOL_DOWN = "cool_down"
 MOST_NAMED = 10
+
+
+def allows(names: Names | None, name: str) -> bool:
+    """Return whether a policy's names allow this one; they allow all where nothing is said."""
+    return names is None or ANY in names or name in names
 
 
 def refusal(policy: Policy, recipe: Recipe) -> UserMistake | None:
@@ -83,6 +88,16 @@ def _quota(rule: Rule, limit: Any, guild_id: int) -> Quota | None:
         return None
     measure, seconds = SPANS[rule.key]
     return Quota(key=rule.key, measure=measure, limit=limit, seconds=seconds, **where)
+
+
+def cost_of(recipe: Recipe, offer: Offer) -> float:
+    """Return the cost of one picture, in pictures of its model's default size and steps."""
+    return recipe.cost / (offer.num_inference_steps * math.prod(offer.sizes[0]) / 1e6)
+
+
+def places_of(recipe: Recipe, offer: Offer) -> int:
+    """Return the cost of a request in pictures of its model's default size and steps; at least 1."""
+    return max(1, math.ceil(round(cost_of(recipe, offer) * recipe.variants, 6)))
 
 
 def offers_within(offers: Sequence[Offer], policy: Policy) -> tuple[Offer, ...]:

@@ -14,7 +14,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
-from bot.moderation.generosity import ANY, LEVELS, NO_LIMIT, ORDERS, Privacy, Treatment
+from bot.moderation.generosity import LEVELS, NO_LIMIT, ORDERS, Privacy, Treatment
 from bot.store.policies import PolicyRow, PolicyScope
 
 Names = tuple[str, ...]
@@ -28,7 +28,7 @@ class Policy:
 
     A limit is a number or `NO_LIMIT`. `pixels` are those of a finished picture. `models` and `loras` are the
     allowed names, all with `ANY` among them. Costs are in pictures of the model's default size and steps, as
-    `bot.quotas.cost_of` counts, with fractions. `cool_down` is in seconds between two requests. `weight` is
+    `cost_of` in `limits` counts, with fractions. `cool_down` is in seconds between two requests. `weight` is
     the person's in the fair order. With `review` results go to moderators first. `flagged` is how pictures of
     the levels 1, 2 and 3 are treated, `flagged_age_restricted` the same in channels for adults alone.
     `language` is that of messages which everybody in the channel sees.
@@ -146,11 +146,6 @@ def _rules(key: str, group: Sequence[Said]) -> list[Rule]:
     return [
         Rule(scope=each.scope, id=each.id, key=key, value=value) for each, value in found if value is not None
     ]
-
-
-def allows(names: Names | None, name: str) -> bool:
-    """Return whether a policy's names allow this one; they allow all where nothing is said."""
-    return names is None or ANY in names or name in names
 
 
 def said_by(row: PolicyRow) -> Said:

@@ -6,12 +6,11 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from bot.moderation import arabic, chinese, hangul, mending, spacing
-from bot.moderation.bounds import beginning_and_end, bound_of
+from bot.moderation import arabic, chinese, hangul, mending
+from bot.moderation.bounds import LONGEST_SENT, beginning_and_end, bound_of
 from bot.moderation.characters import skeleton
-from bot.moderation.codes import squeeze
-from bot.moderation.mending import LONGEST_PIECE
-from bot.moderation.scripts import has_digit, numbered_words_of, words_of
+from bot.moderation.mending import LONGEST_PIECE, as_letters, as_letters_with_l
+from bot.moderation.scripts import ARABIC, HANGUL, has_digit, numbered_words_of, squeeze, words_of
 
 _MASKS = "*#%"
 _ASCII_MASKED = str.maketrans(
@@ -20,6 +19,23 @@ _ASCII_MASKED = str.maketrans(
 _STARS = re.compile(r"\*+")
 _VOWELS = str.maketrans("aeiou*#%", "********")
 _ALONE = re.compile(r"^[^\w\n]*+(\w)[^\w\n]*+$", re.MULTILINE)
+
+_AROUND_WORDS = ',.;:!?()[]{}<>"/\\*_~`|。、'
+_SPACED = re.compile(r" \S(?: \S)+(?= )")
+_WIDE_GAP = re.compile("  +")
+_WIDE_GAP_IN_RUN = re.compile(r" \w  +\w ")
+_GAP = " \u02ee\u02ee "  # a word of two letters
+_BEFORE = ("a", "i", "و")
+_SYLLABLES = re.compile(rf" [{HANGUL}] (?:[{HANGUL}] )*+[{HANGUL}]*+")
+
+_SHORT_WORDS = (
+    "ad|am|an|as|at|be|by|do|dr|ex|go|he|hi|if|in|is|it|la|le|me|mr|ms|my|no|of|oh|ok|on|or|pm|re|so|st|to|tv|uk|up|us|vs|we"
+    "|من|في|لا|ما|هو|هي|عن|او|ان|كل|قد|لم|لن|يا|بل|ثم|مع|اذ"
+)
+_PIECE = rf" (?:[a-z{ARABIC}](?= )|(?!(?:{_SHORT_WORDS}) )[a-z{ARABIC}]{{2}}(?= ))"
+_PIECES = re.compile(rf"{_PIECE}(?:{_PIECE}){{2,}}")
+_FIRST_LETTER_APART = re.compile(r" ([b-hj-z]) (?=([a-z]{2,}) )")
+_LAST_LETTER_APART = re.compile(r" ([a-z]{2,}) ([b-hj-z])(?= )")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +69,12 @@ class Readings:
     @cached_property
     def has_hangul(self) -> bool:
         """Whether it has syllables."""
-        return hangul.has_hangul(self.lower)
+        return not self.lower.isascii() and hangul.has_hangul(self.lower)
 
     @cached_property
     def has_arabic(self) -> bool:
         """Whether it has Arabic letters."""
-        return arabic.has_letters(self.lower)
+        return not self.lower.isascii() and arabic.has_letters(self.lower)
 
     @cached_property
     def sequences(self) -> list[list[str]]:
@@ -86,7 +102,7 @@ class Readings:
         """Syllables that stand apart, a line for each run."""
         if not self.has_hangul:
             return ""
-        return spacing.spaced_syllables(self.plain if self.near is self.lower else words_of(self.near))
+        return spaced_syllables(self.plain if self.near is self.lower else words_of(self.near))
 
     @cached_property
     def masked(self) -> frozenset[str]:
@@ -105,13 +121,14 @@ def mask(words: str) -> str:
 
 def read(text: str) -> Readings:
     """Return the readings of a text, in time linear in its length."""
-    cased = skeleton(text)
-    near_cased = beginning_and_end(cased, bound_of(text))
-    lower = near = hangul.without_blooming(cased.casefold())
+    # Of ASCII only a capital I looks like another letter.
+    cased = text if text.isascii() and "I" not in text else skeleton(text)
+    near_cased = cased if len(text) <= LONGEST_SENT else beginning_and_end(cased, bound_of(text))
+    lower = near = _folded(cased)
     if near_cased is not cased:
-        near = hangul.without_blooming(near_cased.casefold())
+        near = _folded(near_cased)
     plain = numbered = words_of(lower)
-    words = [*plain, *spacing.words_in_pieces(near)]
+    words = [*plain, *words_in_pieces(near)]
     signed = "\n".join(dict.fromkeys([chunk for chunk in near_cased.split() if not chunk.isalpha()]))
     if signed:
         folded = signed.casefold()
@@ -121,8 +138,8 @@ def read(text: str) -> Readings:
             numbered = numbered_words_of(lower)
             model_numbers = _model_numbers(signed)
         words += mending.words_in_shapes(folded, model_numbers)
-    runs = spacing.spaced_runs(near, numbered if near is lower else numbered_words_of(near))
-    words += spacing.words_of_runs(runs)
+    runs = spaced_runs(near, numbered if near is lower else numbered_words_of(near))
+    words += words_of_runs(runs)
     once = list(dict.fromkeys(words))
     lines = "\n".join(("", *once))
     squeezed_lines = squeeze(lines)
@@ -139,8 +156,48 @@ def read(text: str) -> Readings:
     )
 
 
+def _folded(cased: str) -> str:
+    lower = cased.casefold()
+    return lower if lower.isascii() else hangul.without_blooming(lower)
+
+
 def _model_numbers(cased: str) -> frozenset[str]:
     """Return A55, F16 and the like, in lower case."""
     words = numbered_words_of(cased.encode("ascii", "ignore").decode())
     numbered = (word for word in words if word[-1].isdigit())
     return frozenset(word.casefold() for word in numbered if word[0].isupper() and word[1:].isdigit())
+
+
+def spaced_runs(lower: str, words: list[str]) -> list[str]:
+    """Return the runs of single letters, joined: b l o o d, b . l . o . o . d; wide gaps end a run too."""
+    runs = _SPACED.findall(f" {' '.join(words)} ")
+    if runs and _WIDE_GAP_IN_RUN.search(lower):
+        runs += _SPACED.findall(f" {' '.join(numbered_words_of(_WIDE_GAP.sub(_GAP, lower)))} ")
+    return "\n".join(runs).replace(" ", "").split("\n") if runs else []
+
+
+def spaced_syllables(words: list[str]) -> str:
+    """Return the syllables that stand alone, and the word after them; a line for each run."""
+    return " \n".join((*_SYLLABLES.findall(f" {' '.join(words)} "), ""))
+
+
+def words_of_runs(runs: list[str]) -> list[str]:
+    """Return the words that runs of single letters are: without an article, with digits as letters."""
+    made = [*runs, *[run[1:] for run in runs if run.startswith(_BEFORE)]]
+    numbered = [run for run in made if not run.isalpha()]
+    if numbered:
+        joined = "\n".join(numbered)
+        made += f"{as_letters(joined)}\n{as_letters_with_l(joined)}".split("\n")
+    return made
+
+
+def words_in_pieces(lower: str) -> list[str]:
+    """Return the words that spaces split: one letter apart (b lood), or pieces of two letters (bl oo d)."""
+    chunks = lower.split()
+    if any(sign in lower for sign in _AROUND_WORDS):
+        chunks = [chunk.strip(_AROUND_WORDS) for chunk in chunks]
+    text = f" {' '.join(chunks)} "
+    made = [run.replace(" ", "") for run in _PIECES.findall(text)]
+    made += [run[1:] for run in made if run.startswith(_BEFORE)]
+    made += [first + rest for first, rest in _FIRST_LETTER_APART.findall(text)]
+    return made + [rest + last for rest, last in _LAST_LETTER_APART.findall(text)]

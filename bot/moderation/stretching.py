@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bot.moderation.codes import squeeze
 from bot.moderation.english import is_no_stretching
-from bot.moderation.scripts import is_latin
+from bot.moderation.scripts import is_latin, squeeze
 
 _RUN = re.compile(r"((.)\2*)", re.DOTALL)
 _OFTEN_DOUBLED = ("يي", "وو", "لل")

@@ -18,10 +18,9 @@ from bot.holds import Cause, Hold, Outcome, Ruling
 from bot.jobs import Origin, Recipe, Showing
 from bot.quotas import Charge
 from bot.store.caps import wait_for_turn
-from bot.store.charges import NO_CHARGE, charge_job
+from bot.store.charges import NO_CHARGE
 from bot.store.database import Verbs
 from bot.store.holding import decline, show_withheld
-from bot.store.moderation import is_paused
 from bot.store.new_jobs import Adding, job_of
 from bot.store.review_rows import HOUR_SECONDS, Kind, Review, message_due, open_review, review_of, settings_of
 from bot.store.review_tables import reviews
@@ -32,6 +31,8 @@ from bot.store.transitions import lock_job
 DAY_SECONDS = 86_400.0
 APPEALS_A_DAY = 3  # of one person
 DUE, LEFT = "due", "left"  # answers to send, and answers to add to the person's next one
+UNTOLD = (reviews.c.kind == Kind.APPEAL.value) & (reviews.c.answer == LEFT)
+"""Declined prompts of which their persons could not be told."""
 
 
 class Appeals(Verbs):
@@ -117,11 +118,7 @@ class Appeals(Verbs):
 
     async def answers_left(self, user_id: int) -> list[Review]:
         """Return the declined prompts of which a person could not be told, and count them as told."""
-        mine = (reviews.c.user_id == user_id) & (reviews.c.kind == Kind.APPEAL.value)
-        left = mine & (reviews.c.answer == LEFT)
-        async with self._database.read() as connection:  # asked often, and seldom is there one
-            if await connection.scalar(sa.select(reviews.c.id).where(left).limit(1)) is None:
-                return []
+        left = (reviews.c.user_id == user_id) & UNTOLD
         told = sa.update(reviews).where(left).values(answer=None).returning(*reviews.c)
         async with self._database.write() as connection:
             return [review_of(row) for row in await connection.execute(told)]
@@ -165,7 +162,6 @@ async def _paint(connection: AsyncConnection, request: Mapping[str, Any], *, now
         share = {"weight": request["weight"], "places": request["places"], "room": None}
         said = request.get("hold")
         hold = None if said is None else Hold(cause=Cause(said["cause"]), rule=said["rule"])
-        adding = Adding(wish=wanted, origin=origin, hold=hold, now=now, apart=True, **share)
-        job_id = await adding.add(connection, paused=await is_paused(connection, origin))
         charge = Charge(**request.get("charge", {}))  # an earlier version stored none
-        await charge_job(connection, job_id, origin, charge, now=now)
+        adding = Adding(wish=wanted, origin=origin, hold=hold, charge=charge, now=now, apart=True, **share)
+        await adding.add(connection)

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UserMistake
 from bot.jobs import Origin, Showing, State
 from bot.quotas import DAY, Charge, Counted, Left, Measure, Quota, free_at, is_over
-from bot.store.database import Verbs, insert
+from bot.store.database import Verbs
 from bot.store.policy_tables import charges
 from bot.store.tables import images
 from bot.texts import Moment
@@ -72,23 +72,6 @@ def _over(left: Left, at: float | None) -> UserMistake:
         return UserMistake("quota_cool_down", seconds=f"{left.quota.seconds:g}", further=[further])
     numbers = {"limit": f"{left.quota.limit:g}", "left": f"{max(0.0, round(left.left, 1)):g}"}
     return UserMistake(f"quota_{left.quota.key}", further=[further], **numbers)
-
-
-async def charge_job(
-    connection: AsyncConnection, job_id: str, origin: Origin, charge: Charge, *, now: float
-) -> None:
-    """Store what a new job counts; nothing for a charge without pictures, or a job that was stored before."""
-    if not charge.pictures:
-        return
-    row: dict[str, Any] = {
-        "job_id": job_id,
-        "user_id": origin.user_id,
-        "guild_id": origin.guild_id or 0,
-        "at": now,
-    }
-    row |= {"channel_id": origin.channel_id, "parent_channel_id": origin.thread_parent_id or 0}
-    row |= {"pictures": charge.pictures, "cost": charge.cost}
-    await connection.execute(insert(connection, charges).values(row).on_conflict_do_nothing())
 
 
 async def recount(connection: AsyncConnection, job_id: str) -> None:

@@ -1,4 +1,10 @@
-"""One database: connections, transactions, migrations, errors in one sentence; the base of the verbs."""
+"""One database: transactions, and the wake-ups that follow committed changes; the base of the verbs.
+
+    transaction ──commit──► WakeUps.ring            loops of this process
+         └─ pg_notify ────► listen ──► WakeUps.ring  loops of other processes
+
+SQLite has no notifications: the loops of other processes find the work by polling.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +12,21 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from bot.errors import ConfigurationError, StoreUnavailable
+from bot.errors import StoreUnavailable
 from bot.store.clock import Clock
+from bot.store.engines import create_engine, parse_url, patient
 from bot.store.failures import TRANSLATED, unavailable
 from bot.store.migrate import upgrade
-from bot.store.postgresql_server import create_postgresql_engine, postgresql_place
-from bot.store.sqlite_file import check_file, create_sqlite_engine, sqlite_path
-from bot.store.wake_ups import Changes, WakeUps, listen, publish
+from bot.store.notifications import CHANNEL, listen
+from bot.store.postgresql_server import postgresql_place
+from bot.store.sqlite_file import check_file, sqlite_path
 from bot.threads import in_uninterruptible_thread
 
 # A reader sees one snapshot; in SQLite this is always so.
@@ -32,15 +39,14 @@ _ALONE: dict[str, dict[str, Any]] = {
     "sqlite": {"alone": True},
     "postgresql": {"isolation_level": "AUTOCOMMIT"},
 }
-UPGRADE_SECONDS = 60.0
-"""How long a start waits for SQLite's lock while another process upgrades the tables."""
-_DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
 
 
 class Database:
     """The engine of one database, and its name in messages."""
 
     def __init__(self, engine: AsyncEngine, place: str) -> None:
+        if engine.dialect.name == "sqlite":
+            sa.event.listen(engine.sync_engine, "begin", _begin_on_sqlite)
         self._engine = engine
         self._reader = engine.execution_options(**_READ_ONLY[engine.dialect.name])
         self._looker = engine.execution_options(**_ALONE[engine.dialect.name])
@@ -76,7 +82,7 @@ class Database:
                 await connection.run_sync(upgrade)
         finally:
             await upgrading.close()
-        return cls(_create_engine(_parse(url)), upgrading.place)
+        return cls(create_engine(parse_url(url)), upgrading.place)
 
     @classmethod
     async def make(cls, url: str) -> Database:
@@ -84,14 +90,14 @@ class Database:
 
         A transaction waits up to UPGRADE_SECONDS for SQLite's lock. Raises like `open`.
         """
-        parsed = _parse(url)
+        parsed = parse_url(url)
         if parsed.get_backend_name() == "sqlite":
             place = sqlite_path(parsed)
             with _translated(place):
                 await in_uninterruptible_thread(lambda: check_file(parsed))
         else:
             place = postgresql_place(parsed)
-        return cls(_create_engine(_patient(parsed)), place)
+        return cls(create_engine(patient(parsed)), place)
 
     @classmethod
     def connect(cls, url: str) -> Database:
@@ -99,9 +105,9 @@ class Database:
 
         Raises ConfigurationError for an invalid URL.
         """
-        parsed = _parse(url)
+        parsed = parse_url(url)
         local = parsed.get_backend_name() == "sqlite"
-        return cls(_create_engine(parsed), sqlite_path(parsed) if local else postgresql_place(parsed))
+        return cls(create_engine(parsed), sqlite_path(parsed) if local else postgresql_place(parsed))
 
     async def has_tables(self) -> bool:
         """Return whether the tables have been made; a missing file of SQLite is not made."""
@@ -164,6 +170,76 @@ class Database:
                 self._quiet.set()
 
 
+class WakeUp:
+    """Wakes the waiting loops. A ring while no loop waits wakes the next loop that does."""
+
+    def __init__(self) -> None:
+        self._rung = asyncio.Event()
+
+    def ring(self) -> None:
+        """Wake all loops that wait now, or the next one."""
+        self._rung.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Return at a ring, or after `seconds`: the work may have come from another process."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._rung.wait()
+        except TimeoutError:
+            return
+        self._rung.clear()
+
+
+@dataclass(kw_only=True)
+class Changes:
+    """What a transaction changed: images may wait, results may be due, a running image was cancelled."""
+
+    work: bool = False
+    results: bool = False
+    cancelled: bool = False
+
+    def __str__(self) -> str:
+        """Return the names of the true fields, separated by spaces."""
+        return " ".join(field.name for field in fields(self) if getattr(self, field.name))
+
+    @classmethod
+    def parse(cls, text: str) -> Changes:
+        """Return the changes that `str` wrote; words of other versions are ignored."""
+        words = set(text.split())
+        return cls(**{field.name: True for field in fields(cls) if field.name in words})
+
+
+EVERYTHING = Changes(work=True, results=True, cancelled=True)
+
+
+class WakeUps:
+    """The wake-ups of one process: for workers, for deliveries and reviews, for cancellations."""
+
+    def __init__(self) -> None:
+        self.work = WakeUp()
+        self.results = WakeUp()
+        self.reviews = WakeUp()
+        self.cancellations = WakeUp()
+
+    def ring(self, changes: Changes) -> None:
+        """Wake the loops that wait for any of these changes."""
+        if changes.work:
+            self.work.ring()
+        if changes.results:
+            self.results.ring()
+            self.reviews.ring()
+        if changes.cancelled:
+            self.cancellations.ring()
+
+    def hear(self, text: str) -> None:
+        """Wake loops for the changes that another process has published."""
+        self.ring(Changes.parse(text))
+
+    def ring_all(self) -> None:
+        """Wake every loop: notifications may have been missed."""
+        self.ring(EVERYTHING)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Shared:
     """The database, its clock, and the wake-ups that follow committed changes."""
@@ -197,13 +273,8 @@ class Verbs:
         changes = Changes()
         async with self._database.write() as connection:
             yield connection, changes
-            await publish(connection, changes)
+            await _publish(connection, changes)
         self._shared.wake_ups.ring(changes)
-
-
-def check_url(url: str) -> None:
-    """Raise ConfigurationError for a URL that can never work; no connection is made."""
-    _create_engine(_parse(url))
 
 
 def insert(connection: AsyncConnection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
@@ -211,38 +282,10 @@ def insert(connection: AsyncConnection, table: sa.Table) -> sqlite.Insert | post
     return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
 
 
-def _parse(url: str) -> sa.URL:
-    try:
-        parsed = sa.make_url(url)
-    except (sa.exc.ArgumentError, ValueError):
-        # The text is not repeated: it may hold a password.
-        raise ConfigurationError("The queue's database is no URL, such as sqlite:///var/queue.") from None
-    if "@" in (parsed.host or ""):
-        raise ConfigurationError("An @ in the password of the queue's database must be written %40.")
-    backend = parsed.get_backend_name()
-    if backend not in _DRIVERS:
-        raise ConfigurationError(f"The queue's database is sqlite or postgresql, not {backend}.")
-    if backend == "sqlite" and parsed.database in (None, "", ":memory:"):
-        raise ConfigurationError(
-            "The queue's database needs a file: in memory it would forget accepted jobs."
-        )
-    return parsed.set(drivername=_DRIVERS[backend])
-
-
-def _patient(url: sa.URL) -> sa.URL:
-    """Return the URL with a longer wait for SQLite's lock: another process may be upgrading the tables."""
-    if url.get_backend_name() != "sqlite" or "timeout" in url.query:
-        return url
-    return url.update_query_dict({"timeout": str(UPGRADE_SECONDS)})
-
-
-def _create_engine(url: sa.URL) -> AsyncEngine:
-    sqlite = url.get_backend_name() == "sqlite"
-    if not sqlite:
-        return create_postgresql_engine(url)
-    engine = create_sqlite_engine(url)
-    sa.event.listen(engine.sync_engine, "begin", _begin_on_sqlite)
-    return engine
+async def _publish(connection: AsyncConnection, changes: Changes) -> None:
+    """Notify other processes once the transaction is committed, and only then."""
+    if connection.dialect.name == "postgresql" and (text := str(changes)):
+        await connection.execute(sa.select(sa.func.pg_notify(CHANNEL, text)))
 
 
 def _begin_on_sqlite(connection: sa.Connection) -> None:

@@ -16,13 +16,11 @@ from bot.quotas import Charge, with_left
 from bot.store.auditing import Act, By, note
 from bot.store.backlog import Backlog, read_backlog
 from bot.store.caps import NO_CAPS, refuse_over, room_at_full_share, wait_for_turn
-from bot.store.charges import NO_CHARGE, charge_job, refuse_over_quota
+from bot.store.charges import NO_CHARGE, refuse_over_quota
 from bot.store.copies import add_copy, copies_of, no_copy
 from bot.store.database import Verbs
 from bot.store.deliveries import shown_by
-from bot.store.moderation import is_paused
-from bot.store.new_images import new_job_id
-from bot.store.new_jobs import Adding, job_of
+from bot.store.new_jobs import Adding, job_of, new_job_id
 from bot.store.rows import load_job, load_jobs
 from bot.store.searching import find_words, words_of
 from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
@@ -55,7 +53,7 @@ class Jobs(Verbs):
         against the caps, and its `charge` against quotas; with `hold` its pictures are held for review.
         `session_id` is that of the channel's group session. Raises UserMistake `queue_full_user`,
         `queue_full_server` or `queue_full` where a hard cap is reached, where a quota is used up, and as
-        `enter`.
+        `Adding.add`.
         """
 
         async def wanted(_connection: AsyncConnection) -> Wanted:
@@ -128,8 +126,9 @@ class Jobs(Verbs):
             if known is None:
                 await refuse_over(connection, caps, origin, places=places)
                 now = self._clock()
-                left = await refuse_over_quota(connection, origin, charge, now=now)
-                origin = replace(origin, policy=with_left(origin.policy, left))
+                if charge.quotas:
+                    left = await refuse_over_quota(connection, origin, charge, now=now)
+                    origin = replace(origin, policy=with_left(origin.policy, left))
                 room = await room_at_full_share(connection, caps, origin.user_id)
                 adding = Adding(
                     wish=wish,
@@ -138,11 +137,11 @@ class Jobs(Verbs):
                     places=places,
                     room=room,
                     hold=hold,
+                    charge=charge,
                     session_id=session_id,
                     now=now,
                 )
-                known = await adding.add(connection, paused=await is_paused(connection, origin))
-                await charge_job(connection, known, origin, charge, now=now)
+                known = await adding.add(connection)
             job = await load_job(connection, known)
             changes.work = True
         return job

@@ -11,7 +11,6 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.jobs import Origin
 from bot.store.auditing import Act, By, Entry, entry_of, note
 from bot.store.database import Verbs, insert
 from bot.store.pausing import pause_jobs, resume_jobs
@@ -169,18 +168,6 @@ class Moderation(Verbs):
     ) -> None:
         changed = {"before": _facts(before), "after": _facts(after)}
         await note(connection, act, by, at=self._clock(), subject_id=scope.user_id, **changed)
-
-
-async def is_paused(connection: AsyncConnection, origin: Origin) -> bool:
-    """Return whether a new job starts in a pause; the pause cannot end before the job is stored."""
-    # Do not wait for a transaction that starts or ends a pause now: that could deadlock.
-    look = sa.select(restrictions.c.kind).where(
-        restrictions.c.kind == Kind.PAUSE.value,
-        restrictions.c.guild_id == (origin.guild_id or 0),
-        restrictions.c.channel_id.in_((0, origin.channel_id, origin.thread_parent_id or 0)),
-    )
-    locked = look.with_for_update(read=True, skip_locked=True)
-    return (await connection.execute(locked)).first() is not None
 
 
 def _holds(now: float | sa.BindParameter[float]) -> sa.ColumnElement[bool]:

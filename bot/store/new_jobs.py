@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.errors import UserMistake
 from bot.holds import Hold
 from bot.jobs import Origin, Recipe, State
+from bot.quotas import Charge
 from bot.store import fairness
 from bot.store.database import insert
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
-from bot.store.new_images import add_images, new_job_id
+from bot.store.moderation import Kind
+from bot.store.policy_tables import charges
 from bot.store.rows import hold_values, origin_values, recipe_values
 from bot.store.seed_sequences import Wanted, Wish
 from bot.store.session_admission import Entrance, enter, join_session
-from bot.store.tables import jobs, last_tags, start_pictures, virtual_clock
+from bot.store.session_tables import sessions
+from bot.store.tables import images, jobs, last_tags, restrictions, start_pictures, virtual_clock
+
+_ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: none looks like another
+_ID_LENGTH = 8
+
+
+def new_job_id() -> str:
+    """Return a short random id that a person can read out."""
+    return "".join(secrets.choice(_ID_CHARACTERS) for _ in range(_ID_LENGTH))
 
 
 async def job_of(connection: AsyncConnection, interaction_id: int) -> str | None:
@@ -33,8 +47,8 @@ async def job_of(connection: AsyncConnection, interaction_id: int) -> str | None
 class Adding:
     """Writes a new job; `room` is how many more images of the person may wait at full share.
 
-    `session_id` is that of the group session whose words the recipe has; with `apart` the job stays out of
-    the session of its channel.
+    `charge` is what the job counts against quotas. `session_id` is that of the group session whose words the
+    recipe has; with `apart` the job stays out of the session of its channel.
     """
 
     wish: Wish
@@ -43,12 +57,17 @@ class Adding:
     places: int
     room: int | None
     hold: Hold | None
+    charge: Charge
     now: float
     session_id: str | None = None
     apart: bool = False
 
-    async def add(self, connection: AsyncConnection, *, paused: bool) -> str:
-        """Store the job and its images; return its id, or that of the job which the interaction has made."""
+    async def add(self, connection: AsyncConnection) -> str:
+        """Store the job and its images; return its id, or that of the job which the interaction has made.
+
+        Call it after `wait_for_turn`. Raises UserMistake `session_changed`, and as `enter`.
+        """
+        paused = await _is_paused(connection, self.origin)
         job_id: str | None = None
         while job_id is None:  # repeated only where the id or the place in the sequence is taken
             wanted = await self.wish(connection)
@@ -68,7 +87,7 @@ class Adding:
             {"share": share, "tag": tag, "lead": tag - virtual_time, "paused": paused}
             for tag, share in zip(tags, shares, strict=True)
         ]
-        await add_images(connection, job_id, wanted.recipe, rows)
+        await _add_images(connection, job_id, wanted.recipe, rows)
         if names := set(wanted.recipe.start_pictures):
             repeats = "seed_sequence" in wanted.place
             for name in sorted(names):
@@ -76,6 +95,7 @@ class Adding:
                 start = {"job_id": job_id, "artifact": name, "source": source}
                 await connection.execute(sa.insert(start_pictures).values(start))
             await use_files(connection, names, now=self.now)
+        await self._charge(connection, job_id)
         if entrance is not None:
             await join_session(connection, entrance, job_id, last_tag=tags[-1])
             return job_id
@@ -84,9 +104,31 @@ class Adding:
         return job_id
 
     async def _entrance(self, connection: AsyncConnection, recipe: Recipe) -> Entrance | None:
+        """Return the entrance into the open session of the channel; None where there is no session."""
         if self.apart:
             return None
-        return await enter(connection, self.origin, session_id=self.session_id, pictures=recipe.variants)
+        look = sa.select(sessions).where(sessions.c.open_channel_id == self.origin.channel_id)
+        session = (await connection.execute(look.with_for_update(read=True))).one_or_none()
+        if (None if session is None else session.id) != self.session_id:
+            raise UserMistake("session_changed")
+        if session is None:
+            return None
+        return await enter(connection, session, self.origin, pictures=recipe.variants)
+
+    async def _charge(self, connection: AsyncConnection, job_id: str) -> None:
+        """Store what the job counts; nothing for a charge without pictures."""
+        if not self.charge.pictures:
+            return
+        origin = self.origin
+        row: dict[str, Any] = {
+            "job_id": job_id,
+            "user_id": origin.user_id,
+            "guild_id": origin.guild_id or 0,
+            "at": self.now,
+        }
+        row |= {"channel_id": origin.channel_id, "parent_channel_id": origin.thread_parent_id or 0}
+        row |= {"pictures": self.charge.pictures, "cost": self.charge.cost}
+        await connection.execute(insert(connection, charges).values(row).on_conflict_do_nothing())
 
     def _slows(self, recipe: Recipe) -> bool:
         return self.room is not None and self.room < recipe.variants
@@ -116,3 +158,28 @@ class Adding:
         shares = fairness.shares(one, count=recipe.variants, room=room)
         tags = fairness.tag_images(virtual_time=now.time, last_tag=last_tag, shares=shares)
         return now.time, tags, shares
+
+
+async def _add_images(
+    connection: AsyncConnection, job_id: str, recipe: Recipe, places: Sequence[Mapping[str, float]]
+) -> None:
+    """Store the images of a job, each with its `places`: share, tag, lead and pause."""
+    values = {"job_id": job_id, "lane": str(recipe.lane), "steps": recipe.steps}
+    values |= {"state": State.WAITING, "step": 0, "fencing_token": 0, "worker_deaths": 0}
+    rows = [
+        {**values, **place, "index": index, "seed": recipe.request(index).seed}
+        for index, place in enumerate(places)
+    ]
+    await connection.execute(sa.insert(images), rows)
+
+
+async def _is_paused(connection: AsyncConnection, origin: Origin) -> bool:
+    """Return whether a new job starts in a pause; the pause cannot end before the job is stored."""
+    # Do not wait for a transaction that starts or ends a pause now: that could deadlock.
+    look = sa.select(restrictions.c.kind).where(
+        restrictions.c.kind == Kind.PAUSE.value,
+        restrictions.c.guild_id == (origin.guild_id or 0),
+        restrictions.c.channel_id.in_((0, origin.channel_id, origin.thread_parent_id or 0)),
+    )
+    locked = look.with_for_update(read=True, skip_locked=True)
+    return (await connection.execute(locked)).first() is not None

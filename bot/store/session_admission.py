@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -18,7 +19,7 @@ from bot.jobs import Origin, Showing, State
 from bot.store import fairness
 from bot.store.database import insert
 from bot.store.session_rows import Phase, plan_from
-from bot.store.session_tables import session_jobs, session_tags, sessions
+from bot.store.session_tables import session_jobs, session_tags
 from bot.store.tables import images, last_tags
 
 REVIEWED = Hold(cause=Cause.SESSION)
@@ -39,21 +40,12 @@ class Entrance:
     hold: Hold | None
 
 
-async def enter(
-    connection: AsyncConnection, origin: Origin, *, session_id: str | None, pictures: int
-) -> Entrance | None:
-    """Return the entrance into the open session of the job's channel; None where there is no session.
+async def enter(connection: AsyncConnection, row: Any, origin: Origin, *, pictures: int) -> Entrance:
+    """Return the entrance into the session of `row`, which is locked for reading.
 
-    `session_id` is the session whose theme is in the recipe. Call it after `wait_for_turn`: requests of one
-    person are decided one at a time. Raises UserMistake `session_changed`, `session_private`,
-    `session_paused`, `session_round_over` or `session_quota`.
+    Call it after `wait_for_turn`: requests of one person are decided one at a time. Raises UserMistake
+    `session_private`, `session_paused`, `session_round_over` or `session_quota`.
     """
-    look = sa.select(sessions).where(sessions.c.open_channel_id == origin.channel_id)
-    row = (await connection.execute(look.with_for_update(read=True))).one_or_none()
-    if (None if row is None else row.id) != session_id:
-        raise UserMistake("session_changed")
-    if row is None:
-        return None
     if origin.private:
         raise UserMistake("session_private")
     if row.phase != Phase.PAINTING.value:

@@ -1,4 +1,4 @@
-"""What holds for a person in a channel: restrictions, and what the server says; read for every request."""
+"""What holds for a person in a channel: restrictions, and what else to look at; read for every request."""
 
 from __future__ import annotations
 
@@ -7,24 +7,41 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from bot.store.appeals import UNTOLD
 from bot.store.automod import is_applied
 from bot.store.database import Verbs
 from bot.store.moderation import RESTRICTS, Restriction, restriction_from
 from bot.store.policies import PolicyRow, policies_of
 from bot.store.policy_tables import server_revisions
+from bot.store.preferences import Scope
 from bot.store.prompt_rules import PromptRule, rules_of
-from bot.store.tables import restrictions
+from bot.store.review_tables import reviews
+from bot.store.session_tables import sessions
+from bot.store.tables import preferences, restrictions
 
+_GUILD, _CHANNEL, _USER = (sa.bindparam(name, type_=sa.BigInteger) for name in ("guild", "channel", "user"))
 _REVISION = (
-    sa.select(server_revisions.c.revision)
-    .where(server_revisions.c.guild_id == sa.bindparam("guild"))
-    .scalar_subquery()
+    sa.select(server_revisions.c.revision).where(server_revisions.c.guild_id == _GUILD).scalar_subquery()
 )
-# One row for each restriction, and one without where there is none; each with the revision. Built once:
+_IN_SESSION = sa.exists().where(sessions.c.open_channel_id == _CHANNEL)
+_HAS_ANSWERS = sa.exists().where(reviews.c.user_id == _USER, UNTOLD)
+_HAS_PREFERENCES = sa.exists().where(
+    sa.or_(
+        *(
+            (preferences.c.scope == scope.value) & (preferences.c.owner_id == owner)
+            for scope, owner in ((Scope.ME, _USER), (Scope.CHANNEL, _CHANNEL), (Scope.SERVER, _GUILD))
+        )
+    )
+)
+# One row for each restriction, and one without where there is none; each with all the rest. Built once:
 # building it for each request took as long as the query.
-_LOOK = sa.select(_REVISION.label("revision"), restrictions).select_from(
-    sa.select(sa.literal_column("1").label("one")).subquery().outerjoin(restrictions, RESTRICTS)
-)
+_LOOK = sa.select(
+    _REVISION.label("revision"),
+    _IN_SESSION.label("in_session"),
+    _HAS_ANSWERS.label("has_answers"),
+    _HAS_PREFERENCES.label("has_preferences"),
+    restrictions,
+).select_from(sa.select(sa.literal_column("1").label("one")).subquery().outerjoin(restrictions, RESTRICTS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +58,16 @@ class Place:
 class Standing:
     """The restrictions that hold for a person in a channel, and the revision of what the server says.
 
-    The revision is None in a direct message, and for a server that says nothing.
+    The revision is None in a direct message, and for a server that says nothing. `in_session` says whether
+    the channel has an open group session, `has_answers` whether the person must be told of an appeal, and
+    `has_preferences` whether preferences may hold: most requests need no look at any of these.
     """
 
     restrictions: Sequence[Restriction] = ()
     revision: int | None = None
+    in_session: bool = False
+    has_answers: bool = False
+    has_preferences: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +92,14 @@ class Standings(Verbs):
         values = {"guild": place.guild_id or 0, "user": place.user_id, "now": self._clock()}
         rows = await self._database.look(_LOOK, {**values, "channel": channel_id, "parent": parents[0]})
         found = [restriction_from(row) for row in rows if row.kind is not None]
-        return Standing(restrictions=found, revision=rows[0].revision)
+        first = rows[0]
+        return Standing(
+            restrictions=found,
+            revision=first.revision,
+            in_session=first.in_session,
+            has_answers=first.has_answers,
+            has_preferences=first.has_preferences,
+        )
 
     async def said_by(self, guild_id: int) -> ServerSays:
         """Return what a server says, with its revision, from one snapshot."""

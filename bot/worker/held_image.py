@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bot.jobs import Claim, Showing
-from bot.stages import Stages
+from bot.tracing import Stages
 from sdjax_engine.request import Image, Lane, Progress, Trouble
 
 

@@ -23,9 +23,11 @@ from bot.store.reporting import REPORTS_A_DAY
 from bot.store.review_messages import DueReview
 from bot.store.review_rows import Kind, Review, ReviewSettings
 from bot.store.review_tables import reports, review_settings, reviews
+from bot.store.standing import Place
 
 MINA, WEI, OMAR, HERE, CHANNEL = 91, 92, 93, 21, 31
 ARTIST = origin(1).user_id
+PLACE = Place(user_id=ARTIST, guild_id=HERE, channel_ids=(CHANNEL,))
 BY = By(actor_id=MINA, guild_id=HERE)
 HOUR = 3600.0
 MODE = Hold(cause=Cause.MODE)
@@ -222,8 +224,11 @@ async def test_a_declined_prompt_has_an_answer_that_waits_for_the_person_if_it_c
     await store.reviews.decide(review_id, Outcome.DECLINED, By(actor_id=MINA, guild_id=HERE, reason="no"))
     (message,) = await due(store)
     assert message.answers
+    assert not (await store.standings.of(PLACE)).has_answers
     await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL, told=False)
+    assert (await store.standings.of(PLACE)).has_answers
     assert [each.reason for each in await store.appeals.answers_left(ARTIST)] == ["no"]
+    assert not (await store.standings.of(PLACE)).has_answers
     assert await store.appeals.answers_left(ARTIST) == []
 
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from stores import OpenStore
 
-from bot.front.server_cache import ServerCache
+from bot.front.server_cache import ReadyServer, Ruled, ServerCache
 from bot.moderation.policy import Effective, Policy, Said, effective, said_by
-from bot.moderation.ready import ReadyServer, Ruled
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.moderation import Scope

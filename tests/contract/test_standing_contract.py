@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
@@ -12,10 +13,12 @@ from stores import OpenStore
 from bot.store import Store, migrate
 from bot.store.auditing import By
 from bot.store.database import Database
-from bot.store.moderation import Scope
+from bot.store.moderation import Scope as Restricted
 from bot.store.policies import PolicyScope
 from bot.store.policy_tables import server_revisions
+from bot.store.preferences import Scope, owners_at
 from bot.store.prompt_rules import Action, PromptRule
+from bot.store.session_rows import Plan
 from bot.store.standing import Place, ServerSays, Standing
 
 HERE, THERE, CHANNEL, ROLE, MINA, RAVI = 2**62 + 1, 22, 2**62 + 2, 2**62 + 3, 11, 2**62 + 4
@@ -38,15 +41,37 @@ async def test_a_place_of_which_nothing_is_known_has_no_restriction_and_no_revis
 async def test_one_look_has_the_restrictions_of_the_place_and_the_revision_of_its_server(
     store: Store,
 ) -> None:
-    block = await store.moderation.block(Scope(guild_id=HERE, user_id=RAVI), BY)
-    pause = await store.moderation.pause(Scope(guild_id=HERE, channel_id=CHANNEL), BY)
-    await store.moderation.pause(Scope(guild_id=HERE, channel_id=CHANNEL + 1), BY)
+    block = await store.moderation.block(Restricted(guild_id=HERE, user_id=RAVI), BY)
+    pause = await store.moderation.pause(Restricted(guild_id=HERE, channel_id=CHANNEL), BY)
+    await store.moderation.pause(Restricted(guild_id=HERE, channel_id=CHANNEL + 1), BY)
     await store.prompt_rules.put(GORE, BY)
     found = await store.standings.of(PLACE)
     assert sorted(found.restrictions, key=lambda each: each.kind) == [block, pause]
     assert found.revision == (await store.standings.said_by(HERE)).revision is not None
     there = await store.standings.of(Place(user_id=RAVI, guild_id=THERE, channel_ids=(CHANNEL,)))
     assert there == Standing(restrictions=[], revision=None)
+
+
+async def test_one_look_says_whether_the_channel_has_an_open_session(store: Store) -> None:
+    plan = Plan(theme="at night", quota=3, round_seconds=60.0, vote_seconds=60.0, session_seconds=3600.0)
+    session = await store.sessions.open(plan, BY, channel_id=CHANNEL, locale="en-US")
+    assert (await store.standings.of(PLACE)).in_session
+    thread = replace(PLACE, channel_ids=(CHANNEL + 1, CHANNEL))
+    assert not (await store.standings.of(thread)).in_session
+    await store.sessions.abandon(session.id)
+    assert not (await store.standings.of(PLACE)).in_session
+
+
+@pytest.mark.parametrize("scope", Scope)
+async def test_one_look_says_whether_preferences_of_the_person_the_channel_or_the_server_may_hold(
+    store: Store, scope: Scope
+) -> None:
+    owners = owners_at(user_id=RAVI, channel_id=CHANNEL, guild_id=HERE)
+    (owner,) = (each for each in owners if each.scope is scope)
+    await store.preferences.put(replace(owner, id=owner.id + 1), {"steps": 9})
+    assert not (await store.standings.of(PLACE)).has_preferences
+    await store.preferences.put(owner, {"steps": 9})
+    assert (await store.standings.of(PLACE)).has_preferences
 
 
 async def test_a_server_says_its_policies_its_rules_and_the_switch(store: Store) -> None:

@@ -46,7 +46,7 @@ def test_a_collector_that_hangs_delays_neither_the_work_nor_the_end() -> None:
     script = """
 import asyncio, json
 import bot.otlp
-from bot.stages import Stages
+from bot.tracing import Stages
 bot.otlp.CLOSE_SECONDS = 0.1
 async def main():
     tracing = bot.otlp.OtlpTracing(name="worker-1", role="worker", version="1")

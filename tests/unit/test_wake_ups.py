@@ -2,7 +2,7 @@
 
 import asyncio
 
-from bot.store.wake_ups import WakeUp
+from bot.store.database import WakeUp
 
 
 async def test_a_ring_wakes_every_waiting_loop() -> None:

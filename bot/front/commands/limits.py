@@ -14,8 +14,7 @@ from bot.front.first_answers import acknowledge
 from bot.front.options import size_name
 from bot.front.policy_lines import key_line, left_lines_of
 from bot.front.services import Interaction, sender_of, services_of
-from bot.moderation.limits import COOL_DOWN, offers_within
-from bot.moderation.policy import allows
+from bot.moderation.limits import COOL_DOWN, allows, offers_within
 from bot.moderation.standing import refusal
 from bot.quotas import Left
 from bot.texts import MISTAKES, Moment, Texts

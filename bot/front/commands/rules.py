@@ -10,8 +10,8 @@ import discord
 from discord.app_commands import Choice, Range, locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
+from bot.front.allowed import automod_verdict, verdict_of
 from bot.front.answers import add_page, page, page_lines, report
-from bot.front.automod import automod_verdict
 from bot.front.automod_lines import automod_lines
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.first_answers import acknowledge, open_form
@@ -19,8 +19,8 @@ from bot.front.modals import modal, text_field
 from bot.front.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.permissions import moderated_server
 from bot.front.requests import PATIENCE_SECONDS
-from bot.front.ruling import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule, verdict_of
 from bot.front.services import Interaction, sender_of, services_of
+from bot.front.written_rules import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
 from bot.moderation.rules import Verdict
 from bot.retries import while_unavailable
 from bot.store.auditing import By

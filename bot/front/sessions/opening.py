@@ -6,13 +6,12 @@ import discord
 from discord.app_commands import AppCommandChannel
 
 from bot.errors import UserMistake
-from bot.front.allowed import check_blocked
+from bot.front.allowed import check_blocked, check_texts
 from bot.front.answers import give_back
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import clean
 from bot.front.requests import PATIENCE_SECONDS
-from bot.front.ruling import check_texts
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.sessions.hosting import host
 from bot.front.sessions.places import HERE, THREAD, Parent, begin, parent_of

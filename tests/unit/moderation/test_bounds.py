@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bot.moderation import Terms, find_all, read
 from bot.moderation.bounds import LONGEST_SENT, beginning_and_end, bound_of, bounded
-from bot.moderation.codes import squeeze
+from bot.moderation.scripts import squeeze
 
 TERMS = ("nude", "섹스", "자살")
 HIDDEN = ("n.u.d.e", "n u d e", "nud3", "n|u|d|e", "ㅅㅔㄱㅅㅡ", "ㅈㅏ살", "자 살", "n u de")

@@ -9,7 +9,7 @@ from recipes import RECIPE
 
 from bot.jobs import Recipe
 from bot.moderation.generosity import ANY, NO_LIMIT, Privacy, Treatment
-from bot.moderation.limits import kept_for_later, offers_within, quotas_of, refusal
+from bot.moderation.limits import cost_of, kept_for_later, offers_within, quotas_of, refusal
 from bot.moderation.policy import Policy, Said, effective
 from bot.quotas import (
     DAY,
@@ -18,7 +18,6 @@ from bot.quotas import (
     Left,
     Measure,
     Quota,
-    cost_of,
     free_at,
     is_over,
     scarcest,

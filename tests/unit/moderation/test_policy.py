@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.moderation.generosity import ANY, LEVELS, NO_LIMIT, ORDERS, Privacy, Treatment
-from bot.moderation.policy import KEYS, Policy, Said, allows, effective, policy_from, values_of
+from bot.moderation.limits import allows
+from bot.moderation.policy import KEYS, Policy, Said, effective, policy_from, values_of
 from bot.store.policies import PolicyScope
 
 THREAD, CHANNEL, SERVER, ARTIST, NEWCOMER = 1, 2, 3, 14, 15

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.errors import UserMistake
-from bot.front.ruling import check_texts
+from bot.front.allowed import check_texts
 
 FILLING = "a,1.b;" * 330
 

@@ -1,0 +1,50 @@
+"""The engine of a database from its URL: which are possible, and which driver each has."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from bot.errors import ConfigurationError
+from bot.store.postgresql_server import create_postgresql_engine
+from bot.store.sqlite_file import create_sqlite_engine
+
+UPGRADE_SECONDS = 60.0
+"""How long a start waits for SQLite's lock while another process upgrades the tables."""
+_DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
+
+
+def check_url(url: str) -> None:
+    """Raise ConfigurationError for a URL that can never work; no connection is made."""
+    create_engine(parse_url(url))
+
+
+def parse_url(url: str) -> sa.URL:
+    """Return a URL with its driver; raises ConfigurationError for one that can never work."""
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        # The text is not repeated: it may hold a password.
+        raise ConfigurationError("The queue's database is no URL, such as sqlite:///var/queue.") from None
+    if "@" in (parsed.host or ""):
+        raise ConfigurationError("An @ in the password of the queue's database must be written %40.")
+    backend = parsed.get_backend_name()
+    if backend not in _DRIVERS:
+        raise ConfigurationError(f"The queue's database is sqlite or postgresql, not {backend}.")
+    if backend == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise ConfigurationError(
+            "The queue's database needs a file: in memory it would forget accepted jobs."
+        )
+    return parsed.set(drivername=_DRIVERS[backend])
+
+
+def patient(url: sa.URL) -> sa.URL:
+    """Return the URL with a longer wait for SQLite's lock: another process may be upgrading the tables."""
+    if url.get_backend_name() != "sqlite" or "timeout" in url.query:
+        return url
+    return url.update_query_dict({"timeout": str(UPGRADE_SECONDS)})
+
+
+def create_engine(url: sa.URL) -> AsyncEngine:
+    """Return the engine of a URL; it connects to nothing yet."""
+    return (create_sqlite_engine if url.get_backend_name() == "sqlite" else create_postgresql_engine)(url)
