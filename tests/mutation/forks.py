@@ -1,8 +1,9 @@
 """Runs the tests of mutants: pytest collects them once, then each mutant has its own fork of that process.
 
-`python forks.py JOB` reads the job as JSON: the mutated code of each module by the module's name, the names of the
-mutants, the arguments of pytest, and the file for the answers. A fork runs only the tests that call the mutant's
-function, the quickest first, and ends at the first failure. Processes that the tests start have no mutants.
+`python forks.py JOB` reads the job as JSON: the mutated code of each module by the module's name, the names
+of the mutants, the arguments of pytest, and the file for the answers. A fork runs only the tests that call the
+mutant's function, and ends at the first failure. Tests that have failed before run first, then the quickest.
+Processes that the tests start have no mutants.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 import pytest
+from hypothesis import Phase, settings
 from memory_disk import memory_disk
 from mutmut.mutation.trampoline import set_mutant_under_test
 from mutmut.state import state
@@ -73,6 +75,13 @@ class Forks:
         self.answers: dict[str, str] = {}
         self._kills: Counter[str] = Counter()
         self._seconds: dict[str, float] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        """Let a failing property fail at its first example, which is not made smaller."""
+        quick = settings(phases=[Phase.explicit, Phase.generate], report_multiple_bugs=False, database=None)
+        settings.register_profile("mutants", quick)
+        settings.load_profile("mutants")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
