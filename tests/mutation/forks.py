@@ -1,9 +1,9 @@
 """Runs the tests of mutants: pytest collects them once, then each mutant has its own fork of that process.
 
 `python forks.py JOB` reads the job as JSON: the mutated code of each module by the module's name, the names
-of the mutants, the arguments of pytest, and the file for the answers. A fork runs only the tests that call the
-mutant's function, and ends at the first failure. Tests that have failed before run first, then the quickest.
-Processes that the tests start have no mutants.
+of the mutants, the arguments of pytest, and the file for the answers. A fork runs only the tests that call
+the mutant's function, and ends at the first failure. Tests that have failed before run first, then the
+quickest. Processes that the tests start have no mutants.
 """
 
 from __future__ import annotations
