@@ -121,7 +121,7 @@ def _run_tests(group: Group, drawn: Mapping[str, tuple[Mutants, list[str]]]) -> 
         text=True,
     )
     if done.returncode:
-        return {}, "\n".join(done.stdout.splitlines()[-40:])
+        return {}, "\n".join(done.stdout.splitlines()[-20:])
     ended: dict[str, str] = json.loads(answers.read_text(encoding="utf-8"))
     return ended, ""
 
