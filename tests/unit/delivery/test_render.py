@@ -92,6 +92,11 @@ def test_a_job_that_a_worker_holds_and_has_not_begun_says_when_it_starts() -> No
     held = Position(place=0, ahead=0, seconds=4.0, end=8.0)
     said = render(job_of(State.RUNNING, State.WAITING), held, ENGLISH).status
     assert said == "Next to be painted. Starts in about 4 s, done in about 8 s."
+    starts = [
+        render(job_of(State.RUNNING), replace(held, seconds=seconds), ENGLISH).status.partition(".")[0]
+        for seconds in (1.0, 0.4)
+    ]
+    assert starts == ["Next to be painted", "Painting: step 0 of 20"]
 
 
 @pytest.mark.parametrize("trouble", Trouble)
