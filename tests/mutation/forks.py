@@ -3,7 +3,8 @@
 `python forks.py JOB` reads the job as JSON: the mutated code of each module by the module's name, the names
 of the mutants, the arguments of pytest, and the file for the answers. A fork runs only the tests that call
 the mutant's function, and ends at the first failure. Tests that have failed before run first, then the
-quickest. Processes that the tests start have no mutants.
+quickest. With `every_test` it runs the others too: where modules keep results, only the first test that needs
+a result calls the function. Processes that the tests start have no mutants.
 """
 
 from __future__ import annotations
@@ -70,8 +71,9 @@ class MutatedModules(MetaPathFinder):
 class Forks:
     """The pytest plugin that runs each mutant in a fork, in place of the one run of all tests."""
 
-    def __init__(self, mutants: Sequence[str]) -> None:
+    def __init__(self, mutants: Sequence[str], *, every_test: bool) -> None:
         self._mutants = mutants
+        self._every_test = every_test
         self.answers: dict[str, str] = {}
         self._kills: Counter[str] = Counter()
         self._seconds: dict[str, float] = {}
@@ -94,7 +96,9 @@ class Forks:
         tests = {item.nodeid: item for item in session.items}
         for mutant in self._mutants:
             names = callers.get(mutant.partition("__mutmut_")[0], [])
-            self.answers[mutant] = self._run(session, mutant, [tests[name] for name in names])
+            own = [tests[name] for name in names]
+            others = [item for item in session.items if item not in own] if self._every_test else []
+            self.answers[mutant] = self._run(session, mutant, own, others)
         return True
 
     def _callers(self, session: pytest.Session) -> dict[str, Any]:
@@ -112,10 +116,14 @@ class Forks:
                 return {"failed": item.nodeid}
         return {"failed": None, "callers": callers, "seconds": seconds}
 
-    def _run(self, session: pytest.Session, mutant: str, items: list[pytest.Item]) -> str:
-        if not items:
+    def _run(
+        self, session: pytest.Session, mutant: str, own: list[pytest.Item], others: list[pytest.Item]
+    ) -> str:
+        if not own and not others:
             return NO_TEST
-        items.sort(key=lambda item: (-self._kills[item.nodeid], self._seconds[item.nodeid]))
+        for part in (own, others):
+            part.sort(key=lambda item: (-self._kills[item.nodeid], self._seconds[item.nodeid]))
+        items = own + others
         allowed = PATIENCE_SECONDS + SLOWER * sum(self._seconds[item.nodeid] for item in items)
 
         def run() -> dict[str, Any]:
@@ -167,7 +175,7 @@ def main(file: Path) -> int:
     """Run the job in the file, write the answers, and return pytest's exit code."""
     job = json.loads(file.read_text(encoding="utf-8"))
     sys.meta_path.insert(0, MutatedModules(job["code"]))
-    forks = Forks(job["mutants"])
+    forks = Forks(job["mutants"], every_test=job["every_test"])
     with tempfile.TemporaryDirectory(dir=memory_disk(), prefix="mutants-") as folder:
         arguments = [*job["arguments"], "-q", "--no-header", "--tb=short", f"--basetemp={folder}/tests"]
         code = int(pytest.main(arguments, plugins=[forks]))

@@ -32,10 +32,11 @@ SURVIVED = {"survived", "no test calls the function"}
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Modules with the same tests."""
+    """Modules with the same tests; with `every_test` those that do not call the function are run too."""
 
     modules: tuple[str, ...]
     tests: tuple[str, ...]
+    every_test: bool
 
 
 @dataclass(kw_only=True)
@@ -64,7 +65,8 @@ def read_groups(file: Path, words: list[str]) -> list[Group]:
     for entry in tomllib.loads(file.read_text(encoding="utf-8"))["group"]:
         modules = [each for each in entry["modules"] if not words or any(word in each for word in words)]
         if modules:
-            groups.append(Group(modules=tuple(modules), tests=tuple(entry["tests"])))
+            every_test = entry.get("every_test", False)
+            groups.append(Group(modules=tuple(modules), tests=tuple(entry["tests"]), every_test=every_test))
     return groups
 
 
@@ -108,7 +110,13 @@ def _run_tests(group: Group, drawn: Mapping[str, tuple[Mutants, list[str]]]) -> 
     job, answers = WORK / "job.json", WORK / "answers.json"
     code = {name_of(module): mutants.code for module, (mutants, _) in drawn.items()}
     arguments = [*configuration.config().pytest_add_cli_args, *(f"tests/{test}" for test in group.tests)]
-    content = {"code": code, "mutants": names, "arguments": arguments, "answers": str(answers)}
+    content = {
+        "code": code,
+        "mutants": names,
+        "arguments": arguments,
+        "answers": str(answers),
+        "every_test": group.every_test,
+    }
     job.write_text(json.dumps(content), encoding="utf-8")
     paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests", HERE)))
     done = subprocess.run(
