@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,6 @@ from mutmut import configuration
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-WORK = ROOT / "var" / "mutants"
 SAMPLE = 12
 ENOUGH = 95.0  # percent
 SURVIVED = {"survived", "no test calls the function"}
@@ -106,31 +106,31 @@ def _run_tests(group: Group, drawn: Mapping[str, tuple[Mutants, list[str]]]) -> 
     names = [name for _, chosen in drawn.values() for name in chosen]
     if not names:
         return {}, ""
-    WORK.mkdir(parents=True, exist_ok=True)
-    job, answers = WORK / "job.json", WORK / "answers.json"
     code = {name_of(module): mutants.code for module, (mutants, _) in drawn.items()}
     arguments = [*configuration.config().pytest_add_cli_args, *(f"tests/{test}" for test in group.tests)]
-    content = {
-        "code": code,
-        "mutants": names,
-        "arguments": arguments,
-        "answers": str(answers),
-        "every_test": group.every_test,
-    }
-    job.write_text(json.dumps(content), encoding="utf-8")
     paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests", HERE)))
-    done = subprocess.run(
-        [sys.executable, str(HERE / "forks.py"), str(job)],
-        check=False,
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": paths},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    if done.returncode:
-        return {}, "\n".join(done.stdout.splitlines()[-20:])
-    ended: dict[str, str] = json.loads(answers.read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as work:
+        job, answers = Path(work, "job.json"), Path(work, "answers.json")
+        content = {
+            "code": code,
+            "mutants": names,
+            "arguments": arguments,
+            "answers": str(answers),
+            "every_test": group.every_test,
+        }
+        job.write_text(json.dumps(content), encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, str(HERE / "forks.py"), str(job)],
+            check=False,
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": paths},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        if done.returncode:
+            return {}, "\n".join(done.stdout.splitlines()[-20:])
+        ended: dict[str, str] = json.loads(answers.read_text(encoding="utf-8"))
     return ended, ""
 
 

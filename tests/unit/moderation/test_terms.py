@@ -68,6 +68,7 @@ CAUGHT = {
     "an article and a pronoun": ("وقنابلهم", "قنابل"),
     "a digit for alef": ("سل١ح", "سلاح"),
     "Chinese across a comma": ("血，腥", "血腥"),
+    "Chinese that begins within a compound": ("小偷偷偷", "偷偷"),
     "a Chinese term with a Latin letter": ("看A 片", "A片"),
     "digits": ("chapter 69, page 1", "69"),
     "digits in Arabic": ("٦٩", "69"),
