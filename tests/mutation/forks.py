@@ -80,9 +80,9 @@ class Forks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
-        """Give properties fewer examples, and let them fail at the first one, which is not made smaller."""
+        """Let a failing property fail at its first example, which is not made smaller."""
         phases = [Phase.explicit, Phase.generate]
-        quick = settings(phases=phases, max_examples=25, report_multiple_bugs=False, database=None)
+        quick = settings(phases=phases, report_multiple_bugs=False, database=None)
         settings.register_profile("mutants", quick)
         settings.load_profile("mutants")
 
