@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from recipes import ORIGIN, RECIPE, job_of, recipe
 
-from bot.delivery.content import MAX_ALT, MessageContent
+from bot.delivery.content import MAX_ALT, MessageContent, Tone
 from bot.delivery.layout import layout
 from bot.delivery.render import MAX_TEXT, TROUBLES, render
 from bot.delivery.result import FAILURES, seeds_text
@@ -28,7 +28,7 @@ def test_a_waiting_job_says_its_place_when_it_starts_and_when_it_is_done() -> No
     content = render(job_of(State.WAITING), Position(place=3, ahead=2, seconds=12.2, end=31.0), ENGLISH)
     assert content.status == "Queued, 3rd. Starts in about 12 s, done in about 30 s."
     assert labels(content) == ["cancel:abc"]
-    assert content.pictures == ()
+    assert (content.pictures, content.tone) == ((), Tone.WAITING)
 
 
 def test_a_waiting_job_promises_no_time_that_is_not_known() -> None:
