@@ -21,10 +21,11 @@ from bot.front.modals import modal, text_field
 from bot.front.options import Asked, find_offer, parse
 from bot.front.preferred import name_left_out, preferred
 from bot.front.requests import accept, announce, enqueue, preferences_of
+from bot.front.server_wildcards import written_out
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import options_line, read_settings_line
 from bot.front.styling import PLACE, placed
-from bot.front.wildcards import read_few, written_out
+from bot.front.wildcards import read_few
 from bot.jobs import Origin, Recipe
 from bot.moderation.limits import places_of
 from bot.texts import Texts, shown

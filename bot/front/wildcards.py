@@ -1,17 +1,12 @@
-"""Wildcards: the rules of a list, and the entries that a prompt draws from the lists of its server."""
+"""Wildcards: the rules of a list, and the entries that a prompt draws from lists; no Discord here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from discord.app_commands import Choice
-
-from bot.errors import StoreUnavailable, UserMistake
+from bot.errors import UserMistake
 from bot.expansion import Choose, Phrase, chosen, is_wildcard_name, read_phrase
 from bot.front.options import MAX_CHOICES, clean, echo
-from bot.front.requests import PATIENCE_SECONDS
-from bot.front.services import Interaction, services_of
-from bot.retries import while_unavailable
 from bot.store.named import key_of
 from bot.store.wildcards import Wildcard
 from bot.texts import tidy
@@ -71,33 +66,3 @@ def read_few(prompt: str, *, most: int) -> Phrase:
         counted = f"{min(phrase.count, MOST_COUNTED)}{'+' if phrase.count > MOST_COUNTED else ''}"
         raise UserMistake("expansion_many", value=counted, limit=most)
     return phrase
-
-
-async def wildcards_of(interaction: Interaction) -> list[Wildcard]:
-    """Return the lists of the server; none in a direct message."""
-    if interaction.guild_id is None:
-        return []
-    read = services_of(interaction).store.wildcards.of
-    return await while_unavailable(PATIENCE_SECONDS, read, interaction.guild_id)
-
-
-async def written_out(interaction: Interaction, phrase: Phrase, *, seed: int) -> list[str]:
-    """Return every text of a phrase, with the entries that the seed draws; raises as `drawing`."""
-    lists = await wildcards_of(interaction) if any(phrase.wildcards) else []
-    choose = drawing(lists, seed=seed)
-    return [phrase.text(index, choose) for index in range(phrase.count)]
-
-
-async def drawn(interaction: Interaction, prompt: str, *, seed: int) -> str:
-    """Return the only text of a prompt without alternatives; raises as `drawing`."""
-    [text] = await written_out(interaction, read_phrase(prompt), seed=seed)
-    return clean(text)
-
-
-async def suggest_wildcards(interaction: Interaction, typed: str) -> list[Choice[str]]:
-    """Suggest the lists of the server; none while the queue is unavailable."""
-    try:
-        found = wildcard_choices(typed, await wildcards_of(interaction))
-    except StoreUnavailable:
-        return []
-    return [Choice(name=name, value=name) for name in found]

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from recipes import ORIGIN, origin, recipe
-from stores import OpenStore
+from stores import TTL, OpenStore
 
 from bot.errors import UnknownJob, UserMistake
 from bot.jobs import Caps, Job
@@ -42,6 +42,15 @@ async def test_pictures_near_another_keep_its_seed_and_never_repeat(store: Store
     assert [seeds(job) for job in (first, second)] == [[7, 7], [7, 7]]
     varied = [second.recipe.request(index).variations for index in range(2)]
     assert varied == [(Variation(seed=seed, strength=0.15),) for seed in (42, 43)]
+
+
+async def test_a_repeat_has_the_same_share_of_the_queue_as_a_new_request(store: Store) -> None:
+    first = await store.jobs.enqueue(recipe(variants=2), ORIGIN)
+    await store.leases.claim("worker", limit=2, ttl=TTL)
+    other = await store.jobs.enqueue(recipe(variants=2), origin(2, user_id=2))
+    again = await store.jobs.enqueue_again(first.id, origin(3, user_id=3))
+    claims = await store.leases.claim("worker", limit=4, ttl=TTL)
+    assert [claim.job_id for claim in claims] == [other.id, again.id] * 2
 
 
 async def test_seeds_start_again_from_zero_after_the_largest(store: Store) -> None:

@@ -52,6 +52,17 @@ async def test_a_job_keeps_the_time_of_its_first_start(store: Store, clock: Cloc
     clock.now += 5
     await claim_one(store)
     assert (await store.jobs.get(claim.job_id)).started_at == first
+    await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
+    assert (await store.jobs.get(claim.job_id)).started_at == first
+
+
+async def test_an_image_given_back_shows_no_step(store: Store) -> None:
+    await store.jobs.enqueue(RECIPE, ORIGIN)
+    claim = await claim_one(store)
+    await store.leases.heartbeat({claim: 5}, ttl=TTL)
+    assert (await store.jobs.get(claim.job_id)).images[0].step == 5
+    await store.leases.give_back(claim)
+    assert (await store.jobs.get(claim.job_id)).images[0].step == 0
 
 
 async def test_a_heartbeat_without_images_loses_none(store: Store) -> None:

@@ -93,6 +93,13 @@ async def test_only_files_that_no_job_names_are_orphans(store: Store, clock: Clo
     assert await store.retention.kept_bytes() == 150
 
 
+async def test_the_oldest_orphans_go_first(store: Store, clock: Clock) -> None:
+    for name in ("zz/1.png", "aa/2.png", "mm/3.png"):
+        await store.files.expect(name, size=50)
+        clock.now += 1
+    assert await store.retention.drop_orphans(after=0.0, before=clock.now, limit=1) == ["zz/1.png"]
+
+
 async def test_old_jobs_are_forgotten_with_the_files_that_only_they_name(store: Store, clock: Clock) -> None:
     old = await delivered(store, 1, PICTURE)
     clock.now += DAY
@@ -104,9 +111,11 @@ async def test_old_jobs_are_forgotten_with_the_files_that_only_they_name(store: 
 
 
 async def test_an_undelivered_job_is_not_deleted_by_age(store: Store, clock: Clock) -> None:
+    await delivered(store, 3, OTHER)
     await painted(store, 1, PICTURE)
     await store.jobs.enqueue(RECIPE, origin(2))
     clock.now += DAY
+    assert await store.retention.forget_jobs(before=clock.now, limit=9) == (1, [OTHER])
     assert await store.retention.forget_jobs(before=clock.now, limit=9) == (0, [])
 
 

@@ -83,6 +83,11 @@ def mutants_of(module: str, root: Path) -> Mutants:
     return Mutants(module=module, names=names, code=mutated.code, spans=mutated.line_span_by_function_name)
 
 
+def name_of(module: str) -> str:
+    """Return the name that the module is imported by."""
+    return module.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
 def sample(mutants: Mutants, size: int) -> list[str]:
     """Return `size` mutants drawn by SEED and the module's path; a larger sample contains a smaller one."""
     order = list(range(len(mutants.names)))

@@ -10,33 +10,33 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
+import os
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mutants import Change, Mutants, folder, mutants_of, read_equivalent, sample
+from mutants import Change, Mutants, folder, mutants_of, name_of, read_equivalent, sample
+from mutmut import configuration
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-WORK = ROOT / "var" / "mutants"
 SAMPLE = 12
 ENOUGH = 95.0  # percent
-_SPINNER = tuple("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
-# Exit codes of mutmut: no test has failed, none calls the function, or the mutant was not run.
-SURVIVED = {0, 5, 33, None}
+SURVIVED = {"survived", "no test calls the function"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Modules with the same tests."""
+    """Modules with the same tests; with `every_test` those that do not call the function are run too."""
 
     modules: tuple[str, ...]
     tests: tuple[str, ...]
+    every_test: bool
 
 
 @dataclass(kw_only=True)
@@ -65,34 +65,16 @@ def read_groups(file: Path, words: list[str]) -> list[Group]:
     for entry in tomllib.loads(file.read_text(encoding="utf-8"))["group"]:
         modules = [each for each in entry["modules"] if not words or any(word in each for word in words)]
         if modules:
-            groups.append(Group(modules=tuple(modules), tests=tuple(entry["tests"])))
+            every_test = entry.get("every_test", False)
+            groups.append(Group(modules=tuple(modules), tests=tuple(entry["tests"]), every_test=every_test))
     return groups
-
-
-def prepare(group: Group) -> Path:
-    """Make the folder that mutmut works in, configured for these modules and their own tests only."""
-    shutil.rmtree(WORK, ignore_errors=True)
-    WORK.mkdir(parents=True)
-    for name in ("bot", "sdjax_engine", "tests", "config.example.toml"):
-        (WORK / name).symlink_to(ROOT / name)
-    own = {
-        "only_mutate": list(group.modules),
-        "pytest_add_cli_args_test_selection": [f"tests/{test}" for test in group.tests],
-    }
-    lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in own.items())
-    project, head = (ROOT / "pyproject.toml").read_text(encoding="utf-8"), "[tool.mutmut]\n"
-    if head not in project:
-        raise ValueError(f"pyproject.toml has no line {head.strip()}")
-    (WORK / "pyproject.toml").write_text(project.replace(head, head + lines), encoding="utf-8")
-    return WORK
 
 
 def run_group(group: Group, size: int, equivalent: Mapping[Change, str]) -> list[Result]:
     """Run the tests of the group on the mutants of its modules, and return how they ended."""
-    work = prepare(group)
     drawn: dict[str, tuple[Mutants, list[str]]] = {}
     results = {}
-    with folder(work):
+    with folder(ROOT):
         for module in group.modules:
             mutants = mutants_of(module, ROOT)
             result = results[module] = Result(module=module, total=len(mutants.names))
@@ -104,16 +86,13 @@ def run_group(group: Group, size: int, equivalent: Mapping[Change, str]) -> list
             left = [name for name in names if known.get(name) not in listed]
             result.ran, result.equivalent = len(left), len(names) - len(left)
             drawn[module] = mutants, left
-        chosen = [name for _, names in drawn.values() for name in names]
-        failure = _mutmut(work, chosen) if chosen else ""
+        answers, failure = _run_tests(group, drawn)
         for module, (mutants, names) in drawn.items():
             result = results[module]
             result.failure = result.failure or failure
             if failure:
                 result.ran = 0
-            elif names:
-                codes = _exit_codes(work, module)
-                result.survivors = [mutants.change(name) for name in names if codes.get(name) in SURVIVED]
+            result.survivors = [mutants.change(name) for name in names if answers.get(name) in SURVIVED]
     return list(results.values())
 
 
@@ -122,21 +101,37 @@ def _of_functions(mutants: Mutants, listed: set[Change]) -> list[str]:
     return [name for name in mutants.names if any(function in name for function in functions)]
 
 
-def _mutmut(work: Path, names: list[str]) -> str:
-    """Run mutmut with one process at a time; return its output where it failed."""
-    program = Path(sys.executable).with_name("mutmut")
-    command = [str(program), "run", "--max-children", "1", *names]
-    done = subprocess.run(
-        command, check=False, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    told = [line for line in done.stdout.splitlines() if not line.startswith(_SPINNER)]
-    return "\n".join(told[-40:]) if done.returncode else ""
-
-
-def _exit_codes(work: Path, module: str) -> dict[str, int | None]:
-    meta = json.loads((work / "mutants" / f"{module}.meta").read_text(encoding="utf-8"))
-    codes: dict[str, int | None] = meta["exit_code_by_key"]
-    return codes
+def _run_tests(group: Group, drawn: Mapping[str, tuple[Mutants, list[str]]]) -> tuple[dict[str, str], str]:
+    """Return how the tests of each mutant ended, and the output of pytest where it could not run."""
+    names = [name for _, chosen in drawn.values() for name in chosen]
+    if not names:
+        return {}, ""
+    code = {name_of(module): mutants.code for module, (mutants, _) in drawn.items()}
+    arguments = [*configuration.config().pytest_add_cli_args, *(f"tests/{test}" for test in group.tests)]
+    paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests", HERE)))
+    with tempfile.TemporaryDirectory() as work:
+        job, answers = Path(work, "job.json"), Path(work, "answers.json")
+        content = {
+            "code": code,
+            "mutants": names,
+            "arguments": arguments,
+            "answers": str(answers),
+            "every_test": group.every_test,
+        }
+        job.write_text(json.dumps(content), encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, str(HERE / "forks.py"), str(job)],
+            check=False,
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": paths},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        if done.returncode:
+            return {}, "\n".join(done.stdout.splitlines()[-20:])
+        ended: dict[str, str] = json.loads(answers.read_text(encoding="utf-8"))
+    return ended, ""
 
 
 def show(result: Result) -> None:

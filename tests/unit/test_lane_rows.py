@@ -77,14 +77,14 @@ def test_rows_are_of_the_seats_of_a_run_and_ascend() -> None:
 def test_rows_that_are_left_over_are_of_other_seats_and_make_no_evaluations() -> None:
     chance = random.Random(3)
     for _ in range(200):
-        taken = chance.sample(range(12), chance.randint(0, 6))
+        taken = chance.sample(range(18), chance.randint(0, 9))
         spans = {seat: (seat, seat + 1 + chance.randrange(9)) for seat in taken}
-        fullest = max((sum(seat // 6 == device for seat in taken) for device in (0, 1)), default=0)
+        fullest = max((sum(seat // 6 == device for seat in taken) for device in range(3)), default=0)
         count = chance.randint(max(1, fullest), 6)
-        rows = lay_out(spans, rows=count, devices=2, seats_per_device=6)
-        seats = rows.seats.reshape(2, count)
+        rows = lay_out(spans, rows=count, devices=3, seats_per_device=6)
+        seats = rows.seats.reshape(3, count)
         assert (np.diff(seats, axis=1) > 0).all()
-        numbers = (seats + np.array([[0], [6]])).reshape(-1).tolist()
+        numbers = (seats + np.array([[0], [6], [12]])).reshape(-1).tolist()
         found = dict(zip(numbers, zip(rows.start, rows.stop, strict=True), strict=True))
         assert {seat: span for seat, span in found.items() if span != (0, 0)} == spans
 

@@ -28,12 +28,12 @@ from bot.front.pasting import Pasted, filled_from, name_differences
 from bot.front.permutations import ask_permutations
 from bot.front.preferred import name_left_out, preferred
 from bot.front.requests import accept, announce, check_caps, enqueue, preferences_of
+from bot.front.server_wildcards import drawn
 from bot.front.services import Interaction, services_of
 from bot.front.start_files import SentFile
 from bot.front.start_pictures import started_from
 from bot.front.styles import suggest_styles
 from bot.front.styling import STYLE
-from bot.front.wildcards import drawn
 from bot.jobs import MAX_VARIANTS, Recipe
 from bot.texts import Texts, shown
 from sdjax_engine.errors import InvalidRequest

@@ -16,14 +16,13 @@ from bot.front.modals import modal, text_field
 from bot.front.options import MAX_CHOICE
 from bot.front.permissions import kept_server
 from bot.front.requests import PATIENCE_SECONDS
+from bot.front.server_wildcards import suggest_wildcards, wildcards_of
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.wildcards import (
     MAX_NAME,
     read_entries,
-    suggest_wildcards,
     unknown_wildcard,
     wildcard_name,
-    wildcards_of,
 )
 from bot.retries import while_unavailable
 from bot.store.named import key_of

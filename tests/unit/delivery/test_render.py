@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from recipes import ORIGIN, RECIPE, job_of, recipe
 
-from bot.delivery.content import MAX_ALT, MessageContent
+from bot.delivery.content import MAX_ALT, MessageContent, Tone
 from bot.delivery.layout import layout
 from bot.delivery.render import MAX_TEXT, TROUBLES, render
 from bot.delivery.result import FAILURES, seeds_text
@@ -28,7 +28,7 @@ def test_a_waiting_job_says_its_place_when_it_starts_and_when_it_is_done() -> No
     content = render(job_of(State.WAITING), Position(place=3, ahead=2, seconds=12.2, end=31.0), ENGLISH)
     assert content.status == "Queued, 3rd. Starts in about 12 s, done in about 30 s."
     assert labels(content) == ["cancel:abc"]
-    assert content.pictures == ()
+    assert (content.pictures, content.tone) == ((), Tone.WAITING)
 
 
 def test_a_waiting_job_promises_no_time_that_is_not_known() -> None:
@@ -92,6 +92,11 @@ def test_a_job_that_a_worker_holds_and_has_not_begun_says_when_it_starts() -> No
     held = Position(place=0, ahead=0, seconds=4.0, end=8.0)
     said = render(job_of(State.RUNNING, State.WAITING), held, ENGLISH).status
     assert said == "Next to be painted. Starts in about 4 s, done in about 8 s."
+    starts = [
+        render(job_of(State.RUNNING), replace(held, seconds=seconds), ENGLISH).status.partition(".")[0]
+        for seconds in (1.0, 0.4)
+    ]
+    assert starts == ["Next to be painted", "Painting: step 0 of 20"]
 
 
 @pytest.mark.parametrize("trouble", Trouble)

@@ -29,6 +29,7 @@ def test_each_request_of_any_shape_has_a_tile_in_its_order() -> None:
     middle = [tuple(shown[TILE // 2, TILE * tile + TILE // 2]) for tile in range(3)]
     for seen, wanted in zip(middle, [(255, 0, 0), EMPTY, (0, 0, 255)], strict=True):
         assert np.abs(np.subtract(seen, wanted)).max() < 12
+    assert np.abs(np.subtract(shown[TILE // 2, 8], EMPTY)).max() < 12  # beside the narrow picture
 
 
 def test_tiles_are_numbered_only_where_a_first_number_is_given() -> None:

@@ -58,6 +58,11 @@ def test_a_keyword_is_suggested_once() -> None:
     assert Keywords([["ab", "0", "1", "abc,abd"]]).complete("a") == ["ab"]
 
 
+def test_a_count_that_is_no_number_is_below_every_number() -> None:
+    rows = [["ab", "0", "many"], ["ac", "0"], ["ad", "0", "1"], ["ae", "0", " 2 "], ["af", "0", "9" * 16]]
+    assert Keywords(rows).complete("a") == ["ae", "ad", "ab", "ac", "af"]
+
+
 @pytest.mark.parametrize("name", ["saber_(fate)", "a__b__c", "{x},y[z]", "(o)_(o)", "__hair__"])
 def test_a_completed_keyword_is_only_text_for_the_prompts_grammar(name: str) -> None:
     phrase = read_phrase(as_prompt(name))

@@ -96,6 +96,14 @@ def test_files_have_buckets_of_their_own_and_one_that_cannot_be_used_costs_more(
     assert problem_of(pace, RAVI, files=2) is None
 
 
+def test_a_server_has_a_bucket_of_files_that_its_members_share() -> None:
+    pace = Pace(Rates(server_files=2), clock=Clock())
+    assert [problem_of(pace, sender, files=1) for sender in (RAVI, OMAR)] == [None, None]
+    assert problem_of(pace, OMAR, files=1) == ("server_files_too_quick", 30)
+    assert problem_of(pace, ELSEWHERE, files=1) is None
+    assert problem_of(pace, OMAR) is None
+
+
 def test_a_refused_request_takes_no_tokens() -> None:
     pace = Pace(Rates(requests=2, files=1), clock=Clock())
     assert problem_of(pace, RAVI, files=1) is None

@@ -68,6 +68,7 @@ def test_common_spellings_are_understood() -> None:
     ("typed", "problem"),
     [
         ("cfg 7", "settings_name"),
+        ("stepsX 7", "settings_name"),
         ("steps many", "settings_number"),
         ("seed " + "9" * 5000, "settings_number"),
     ],

@@ -38,8 +38,9 @@ def test_entries_are_lines_without_empty_ones() -> None:
     assert read_entries("x" * MAX_ENTRY) == ("x" * MAX_ENTRY,)
     assert len(read_entries("a\n" * MAX_ENTRIES)) == MAX_ENTRIES
     for text in ("", "\n \n", "x" * (MAX_ENTRY + 1), "a\n" * (MAX_ENTRIES + 1)):
-        with pytest.raises(UserMistake, match="wildcard_entries") as refused:
+        with pytest.raises(UserMistake) as refused:
             read_entries(text)
+        assert refused.value.message_id == "wildcard_entries"
         assert refused.value.details == {"limit": MAX_ENTRIES, "characters": MAX_ENTRY}
 
 

@@ -60,6 +60,11 @@ def test_an_allowed_phrase_is_whole_words_and_no_pattern() -> None:
     assert rule_of("blood", rules=(BLOOD, dots)) == "No gore"
 
 
+def test_an_allowed_phrase_that_is_not_there_changes_nothing() -> None:
+    signs = replace(BLOOD, terms=("><",))
+    assert rule_of("a cat ><", rules=(signs, ORANGE)) == "No gore"
+
+
 def test_the_first_rule_that_refuses_the_first_text_is_named() -> None:
     other = replace(BLOOD, name="Also")
     assert rule_of("blood", rules=(BLOOD, other)) == "No gore"
