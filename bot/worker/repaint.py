@@ -172,7 +172,7 @@ class Repaint:
             recipe = painter.recipe
             async with self._models.of(request.model):
                 start = await self._starts.fitted(request, recipe.init_image, recipe.mask_image)
-                image = await self._painted(request, start, begun)
+                image = await self._painted(request, start, painter.programs, begun)
         except InvalidRequest as error:
             raise LostForGood(f"The engine refuses {name}: {error}", failure=START_NOT_OFFERED) from error
         spent = Spent(accelerator=self._accelerator, seconds=image.device_seconds)
@@ -193,9 +193,14 @@ class Repaint:
         start, mask = await self.files((recipe.init_image, recipe.mask_image), begun=begun)
         return replace(recipe.request(painter.index), init_image=start, mask_image=mask)
 
-    async def _painted(self, request: Request, start: Fitted | None, begun: Begun) -> Image:
+    async def _painted(
+        self, request: Request, start: Fitted | None, programs: Sequence[str], begun: Begun
+    ) -> Image:
+        """Paint with these programs, which a lane that has opened may still be without."""
+        while not self._engine.wait_until_ready(0):  # noqa: ASYNC110 - the engine sets no event
+            await asyncio.sleep(POLL_SECONDS)
         future: Future[Image] = self._engine.submit(
-            request, start=start, on_progress=lambda _progress: begun()
+            request, start=start, on_progress=lambda _progress: begun(), programs=programs
         )
         finished = asyncio.wrap_future(future)
         try:

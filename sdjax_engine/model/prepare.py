@@ -16,7 +16,7 @@ from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.model.pictures import Fitted, fitted
 from sdjax_engine.request import Offer, PromptFacts, Request, Sampler
 from sdjax_engine.samplers import MAX_ROWS, pipeline_config, plan
-from sdjax_engine.samplers.tables import Table
+from sdjax_engine.samplers.tables import Column, Table
 
 if TYPE_CHECKING:
     from sdjax_engine.denoising.traced import Networks
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sdjax_engine.prompts import Tokens
     from sdjax_engine.weights import Checkpoint
 
+NOT_GUIDED: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
 NO_LORAS: SeatRows = (np.zeros(0, np.int32), np.zeros(0, np.float32))
 
 
@@ -51,8 +52,10 @@ class Prepared:
     `texts` are the negative prompt and the prompt, `facts` their counts of tokens; `rows` is the sampler's
     table of `evaluations` rows, padded to (MAX_ROWS, ROW); `estimates` are the weights by which a preview
     estimates the finished latents after each evaluation, (evaluations, 2); `time_ids` are the sizes that the
-    UNet is conditioned on, `loras` the rows of the LoRA bank that the seat gathers. `second` is the second
-    pass, whose `picture` is known after the first.
+    UNet is conditioned on, `loras` the rows of the LoRA bank that the seat gathers. `guided` says of each
+    evaluation whether it needs the negative prompt; those beyond its end do not. `programs` are the programs
+    that must make the evaluations, as `lane.rows.as_text` has them; None: the cheapest. `second` is the
+    second pass, whose `picture` is known after the first.
     """
 
     request: Request
@@ -66,6 +69,8 @@ class Prepared:
     init_latent_scale: float
     time_ids: tuple[float, ...]
     loras: SeatRows = field(repr=False)
+    guided: npt.NDArray[np.bool_] = field(default_factory=lambda: NOT_GUIDED, repr=False)
+    programs: str | None = None
     second: Prepared | None = field(default=None, repr=False)
 
     @property
@@ -73,6 +78,19 @@ class Prepared:
         """Whether a LoRA changes the picture."""
         _, scales = self.loras
         return bool(scales.any())
+
+    def rows_between(self, start: int, stop: int) -> int:
+        """Return how often these evaluations compute the network: twice where they are guided."""
+        return stop - start + int(self.guided[start:stop].sum())
+
+
+def with_programs(prepared: Prepared, programs: Sequence[str] | None) -> Prepared:
+    """Return a request whose passes have these `programs`, empty for those that are not there; None: any."""
+    if programs is None:
+        return prepared
+    first, second = (*programs, "", "")[:2]
+    rest = None if prepared.second is None else replace(prepared.second, programs=second)
+    return replace(prepared, programs=first, second=rest)
 
 
 class Preparation:
@@ -107,6 +125,7 @@ class Preparation:
     def _prepared(self, request: Request, start: Fitted | None, *, from_picture: bool) -> Prepared:
         """Return one pass; `from_picture` says that it starts from a picture, perhaps not known yet."""
         table = self._planner.table(request, from_picture=from_picture)
+        table = table.guided(request.guidance_scale, request.guidance_interval)
         rows, evaluations = table.padded(MAX_ROWS), table.evaluations
         loras = self._loras.seat_rows(request.loras)
         tokens, negative_tokens = (
@@ -136,6 +155,7 @@ class Preparation:
             # The sizes of a picture that was neither resized nor cropped.
             time_ids=(height, width, 0, 0, height, width) if self._networks.takes_sizes else (),
             loras=loras,
+            guided=table.rows[:, Column.GUIDANCE] > 1 if two_texts else NOT_GUIDED,
         )
 
     def _padded(self, encoders: Sequence[Tokens], loras: SeatRows, *, silent: bool) -> TokenizedText:

@@ -62,6 +62,11 @@ class Estimates(Protocol):
 class Picture(Protocol):
     """A picture on its way from the devices."""
 
+    @property
+    def programs(self) -> str:
+        """Which programs made its evaluations; empty where it was decoded from latents alone."""
+        ...
+
     def fetch(self) -> npt.NDArray[np.uint8] | None:
         """Wait for the pixels, uint8 (height, width, 3); None where the picture is not finite."""
         ...
