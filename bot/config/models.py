@@ -73,14 +73,16 @@ _Shown = Literal["withhold", "hold", "spoiler", "show"]
 _ByLevel = tuple[_Shown, _Shown, _Shown]
 
 
-def _check_interval(value: tuple[float, float]) -> tuple[float, float]:
-    start, stop = value
-    if not 0 <= start < stop <= 1:
+def _interval(value: Any) -> Any:
+    """Return two numbers, of which the second is above the first."""
+    pair = tuple(value) if isinstance(value, list | tuple) else ()
+    numbers = all(type(each) in (int, float) for each in pair)
+    if len(pair) != 2 or not numbers or not 0 <= pair[0] < pair[1] <= 1:
         raise InvalidValue(
-            f"guidance from {start:g} to {stop:g} of the steps is not possible: the start is 0 or more, the "
-            "stop is above the start and 1 at most"
+            "two numbers from 0 to 1 are wanted, the parts of the steps after which guidance starts and, "
+            "above it, stops, such as [0.0, 0.6]"
         )
-    return value
+    return tuple(map(float, pair))
 
 
 class ModelConfig(Section):
@@ -93,7 +95,7 @@ class ModelConfig(Section):
     sizes: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sizes)] = ("128x128",)
     num_inference_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = 20
     guidance_scale: Annotated[float, Field(ge=0, le=MAX_GUIDANCE_SCALE)] = 2.2
-    guidance_interval: Annotated[tuple[float, float], AfterValidator(_check_interval)] = WHOLE
+    guidance_interval: Annotated[tuple[float, float], BeforeValidator(_interval)] = WHOLE
     sampler: Sampler = Sampler.DDIM
     max_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = MAX_STEPS
     prompt_chunks: Annotated[int, Field(ge=1, le=MAX_PROMPT_CHUNKS)] = 3
