@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.model.pictures import Fitted, fitted
-from sdjax_engine.request import Offer, PromptFacts, Request, Sampler
+from sdjax_engine.request import WHOLE, Offer, PromptFacts, Request, Sampler
 from sdjax_engine.samplers import MAX_ROWS, pipeline_config, plan
 from sdjax_engine.samplers.tables import Column, Table
 
@@ -125,7 +125,9 @@ class Preparation:
     def _prepared(self, request: Request, start: Fitted | None, *, from_picture: bool) -> Prepared:
         """Return one pass; `from_picture` says that it starts from a picture, perhaps not known yet."""
         table = self._planner.table(request, from_picture=from_picture)
-        table = table.guided(request.guidance_scale, request.guidance_interval)
+        # As in the reference, a network that is conditioned on the scale has it in every evaluation.
+        interval = WHOLE if self._networks.takes_guidance else request.guidance_interval
+        table = table.guided(request.guidance_scale, interval)
         rows, evaluations = table.padded(MAX_ROWS), table.evaluations
         loras = self._loras.seat_rows(request.loras)
         tokens, negative_tokens = (
