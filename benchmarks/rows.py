@@ -1,7 +1,7 @@
 """What programs that fit their runs gain: pictures in a lane, full or not, with fitted programs and without.
 
     python benchmarks/rows.py [--seats 4] [--fills 1 2 3 4] [--size 128] [--steps 20] [--rounds 5]
-                              [--kinds guided unguided interval mixed lora]
+                              [--kinds guided unguided interval mixed lora] [--folder FOLDER]
 
 Two engines are open in one process, on one CPU device of `--seats` seats, with the same weights and settings
 but `fitted_programs`. They paint in turns, as many pictures at once as a fill says. “Times” is the median of
@@ -57,8 +57,8 @@ def main() -> None:
     stolen = Stolen()
     with (
         tempfile.TemporaryDirectory() as room,
-        opened(options, Path(room), fitted=True) as fitted,
-        opened(options, Path(room)) as one,
+        opened(options, Path(options.folder or room), fitted=True) as fitted,
+        opened(options, Path(options.folder or room)) as one,
     ):
         for engine in (fitted, one):
             engine.wait_until_ready()
@@ -82,6 +82,7 @@ def options_given() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--guidance", type=float, default=2.2)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--folder", help="where compiled programs are kept for the next call")
     parser.add_argument("--kinds", nargs="+", default=KINDS[:-1], choices=KINDS)
     return parser.parse_args()
 
