@@ -29,7 +29,6 @@ from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency, usable_memory
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import Fitted
-from sdjax_engine.model.prepare import with_programs
 from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.attention_choice import describe
 from sdjax_engine.request import Image, Lane, Offer, OnProgress, Request
@@ -267,7 +266,7 @@ class Engine:
         model.offer.check(request)
         registry = self._registry
         pending = PendingRequest(
-            prepared=with_programs(model.prepare(request, start), programs),
+            prepared=model.prepare(request, start, programs=programs),
             on_progress=on_progress,
             previews=previews,
             serving={} if registry is None else registry.serving,

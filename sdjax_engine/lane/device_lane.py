@@ -7,6 +7,7 @@ A picture goes this way: `admit` (each new text is encoded, a start picture too)
 from __future__ import annotations
 
 import copy
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -77,12 +78,12 @@ class DeviceLane:
         start.mask[:] = 1  # without a start picture the whole picture is painted
         self._noise_alone: StartPicture = start
         self._state: SeatState | None = None
-        self._occupants: dict[int, Occupant] = {}  # by seat
+        self._occupants: defaultdict[int, Occupant] = defaultdict(Occupant)  # by seat
 
     def _use(self, shapes: LaneShapes, programs: LanePrograms) -> None:
         self._shapes, self._programs = shapes, programs
         self.seats, self.seats_per_device = shapes.seats, shapes.seats_per_device
-        self._grid = shapes.grid
+        self._grid, self._suits_all = shapes.grid, shapes.grid.suits_all
 
     def _compiled(self, shapes: LaneShapes, later: LaterPrograms | None = None) -> LanePrograms:
         return compile_lane(
@@ -164,7 +165,7 @@ class DeviceLane:
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
         """Make the evaluations from start up to stop in each of these seats."""
         mesh, parameters = self._model.mesh, self._model.arrays.unet
-        occupants = {seat: self._occupant_of(seat) for seat in spans}
+        occupants = {seat: self._occupants[seat] for seat in spans}
         most = 0
         for call in calls_of(spans, self._denoising, occupants, self._grid):
             for turn in range(max(1, call.length) if self._model.counted_by_host else 1):
@@ -186,7 +187,7 @@ class DeviceLane:
         """Decode the pictures in these seats and start to copy them to the host."""
         pictures: dict[int, Picture] = {}
         for wave in self._waves(seats):
-            used = {device: as_text(self._occupant_of(seat).used) for device, seat in wave.items()}
+            used = {device: as_text(self._occupants[seat].used) for device, seat in wave.items()}
             decoded = self._decoded(self._programs.decode, self._taken(wave), used)
             pictures |= {seat: decoded[device] for device, seat in wave.items()}
         return pictures
@@ -203,13 +204,13 @@ class DeviceLane:
     def reset(self) -> None:
         """Empty every seat: free the devices' memory of all seats, then allocate it again."""
         self.free()
-        self._occupants = {}
+        self._occupants.clear()
         self._state = self._programs.empty()
 
     def restarted(self) -> DeviceLane:
         """Return a lane with the same programs and seats of its own, which needs a `reset`."""
         other = copy.copy(self)
-        other._state, other._occupants = None, {}
+        other._state, other._occupants = None, defaultdict(Occupant)
         other._queue_decoding = self._decoding_queue()  # the thread of this one may be stuck
         return other
 
@@ -233,7 +234,8 @@ class DeviceLane:
         state = programs.empty()
         with self._later.changing:
             self._use(shapes, programs)
-            self._state, self._occupants = state, {}
+            self._occupants.clear()
+            self._state = state
             self._model.residency.claim(self.lane, self.need)
         return True
 
@@ -302,19 +304,15 @@ class DeviceLane:
     def _denoising(self) -> Mapping[ProgramForm, Program]:
         """The programs for the evaluations of a run with the seats that there are."""
         later = self._later.denoise.get(self.seats_per_device, {})
-        return {**later, self._grid.suits_all: self._programs.denoise}
+        return {**later, self._suits_all: self._programs.denoise}
 
     def _occupant(self, one: Prepared) -> Occupant:
         """Return what runs must know of a newcomer; in a lane of one text no evaluation is guided."""
         wanted = None
         if one.programs is not None:
-            wanted = forms_of(one.programs, one.evaluations, self._grid.suits_all)
+            wanted = forms_of(one.programs, one.evaluations, self._suits_all)
         guided = one.guided if self._grid.halves > 1 else NOT_GUIDED
         return Occupant(adapted=one.uses_loras, guided=guided, wanted=wanted)
-
-    def _occupant_of(self, seat: int) -> Occupant:
-        """Return what is known of the picture in a seat."""
-        return self._occupants.setdefault(seat, Occupant())
 
     def _need_with(self, *more: Program, decode_in_float32: Program | None = None) -> Need:
         """Return the lane's need with programs that it may get."""

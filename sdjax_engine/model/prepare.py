@@ -84,15 +84,6 @@ class Prepared:
         return stop - start + int(self.guided[start:stop].sum())
 
 
-def with_programs(prepared: Prepared, programs: Sequence[str] | None) -> Prepared:
-    """Return a request whose passes have these `programs`, empty for those that are not there; None: any."""
-    if programs is None:
-        return prepared
-    first, second = (*programs, "", "")[:2]
-    rest = None if prepared.second is None else replace(prepared.second, programs=second)
-    return replace(prepared, programs=first, second=rest)
-
-
 class Preparation:
     """Prepares the requests of one offer for one checkpoint; may be used from any thread.
 
@@ -110,17 +101,22 @@ class Preparation:
         self._adapts_texts = loras.rank_of_texts > 0
         self.ids_shape = (len(self._tokenizers), offer.prompt_chunks, self._tokenizers[0].length)
 
-    def prepare(self, request: Request, start: Fitted | None = None) -> Prepared:
+    def prepare(
+        self, request: Request, start: Fitted | None = None, *, programs: Sequence[str] | None = None
+    ) -> Prepared:
         """Plan and tokenize a request that `Offer.check` has passed; raises InvalidRequest.
 
-        `start` is `fitted(request)` where it is known.
+        `start` is `fitted(request)` where it is known. With `programs` each pass has its own, empty for a
+        pass that they do not name.
         """
         if start is None and request.init_image is not None:
             start = fitted(request)
-        prepared = self._prepared(request, start, from_picture=start is not None)
+        first, second = (None, None) if programs is None else (*programs, "", "")[:2]
+        prepared = replace(self._prepared(request, start, from_picture=start is not None), programs=first)
         if request.second_pass is None:
             return prepared
-        return replace(prepared, second=self._prepared(request.second, None, from_picture=True))
+        rest = self._prepared(request.second, None, from_picture=True)
+        return replace(prepared, second=replace(rest, programs=second))
 
     def _prepared(self, request: Request, start: Fitted | None, *, from_picture: bool) -> Prepared:
         """Return one pass; `from_picture` says that it starts from a picture, perhaps not known yet."""

@@ -12,7 +12,6 @@ from engines import PLAIN, like
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.model.prepare import with_programs
 from sdjax_engine.request import Lane, Request
 
 SEATS = 2  # of each of two devices
@@ -44,10 +43,9 @@ def painted(
     lane.reset()
     done, rows = dict[int, int](), list[int]()
     for run in runs:
-        prepared = {seat: model.prepare(pictures[seat]) for seat in run if seat not in done}
-        if 0 in prepared and programs is not None:
-            prepared[0] = with_programs(prepared[0], [programs])
-        lane.admit(prepared)
+        told = {0: None if programs is None else [programs]}
+        newcomers = [seat for seat in run if seat not in done]
+        lane.admit({seat: model.prepare(pictures[seat], programs=told.get(seat)) for seat in newcomers})
         spans = {seat: (done.get(seat, 0), done.get(seat, 0) + 1) for seat in run}
         done |= {seat: stop for seat, (_, stop) in spans.items()}
         rows.append(lane.denoise(spans).rows)
