@@ -79,10 +79,6 @@ class Prepared:
         _, scales = self.loras
         return bool(scales.any())
 
-    def rows_between(self, start: int, stop: int) -> int:
-        """Return how often these evaluations compute the network: twice where they are guided."""
-        return stop - start + int(self.guided[start:stop].sum())
-
 
 class Preparation:
     """Prepares the requests of one offer for one checkpoint; may be used from any thread.

@@ -53,7 +53,10 @@ class InFlightBatch:
         The time of decoding alone is divided equally. Each of several devices took `seconds`.
         """
         parts = {
-            span.request: span.request.prepared.rows_between(span.start, span.stop) for span in self.spans
+            span.request: span.stop
+            - span.start
+            + int(span.request.prepared.guided[span.start : span.stop].sum())
+            for span in self.spans
         } or dict.fromkeys(self.pictures, 1)
         each = seconds * self.queue.devices / max(1, sum(parts.values()))
         for pending, part in parts.items():
