@@ -38,7 +38,6 @@ from sdjax_engine.compiling.compiler import Compiler, ProgramSpec
 from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.lane import programs as lane_programs
 from sdjax_engine.lane.programs import LaterPrograms
-from sdjax_engine.lane.rows import further_forms
 from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.memory.devices import mesh_over
 from sdjax_engine.model.loaded import LoadedModel
@@ -198,7 +197,7 @@ def compile_all(options: argparse.Namespace, compiler: Compiler, row: Row) -> in
     else:
         lane_programs.compile_lane(shapes, compiler, LaterPrograms(), previews=True)
     if row.checkpoint in options.fitted:
-        for form in further_forms(row.seats, loras=model.adapts_unet):
+        for form in shapes.grid.further_forms(loras=model.adapts_unet):
             lane_programs.compile_denoise_form(shapes, compiler, form)
     return bytes_of(model.shapes) + shapes.bytes_per_device
 

@@ -24,7 +24,8 @@ from sdjax_engine.demo.checker import Finding, Pixels, check
 from sdjax_engine.demo.scenes import Scene, draw, sample_scene
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import make_grid
-from sdjax_engine.request import Request, parse_sampler
+from sdjax_engine.request import Request
+from sdjax_engine.sampler_aliases import parse_sampler
 
 GOALS = {"background": 0.97, "colour in its place": 0.90, "shape": 0.80}
 

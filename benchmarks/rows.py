@@ -1,13 +1,15 @@
 """What programs that fit their runs gain: pictures in a lane, full or not, with fitted programs and without.
 
-    python benchmarks/rows.py [--seats 4] [--fills 1 2 3 4] [--size 128] [--steps 20] [--rounds 5] [--loras]
+    python benchmarks/rows.py [--seats 4] [--fills 1 2 3 4] [--size 128] [--steps 20] [--rounds 5]
+                              [--kinds guided unguided interval mixed lora] [--folder FOLDER]
 
 Two engines are open in one process, on one CPU device of `--seats` seats, with the same weights and settings
 but `fitted_programs`. They paint in turns, as many pictures at once as a fill says. “Times” is the median of
 the seconds without ÷ the seconds with fitted programs, of the clock and of the processor; above 1 the fitted
 programs are faster. “Differ” is the largest difference of a picture's values, of 255, and how many pictures
-are bit-equal. With `--loras` the model offers a random LoRA of rank 16 for the attention, and each fill is
-painted without it, and with one picture that uses it.
+are bit-equal. The kinds of pictures: with guidance, without, with guidance in the first 60 % of the steps,
+with and without in turns, and with guidance where the first picture uses a random LoRA of rank 16 for the
+attention. The model offers the LoRA only with the last kind.
 """
 
 from __future__ import annotations
@@ -29,12 +31,14 @@ from safetensors.numpy import save_file
 
 from sdjax_engine import Dtype, Engine, EngineConfig, ModelSpec, Offer, Request, Sampler
 from sdjax_engine.model.loras import components_of, shapes_of
-from sdjax_engine.request import Lora
+from sdjax_engine.request import WHOLE, Lora
 from sdjax_engine.weights import load_checkpoint
 
 RANK = 16
 ATTENTION = ("to_q", "to_k", "to_v", "to_out.0")
 NAME = "random"
+INTERVAL = (0.0, 0.6)
+KINDS = ("guided", "unguided", "interval", "mixed", "lora")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,16 +57,16 @@ def main() -> None:
     stolen = Stolen()
     with (
         tempfile.TemporaryDirectory() as room,
-        opened(options, Path(room), fitted=True) as fitted,
-        opened(options, Path(room)) as one,
+        opened(options, Path(options.folder or room), fitted=True) as fitted,
+        opened(options, Path(options.folder or room)) as one,
     ):
         for engine in (fitted, one):
             engine.wait_until_ready()
-        print("\n| pictures | with LoRA | clock, s | times | processor, s | times | differ, bit-equal |")
+        print("\n| pictures | kind | clock, s | times | processor, s | times | differ, bit-equal |")
         print("|---|---|---|---|---|---|---|")
-        for fill in options.fills:
-            for adapted in (0, 1) if options.loras else (0,):
-                print(compared(options, fitted, one, fill, adapted), flush=True)
+        for kind in options.kinds:
+            for fill in options.fills if kind != "mixed" else [each for each in options.fills if each > 1]:
+                print(compared(options, fitted, one, fill, kind), flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f} at the end; others took {stolen.share():.1%}")
 
 
@@ -78,14 +82,15 @@ def options_given() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--guidance", type=float, default=2.2)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--loras", action="store_true")
+    parser.add_argument("--folder", help="where compiled programs are kept for the next call")
+    parser.add_argument("--kinds", nargs="+", default=KINDS[:-1], choices=KINDS)
     return parser.parse_args()
 
 
 def opened(options: argparse.Namespace, room: Path, *, fitted: bool = False) -> Engine:
     """Open an engine; the second one finds the programs of the first on the disk."""
     source = checkpoint(options.checkpoint, room)
-    loras = {NAME: random_lora(source, room)} if options.loras else {}
+    loras = {NAME: random_lora(source, room)} if "lora" in options.kinds else {}
     offer = Offer(
         model="model",
         sizes=((options.size, options.size),),
@@ -100,7 +105,7 @@ def opened(options: argparse.Namespace, room: Path, *, fitted: bool = False) -> 
         cpu_devices=1,
         seats_per_device=options.seats,
         cache_dir=room / "cache",
-        lanes=(request_of(options, 0).lane,),
+        lanes=tuple({request_of(options, 1, kind).lane: None for kind in ("guided", *options.kinds)}),
         start_pictures=False,
         fitted_programs=fitted,
     )
@@ -120,26 +125,29 @@ def random_lora(source: Path, room: Path) -> Path:
     return room / "random.safetensors"
 
 
-def request_of(options: argparse.Namespace, seed: int, *, adapted: bool = False) -> Request:
+def request_of(options: argparse.Namespace, seed: int, kind: str, *, first: bool = False) -> Request:
+    """Return a request of a kind; of mixed pictures, those with even seeds are guided."""
+    guided = kind != "unguided" and (kind != "mixed" or seed % 2 == 0)
     return Request(
         prompt="a red circle on a white background",
         seed=seed,
         num_inference_steps=options.steps,
-        guidance_scale=options.guidance,
+        guidance_scale=options.guidance if guided else 1.0,
+        guidance_interval=INTERVAL if kind == "interval" else WHOLE,
         sampler=Sampler.DDIM,
         width=options.size,
         height=options.size,
         model="model",
-        loras=(Lora(name=NAME),) if adapted else (),
+        loras=(Lora(name=NAME),) if kind == "lora" and first else (),
     )
 
 
-def compared(options: argparse.Namespace, fitted: Engine, one: Engine, fill: int, adapted: int) -> str:
-    """Return the line of the table for so many pictures at once, of which so many use the LoRA."""
+def compared(options: argparse.Namespace, fitted: Engine, one: Engine, fill: int, kind: str) -> str:
+    """Return the line of the table for so many pictures of a kind at once."""
     rounds = []
     for number in range(options.rounds + 1):
         requests = [
-            request_of(options, number * fill + index, adapted=index < adapted) for index in range(fill)
+            request_of(options, 2 * number * fill + index, kind, first=not index) for index in range(fill)
         ]
         both = {}
         for engine in (fitted, one) if number % 2 else (one, fitted):
@@ -152,7 +160,7 @@ def compared(options: argparse.Namespace, fitted: Engine, one: Engine, fill: int
     clock = median_of([(ours.clock, theirs.clock) for ours, theirs in rounds])
     processor = median_of([(ours.processor, theirs.processor) for ours, theirs in rounds])
     return (
-        f"| {fill} of {options.seats} | {adapted} "
+        f"| {fill} of {options.seats} | {kind} "
         f"| {clock[0]:.3f} beside {clock[1]:.3f} | **{clock[2]:.2f}** "
         f"| {processor[0]:.3f} beside {processor[1]:.3f} | {processor[2]:.2f} "
         f"| {differ}, {equal} of {len(pairs)} |"

@@ -22,11 +22,12 @@ class FileState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Painter:
-    """The origin of a file: the image at `index` of a job."""
+    """The origin of a file: the image at `index` of a job, painted with the `programs` of its notes."""
 
     job_id: str
     index: int
     recipe: Recipe
+    programs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

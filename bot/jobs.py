@@ -18,6 +18,7 @@ from typing import Any
 from bot.holds import Hold, Ruling
 from bot.levels import Level
 from sdjax_engine.request import (
+    WHOLE,
     Lane,
     Lora,
     PromptFacts,
@@ -96,6 +97,7 @@ class Recipe:
     style: str = ""  # the name of the style whose texts are in the prompts
     variations: tuple[Variation, ...] = ()
     second_pass: SecondPass | None = None
+    guidance_interval: tuple[float, float] = WHOLE
 
     def from_image(self, index: int) -> Recipe:
         """Return the recipe whose first image is the image at `index`."""
@@ -122,6 +124,7 @@ class Recipe:
             strength=self.strength,
             loras=self.loras,
             second_pass=self.second_pass,
+            guidance_interval=self.guidance_interval,
         )
 
     @property
@@ -243,6 +246,7 @@ class Notes:
 
     `safety` and `classified` are the scores of the safety checker and of the picture classifier, `level` what
     follows from them. `known` is true for a picture that is withheld because it is like a blocked one.
+    `programs` are `Image.programs`, empty for a picture of an earlier version.
     """
 
     prompt: PromptFacts | None = None
@@ -251,6 +255,7 @@ class Notes:
     classified: PictureScores | None = None
     level: Level = Level.NONE
     known: bool = False
+    programs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -72,8 +72,8 @@ class EngineConfig:
     where nobody else can write, with `cache_group` nobody outside its group. `lanes` are the
     lanes to compile and serve (None: every lane that the offers reach); without `start_pictures` they paint
     from noise only, which spares the compilation of one program for each size. With `fitted_programs` a run
-    uses a program of as many rows as it has pictures, with LoRAs only where one of them uses one; without,
-    every run has the same program, and a picture the same bits in any company.
+    uses a program of as many rows as its pictures need, with LoRAs only where one of them uses one; without,
+    every run has the same program, and a picture the same bits in any company. None: on accelerators only.
 
     Of each device's memory `device_memory` bytes are used (0: what the device says). Devices that answer
     nothing for `stuck_after` seconds, beyond twenty times what their work usually takes, are taken for stuck
@@ -89,11 +89,16 @@ class EngineConfig:
     cache_group: bool = False
     lanes: tuple[Lane, ...] | None = None
     start_pictures: bool = True
-    fitted_programs: bool = False
+    fitted_programs: bool | None = None
     device_memory: int = 0
     stuck_after: float = 300.0
     preview_seconds: float = 0.0
     preview_share: float = 0.015
+
+    def settled(self, *, on_cpu: bool) -> EngineConfig:
+        """Return the configuration with the values that depend on the kind of devices."""
+        fitted = not on_cpu if self.fitted_programs is None else self.fitted_programs
+        return replace(self, dtype=self.dtype.settled(on_cpu=on_cpu), fitted_programs=fitted)
 
     def __post_init__(self) -> None:
         """Refuse what can never work with a ValueError that says so."""

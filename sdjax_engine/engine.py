@@ -85,7 +85,7 @@ class Engine:
         devices.setup_cpu(config.cpu_devices)
         config = without_unsafe_cache(config, report)
         mesh = devices.open_mesh()
-        config = replace(config, dtype=config.dtype.settled(on_cpu=devices.is_cpu(mesh)))
+        config = config.settled(on_cpu=devices.is_cpu(mesh))
         for line in devices.report(mesh):
             report(line)
         report(describe(found_backend(), config.dtype))
@@ -162,15 +162,16 @@ class Engine:
     @property
     def lanes(self) -> tuple[Lane, ...]:
         """The lanes that are served, ready or not; one that could not be made ready is none of them."""
-        ready = self.ready_lanes
-        if self._registry is None:
-            return ready
-        return tuple(lane for lane in self._registry.lanes if not self._thread.intake.has_failed(lane))
+        registry, has_failed = self._registry, self._thread.intake.has_failed
+        if registry is None:
+            return self.ready_lanes
+        return registry.with_served(lane for lane in registry.lanes if not has_failed(lane))
 
     @property
     def ready_lanes(self) -> tuple[Lane, ...]:
         """The lanes that can paint now."""
-        return tuple(self._thread.queues)
+        ready = self._thread.queues
+        return tuple(ready) if self._registry is None else self._registry.with_served(ready)
 
     @property
     def restarts(self) -> int:
@@ -205,6 +206,7 @@ class Engine:
 
         Of a lane that is not ready yet, how many are meant to be.
         """
+        lane = self._serving(lane)
         queue = self._thread.queues.get(lane)
         if queue is None and self._registry is not None and lane in self._registry.lanes:
             return self._registry.seats
@@ -228,8 +230,12 @@ class Engine:
 
     def seconds_per_image(self, lane: Lane) -> float | None:
         """How long images of this lane took lately from their seat to their pixels; None before the first."""
-        queue = self._thread.queues.get(lane)
+        queue = self._thread.queues.get(self._serving(lane))
         return None if queue is None else queue.seconds_per_image
+
+    def _serving(self, lane: Lane) -> Lane:
+        """Return the lane that paints the pictures of a lane."""
+        return lane if self._registry is None else self._registry.serving.get(lane, lane)
 
     def submit(
         self,
@@ -238,11 +244,14 @@ class Engine:
         start: Fitted | None = None,
         on_progress: OnProgress | None = None,
         previews: bool = False,
+        programs: Sequence[str] | None = None,
     ) -> Future[Image]:
         """Put the request in line; where its lane is not ready yet, it waits for that.
 
         `start` is `pictures.fitted(request)` for a caller that has it; else it is made here, which takes a
-        tenth of a second or more for a large picture.
+        tenth of a second or more for a large picture. `programs` are `Image.programs` of a picture to be
+        painted again, in every bit where those programs are there; empty for one of before they were known,
+        None for any picture.
 
         The future always ends: with the image, with PaintingFailed, with DevicesFailed where its lane could
         not be made ready, cancelled, or with EngineClosed should the engine itself break. `on_progress` is
@@ -254,15 +263,17 @@ class Engine:
         model = self._models.get(request.model)
         if model is None:
             raise InvalidRequest("model", value=request.model, choices=", ".join(self._models))
-        lane = request.lane
         model.offer.check(request)
+        registry = self._registry
         pending = PendingRequest(
-            prepared=model.prepare(request, start), on_progress=on_progress, previews=previews
+            prepared=model.prepare(request, start, programs=programs),
+            on_progress=on_progress,
+            previews=previews,
+            serving={} if registry is None else registry.serving,
         )
-        wanted = [(lane, pending.prepared.picture is not None)]
-        if request.second_pass is not None:
-            wanted.append((request.second.lane, True))
-        registry, intake = self._registry, self._thread.intake
+        wanted = [(lane, pending.prepared.picture is not None) for lane in pending.lanes[:1]]
+        wanted += [(lane, True) for lane in pending.lanes[1:]]
+        intake = self._thread.intake
         offered = self._thread.queues if registry is None else registry.lanes
         for lane, from_picture in wanted:
             if registry is not None and lane in offered:

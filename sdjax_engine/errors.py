@@ -30,6 +30,8 @@ class InvalidRequest(EngineError):
         "long_prompt": "The prompt has {characters} characters: shorten it to {limit} at most.",
         "steps": "{value} steps are not possible: choose between 1 and {limit}.",
         "guidance": "A guidance of {value} is not possible: choose between 0 and {limit}.",
+        "guidance_interval": "A guidance interval from {start} to {stop} is not possible: "
+        "choose a start from 0, and after it a stop up to 1.",
         "seed": "{value} is not a seed: choose a whole number between 0 and {limit}.",
         "sampler": "There is no sampler called “{value}”: choose one of {choices}.",
         "unsuited_sampler": "The sampler “{value}” does not suit {model}: choose one of {choices}.",

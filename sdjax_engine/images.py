@@ -25,7 +25,7 @@ from PIL.ExifTags import IFD, Base
 from PIL.PngImagePlugin import PngInfo
 
 from sdjax_engine.errors import EngineError
-from sdjax_engine.request import SAMPLER_NAMES, Lora, Request, Sampler, SecondPass, Variation
+from sdjax_engine.request import SAMPLER_NAMES, WHOLE, Lora, Request, Sampler, SecondPass, Variation
 
 RECIPE_CHUNK = "sdjax"
 RECIPE_VERSION = 1
@@ -64,6 +64,8 @@ def parameters_text(request: Request) -> str:
         settings["Hires resize"] = f"{second.width}x{second.height}"
         settings["Hires steps"] = str(max(1, int(second.num_inference_steps * second.strength)))
         settings["Hires upscaler"] = "Lanczos"
+    if request.guidance_interval != WHOLE:
+        settings["Guidance interval"] = "-".join(f"{share:g}" for share in request.guidance_interval)
     if len(request.variations) == 1:
         [variation] = request.variations
         settings["Variation seed"] = str(variation.seed)
@@ -210,6 +212,8 @@ def _values(request: Request) -> dict[str, Any]:
         values["loras"] = [[lora.name, lora.weight] for lora in request.loras]
     if values["second_pass"] is None:
         del values["second_pass"]
+    if values.pop("guidance_interval") != WHOLE:
+        values["guidance_interval"] = list(request.guidance_interval)
     if values.pop("variations"):
         values["variations"] = [[each.seed, each.strength] for each in request.variations]
     return values
@@ -232,7 +236,7 @@ def _parse_recipe(text: str, pictures: Mapping[str, bytes]) -> Request:
 def _request(values: dict[str, Any], pictures: Mapping[str, bytes]) -> Request:
     """A request from JSON values, each of the very type that `encode_png` wrote."""
     kinds: dict[str, type] = {"guidance_scale": float, "strength": float, "sampler": str, "loras": list}
-    kinds |= {"variations": list, "second_pass": dict}
+    kinds |= {"variations": list, "second_pass": dict, "guidance_interval": list}
     kinds |= dict.fromkeys(("seed", "num_inference_steps", "height", "width"), int)
     kinds |= dict.fromkeys(("prompt", "negative_prompt", "model", *PICTURES), str)
     for name, value in values.items():
@@ -250,6 +254,9 @@ def _request(values: dict[str, Any], pictures: Mapping[str, bytes]) -> Request:
         values["variations"] = tuple(
             Variation(seed=int(seed), strength=float(strength)) for seed, strength in values["variations"]
         )
+    if "guidance_interval" in values:
+        start, stop = map(float, values["guidance_interval"])
+        values["guidance_interval"] = (start, stop)
     if "second_pass" in values:
         values["second_pass"] = _second_pass(**values["second_pass"])
     return Request(**{**values, "sampler": Sampler(values["sampler"])})

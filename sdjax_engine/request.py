@@ -21,6 +21,8 @@ MAX_GUIDANCE_SCALE = 30.0
 MAX_PROMPT_CHARACTERS = 2000
 MAX_LORA_WEIGHT = 4.0
 MAX_VARIATIONS = 8
+WHOLE = (0.0, 1.0)
+"""The guidance interval that has every evaluation."""
 SHAPE_TOLERANCE = 0.03  # between the logarithms of two proportions: 1216x832 counts as 3:2
 
 
@@ -63,27 +65,6 @@ SAMPLER_NAMES: Mapping[Sampler, str] = MappingProxyType(
         Sampler.FLOW_EULER: "Flow Euler",
     }
 )
-
-SAMPLER_ALIASES: Mapping[str, Sampler] = MappingProxyType(
-    {
-        "plms": Sampler.PNDM,
-        "k_euler": Sampler.EULER,
-        "euler_a": Sampler.EULER_ANCESTRAL,
-        "k_euler_a": Sampler.EULER_ANCESTRAL,
-        "k_euler_ancestral": Sampler.EULER_ANCESTRAL,
-        "dpm_2m": Sampler.DPMPP_2M,
-        "dpm_2m_karras": Sampler.DPMPP_2M_KARRAS,
-        "dpm_2m_sde": Sampler.DPMPP_2M_SDE,
-        "dpm_2m_sde_karras": Sampler.DPMPP_2M_SDE_KARRAS,
-        "dpm_sde": Sampler.DPMPP_SDE,
-        "k_heun": Sampler.HEUN,
-        "uni_pc": Sampler.UNIPC,
-        "uni_pc_bh2": Sampler.UNIPC,
-        "flow": Sampler.FLOW_EULER,
-        "flow_match_euler": Sampler.FLOW_EULER,
-    }
-)
-"""Other names that people type for a sampler, written as its own are."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -137,7 +118,8 @@ class Request:
     `strength` from 0 to 1 says how far to leave it. The white parts of `mask_image`, a picture file too, are
     painted again and the black parts kept; it needs an `init_image`. `variations` change the initial noise
     one after the other; an evaluation's fresh noise stays that of `seed`. With a `second_pass` the picture
-    has its size.
+    has its size. `guidance_interval` is (start, stop), shares of a pass's evaluations: those outside are made
+    without guidance (`Table.guided`).
     """
 
     prompt: str
@@ -155,6 +137,7 @@ class Request:
     loras: tuple[Lora, ...] = ()
     variations: tuple[Variation, ...] = ()
     second_pass: SecondPass | None = None
+    guidance_interval: tuple[float, float] = WHOLE
 
     @property
     def guided(self) -> bool:
@@ -191,7 +174,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
-    """The values that one model accepts, and its defaults.
+    """The values that one model accepts, its defaults, and the guidance interval of its pictures.
 
     `sizes` are (width, height) in pixels, the first being the default. A prompt may fill `prompt_chunks`
     encodings of the text encoder's length; a longer prompt is cut. `loras` are the names people may ask for.
@@ -210,6 +193,7 @@ class Offer:
     samplers: tuple[Sampler, ...] = ()
     licence: str = ""
     licence_link: str = ""
+    guidance_interval: tuple[float, float] = WHOLE
 
     def __post_init__(self) -> None:
         """Raise ValueError for an offer that no request could be within."""
@@ -220,6 +204,8 @@ class Offer:
             raise ValueError(
                 f"{self.model} cannot be offered in {steps}, which is not within 1 to {MAX_STEPS}"
             )
+        if not _is_interval(self.guidance_interval):
+            raise ValueError(f"{self.model} cannot be offered with guidance in {self.guidance_interval}")
 
     def reaches(self, lane: Lane) -> bool:
         """Whether a request within this offer can be in `lane`."""
@@ -235,6 +221,9 @@ class Offer:
         self._check_steps(request.num_inference_steps)
         if not (math.isfinite(request.guidance_scale) and 0 <= request.guidance_scale <= MAX_GUIDANCE_SCALE):
             raise InvalidRequest("guidance", value=request.guidance_scale, limit=f"{MAX_GUIDANCE_SCALE:g}")
+        if not _is_interval(request.guidance_interval):
+            start, stop = request.guidance_interval
+            raise InvalidRequest("guidance_interval", start=f"{start:g}", stop=f"{stop:g}")
         _check_seeds(request)
         if (size := (request.width, request.height)) not in self.sizes:
             choices = ", ".join(map(_size_text, self.sizes))
@@ -271,6 +260,11 @@ class Offer:
             raise InvalidRequest("lora", value=lora.name, choices=", ".join(self.loras))
         if not (math.isfinite(lora.weight) and abs(lora.weight) <= MAX_LORA_WEIGHT):
             raise InvalidRequest("lora_weight", value=lora.weight, limit=f"{MAX_LORA_WEIGHT:g}")
+
+
+def _is_interval(interval: tuple[float, float]) -> bool:
+    start, stop = interval
+    return 0 <= start < stop <= 1
 
 
 def _check_seeds(request: Request) -> None:
@@ -318,18 +312,6 @@ def _size_text(size: tuple[int, int]) -> str:
 def same_shape(size: tuple[int, int], aspect: tuple[int, int]) -> bool:
     """Return whether (width, height) `size` has about the proportions of `aspect`."""
     return abs(math.log(size[0] * aspect[1] / (size[1] * aspect[0]))) < SHAPE_TOLERANCE
-
-
-def parse_sampler(name: str) -> Sampler:
-    """Return the sampler of this name, or raise `InvalidRequest` naming those there are.
-
-    Case, spaces, hyphens and pluses do not matter, and `SAMPLER_ALIASES` are understood.
-    """
-    written = "_".join(name.lower().replace("+", "p").replace("-", " ").replace("_", " ").split())
-    try:
-        return SAMPLER_ALIASES.get(written) or Sampler(written)
-    except ValueError:
-        raise InvalidRequest("sampler", value=name, choices=", ".join(Sampler)) from None
 
 
 class Trouble(StrEnum):
@@ -383,7 +365,8 @@ class Image:
 
     `seconds` is the time from taking a seat to the finished pixels, `device_seconds` its part of the devices'
     time. `prompt` and `negative_prompt` are facts of the texts. `safety` is None without a safety checker,
-    `classified` without a picture classifier.
+    `classified` without a picture classifier. `programs` says for each pass which programs made its
+    evaluations: with them, the picture can be painted again in every bit.
     """
 
     request: Request
@@ -394,6 +377,7 @@ class Image:
     safety: SafetyScores | None = None
     classified: PictureScores | None = None
     device_seconds: float = 0.0
+    programs: tuple[str, ...] = ()
 
 
 OnProgress = Callable[[Progress], None]

@@ -48,6 +48,7 @@ VARIED = (
     dataclasses.replace(PLAIN, prompt="검은 원", sampler=Sampler.DPMPP_2M, guidance_scale=2.5),
     dataclasses.replace(PLAIN, sampler=Sampler.DPMPP_2M_KARRAS, num_inference_steps=1),
     dataclasses.replace(PLAIN, sampler=Sampler.EULER, guidance_scale=1.0),
+    dataclasses.replace(PLAIN, sampler=Sampler.HEUN, guidance_interval=(0.2, 0.7)),
 )
 
 

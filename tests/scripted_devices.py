@@ -88,6 +88,7 @@ class ScriptedPicture:
     script: Script
     seed: int
     broken: bool = False
+    programs: str = ""
 
     def fetch(self) -> npt.NDArray[np.uint8] | None:
         """Return the pixels, as the script has it."""

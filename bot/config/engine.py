@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from bot.config.mistakes import InvalidValue
 from bot.config.section import Section
+
+
+def _auto_or_switch(value: Any) -> Any:
+    if value != "auto" and not isinstance(value, bool):
+        raise InvalidValue('true, false or "auto" is wanted')
+    return value
 
 
 class EngineSection(Section):
@@ -14,7 +21,7 @@ class EngineSection(Section):
 
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     seats_per_device: Annotated[int, Field(ge=0, le=256)] = 0
-    fitted_programs: bool = False
+    fitted_programs: Annotated[bool | Literal["auto"], BeforeValidator(_auto_or_switch)] = "auto"
     cpu_devices: Annotated[int, Field(ge=0, le=256)] = 0
     device_memory_gib: Annotated[float, Field(ge=0, le=4096)] = 0.0
     preview_seconds: Annotated[float, Field(ge=0, le=3600)] = 3.0

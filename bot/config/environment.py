@@ -175,12 +175,12 @@ def _item(annotation: Any) -> type[BaseModel] | None:
 
 
 def _takes_text(annotation: Any) -> bool:
-    """Return whether a text is a value of this type."""
+    """Return whether a value of this type is written as a text alone; one word of a switch is no TOML."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return all(isinstance(each, str) for each in arguments)
     if origin in (Union, UnionType):
-        return any(_takes_text(each) for each in arguments)
+        return bool not in arguments and any(_takes_text(each) for each in arguments)
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return issubclass(annotation, str)
     return annotation is str

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 from bot.config.mistakes import InvalidValue
 from bot.config.section import Section, repeated
 from bot.levels import DEFAULT_THRESHOLD, Level
-from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, Offer, Sampler
+from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, WHOLE, Offer, Sampler
 
 MIN_SIDE, MAX_SIDE, SIDE_MULTIPLE = 64, 2048, 8
 MAX_PROMPT_CHUNKS, MAX_LORA_RANK = 8, 4096
@@ -73,6 +73,18 @@ _Shown = Literal["withhold", "hold", "spoiler", "show"]
 _ByLevel = tuple[_Shown, _Shown, _Shown]
 
 
+def _interval(value: Any) -> Any:
+    """Return two numbers, of which the second is above the first."""
+    pair = tuple(value) if isinstance(value, list | tuple) else ()
+    numbers = all(type(each) in (int, float) for each in pair)
+    if len(pair) != 2 or not numbers or not 0 <= pair[0] < pair[1] <= 1:
+        raise InvalidValue(
+            "two numbers from 0 to 1 are wanted, the parts of the steps after which guidance starts and, "
+            "above it, stops, such as [0.0, 0.6]"
+        )
+    return tuple(map(float, pair))
+
+
 class ModelConfig(Section):
     """One checkpoint, and what people may ask of it. The first size is the default."""
 
@@ -83,6 +95,7 @@ class ModelConfig(Section):
     sizes: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sizes)] = ("128x128",)
     num_inference_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = 20
     guidance_scale: Annotated[float, Field(ge=0, le=MAX_GUIDANCE_SCALE)] = 2.2
+    guidance_interval: Annotated[tuple[float, float], BeforeValidator(_interval)] = WHOLE
     sampler: Sampler = Sampler.DDIM
     max_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = MAX_STEPS
     prompt_chunks: Annotated[int, Field(ge=1, le=MAX_PROMPT_CHUNKS)] = 3
@@ -162,6 +175,7 @@ class ModelConfig(Section):
             sizes=tuple(_read_size(size) for size in self.sizes),
             num_inference_steps=self.num_inference_steps,
             guidance_scale=self.guidance_scale,
+            guidance_interval=self.guidance_interval,
             sampler=self.sampler,
             max_steps=self.max_steps,
             prompt_chunks=self.prompt_chunks,

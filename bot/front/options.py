@@ -17,7 +17,8 @@ from bot.jobs import MAX_VARIANTS, Recipe
 from bot.sizes import nearest_size
 from bot.texts import tidy
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, Lora, Offer, SecondPass, parse_sampler, same_shape
+from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, Lora, Offer, SecondPass, same_shape
+from sdjax_engine.sampler_aliases import parse_sampler
 
 MAX_CHOICES = 25
 MAX_CHOICE = 100  # characters of a suggested value
@@ -125,6 +126,7 @@ def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] 
         strength=WHOLLY if asked.strength is None else float(asked.strength),
         loras=parse_loras(asked.lora or "", offer),
         style=asked.style or "",
+        guidance_interval=offer.guidance_interval,
     )
     if asked.size is not None or not asked.image:  # else the start picture gives the size
         recipe = with_second_pass(recipe, asked, offer)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from sdjax_engine.request import SAMPLER_ALIASES, Sampler
+from sdjax_engine.request import Sampler
+from sdjax_engine.sampler_aliases import SAMPLER_ALIASES
 
 PLAIN_SCHEDULES = ("", "automatic", "normal", "none")
 """Schedules that mean the sampler's own."""

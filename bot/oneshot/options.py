@@ -12,7 +12,8 @@ from bot.jobs import MAX_VARIANTS, Recipe
 from sdjax_engine.config import Dtype, ModelSpec
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.model.defaults import default_offer
-from sdjax_engine.request import MAX_SEED, Lora, Offer, Sampler, SecondPass, parse_sampler
+from sdjax_engine.request import MAX_SEED, Lora, Offer, Sampler, SecondPass
+from sdjax_engine.sampler_aliases import parse_sampler
 from sdjax_engine.weights.files import DEMO
 
 STRENGTH, STRENGTH_OF_MASK, STRENGTH_OF_ENLARGEMENT = 0.8, 1.0, 0.4
@@ -119,6 +120,7 @@ def recipe_of(options: Options, offer: Offer) -> Recipe:
         mask_image=str(options.mask) if options.mask else None,
         strength=_strength(options) if options.image else 1.0,
         loras=tuple(Lora(name=lora.name, weight=lora.weight) for lora in options.loras),
+        guidance_interval=offer.guidance_interval,
     )
     if options.enlarge:
         larger_width, larger_height = options.enlarge

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.file_states import DELETION_SECONDS, FileState, Lost, LostFile, Painter
 from bot.jobs import State
 from bot.store.database import Verbs, insert
-from bot.store.rows import recipe_from
+from bot.store.rows import notes_from, recipe_from
 from bot.store.tables import deliveries, files, images, jobs, start_pictures
 from bot.store.transitions import lock_jobs
 from sdjax_engine.request import Lane
@@ -175,11 +175,12 @@ async def use_files(connection: AsyncConnection, names: Collection[str], *, now:
 
 def _painters() -> sa.Select[Any]:
     return (
-        sa.select(images.c.job_id, images.c.index.label("number"), jobs.c.recipe)
+        sa.select(images.c.job_id, images.c.index.label("number"), images.c.notes, jobs.c.recipe)
         .join(jobs, jobs.c.id == images.c.job_id)
         .where(images.c.state == State.DONE)
     )
 
 
 def _painter(row: Any) -> Painter:
-    return Painter(job_id=row.job_id, index=row.number, recipe=recipe_from(row.recipe))
+    programs = notes_from(row.notes).programs
+    return Painter(job_id=row.job_id, index=row.number, recipe=recipe_from(row.recipe), programs=programs)

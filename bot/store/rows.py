@@ -14,7 +14,7 @@ from bot.holds import Cause, Hold, Outcome, Ruling
 from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, Showing, Showings, State
 from bot.levels import Level
 from bot.store.tables import images, jobs
-from sdjax_engine.request import Lora, Offer, PromptFacts, SafetyScores, Sampler, SecondPass, Variation
+from sdjax_engine.request import WHOLE, Lora, Offer, PromptFacts, SafetyScores, Sampler, SecondPass, Variation
 from sdjax_engine.scores import PictureScores
 
 
@@ -34,6 +34,8 @@ def recipe_from(values: dict[str, Any]) -> Recipe:
     }
     if (second := values.get("second_pass")) is not None:
         changed["second_pass"] = SecondPass(**second)
+    if "guidance_interval" in values:
+        changed["guidance_interval"] = tuple(values["guidance_interval"])
     return Recipe(**{**values, **changed})
 
 
@@ -48,7 +50,8 @@ def offer_from(values: dict[str, Any]) -> Offer:
     sizes = tuple((width, height) for width, height in known["sizes"])
     kept = {"sizes": sizes, "sampler": Sampler(known["sampler"]), "loras": tuple(known["loras"])}
     samplers = tuple(sampler for sampler in Sampler if sampler in known.get("samplers", ()))
-    return Offer(**{**known, **kept, "samplers": samplers})
+    interval = tuple(known.get("guidance_interval", WHOLE))
+    return Offer(**{**known, **kept, "samplers": samplers, "guidance_interval": interval})
 
 
 def notes_values(notes: Notes) -> dict[str, Any]:
@@ -67,8 +70,9 @@ def notes_from(values: dict[str, Any] | None) -> Notes:
     if classified is not None:
         classified = PictureScores(**{name: tuple(classified[name]) for name in ("labels", "probabilities")})
     level, blocked = Level(known.pop("level", Level.NONE)), bool(known.pop("known", False))
+    programs = tuple(known.pop("programs", ()))
     facts: dict[str, Any] = {name: said and PromptFacts(**said) for name, said in known.items()}
-    return Notes(safety=safety, classified=classified, level=level, known=blocked, **facts)
+    return Notes(safety=safety, classified=classified, level=level, known=blocked, programs=programs, **facts)
 
 
 async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Job]:

@@ -59,7 +59,7 @@ def engine_config(config: Config) -> EngineConfig:
         models=specs_of(config),
         dtype=Dtype(section.dtype),
         seats_per_device=section.seats_per_device,
-        fitted_programs=section.fitted_programs,
+        fitted_programs=None if section.fitted_programs == "auto" else section.fitted_programs,
         cpu_devices=section.cpu_devices,
         cache_dir=Path(section.cache_dir) if section.cache_dir else None,
         cache_group=section.cache_group,

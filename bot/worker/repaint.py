@@ -168,11 +168,26 @@ class Repaint:
             if lane not in self._engine.lanes:
                 return await self._wait_for_other_worker(name, lane)
         request = await self._request(name, painter, begun)
+        while True:
+            all_programs = self._engine.wait_until_ready(0)
+            png, programs = await self._file_of(request, painter, name, begun)
+            if await self._artifacts.name(png, PNG) == name:
+                break
+            if all_programs or programs == painter.programs:
+                raise LostForGood(f"The recipe of {name} now gives another picture.", failure=START_CHANGED)
+            await self._until_ready()
+        await self._persistently(lambda: self._files.keep(png, PNG))
+        return png
+
+    async def _file_of(
+        self, request: Request, painter: Painter, name: str, begun: Begun
+    ) -> tuple[bytes, tuple[str, ...]]:
+        """Paint a lost file again, with its own programs where they are there; return it and its programs."""
+        recipe = painter.recipe
         try:
-            recipe = painter.recipe
             async with self._models.of(request.model):
                 start = await self._starts.fitted(request, recipe.init_image, recipe.mask_image)
-                image = await self._painted(request, start, begun)
+                image = await self._painted(request, start, painter.programs, begun)
         except InvalidRequest as error:
             raise LostForGood(f"The engine refuses {name}: {error}", failure=START_NOT_OFFERED) from error
         spent = Spent(accelerator=self._accelerator, seconds=image.device_seconds)
@@ -180,10 +195,12 @@ class Repaint:
         await self._persistently(lambda: adding(painter.job_id, recipe.model, spent))
         extra = metadata_of(painter.job_id)
         png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
-        if await self._artifacts.name(png, PNG) != name:
-            raise LostForGood(f"The recipe of {name} now gives another picture.", failure=START_CHANGED)
-        await self._persistently(lambda: self._files.keep(png, PNG))
-        return png
+        return png, image.programs
+
+    async def _until_ready(self) -> None:
+        """Return once every program is there that the engine is to have."""
+        while not self._engine.wait_until_ready(0):  # noqa: ASYNC110 - the engine sets no event
+            await asyncio.sleep(POLL_SECONDS)
 
     async def _request(self, name: str, painter: Painter, begun: Begun) -> Request:
         """Return the request of the lost file, with its start picture and mask."""
@@ -193,9 +210,11 @@ class Repaint:
         start, mask = await self.files((recipe.init_image, recipe.mask_image), begun=begun)
         return replace(recipe.request(painter.index), init_image=start, mask_image=mask)
 
-    async def _painted(self, request: Request, start: Fitted | None, begun: Begun) -> Image:
+    async def _painted(
+        self, request: Request, start: Fitted | None, programs: Sequence[str], begun: Begun
+    ) -> Image:
         future: Future[Image] = self._engine.submit(
-            request, start=start, on_progress=lambda _progress: begun()
+            request, start=start, on_progress=lambda _progress: begun(), programs=programs
         )
         finished = asyncio.wrap_future(future)
         try:

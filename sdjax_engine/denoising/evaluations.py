@@ -1,17 +1,20 @@
-"""The functions that JAX traces for the evaluations of a run: of every seat of a device, or of some of them.
+"""The functions that JAX traces for the evaluations of a run: of every row of a device, or of some of them.
 
-`denoising/traced.py` says what holds for every traced function.
+A row is one text of one seat, and costs one evaluation of the network. `denoising/traced.py` says what holds
+for every traced function.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from sdjax_engine.denoising.noise import fresh_noise
-from sdjax_engine.denoising.state import KeysValues, SamplerState, SeatInputs
+from sdjax_engine.denoising.state import Conditioning, SamplerState, SeatInputs
 from sdjax_engine.denoising.traced import Networks, WithLoras
 from sdjax_engine.models.cross_attention_inputs import Projection
 from sdjax_engine.samplers import step
@@ -19,6 +22,26 @@ from sdjax_engine.samplers.tables import Column
 
 ASCENDING: Any = {"mode": "promise_in_bounds", "unique_indices": True, "indices_are_sorted": True}
 """How seats that ascend are gathered and written."""
+
+ToRows = Callable[[jax.Array], jax.Array]
+"""Values of seats, (seats, …) → those of the rows, (rows, …)."""
+
+ToSeats = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
+"""Values of rows → those of each seat's first text and of its last; any value for a text without a row."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rows:
+    """The rows of an evaluation: their conditioning, by row, and which row belongs to which seat.
+
+    `halves` is how many texts a seat has. The LoRAs of the `conditioning` may be by seat, where each seat has
+    as many consecutive rows.
+    """
+
+    halves: int
+    conditioning: Conditioning
+    to_rows: ToRows
+    to_seats: ToSeats
 
 
 def denoise(  # noqa: PLR0917 – the two halves of the state, and the run
@@ -37,10 +60,117 @@ def denoise(  # noqa: PLR0917 – the two halves of the state, and the run
     With `counted_by_host` it is one evaluation, of every device: the host calls it again for the next one.
     Returns the state and the number of evaluations made, (1,), which the host waits for.
     """
+    rows = every_row(inputs.conditioning)
+    return repeat(networks, parameters, sampler, inputs, rows, start, stop, counted_by_host=counted_by_host)
+
+
+def denoise_some(  # noqa: PLR0917 – the arguments of `denoise`, and which seats and rows
+    networks: Networks,
+    parameters: WithLoras,
+    sampler: SamplerState,
+    inputs: SeatInputs,
+    seats: jax.Array,
+    rows: jax.Array,
+    start: jax.Array,
+    stop: jax.Array,
+    *,
+    counted_by_host: bool = False,
+) -> tuple[SamplerState, jax.Array]:
+    """Make the evaluations of the `seats` (some,) int32, ascending; `start` and `stop` are theirs.
+
+    The network computes the `rows` (rows,) int32 only: row seat · halves + half is one text of a seat. A seat
+    whose evaluations are guided has both its rows, another seat the last one; a row may be there twice. The
+    other seats stay as they are. Returns what `denoise` does.
+    """
+    own, noise, start_picture, seed, tables = jax.tree.map(
+        lambda of_all: of_all.at[seats].get(**ASCENDING),
+        (sampler, inputs.noise, inputs.start, inputs.seed, inputs.rows),
+    )
+    own_inputs = inputs._replace(noise=noise, start=start_picture, seed=seed, rows=tables)
+    chosen = some_rows(inputs.conditioning, seats, rows)
+    changed, done = repeat(
+        *(networks, parameters, own, own_inputs, chosen, start, stop), counted_by_host=counted_by_host
+    )
+    written: SamplerState = jax.tree.map(
+        lambda of_all, some: of_all.at[seats].set(some, **ASCENDING), sampler, changed
+    )
+    return written, done
+
+
+def every_row(conditioning: Conditioning) -> Rows:
+    """Return every text of every seat as a row; the rows of a seat are consecutive."""
+    seats, halves = conditioning.lengths.shape
+
+    def to_rows(of_seats: jax.Array) -> jax.Array:
+        return jnp.repeat(of_seats, halves, axis=0)
+
+    def to_seats(of_rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+        of_seats = of_rows.reshape(seats, halves, *of_rows.shape[1:])
+        return of_seats[:, 0], of_seats[:, -1]
+
+    by_row = texts_as_rows(conditioning)._replace(time_ids=to_rows(conditioning.time_ids))
+    return Rows(halves=halves, conditioning=by_row, to_rows=to_rows, to_seats=to_seats)
+
+
+def some_rows(conditioning: Conditioning, seats: jax.Array, rows: jax.Array) -> Rows:
+    """Return the `rows` of these `seats`; the conditioning is that of all seats."""
+    _, halves = conditioning.lengths.shape
+    place = jnp.argmax(seats[None, :] == rows[:, None] // halves, axis=1)  # of each row's seat, in `seats`
+    # The row of each text of each seat; of a text that has no row, any.
+    first, last = (
+        jnp.argmax(rows[None, :] == (seats * halves + half)[:, None], axis=1) for half in (0, halves - 1)
+    )
+
+    def picked(array: jax.Array, places: jax.Array) -> jax.Array:
+        return array.at[places].get(mode="promise_in_bounds")
+
+    texts, of_seat = texts_as_rows(conditioning), rows // halves
+    by_row: Conditioning = jax.tree.map(lambda array: picked(array, rows), texts)
+    by_row = by_row._replace(
+        time_ids=picked(conditioning.time_ids, of_seat),
+        lora_rows=picked(conditioning.lora_rows, of_seat),
+        lora_scales=picked(conditioning.lora_scales, of_seat),
+    )
+    return Rows(
+        halves=halves,
+        conditioning=by_row,
+        to_rows=lambda of_seats: picked(of_seats, place),
+        to_seats=lambda of_rows: (picked(of_rows, first), picked(of_rows, last)),
+    )
+
+
+def texts_as_rows(conditioning: Conditioning) -> Conditioning:
+    """Return the arrays of the texts with one axis for seats and halves; the others stay as they are."""
+
+    def flat(array: jax.Array) -> jax.Array:
+        return array.reshape(array.shape[0] * array.shape[1], *array.shape[2:])
+
+    return conditioning._replace(
+        keys_values=jax.tree.map(flat, conditioning.keys_values),
+        lengths=flat(conditioning.lengths),
+        text_embeds=flat(conditioning.text_embeds),
+    )
+
+
+def repeat(  # noqa: PLR0917 – the arguments of `denoise`, and the rows
+    networks: Networks,
+    parameters: WithLoras,
+    sampler: SamplerState,
+    inputs: SeatInputs,
+    rows: Rows,
+    start: jax.Array,
+    stop: jax.Array,
+    *,
+    counted_by_host: bool,
+) -> tuple[SamplerState, jax.Array]:
+    """Make the evaluations that `denoise` describes of the seats of `sampler`.
+
+    `inputs` are theirs, but for the conditioning, which is that of the `rows`.
+    """
 
     def one_more(sampler: SamplerState, evaluation: jax.Array) -> SamplerState:
         active = evaluation < stop
-        return evaluate(networks, parameters, sampler, inputs, evaluation, active=active)
+        return evaluate(networks, parameters, sampler, inputs, rows, evaluation, active=active)
 
     if counted_by_host:
         return one_more(sampler, start), jnp.ones((1,), jnp.int32)
@@ -53,45 +183,21 @@ def denoise(  # noqa: PLR0917 – the two halves of the state, and the run
     return sampler, done[None]
 
 
-def denoise_some(  # noqa: PLR0917 – the arguments of `denoise`, and which seats
+def evaluate(  # noqa: PLR0917 – the state, the rows, and where each seat is
     networks: Networks,
     parameters: WithLoras,
     sampler: SamplerState,
     inputs: SeatInputs,
-    seats: jax.Array,
-    start: jax.Array,
-    stop: jax.Array,
-    *,
-    counted_by_host: bool = False,
-) -> tuple[SamplerState, jax.Array]:
-    """Make the evaluations of the `seats` (rows,) int32, ascending; `start` and `stop` are theirs.
-
-    The other seats stay as they are, and are not computed. Returns what `denoise` does.
-    """
-    own: tuple[SamplerState, SeatInputs] = jax.tree.map(
-        lambda of_all: of_all.at[seats].get(**ASCENDING), (sampler, inputs)
-    )
-    changed, done = denoise(networks, parameters, *own, start, stop, counted_by_host=counted_by_host)
-    written: SamplerState = jax.tree.map(
-        lambda of_all, rows: of_all.at[seats].set(rows, **ASCENDING), sampler, changed
-    )
-    return written, done
-
-
-def evaluate(
-    networks: Networks,
-    parameters: WithLoras,
-    sampler: SamplerState,
-    inputs: SeatInputs,
+    rows: Rows,
     evaluation: jax.Array,
     *,
     active: jax.Array,
 ) -> SamplerState:
-    """Call the UNet once for every seat, each at its own `evaluation`, and advance the seats `active`."""
+    """Call the UNet once for the rows, each seat at its own `evaluation`, and advance the seats `active`."""
     row = jax.vmap(lambda rows, index: jax.lax.dynamic_index_in_dim(rows, index, keepdims=False))(
         inputs.rows, evaluation
     )
-    m = predict(networks, parameters, sampler.x, inputs, row)
+    m = predict(networks, parameters, sampler.x, inputs, rows, row)
     z = jax.vmap(lambda seed, index: fresh_noise(seed, index, sampler.x.shape[1:]))(inputs.seed, evaluation)
     x, r, history = step.advance(*sampler, m, z, row)
     x = jnp.where(inputs.start.mask > 0, x, kept_part(inputs, row))
@@ -103,35 +209,34 @@ def evaluate(
     )
 
 
-def predict(
-    networks: Networks, parameters: WithLoras, x: jax.Array, inputs: SeatInputs, row: jax.Array
+def predict(  # noqa: PLR0917 – the arguments of `evaluate`, and the table's rows
+    networks: Networks,
+    parameters: WithLoras,
+    x: jax.Array,
+    inputs: SeatInputs,
+    rows: Rows,
+    row: jax.Array,
 ) -> jax.Array:
-    """Return the UNet's output for every seat, (seats, h, w, c) float32, with guidance applied."""
-    conditioning = inputs.conditioning
-    seats, halves = conditioning.lengths.shape
+    """Return the UNet's output for every seat, (seats, h, w, c) float32, with guidance applied.
+
+    `row` is the table's row of each seat.
+    """
+    conditioning, guidance = rows.conditioning, row[:, Column.GUIDANCE]
     sample = jnp.concatenate([step.network_input(x, row), inputs.start.channels], axis=-1)
-    sample = jnp.repeat(sample, halves, axis=0)
-    timesteps = jnp.repeat(step.timestep(row), halves, axis=0)
-    guidance_scale = jnp.repeat(inputs.guidance_scale, halves, axis=0)
-    keys_values: KeysValues = jax.tree.map(
-        lambda rows: rows.reshape(seats * halves, *rows.shape[2:]), conditioning.keys_values
-    )
-    lengths = conditioning.lengths.reshape(seats * halves)
-    text_embeds = conditioning.text_embeds.reshape(seats * halves, -1)
-    time_ids = jnp.repeat(conditioning.time_ids, halves, axis=0)
     unet = networks.unet.adapted(*parameters, conditioning.lora_rows, conditioning.lora_scales)
     further: dict[str, jax.Array] = {}
     if networks.takes_sizes:
-        further |= {"text_embeds": text_embeds, "time_ids": time_ids}
+        further |= {"text_embeds": conditioning.text_embeds, "time_ids": conditioning.time_ids}
     if networks.takes_guidance:
-        further["guidance"] = guidance_scale
-    prompt = Projection(keys_values, lengths if networks.takes_lengths else None)
-    m: jax.Array = unet(sample, timesteps, prompt, **further).astype(jnp.float32)
-    if halves == 1:
-        return m
-    m = m.reshape(seats, halves, *m.shape[1:])
-    unconditional, conditional = m[:, 0], m[:, 1]
-    return unconditional + inputs.guidance_scale[:, None, None, None] * (conditional - unconditional)
+        further["guidance"] = rows.to_rows(guidance)
+    prompt = Projection(conditioning.keys_values, conditioning.lengths if networks.takes_lengths else None)
+    timesteps = rows.to_rows(step.timestep(row))
+    m: jax.Array = unet(rows.to_rows(sample), timesteps, prompt, **further).astype(jnp.float32)
+    negative, positive = rows.to_seats(m)
+    if rows.halves == 1:
+        return positive
+    scale = guidance[:, None, None, None]
+    return jnp.where(scale > 1, negative + scale * (positive - negative), positive)
 
 
 def kept_part(inputs: SeatInputs, row: jax.Array) -> jax.Array:

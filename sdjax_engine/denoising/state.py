@@ -55,13 +55,12 @@ class SamplerState(NamedTuple):
 class SeatInputs(NamedTuple):
     """The arrays that stay as they are from a request's admission to its picture.
 
-    `rows` is the sampler's table, `noise` the picture's initial noise.
+    `rows` is the sampler's table, which has the guidance scales too; `noise` is the picture's initial noise.
     """
 
     noise: jax.Array  # (seats, h, w, c) float32
     start: StartPicture
     conditioning: Conditioning
-    guidance_scale: jax.Array  # (seats,) float32
     seed: jax.Array  # (seats,) uint32
     rows: jax.Array  # (seats, evaluations, ROW) float32
 
@@ -81,7 +80,6 @@ class Newcomer(NamedTuple, Generic[Rows]):
     """
 
     seat: Rows  # (1,) int32
-    guidance_scale: Rows  # (1,) float32
     seed: Rows  # (1,) uint32
     variation_seeds: Rows  # (1, MAX_VARIATIONS) uint32
     variation_strengths: Rows  # (1, MAX_VARIATIONS) float32, 0 for none

@@ -246,7 +246,6 @@ def seat_row(
             lora_rows=newcomer.lora_rows,
             lora_scales=newcomer.lora_scales,
         ),
-        guidance_scale=newcomer.guidance_scale,
         seed=newcomer.seed,
         rows=newcomer.rows,
     )

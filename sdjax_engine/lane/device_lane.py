@@ -7,6 +7,7 @@ A picture goes this way: `admit` (each new text is encoded, a start picture too)
 from __future__ import annotations
 
 import copy
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -31,13 +32,13 @@ from sdjax_engine.lane.programs import (
     compile_lane,
 )
 from sdjax_engine.lane.results import Picture, Run, copied_to_host
-from sdjax_engine.lane.rows import ProgramForm, further_forms
-from sdjax_engine.lane.runs import make_turn, parts_of
-from sdjax_engine.lane.shapes import LaneShapes
+from sdjax_engine.lane.rows import Occupant, ProgramForm, as_text, forms_of
+from sdjax_engine.lane.runs import calls_of, make_turn
+from sdjax_engine.lane.shapes import LaneShapes, zeros
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.model.prepare import Prepared
+from sdjax_engine.model.prepare import NOT_GUIDED, Prepared
 from sdjax_engine.request import Lane
 
 
@@ -77,11 +78,12 @@ class DeviceLane:
         start.mask[:] = 1  # without a start picture the whole picture is painted
         self._noise_alone: StartPicture = start
         self._state: SeatState | None = None
-        self._adapted: set[int] = set()  # the seats whose pictures use LoRAs
+        self._occupants: defaultdict[int, Occupant] = defaultdict(Occupant)  # by seat
 
     def _use(self, shapes: LaneShapes, programs: LanePrograms) -> None:
         self._shapes, self._programs = shapes, programs
         self.seats, self.seats_per_device = shapes.seats, shapes.seats_per_device
+        self._grid, self._suits_all = shapes.grid, shapes.grid.suits_all
 
     def _compiled(self, shapes: LaneShapes, later: LaterPrograms | None = None) -> LanePrograms:
         return compile_lane(
@@ -102,6 +104,11 @@ class DeviceLane:
     def fitted(self) -> bool:
         """Whether `prepare_forms` has made a program that costs less than the one that suits every run."""
         return bool(self._later.denoise.get(self.seats_per_device))
+
+    @property
+    def further_forms(self) -> list[ProgramForm]:
+        """The forms of the programs that cost less than the one that suits every run."""
+        return self._grid.further_forms(loras=self._model.adapts_unet)
 
     @property
     def decodes_previews(self) -> bool:
@@ -131,9 +138,8 @@ class DeviceLane:
             rows = jax.tree.map(np.copy, self._no_newcomers)
             for device, seat in wave.items():
                 one = prepared[device]
-                (self._adapted.add if one.uses_loras else self._adapted.discard)(seat)
+                self._occupants[seat] = self._occupant(one)
                 rows.seat[device] = seat % self.seats_per_device
-                rows.guidance_scale[device] = one.request.guidance_scale
                 rows.seed[device] = one.request.seed
                 for number, variation in enumerate(one.request.variations):
                     rows.variation_seeds[device, number] = variation.seed
@@ -159,16 +165,15 @@ class DeviceLane:
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
         """Make the evaluations from start up to stop in each of these seats."""
         mesh, parameters = self._model.mesh, self._model.arrays.unet
-        parts = parts_of(
-            *(spans, self._denoising, self._adapted), mesh=mesh, seats_per_device=self.seats_per_device
-        )
-        turns = 1
-        if self._model.counted_by_host:
-            turns = max([1, *(stop - start for start, stop in spans.values())])
-        for turn in range(turns):
-            sampler, done = make_turn(parts, parameters, self._seated, turn, mesh)
-            self._state = self._seated._replace(sampler=sampler)
-        return Run(done=done, rows=max(part.form.rows for part in parts))
+        occupants = {seat: self._occupants[seat] for seat in spans}
+        most = 0
+        for call in calls_of(spans, self._denoising, occupants, self._grid):
+            for turn in range(max(1, call.length) if self._model.counted_by_host else 1):
+                for parts in call.groups:
+                    sampler, done = make_turn(parts, parameters, self._seated, turn, mesh)
+                    self._state = self._seated._replace(sampler=sampler)
+            most = max(most, call.rows)
+        return Run(done=done, rows=most)
 
     def estimate(self, weights: Mapping[int, tuple[float, float]]) -> Estimates:
         """Estimate the finished pictures of these seats, and start to copy them to the host.
@@ -182,14 +187,15 @@ class DeviceLane:
         """Decode the pictures in these seats and start to copy them to the host."""
         pictures: dict[int, Picture] = {}
         for wave in self._waves(seats):
-            decoded = self._decoded(self._programs.decode, self._taken(wave), wave)
+            used = {device: as_text(self._occupants[seat].used) for device, seat in wave.items()}
+            decoded = self._decoded(self._programs.decode, self._taken(wave), used)
             pictures |= {seat: decoded[device] for device, seat in wave.items()}
         return pictures
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:
         """Decode latents (h, w, c) in float32, where `retries`; None where that would change nothing."""
         program = self._later.decode_in_float32
-        return None if program is None else self._decoded(program, self._spread([latents]), [0])[0]
+        return None if program is None else self._decoded(program, self._spread([latents]), {0: ""})[0]
 
     def latents(self) -> npt.NDArray[np.float32]:
         """Return the latents of all seats, (seats, h, w, c); waits for the devices."""
@@ -198,13 +204,13 @@ class DeviceLane:
     def reset(self) -> None:
         """Empty every seat: free the devices' memory of all seats, then allocate it again."""
         self.free()
-        self._adapted = set()
+        self._occupants.clear()
         self._state = self._programs.empty()
 
     def restarted(self) -> DeviceLane:
         """Return a lane with the same programs and seats of its own, which needs a `reset`."""
         other = copy.copy(self)
-        other._state, other._adapted = None, set()
+        other._state, other._occupants = None, defaultdict(Occupant)
         other._queue_decoding = self._decoding_queue()  # the thread of this one may be stuck
         return other
 
@@ -228,7 +234,8 @@ class DeviceLane:
         state = programs.empty()
         with self._later.changing:
             self._use(shapes, programs)
-            self._state, self._adapted = state, set()
+            self._occupants.clear()
+            self._state = state
             self._model.residency.claim(self.lane, self.need)
         return True
 
@@ -261,8 +268,8 @@ class DeviceLane:
         Runs use each as soon as it is there. A program that there is no memory for is left out.
         """
         shapes = self._shapes
-        seats, loras = shapes.seats_per_device, self._model.adapts_unet
-        for form in further_forms(seats, loras=loras):
+        seats = shapes.seats_per_device
+        for form in self.further_forms:
             program = compile_denoise_form(shapes, self._compiler, form)
             with self._later.changing:
                 if not self._model.residency.claim(self.lane, self._need_with(program)):
@@ -296,8 +303,16 @@ class DeviceLane:
     @property
     def _denoising(self) -> Mapping[ProgramForm, Program]:
         """The programs for the evaluations of a run with the seats that there are."""
-        suits_all = ProgramForm(rows=self.seats_per_device, loras=True)
-        return {**self._later.denoise.get(self.seats_per_device, {}), suits_all: self._programs.denoise}
+        later = self._later.denoise.get(self.seats_per_device, {})
+        return {**later, self._suits_all: self._programs.denoise}
+
+    def _occupant(self, one: Prepared) -> Occupant:
+        """Return what runs must know of a newcomer; in a lane of one text no evaluation is guided."""
+        wanted = None
+        if one.programs is not None:
+            wanted = forms_of(one.programs, one.evaluations, self._suits_all)
+        guided = one.guided if self._grid.halves > 1 else NOT_GUIDED
+        return Occupant(adapted=one.uses_loras, guided=guided, wanted=wanted)
 
     def _need_with(self, *more: Program, decode_in_float32: Program | None = None) -> Need:
         """Return the lane's need with programs that it may get."""
@@ -341,11 +356,14 @@ class DeviceLane:
         rows[: len(latents)] = latents
         return devices.shard(rows, self._model.mesh)
 
-    def _decoded(self, program: Program, latents: jax.Array, chosen: Iterable[int]) -> dict[int, Picture]:
-        """Queue the decoding of latents (devices, h, w, c) on the devices chosen; pictures by device."""
+    def _decoded(self, program: Program, latents: jax.Array, used: Mapping[int, str]) -> dict[int, Picture]:
+        """Queue the decoding of latents (devices, h, w, c) on some devices; pictures by device.
+
+        `used` has these devices, and the programs that made the latents of each.
+        """
         parameters = self._model.arrays.decoding
         decoded: Mapping[int, Decoded] = self._queue_decoding(
-            call_on, program, list(chosen), parameters, latents
+            call_on, program, list(used), parameters, latents
         )
         classifier, judged = self._model.classifier, Shares()
         if classifier is not None:
@@ -356,6 +374,7 @@ class DeviceLane:
                 device=device,
                 latents=latents,
                 classifier=classifier,
+                programs=used[device],
                 **copied_to_host(pixels=each.pixels, finite=each.finite, scores=each.scores),
                 **(copied_to_host(probabilities=judged[device]) if device in judged else {}),
             )
@@ -372,8 +391,3 @@ class DeviceLane:
                 waves.append(wave := {})
             wave[device] = seat
         return waves
-
-
-def zeros(shapes: Any) -> Any:
-    """Return arrays of zeros on the host of these shapes."""
-    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)

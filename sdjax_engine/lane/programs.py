@@ -147,13 +147,13 @@ def compile_denoise(shapes: LaneShapes, compiler: Compiler) -> Program:
 
 
 def compile_denoise_form(shapes: LaneShapes, compiler: Compiler, form: ProgramForm) -> Program:
-    """Compile the program of a form of `rows.further_forms`.
+    """Compile the program of a form of `SeatGrid.further_forms`.
 
-    Its arguments are those of `denoise`; where it computes fewer rows than there are seats, the rows' seats
-    come before start and stop.
+    Its arguments are those of `denoise`; where it does not compute every row, the seats and rows of a
+    `rows.Layout` come before start and stop.
     """
     unet, bank = model_parameters(shapes)
-    rows = None if form.rows == shapes.seats_per_device else form.rows
+    rows = None if form.rows == shapes.grid.rows_per_device else form.rows
     parameters = unet, bank if form.loras else {}
     return compile_evaluations(shapes, compiler, f"denoise, {form}", parameters, rows=rows)
 
@@ -161,9 +161,11 @@ def compile_denoise_form(shapes: LaneShapes, compiler: Compiler, form: ProgramFo
 def compile_evaluations(
     shapes: LaneShapes, compiler: Compiler, name: str, parameters: WithLoras, *, rows: int | None
 ) -> Program:
-    """Compile the evaluations of so many rows of each device, or of every seat, with these parameters."""
-    of_each = shapes.rows(shapes.devices * (rows or shapes.seats_per_device), dtype=np.int32)
-    own = (of_each, of_each) if rows is None else (of_each, of_each, of_each)
+    """Compile the evaluations of so many rows of each device, or of every row, with these parameters."""
+    seats = min(rows or shapes.seats_per_device, shapes.seats_per_device)
+    of_seats = shapes.rows(shapes.devices * seats, dtype=np.int32)
+    which = () if rows is None else (of_seats, shapes.rows(shapes.devices * rows, dtype=np.int32))
+    own = (*which, of_seats, of_seats)
     function = evaluations.denoise if rows is None else evaluations.denoise_some
     return compiler.compile(
         f"{shapes.lane} {name}",

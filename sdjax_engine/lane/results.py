@@ -17,7 +17,8 @@ from sdjax_engine.model.picture_classifier import PictureClassifier
 class Picture:
     """A decoded picture, being copied to the host; its latents are row `device` of `latents`.
 
-    `probabilities` are those of the `classifier`; without one both are None.
+    `probabilities` are those of the `classifier`; without one both are None. `programs` says which programs
+    made its evaluations, as `rows.as_text` does; it is empty where that is not known.
     """
 
     device: int
@@ -27,6 +28,7 @@ class Picture:
     scores: jax.Array = field(repr=False)
     probabilities: jax.Array | None = field(default=None, repr=False)
     classifier: PictureClassifier | None = field(default=None, repr=False)
+    programs: str = ""
 
     def fetch(self) -> npt.NDArray[np.uint8] | None:
         """Wait for the pixels, uint8 (height, width, 3); None where the picture is not finite."""

@@ -1,14 +1,17 @@
 """Which rows a run computes on each device, and which of a lane's programs computes them; pure policy.
 
-A program computes a fixed number of rows, and is told the seats of its rows. On a device with fewer pictures
-than rows, the rows that are left over are those of other seats, which stay as they are.
+A row is one text of one seat, and costs one evaluation of the network: a picture whose evaluation is guided
+has two, another picture one. A program computes a fixed number of rows, and is told which. Rows that are left
+over repeat another one. A program has its seats' state as well; seats that are left over stay as they are.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -33,62 +36,201 @@ class ProgramForm:
         return f"{'1 row' if self.rows == 1 else f'{self.rows} rows'}{'' if self.loras else ' without LoRAs'}"
 
 
-class Rows(NamedTuple):
-    """The rows of all devices: each row's seat, counted from its device's first seat, and its evaluations."""
+class Layout(NamedTuple):
+    """The rows of all devices and the seats that they are of, counted from their device's first."""
 
-    seats: npt.NDArray[np.int32]  # (devices · rows,), ascending on each device
-    start: npt.NDArray[np.int32]  # (devices · rows,)
-    stop: npt.NDArray[np.int32]  # (devices · rows,)
+    seats: npt.NDArray[np.int32]  # (devices · seats,), ascending on each device
+    rows: npt.NDArray[np.int32]  # (devices · rows,), each seat · halves + half
+    start: npt.NDArray[np.int32]  # (devices · seats,)
+    stop: npt.NDArray[np.int32]  # (devices · seats,)
 
 
-def further_forms(seats: int, *, loras: bool) -> list[ProgramForm]:
-    """Return the forms of a lane with so many seats on each device, the cheapest first.
+@dataclass(frozen=True, kw_only=True)
+class SeatGrid:
+    """The seats of a lane: how many devices, seats on each device, and texts of each seat."""
 
-    They are powers of two and the number of seats, with and without LoRAs where `loras` adapt the UNet. The
-    form that suits every run is left out.
+    devices: int
+    seats_per_device: int
+    halves: int
+
+    @property
+    def rows_per_device(self) -> int:
+        """How many rows every seat of a device has together."""
+        return self.seats_per_device * self.halves
+
+    def device_of(self, seat: int) -> int:
+        """Return the device that a seat is on."""
+        return seat // self.seats_per_device
+
+    @property
+    def suits_all(self) -> ProgramForm:
+        """The form that suits every run."""
+        return ProgramForm(rows=self.rows_per_device, loras=True)
+
+    def further_forms(self, *, loras: bool) -> list[ProgramForm]:
+        """Return the other forms, the cheapest first.
+
+        They have powers of two of rows, and every row; with and without LoRAs where `loras` adapt the UNet.
+        """
+        most = self.rows_per_device
+        sizes = [2**power for power in range(most.bit_length()) if 2**power < most] + [most]
+        with_or_without = (False, True) if loras else (True,)
+        return [ProgramForm(rows=rows, loras=each) for rows in sizes for each in with_or_without][:-1]
+
+
+@dataclass(kw_only=True, eq=False)
+class Occupant:
+    """What runs must know of the picture in a seat, and the forms of the programs that have evaluated it.
+
+    `guided` says of each evaluation whether it is; evaluations beyond are not. `wanted` are the forms that
+    the evaluations must have, where they are there; None: the cheapest.
     """
-    sizes = [2**power for power in range(seats.bit_length()) if 2**power < seats] + [seats]
-    forms = [
-        ProgramForm(rows=rows, loras=each) for rows in sizes for each in ((False, True) if loras else (True,))
-    ]
-    return forms[:-1]
+
+    adapted: bool = False
+    guided: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    wanted: Sequence[ProgramForm] | None = None
+    used: list[ProgramForm] = field(default_factory=list)
+
+    def is_guided(self, evaluation: int) -> bool:
+        """Whether an evaluation needs the row of the negative prompt."""
+        return evaluation < len(self.guided) and bool(self.guided[evaluation])
+
+    def form_wanted(self, evaluation: int) -> ProgramForm | None:
+        """Return the form that an evaluation must have; None: any."""
+        return self.wanted[evaluation] if self.wanted and evaluation < len(self.wanted) else None
+
+
+Occupants = Mapping[int, Occupant]
+"""The pictures by their seats."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """Evaluations of a run throughout which the same seats are `guided`.
+
+    With `wanted` their program must have that form, where it is there.
+    """
+
+    spans: Spans
+    guided: frozenset[int] = frozenset()
+    wanted: ProgramForm | None = None
+
+    @property
+    def length(self) -> int:
+        """How many evaluations the longest span has."""
+        return max((stop - start for start, stop in self.spans.values()), default=0)
+
+    def rows_of(self, seat: int, halves: int) -> range:
+        """Return the rows of a seat, each seat · halves + half."""
+        end = (seat + 1) * halves
+        return range(end - (halves if seat in self.guided else 1), end)
+
+
+def stretches(spans: Spans, occupants: Occupants) -> list[list[Stretch]]:
+    """Divide a run into stretches one after another, each divided by the forms that its seats want.
+
+    The seats that want no form are together. Each other seat is alone, so that its program is the same
+    whatever the others do.
+    """
+    nobody, longest = Occupant(), max((stop - start for start, stop in spans.values()), default=0)
+    if not longest:
+        return []
+    groups: list[tuple[dict[int, bool], dict[int, ProgramForm | None]]] = []
+    begins: list[int] = []
+    for offset in range(longest):
+        now = {seat: start + offset for seat, (start, stop) in spans.items() if start + offset < stop}
+        who = {seat: occupants.get(seat, nobody) for seat in now}
+        guided = {seat: who[seat].is_guided(evaluation) for seat, evaluation in now.items()}
+        wanted = {seat: who[seat].form_wanted(evaluation) for seat, evaluation in now.items()}
+        if not groups or groups[-1] != (guided, wanted):
+            groups.append((guided, wanted))
+            begins.append(offset)
+    found = []
+    for begin, end, (guided, wanted) in zip(begins, [*begins[1:], longest], groups, strict=True):
+        own = {
+            seat: (start + begin, min(stop, start + end))
+            for seat, (start, stop) in spans.items()
+            if seat in guided
+        }
+        free = [seat for seat, form in wanted.items() if form is None]
+        together = [(free, None)] if free else []
+        alone = [([seat], form) for seat, form in wanted.items() if form is not None]
+        found.append(
+            [
+                Stretch(
+                    spans={seat: own[seat] for seat in seats},
+                    guided=frozenset(seat for seat in seats if guided[seat]),
+                    wanted=form,
+                )
+                for seats, form in (*together, *alone)
+            ]
+        )
+    return found
 
 
 def chosen(
-    ready: Collection[ProgramForm],
-    seats: Iterable[int],
-    adapted: Collection[int],
-    *,
-    devices: int,
-    seats_per_device: int,
-    apart: bool,
+    ready: Collection[ProgramForm], stretch: Stretch, adapted: Collection[int], grid: SeatGrid, *, apart: bool
 ) -> dict[ProgramForm, list[int]]:
-    """Return the cheapest forms for a run of these seats, and the devices of each form.
+    """Return the cheapest forms for a stretch, and the devices of each form.
 
     The pictures in the seats `adapted` use LoRAs. Devices that are not `apart` share one program.
     """
-    own = list(seats)
-    counts = Counter(seat // seats_per_device for seat in own)
-    with_loras = {seat // seats_per_device for seat in own if seat in adapted}
+    counts: Counter[int] = Counter()
+    for seat in stretch.spans:
+        counts[grid.device_of(seat)] += len(stretch.rows_of(seat, grid.halves))
+    with_loras = {grid.device_of(seat) for seat in stretch.spans if seat in adapted}
     found: dict[ProgramForm, list[int]] = {}
-    for group in [[device] for device in range(devices)] if apart else [list(range(devices))]:
+    for group in [[device] for device in range(grid.devices)] if apart else [list(range(grid.devices))]:
         rows, loras = max(counts[device] for device in group), not with_loras.isdisjoint(group)
-        form = min(form for form in ready if form.rows >= rows and form.loras >= loras)
+        suited = [form for form in ready if form.rows >= rows and form.loras >= loras]
+        form = stretch.wanted if stretch.wanted in suited else min(suited)
         found.setdefault(form, []).extend(group)
     return found
 
 
-def lay_out(spans: Spans, *, rows: int, devices: int, seats_per_device: int) -> Rows:
-    """Return the rows of a program of so many rows for these spans.
+def lay_out(stretch: Stretch, rows: int, grid: SeatGrid) -> Layout:
+    """Return the layout of a program of so many rows on each device.
 
-    A device with more spans than rows has its first ones, a device with fewer has rows of its first other
-    seats, which make no evaluations.
+    It has as many seats of each device as it has rows, at most all: the stretch's, then the first others,
+    which make no evaluations. Rows that are left over repeat the last text of the device's first seat. A
+    device with more rows in the stretch has its first ones.
     """
-    start, stop = (np.zeros(devices * seats_per_device, np.int32) for _ in range(2))
-    idle = np.ones(devices * seats_per_device, np.bool_)
-    for seat, span in spans.items():
-        (start[seat], stop[seat]), idle[seat] = span, False
-    order = np.argsort(idle.reshape(devices, seats_per_device), axis=1, kind="stable")
-    seats = np.sort(order[:, :rows], axis=1).astype(np.int32)
-    of_all = (seats + np.arange(devices)[:, None] * seats_per_device).reshape(-1)
-    return Rows(seats=seats.reshape(-1), start=start[of_all], stop=stop[of_all])
+    count = min(rows, grid.seats_per_device)
+    seats, texts = [], []
+    for device in range(grid.devices):
+        first = device * grid.seats_per_device
+        own = sorted(seat for seat in stretch.spans if grid.device_of(seat) == device)[:count]
+        others = (seat for seat in range(first, first + grid.seats_per_device) if seat not in own)
+        those = sorted([*own, *islice(others, count - len(own))])
+        needed = [row for seat in own for row in stretch.rows_of(seat, grid.halves)][:rows]
+        spare = (those[0] + 1) * grid.halves - 1
+        seats.append(those)
+        texts.append([row - first * grid.halves for row in (*needed, *[spare] * (rows - len(needed)))])
+    of_all = np.array(seats, np.int32)
+    spans = np.array([[stretch.spans.get(seat, (0, 0)) for seat in those] for those in seats], np.int32)
+    return Layout(
+        seats=(of_all - np.arange(grid.devices, dtype=np.int32)[:, None] * grid.seats_per_device).reshape(-1),
+        rows=np.array(texts, np.int32).reshape(-1),
+        start=spans[..., 0].reshape(-1),
+        stop=spans[..., 1].reshape(-1),
+    )
+
+
+def as_text(forms: Iterable[ProgramForm]) -> str:
+    """Return the forms of a picture's evaluations as text.
+
+    "15x8 5x4-" is 15 evaluations of 8 rows, then 5 of 4 rows without LoRAs.
+    """
+    return " ".join(
+        f"{len(list(same))}x{form.rows}{'' if form.loras else '-'}" for form, same in groupby(forms)
+    )
+
+
+def forms_of(text: str, evaluations: int, otherwise: ProgramForm) -> list[ProgramForm]:
+    """Return the form of each evaluation from `as_text`; `otherwise` for those that are not in it."""
+    found = [
+        ProgramForm(rows=int(rows), loras=not without)
+        for count, rows, without in re.findall(r"(\d+)x(\d+)(-?)", text)
+        for _ in range(min(int(count), evaluations))
+    ]
+    return [*found, *[otherwise] * evaluations][:evaluations]

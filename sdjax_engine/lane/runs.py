@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -14,65 +14,93 @@ from sdjax_engine.compiling.compiler import Program
 from sdjax_engine.compiling.per_device import PerDevice, Shares
 from sdjax_engine.denoising.state import SamplerState, SeatState
 from sdjax_engine.denoising.traced import WithLoras
-from sdjax_engine.lane.rows import ProgramForm, Rows, Spans, chosen, lay_out
-from sdjax_engine.memory import devices
+from sdjax_engine.lane.rows import (
+    Layout,
+    Occupants,
+    ProgramForm,
+    SeatGrid,
+    Spans,
+    Stretch,
+    chosen,
+    lay_out,
+    stretches,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Part:
-    """Devices that make a run's evaluations with the same program."""
+    """Devices that make the evaluations of a stretch with the same program."""
 
     program: Program
     form: ProgramForm
     devices: Collection[int]
-    rows: Rows
-    every_seat: bool
+    layout: Layout
+    every_row: bool
 
     def arguments(self, parameters: WithLoras, turn: int) -> tuple[Any, ...]:
         """Return the parameters, and the arguments behind the seats' state, for a turn of the host."""
         unet, bank = parameters
-        seats, start, stop = self.rows
-        of_rows: tuple[Any, ...] = start + np.int32(turn), stop
-        if not self.every_seat:
-            of_rows = seats, *of_rows
-        return (unet, bank if self.form.loras else {}), *of_rows
+        seats, rows, start, stop = self.layout
+        of_seats: tuple[Any, ...] = start + np.int32(turn), stop
+        if not self.every_row:
+            of_seats = seats, rows, *of_seats
+        return (unet, bank if self.form.loras else {}), *of_seats
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Call:
+    """A stretch of a run of `length` evaluations; groups of seats have their programs one after another."""
+
+    length: int
+    groups: Sequence[Sequence[Part]]
+
+    @property
+    def rows(self) -> int:
+        """How many rows each device computes in an evaluation, at most."""
+        return sum(max(part.form.rows for part in parts) for parts in self.groups)
+
+
+def calls_of(
+    spans: Spans, programs: Mapping[ProgramForm, Program], occupants: Occupants, grid: SeatGrid
+) -> list[Call]:
+    """Return the calls of a run one after another, and note in the occupants which programs they have."""
+    adapted = {seat for seat, occupant in occupants.items() if occupant.adapted}
+    divided = stretches(spans, occupants) if len(programs) > 1 else []
+    calls = []
+    for together in divided or [[Stretch(spans=spans, guided=frozenset(spans))]]:
+        groups = [parts_of(stretch, programs, adapted, grid) for stretch in together]
+        for stretch, parts in zip(together, groups, strict=True):
+            forms = {device: part.form for part in parts for device in part.devices}
+            for seat, (start, stop) in stretch.spans.items():
+                occupants[seat].used += [forms[grid.device_of(seat)]] * (stop - start)
+        calls.append(Call(length=max(stretch.length for stretch in together), groups=groups))
+    return calls
 
 
 def parts_of(
-    spans: Spans,
-    programs: Mapping[ProgramForm, Program],
-    adapted: Collection[int],
-    *,
-    mesh: Mesh,
-    seats_per_device: int,
+    stretch: Stretch, programs: Mapping[ProgramForm, Program], adapted: Collection[int], grid: SeatGrid
 ) -> list[Part]:
-    """Divide a run of these spans among the cheapest programs; `adapted` are the seats that use LoRAs."""
-    count = devices.device_count(mesh)
-    forms = chosen(
-        *(programs, spans, adapted),
-        devices=count,
-        seats_per_device=seats_per_device,
-        apart=all(isinstance(program, PerDevice) for program in programs.values()),
-    )
+    """Divide a stretch among the cheapest programs; `adapted` are the seats that use LoRAs."""
+    apart = all(isinstance(program, PerDevice) for program in programs.values())
     parts = []
-    for form, numbers in forms.items():
-        own = {seat: span for seat, span in spans.items() if seat // seats_per_device in numbers}
+    for form, numbers in chosen(programs, stretch, adapted, grid, apart=apart).items():
+        own = {seat: span for seat, span in stretch.spans.items() if grid.device_of(seat) in numbers}
         parts.append(
             Part(
                 program=programs[form],
                 form=form,
                 devices=numbers,
-                rows=lay_out(own, rows=form.rows, devices=count, seats_per_device=seats_per_device),
-                every_seat=form.rows == seats_per_device,
+                layout=lay_out(replace(stretch, spans=own), form.rows, grid),
+                every_row=form.rows == grid.rows_per_device,
             )
         )
     return parts
 
 
 def make_turn(
-    parts: list[Part], parameters: WithLoras, state: SeatState, turn: int, mesh: Mesh
+    parts: Sequence[Part], parameters: WithLoras, state: SeatState, turn: int, mesh: Mesh
 ) -> tuple[SamplerState, jax.Array]:
-    """Queue the programs of every part for a turn of the host.
+    """Queue the programs of all parts of a stretch for a turn of the host.
 
     Returns the sampler's state, which replaces that of `state`, and what ends with the turn.
     """

@@ -19,6 +19,7 @@ from sdjax_engine.denoising.state import (
     SeatState,
     StartPicture,
 )
+from sdjax_engine.lane.rows import SeatGrid
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import MAX_VARIATIONS, Lane
@@ -55,6 +56,16 @@ class LaneShapes:
         return self.devices * self.seats_per_device
 
     @property
+    def halves(self) -> int:
+        """How many texts a seat has."""
+        return self.model.halves(self.lane)
+
+    @property
+    def grid(self) -> SeatGrid:
+        """How many devices, seats and texts there are."""
+        return SeatGrid(devices=self.devices, seats_per_device=self.seats_per_device, halves=self.halves)
+
+    @property
     def latents(self) -> tuple[int, int, int]:
         """Height, width and channels of a latent picture."""
         factor = self.model.vae_scale_factor
@@ -70,7 +81,7 @@ class LaneShapes:
     def state(self) -> SeatState:
         """The state of all seats."""
         count, model = self.seats, self.model
-        halves, encoding = model.halves(self.lane), model.encoding
+        halves, encoding = self.halves, model.encoding
         sampler = SamplerState(
             x=self.rows(count, *self.latents),
             r=self.rows(count, *self.latents),
@@ -87,7 +98,6 @@ class LaneShapes:
                 lora_rows=self.rows(count, model.loras.rank, dtype=np.int32),
                 lora_scales=self.rows(count, model.loras.rank),
             ),
-            guidance_scale=self.rows(count),
             seed=self.rows(count, dtype=np.uint32),
             rows=self.rows(count, MAX_ROWS, ROW),
         )
@@ -96,7 +106,7 @@ class LaneShapes:
     def keys_values(self, count: int) -> KeysValues:
         """Return the keys and values of so many seats."""
         hidden = self.model.encoding.hidden
-        halves, tokens = self.model.halves(self.lane), hidden.shape[1]
+        halves, tokens = self.halves, hidden.shape[1]
         return {
             path: (
                 self.rows(count, halves, tokens, width, dtype=hidden.dtype),
@@ -120,7 +130,6 @@ class LaneShapes:
         count, rank = self.devices, self.model.loras.rank
         return Newcomer(
             seat=self.rows(count, dtype=np.int32),
-            guidance_scale=self.rows(count),
             seed=self.rows(count, dtype=np.uint32),
             variation_seeds=self.rows(count, MAX_VARIATIONS, dtype=np.uint32),
             variation_strengths=self.rows(count, MAX_VARIATIONS),
@@ -149,3 +158,8 @@ class LaneShapes:
     def rows(self, *shape: int, dtype: npt.DTypeLike = np.float32) -> Any:
         """Return the shape of an array whose rows are spread over the devices."""
         return devices.spread_shape(shape, dtype, self.model.mesh)
+
+
+def zeros(shapes: Any) -> Any:
+    """Return arrays of zeros on the host of these shapes."""
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)

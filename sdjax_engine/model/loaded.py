@@ -25,7 +25,7 @@ from sdjax_engine.model.prepare import Preparation
 from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.clip_pixels import settle_preprocessing
 from sdjax_engine.models.unet_config import cross_attentions
-from sdjax_engine.request import Lane, Offer
+from sdjax_engine.request import WHOLE, Lane, Offer
 from sdjax_engine.weights import Checkpoint, Component, Parameters
 from sdjax_engine.weights.networks import autoencoder_in_float32
 from sdjax_engine.wording import in_bytes
@@ -61,6 +61,7 @@ class LoadedModel:
         residency: Residency | None = None,
     ) -> None:
         check_sizes(offer, checkpoint.vae_scale_factor)
+        check_guidance(offer, checkpoint)
         self.offer = offer
         self.mesh = compiler.mesh
         self.device_count = devices.device_count(compiler.mesh)
@@ -201,7 +202,7 @@ def networks_of(checkpoint: Checkpoint, offer: Offer) -> Networks:
         unet=checkpoint.unet.blueprint,
         further_channels=int(config["in_channels"]) - checkpoint.latent_channels,
         takes_sizes=config.get("addition_embed_type") == "text_time",
-        takes_guidance=config.get("time_cond_proj_dim") is not None,
+        takes_guidance=takes_guidance(checkpoint),
         takes_lengths=offer.prompt_chunks > 1,
         vae=checkpoint.vae.blueprint,
         vae_in_float32=autoencoder_in_float32(checkpoint.vae.config),
@@ -222,6 +223,21 @@ def arrays_of(checkpoint: Checkpoint, loras: LoraBank) -> Any:
         unet=(checkpoint.unet.parameters, loras.banks.get(UNET, {})),
         decoding=(checkpoint.vae.parameters, None if checker is None else checker.parameters),
     )
+
+
+def check_guidance(offer: Offer, checkpoint: Checkpoint) -> None:
+    """Raise UnreadableCheckpoint for a guidance interval of a UNet that is conditioned on the scale."""
+    if offer.guidance_interval != WHOLE and takes_guidance(checkpoint):
+        start, stop = offer.guidance_interval
+        raise UnreadableCheckpoint(
+            f"{offer.model} cannot be painted with guidance from {start:g} to {stop:g} of the steps: "
+            "its UNet is trained on the guidance scale. Leave guidance_interval out."
+        )
+
+
+def takes_guidance(checkpoint: Checkpoint) -> bool:
+    """Whether the UNet is conditioned on the guidance scale."""
+    return checkpoint.unet.config.get("time_cond_proj_dim") is not None
 
 
 def check_sizes(offer: Offer, multiple: int) -> None:

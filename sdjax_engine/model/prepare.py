@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.model.pictures import Fitted, fitted
-from sdjax_engine.request import Offer, PromptFacts, Request, Sampler
+from sdjax_engine.request import WHOLE, Offer, PromptFacts, Request, Sampler
 from sdjax_engine.samplers import MAX_ROWS, pipeline_config, plan
-from sdjax_engine.samplers.tables import Table
+from sdjax_engine.samplers.tables import Column, Table
 
 if TYPE_CHECKING:
     from sdjax_engine.denoising.traced import Networks
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sdjax_engine.prompts import Tokens
     from sdjax_engine.weights import Checkpoint
 
+NOT_GUIDED: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
 NO_LORAS: SeatRows = (np.zeros(0, np.int32), np.zeros(0, np.float32))
 
 
@@ -51,8 +52,10 @@ class Prepared:
     `texts` are the negative prompt and the prompt, `facts` their counts of tokens; `rows` is the sampler's
     table of `evaluations` rows, padded to (MAX_ROWS, ROW); `estimates` are the weights by which a preview
     estimates the finished latents after each evaluation, (evaluations, 2); `time_ids` are the sizes that the
-    UNet is conditioned on, `loras` the rows of the LoRA bank that the seat gathers. `second` is the second
-    pass, whose `picture` is known after the first.
+    UNet is conditioned on, `loras` the rows of the LoRA bank that the seat gathers. `guided` says of each
+    evaluation whether it needs the negative prompt; those beyond its end do not. `programs` are the programs
+    that must make the evaluations, as `lane.rows.as_text` has them; None: the cheapest. `second` is the
+    second pass, whose `picture` is known after the first.
     """
 
     request: Request
@@ -66,6 +69,8 @@ class Prepared:
     init_latent_scale: float
     time_ids: tuple[float, ...]
     loras: SeatRows = field(repr=False)
+    guided: npt.NDArray[np.bool_] = field(default_factory=lambda: NOT_GUIDED, repr=False)
+    programs: str | None = None
     second: Prepared | None = field(default=None, repr=False)
 
     @property
@@ -92,21 +97,29 @@ class Preparation:
         self._adapts_texts = loras.rank_of_texts > 0
         self.ids_shape = (len(self._tokenizers), offer.prompt_chunks, self._tokenizers[0].length)
 
-    def prepare(self, request: Request, start: Fitted | None = None) -> Prepared:
+    def prepare(
+        self, request: Request, start: Fitted | None = None, *, programs: Sequence[str] | None = None
+    ) -> Prepared:
         """Plan and tokenize a request that `Offer.check` has passed; raises InvalidRequest.
 
-        `start` is `fitted(request)` where it is known.
+        `start` is `fitted(request)` where it is known. With `programs` each pass has its own, empty for a
+        pass that they do not name.
         """
         if start is None and request.init_image is not None:
             start = fitted(request)
-        prepared = self._prepared(request, start, from_picture=start is not None)
+        first, second = (None, None) if programs is None else (*programs, "", "")[:2]
+        prepared = replace(self._prepared(request, start, from_picture=start is not None), programs=first)
         if request.second_pass is None:
             return prepared
-        return replace(prepared, second=self._prepared(request.second, None, from_picture=True))
+        rest = self._prepared(request.second, None, from_picture=True)
+        return replace(prepared, second=replace(rest, programs=second))
 
     def _prepared(self, request: Request, start: Fitted | None, *, from_picture: bool) -> Prepared:
         """Return one pass; `from_picture` says that it starts from a picture, perhaps not known yet."""
         table = self._planner.table(request, from_picture=from_picture)
+        # As in the reference, a network that is conditioned on the scale has it in every evaluation.
+        interval = WHOLE if self._networks.takes_guidance else request.guidance_interval
+        table = table.guided(request.guidance_scale, interval)
         rows, evaluations = table.padded(MAX_ROWS), table.evaluations
         loras = self._loras.seat_rows(request.loras)
         tokens, negative_tokens = (
@@ -136,6 +149,7 @@ class Preparation:
             # The sizes of a picture that was neither resized nor cropped.
             time_ids=(height, width, 0, 0, height, width) if self._networks.takes_sizes else (),
             loras=loras,
+            guided=table.rows[:, Column.GUIDANCE] > 1 if two_texts else NOT_GUIDED,
         )
 
     def _padded(self, encoders: Sequence[Tokens], loras: SeatRows, *, silent: bool) -> TokenizedText:

@@ -38,6 +38,8 @@ Two more columns are for inpainting: after the evaluation a kept pixel is `KEEP_
 picture's latents plus `KEEP_NOISE` times the first noise, as in the reference's inpainting. This is
 blended into x only, never into r or the history.
 
+The last column is the guidance scale of the evaluation. At 1 or less m is the output for the prompt alone.
+
 Clipping or dynamic thresholding of x_0 and learned variances are not linear: a checkpoint that asks for
 them is refused with an error that names the key. PNDM's Runge–Kutta start (`skip_prk_steps` false) is
 refused too: it is linear, but it needs outputs of twelve evaluations ago.
@@ -66,8 +68,8 @@ MAX_ROWS = 2 * MAX_STEPS
 class Column(IntEnum):
     """The columns of a row; `X` and `R` are each the first of eight columns, in the order of `Term`.
 
-    The last two columns are a kept pixel's weights of the picture's latents and of the first noise after the
-    evaluation.
+    The columns of what is kept are a kept pixel's weights of the picture's latents and of the first noise
+    after the evaluation. `GUIDANCE` is the guidance scale, 1 without guidance.
     """
 
     TIMESTEP = 0
@@ -78,6 +80,7 @@ class Column(IntEnum):
     R = 12
     KEEP_LATENTS = 20
     KEEP_NOISE = 21
+    GUIDANCE = 22
 
 
 class Term(IntEnum):
@@ -93,7 +96,7 @@ class Term(IntEnum):
     Z = 7
 
 
-ROW = len(Term) + Column.R + 2
+ROW = Column.GUIDANCE + 1
 """The number of columns of a row."""
 
 
@@ -113,6 +116,7 @@ class Mix:
 
 
 REST = Mix(r=1.0)
+UNGUIDED = 1.0
 
 
 class Level(NamedTuple):
@@ -165,7 +169,7 @@ class Evaluation:
 
     def row(self, kept: Level) -> list[float]:
         """Return the numbers in the order of `Column`; `kept` is the noise level after the evaluation."""
-        return [self.t, self.s, self.p, self.q, *self.x.weights(), *self.r.weights(), *kept]
+        return [self.t, self.s, self.p, self.q, *self.x.weights(), *self.r.weights(), *kept, UNGUIDED]
 
 
 IDLE = Evaluation(level=CLEAN, t=0.0, p=0.0, q=0.0, x=Mix(x=1.0))
@@ -212,6 +216,18 @@ class Table:
         """Return this table for a start picture: the first x is its latents with noise of the first level."""
         latents, noise = self.first_level
         return replace(self, init_latent_scale=float(latents), init_noise_sigma=float(noise))
+
+    def guided(self, scale: float, interval: tuple[float, float] = (0.0, 1.0)) -> Table:
+        """Return this table with a guidance scale, in an interval of its evaluations.
+
+        Of n evaluations, counted from 0, those from int(start·n) up to, not including, int(stop·n) have it,
+        as in the guiders of the reference (`ClassifierFreeGuidance`). The others have no guidance.
+        """
+        first, end = (int(share * self.evaluations) for share in interval)
+        rows = self.rows.copy()
+        rows[first:end, Column.GUIDANCE] = scale
+        rows.setflags(write=False)
+        return replace(self, rows=rows)
 
     @property
     def evaluations(self) -> int:

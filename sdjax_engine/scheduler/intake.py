@@ -177,7 +177,7 @@ class Intake:
 
     def _may_leave(self, scheduler: Scheduler) -> bool:
         """Return whether nothing of the lanes that leave is here or with the devices."""
-        wanted = (lane for pending in self._unanswered for lane in pending.request.lanes)
+        wanted = (lane for pending in self._unanswered for lane in pending.lanes)
         return self._leaving.isdisjoint(wanted) and self._leaving.isdisjoint(scheduler.busy_lanes)
 
     def _close_leaving(self, scheduler: Scheduler) -> None:

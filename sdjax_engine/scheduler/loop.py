@@ -28,13 +28,12 @@ from sdjax_engine.errors import EngineError, PaintingFailed
 from sdjax_engine.lane.verdicts import why_no_picture
 from sdjax_engine.memory.devices import is_out_of_memory
 from sdjax_engine.request import Image, Lane, Trouble
-from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, moving_mean
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, RunTimes, moving_mean
 from sdjax_engine.scheduler.lane_shares import Demand, LaneShares
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.request_table import InFlightBatch, RequestTable
 from sdjax_engine.scheduler.run_ahead import AT_ONCE, RUNS_AHEAD, next_run_at, runs_ahead
-from sdjax_engine.scheduler.run_times import RunTimes
 from sdjax_engine.scheduler.seats import Readiness
 from sdjax_engine.scheduler.watchdog import Watchdog
 from sdjax_engine.wording import first_line
@@ -281,6 +280,7 @@ class Scheduler:
             safety=verdicts.safety,
             classified=verdicts.classified,
             device_seconds=pending.device_seconds,
+            programs=(*pending.programs, picture.programs or pending.programs_of_latents),
         )
         self._table.remove(pending)
         if pending.prepared.second is None:
@@ -321,6 +321,7 @@ class Scheduler:
             self._fail(pending, PaintingFailed(why_no_picture(latents)))
         else:
             pending.decoded_again = True
+            pending.programs_of_latents = picture.programs
             self._table.decode_alone({pending: again}, queue, self._clock())
 
     def _recover(self, queue: LaneQueue, lost: Sequence[InFlightBatch], error: Exception) -> None:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from sdjax_engine.errors import EngineError
 from sdjax_engine.model.pictures import second_start
 from sdjax_engine.model.prepare import Prepared
-from sdjax_engine.request import Image, OnProgress, Progress, Trouble
+from sdjax_engine.request import Image, Lane, OnProgress, Progress, Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -54,9 +54,11 @@ class PendingRequest:
     The future may be cancelled at any moment, from any thread; the cancellation or the answer counts,
     whichever comes first. With `previews`, its progress brings previews. `attempts` counts how often the
     request was started again; `decoded_again` says whether its latents have been decoded a second time.
-    `prepared` and `lane` are those of the pass that it is in, and `request` is the whole request.
-    `seconds_of_first_pass` is None before the second. `device_seconds` is its part of the devices' time: of
-    both passes, and of attempts that ended in a restart.
+    `prepared` and `lane` are those of the pass that it is in, and `request` is the whole request. A lane may
+    serve the requests of others too: `serving` has the lane that serves each, where it is another.
+    `seconds_of_first_pass` is None before the second. `programs` are those of the passes that are painted,
+    `programs_of_latents` those of latents that are decoded again. `device_seconds` is its part of the
+    devices' time: of both passes, and of attempts that ended in a restart.
     """
 
     prepared: Prepared
@@ -66,13 +68,17 @@ class PendingRequest:
     seated_at: float = 0.0
     attempts: int = 0
     decoded_again: bool = False
+    serving: Mapping[Lane, Lane] = field(default_factory=dict)
     _state: State = State.WAITING
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
         """Make a cancellation the answer at once, wherever the request is."""
         first, second = self.prepared, self.prepared.second
-        self.request, self.lane = first.request, first.request.lane
+        self.request, self.lane = first.request, self._serving(first)
+        self.lanes = (self.lane,) if second is None else (self.lane, self._serving(second))
+        self.programs: tuple[str, ...] = ()
+        self.programs_of_latents = ""
         self.seconds_of_first_pass: float | None = None
         self.device_seconds = 0.0
         self._steps = self.request.num_inference_steps
@@ -110,7 +116,8 @@ class PendingRequest:
         with self._lock:
             if not self.answered:
                 self.seconds_of_first_pass = image.seconds
-                self.prepared, self.lane = replace(second, picture=start), second.request.lane
+                self.prepared, self.lane = replace(second, picture=start), self.lanes[-1]
+                self.programs = image.programs
                 self.decoded_again = False
                 self._work_done = work_of(first)
                 self._state = State.WAITING
@@ -149,6 +156,10 @@ class PendingRequest:
     def tell_trouble(self, trouble: Trouble) -> None:
         """Call the caller back with the reason why the request is started again."""
         self.tell(0, trouble=trouble)
+
+    def _serving(self, prepared: Prepared) -> Lane:
+        lane = prepared.request.lane
+        return self.serving.get(lane, lane)
 
     def _tell(self, progress: Progress) -> None:
         if self.on_progress is None or self.answered:

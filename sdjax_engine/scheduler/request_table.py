@@ -48,13 +48,16 @@ class InFlightBatch:
     uneven: bool = False
 
     def share_out(self, seconds: float) -> None:
-        """Add the time that the devices took to its requests, by evaluations; that of empty seats as well.
+        """Add the time that the devices took to its requests, by their rows; that of empty seats as well.
 
         The time of decoding alone is divided equally. Each of several devices took `seconds`.
         """
-        parts = {span.request: span.stop - span.start for span in self.spans} or dict.fromkeys(
-            self.pictures, 1
-        )
+        parts = {
+            span.request: span.stop
+            - span.start
+            + int(span.request.prepared.guided[span.start : span.stop].sum())
+            for span in self.spans
+        } or dict.fromkeys(self.pictures, 1)
         each = seconds * self.queue.devices / max(1, sum(parts.values()))
         for pending, part in parts.items():
             pending.device_seconds += each * part

@@ -15,9 +15,8 @@ from collections.abc import Callable, Mapping
 from sdjax_engine.errors import EngineClosed
 from sdjax_engine.request import Lane
 from sdjax_engine.scheduler.intake import Intake
-from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.lane_queue import LaneQueue, RunTimes
 from sdjax_engine.scheduler.loop import Scheduler
-from sdjax_engine.scheduler.run_times import RunTimes
 from sdjax_engine.scheduler.watchdog import Abandoned, Watchdog
 
 logger = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import cast
@@ -15,6 +15,7 @@ from sdjax_engine.errors import DevicesFailed, EngineError
 from sdjax_engine.lane import seat_count as room
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.lane.programs import compile_begin
+from sdjax_engine.lane.rows import SeatGrid
 from sdjax_engine.lane.seat_count import FoundSeats, open_lane
 from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.memory import devices
@@ -51,13 +52,25 @@ def lanes(offer: Offer) -> tuple[Lane, ...]:
     )
 
 
-def lanes_in_order(config: EngineConfig, models: Mapping[str, LoadedModel], usage: Usage) -> tuple[Lane, ...]:
-    """Return the lanes that are to be served, the most used first."""
+def lanes_in_order(
+    config: EngineConfig, models: Mapping[str, LoadedModel], usage: Usage
+) -> tuple[tuple[Lane, ...], Mapping[Lane, Lane]]:
+    """Return the lanes to make ready, the most used first, and `served_by_others`."""
     wanted = config.lanes
     if wanted is None:
         wanted = tuple(lane for model in models.values() for lane in lanes(model.offer))
-    by_name = {str(lane): lane for lane in wanted}
-    return tuple(by_name[name] for name in usage.in_order(list(by_name)))
+    serving = served_by_others(wanted, fitted=bool(config.fitted_programs))
+    by_name = {str(lane): lane for lane in wanted if lane not in serving}
+    return tuple(by_name[name] for name in usage.in_order(list(by_name))), serving
+
+
+def served_by_others(wanted: Collection[Lane], *, fitted: bool) -> dict[Lane, Lane]:
+    """Return the lanes whose pictures another lane paints, with that lane.
+
+    With fitted programs a guided lane paints unguided pictures too, each of half as many rows.
+    """
+    guided = {lane: replace(lane, guided=True) for lane in wanted if fitted and not lane.guided}
+    return {lane: other for lane, other in guided.items() if other in wanted}
 
 
 def pictures_of(lane: Lane) -> str:
@@ -74,7 +87,7 @@ class Addition:
     """
 
     name: str
-    wanted: Callable[[Registry, LoadedModel], bool]
+    wanted: Callable[[Registry, Lane], bool]
     ready: Callable[[DeviceLane], bool]
     prepare: Callable[[DeviceLane], None]
     failed: str
@@ -82,7 +95,10 @@ class Addition:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Registry:
-    """Makes lanes ready one by one; `lanes` are all lanes, the most used first."""
+    """Makes lanes ready one by one; `lanes` are all of them, the most used first.
+
+    `serving` are further lanes, each with that of `lanes` which paints its pictures.
+    """
 
     config: EngineConfig
     compiler: Compiler
@@ -91,6 +107,7 @@ class Registry:
     lanes: tuple[Lane, ...]
     usage: Usage
     new_seats: NewSeats = Seats
+    serving: Mapping[Lane, Lane] = field(default_factory=dict)
     _with_pictures: set[str] = field(default_factory=set, init=False)
     _once_open: dict[Lane, list[Addition]] = field(default_factory=dict, init=False)
     _latent_rgb: dict[str, LatentRGB] = field(default_factory=dict, init=False)
@@ -107,26 +124,34 @@ class Registry:
     ) -> Registry:
         """Load every model; raises UnreadableCheckpoint and DevicesFailed."""
         models = load_models(config, compiler, residency)
+        ordered, serving = lanes_in_order(config, models, usage)
         return cls(
             config=config,
             compiler=compiler,
             residency=residency,
             models=models,
-            lanes=lanes_in_order(config, models, usage),
+            lanes=ordered,
             usage=usage,
             new_seats=new_seats,
+            serving=serving,
         )
 
     def changed(self, specs: tuple[ModelSpec, ...], models: Mapping[str, LoadedModel]) -> Registry:
         """Return a registry of these models; what is ready for models that stay is ready there too."""
         # An engine may be without models for a time: where those that arrive do not fit, for example.
         config = replace(self.config, models=specs, lanes=None) if specs else self.config
-        other = replace(self, config=config, models=models, lanes=lanes_in_order(config, models, self.usage))
+        ordered, serving = lanes_in_order(config, models, self.usage)
+        other = replace(self, config=config, models=models, lanes=ordered, serving=serving)
         stay = {name for name in models if models[name] is self.models.get(name)}
         pictures = {pictures_of(lane) for lane in other.lanes if lane.model in stay}
         other._with_pictures.update(self._with_pictures & pictures)
         other._latent_rgb.update((name, rgb) for name, rgb in self._latent_rgb.items() if name in stay)
         return other
+
+    def with_served(self, lanes: Iterable[Lane]) -> tuple[Lane, ...]:
+        """Return lanes of `lanes`, each with those whose pictures it paints."""
+        served = {lane: [other for other, by in self.serving.items() if by == lane] for lane in lanes}
+        return tuple(each for lane, others in served.items() for each in (lane, *others))
 
     def offers_pictures(self, lane: Lane) -> bool:
         """Whether images of this lane may start from pictures, once that is ready."""
@@ -157,9 +182,11 @@ class Registry:
         """How many seats a lane has on all devices, where there is memory for them."""
         return devices.device_count(self.compiler.mesh) * self.seats_per_device
 
-    def fits_programs(self, model: LoadedModel) -> bool:
-        """Whether lanes of this model have programs that suit some runs only, and cost less."""
-        return self.config.fitted_programs and (self.seats_per_device > 1 or model.adapts_unet)
+    def fits_programs(self, lane: Lane) -> bool:
+        """Whether a lane has programs that suit some runs only, and cost less."""
+        model = self.models[lane.model]
+        grid = SeatGrid(devices=1, seats_per_device=self.seats_per_device, halves=model.halves(lane))
+        return bool(self.config.fitted_programs and grid.further_forms(loras=model.adapts_unet))
 
     @property
     def steps_at_once(self) -> int:
@@ -281,7 +308,7 @@ class Registry:
         for addition in ADDITIONS:
             for lane in self.lanes:
                 has_it = lane in thread.queues and addition.ready(device_of(thread, lane))
-                if not has_it and addition.wanted(self, self.models[lane.model]):
+                if not has_it and addition.wanted(self, lane):
                     make = partial(self._add, addition, lane, thread)
                     yield Step(name=addition.name.format(lane), make=make, fail=fail)
 
@@ -326,7 +353,7 @@ class Registry:
 ADDITIONS = (
     Addition(
         name="{} in float32",  # pictures that are not finite fail at once without it
-        wanted=lambda _, model: not model.decodes_in_float32,
+        wanted=lambda registry, lane: not registry.models[lane.model].decodes_in_float32,
         ready=lambda device: device.retries,
         prepare=lambda device: device.prepare_retry(),
         failed="cannot decode again in float32",

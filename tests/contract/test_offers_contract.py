@@ -104,6 +104,7 @@ async def test_an_offer_is_read_as_it_was_last_published(store: Store, open_stor
         samplers=(Sampler.DDIM, Sampler.EULER),
         licence="OpenRAIL",
         licence_link="https://example.org/",
+        guidance_interval=(0.0, 0.6),
     )
     await store.offers.publish([offer, replace(offer, model="other")])
     await store.offers.publish([replace(offer, sizes=((64, 64),))])

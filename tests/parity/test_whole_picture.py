@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from pictures import LanePainter, as_latents
 from sampler_reference import BrownianMotion
 
 from sdjax_engine.denoising import noise
-from sdjax_engine.request import Offer, Request, Sampler
+from sdjax_engine.request import WHOLE, Offer, Request, Sampler
 from sdjax_engine.samplers import SAMPLERS
 
 pytestmark = [
@@ -38,24 +39,32 @@ pytestmark = [
 STEPS = 20
 LATENTS = (8, 6, 4)
 TOLERANCE = 2e-3
+GUIDANCE = 5.0
+NOWHERE = (0.0, 0.0)
+"""The interval of pictures without guidance, which are of a lane of their own."""
 PAINTED = [
-    *((sampler, True) for sampler in SUITED),
+    *((sampler, WHOLE) for sampler in SUITED),
     *(
-        (sampler, False)
+        (sampler, NOWHERE)
         for sampler in (Sampler.DDIM, Sampler.PNDM, Sampler.EULER_ANCESTRAL, Sampler.DPMPP_2M)
     ),
+    (Sampler.DDIM, (0.0, 0.6)),
+    (Sampler.PNDM, (0.25, 0.8)),
+    (Sampler.HEUN, (0.3, 1.0)),
 ]
-"""Samplers, and whether guidance is on: whether it is not depends on no sampler."""
-Pictures = dict[tuple[Sampler, bool], npt.NDArray[np.float32]]
+"""Samplers, and the interval of guidance: what depends on it depends on no sampler."""
+Interval = tuple[float, float]
+Pictures = dict[tuple[Sampler, Interval], npt.NDArray[np.float32]]
 
 
-def request_for(sampler: Sampler, *, guided: bool) -> Request:
+def request_for(sampler: Sampler, interval: Interval) -> Request:
     return Request(
         prompt="a red circle on a white background",
         negative_prompt="a blue star",
         seed=list(Sampler).index(sampler),
         num_inference_steps=STEPS,
-        guidance_scale=5.0 if guided else 1.0,
+        guidance_scale=1.0 if interval == NOWHERE else GUIDANCE,
+        guidance_interval=WHOLE if interval == NOWHERE else interval,
         sampler=sampler,
         height=64,
         width=48,
@@ -77,9 +86,8 @@ def ours(checkpoint: Path) -> Pictures:
     painter = LanePainter(checkpoint, offer)
     pictures: Pictures = {}
     for guided in (True, False):
-        requests = [request_for(sampler, guided=each) for sampler, each in PAINTED if each is guided]
-        for request, picture in zip(requests, painter.paint(requests), strict=True):
-            pictures[request.sampler, guided] = picture
+        those = [each for each in PAINTED if (each[1] != NOWHERE) is guided]
+        pictures |= zip(those, painter.paint([request_for(*each) for each in those]), strict=True)
     return pictures
 
 
@@ -110,32 +118,51 @@ def feed_noise(monkeypatch: pytest.MonkeyPatch, scheduler: Any, request: Request
     monkeypatch.setattr(module, "BrownianTreeNoiseSampler", lambda *_ignored: motion, raising=False)
 
 
-@pytest.mark.parametrize(("sampler", "guided"), PAINTED)
+def switching(pipeline: StableDiffusionPipeline, request: Request) -> Callable[..., dict[str, Any]]:
+    """The reference's recipe for dynamic guidance: a callback after each evaluation, for the next one."""
+    told = {"device": "cpu", "num_images_per_prompt": 1, "do_classifier_free_guidance": True}
+    prompt, negative = pipeline.encode_prompt(request.prompt, negative_prompt=request.negative_prompt, **told)
+
+    def after(pipeline: Any, index: int, _timestep: object, tensors: dict[str, Any]) -> dict[str, Any]:
+        first, end = (int(share * pipeline.num_timesteps) for share in request.guidance_interval)
+        guided = first <= index + 1 < end
+        pipeline._guidance_scale = GUIDANCE if guided else 0.0
+        return tensors | {"prompt_embeds": torch.cat([negative, prompt]) if guided else prompt}
+
+    return after
+
+
+@pytest.mark.parametrize(("sampler", "interval"), PAINTED)
 def test_the_picture_is_the_references(
     *,
     sampler: Sampler,
-    guided: bool,
+    interval: Interval,
     ours: Pictures,
     pipeline: StableDiffusionPipeline,
     config: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    request = request_for(sampler, guided=guided)
+    request = request_for(sampler, interval)
+    callback = {}
+    if interval not in (NOWHERE, WHOLE):
+        callback = {"callback_on_step_end": switching(pipeline, request)}
+        callback |= {"callback_on_step_end_tensor_inputs": ["prompt_embeds"]}
     pipeline.scheduler = reference_scheduler(sampler, config)
     feed_noise(monkeypatch, pipeline.scheduler, request)
     theirs = pipeline(
         prompt=request.prompt,
         negative_prompt=request.negative_prompt,
         num_inference_steps=STEPS,
-        guidance_scale=request.guidance_scale,
+        guidance_scale=1.0 if interval[0] > 0 else request.guidance_scale,
         height=request.height,
         width=request.width,
         latents=as_latents(noise.initial_noise(jnp.uint32(request.seed), LATENTS)),
         eta=0.3 if sampler is Sampler.TCD else 0.0,
         output_type="np",
+        **callback,
     ).images[0]
-    difference = float(np.abs(ours[sampler, guided] - theirs).max())
-    print(f"\n{sampler} {'guided' if guided else 'unguided'}: {difference:.1e}")
+    difference = float(np.abs(ours[sampler, interval] - theirs).max())
+    print(f"\n{sampler} guided in {interval}: {difference:.1e}")
     assert difference <= TOLERANCE
 
 

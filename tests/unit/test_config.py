@@ -102,6 +102,18 @@ def test_the_licence_comes_from_a_worker_where_this_configuration_names_none() -
             "engine.dtype: “float8” is none of 'auto', 'float32' or 'bfloat16'.",
         ),
         (
+            {"engine": {"fitted_programs": "yes"}},
+            'engine.fitted_programs: true, false or "auto" is wanted.',
+        ),
+        *(
+            (
+                {"models": [{"guidance_interval": wrong}]},
+                "models[1].guidance_interval: two numbers from 0 to 1 are wanted, the parts of the steps "
+                "after which guidance starts and, above it, stops, such as [0.0, 0.6].",
+            )
+            for wrong in ([0.5], [0.6, 0.5], ["0", 1], 0.6)
+        ),
+        (
             {"models": [{"num_inference_steps": 60, "max_steps": 30}]},
             "models[1].max_steps: 30 is less than num_inference_steps = 60, the default.",
         ),

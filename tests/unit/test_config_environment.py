@@ -31,6 +31,7 @@ MODEL = table(
     sizes=st.lists(st.sampled_from(["64x64", "128x64", "512x512"]), min_size=1, unique=True),
     max_steps=st.integers(20, 150),
     guidance_scale=st.integers(0, 30) | st.floats(0, 30),
+    guidance_interval=st.just([0.1, 0.6]),
     sampler=st.sampled_from(["ddim", "euler"]),
     safety_checker=st.booleans(),
     flagged=st.just("show") | st.just(["hold", "spoiler", "withhold"]),
@@ -41,7 +42,12 @@ DOCUMENT = table(
     models=st.lists(st.tuples(NAME, MODEL), min_size=1, max_size=3, unique_by=lambda each: each[0]).map(
         lambda named: [{"name": name, **model} for name, model in named]
     ),
-    engine=table(accelerator=TEXT, cpu_devices=st.integers(0, 8), cache_wait=st.booleans()),
+    engine=table(
+        accelerator=TEXT,
+        cpu_devices=st.integers(0, 8),
+        cache_wait=st.booleans(),
+        fitted_programs=st.booleans() | st.just("auto"),
+    ),
     queue=table(
         lease_seconds=st.floats(5, 100),
         roles=st.lists(st.integers(1, 9), unique=True, max_size=2).map(

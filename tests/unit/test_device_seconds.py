@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from scripted_devices import Script, ScriptedDevices, prepared
 
@@ -62,6 +65,16 @@ def test_pictures_share_a_run_by_their_evaluations_and_empty_seats_are_shared_to
     images = lane.paint(long, short)
     assert images[0].device_seconds > images[1].device_seconds > 0
     assert sum(image.device_seconds for image in images) == pytest.approx(lane.now * DEVICES)
+
+
+def test_a_guided_evaluation_counts_twice_beside_one_without_guidance() -> None:
+    guided = replace(prepared(seed=1, evaluations=4), guided=np.ones(4, np.bool_))
+    pictures = [PendingRequest(prepared=each) for each in (guided, prepared(seed=2, evaluations=4))]
+    lane = Lane()
+    both = lane.paint(*pictures)
+    assert sum(image.device_seconds for image in both) == pytest.approx(lane.now * DEVICES)
+    decoding = FETCH * DEVICES
+    assert both[0].device_seconds - both[1].device_seconds == pytest.approx(RUN * DEVICES / 3, abs=decoding)
 
 
 def test_the_parts_of_many_pictures_are_the_whole_time() -> None:

@@ -56,6 +56,7 @@ requests = st.builds(
     variations=st.lists(
         st.builds(Variation, seed=st.integers(0, MAX_SEED), strength=st.floats(0, 1)), max_size=8
     ).map(tuple),
+    guidance_interval=st.tuples(st.floats(0, 0.5), st.floats(0.6, 1)),
 )
 
 
@@ -127,6 +128,11 @@ def test_the_parameters_are_written_as_other_tools_read_them() -> None:
 def test_one_variation_is_written_as_other_tools_write_it() -> None:
     one = dataclasses.replace(REQUEST, variations=(Variation(seed=9, strength=0.15),))
     assert "Variation seed: 9, Variation seed strength: 0.15" in parameters_text(one)
+
+
+def test_a_guidance_interval_is_written_where_it_is_not_the_whole() -> None:
+    some = dataclasses.replace(REQUEST, guidance_interval=(0.0, 0.6))
+    assert "Size: 24x16, Model: demo, Guidance interval: 0-0.6" in parameters_text(some)
 
 
 @pytest.mark.parametrize("sampler", Sampler)

@@ -1,95 +1,196 @@
-"""Which program computes a run, and which seats its rows are of."""
+"""Which program computes a run, and which rows of which seats it has."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pytest
 
-from sdjax_engine.lane.rows import ProgramForm, chosen, further_forms, lay_out
+from sdjax_engine.lane.rows import (
+    Occupant,
+    ProgramForm,
+    SeatGrid,
+    Stretch,
+    as_text,
+    chosen,
+    forms_of,
+    lay_out,
+    stretches,
+)
+
+GUIDED = SeatGrid(devices=2, seats_per_device=4, halves=2)
+PLAIN = SeatGrid(devices=2, seats_per_device=4, halves=1)
 
 
 def form(rows: int, *, loras: bool = True) -> ProgramForm:
     return ProgramForm(rows=rows, loras=loras)
 
 
-ALL_OF_FOUR = (*further_forms(4, loras=True), form(4))
+def stretch(
+    seats: Collection[int], guided: Collection[int] = (), wanted: ProgramForm | None = None
+) -> Stretch:
+    return Stretch(spans=dict.fromkeys(seats, (0, 1)), guided=frozenset(guided), wanted=wanted)
 
 
-def told(seats: int, *, loras: bool) -> list[str]:
-    return [str(each) for each in further_forms(seats, loras=loras)]
+def told(seats: int, halves: int, *, loras: bool) -> list[str]:
+    grid = SeatGrid(devices=1, seats_per_device=seats, halves=halves)
+    return [str(each) for each in grid.further_forms(loras=loras)]
 
 
 @pytest.mark.parametrize(
-    ("seats", "expected"),
-    [(1, []), (2, ["1 row"]), (4, ["1 row", "2 rows"]), (6, ["1 row", "2 rows", "4 rows"])],
+    ("seats", "halves", "expected"),
+    [
+        (1, 1, []),
+        (2, 1, ["1 row"]),
+        (6, 1, ["1 row", "2 rows", "4 rows"]),
+        (1, 2, ["1 row"]),
+        (4, 2, ["1 row", "2 rows", "4 rows"]),
+    ],
 )
-def test_programs_have_powers_of_two_of_rows_below_the_seats(seats: int, expected: list[str]) -> None:
-    assert told(seats, loras=False) == expected
+def test_programs_have_powers_of_two_of_rows_below_all_rows(
+    seats: int, halves: int, expected: list[str]
+) -> None:
+    assert told(seats, halves, loras=False) == expected
 
 
 def test_with_loras_each_number_of_rows_has_a_program_without_them() -> None:
-    assert told(1, loras=True) == ["1 row without LoRAs"]
-    assert told(2, loras=True) == ["1 row without LoRAs", "1 row", "2 rows without LoRAs"]
+    assert told(1, 1, loras=True) == ["1 row without LoRAs"]
+    assert told(2, 1, loras=True) == ["1 row without LoRAs", "1 row", "2 rows without LoRAs"]
 
 
-def choose(seats: Collection[int], adapted: Collection[int] = (), **how: bool) -> dict[str, list[int]]:
-    """The forms for a run on two devices of four seats."""
-    options = {"apart": False} | how
-    found = chosen(ALL_OF_FOUR, seats, adapted, devices=2, seats_per_device=4, **options)
-    return {str(each): numbers for each, numbers in found.items()}
+def choose(one: Stretch, adapted: Collection[int] = (), *, apart: bool = False) -> dict[str, list[int]]:
+    """The forms for a stretch on two devices of four seats, each with two texts."""
+    ready = [*GUIDED.further_forms(loras=True), GUIDED.suits_all]
+    return {str(each): numbers for each, numbers in chosen(ready, one, adapted, GUIDED, apart=apart).items()}
 
 
 @pytest.mark.parametrize(
-    ("seats", "rows"),
-    [((0,), "1 row"), ((2, 7), "1 row"), ((0, 3), "2 rows"), ((0, 1, 2), "4 rows"), ((), "1 row")],
+    ("seats", "guided", "rows"),
+    [
+        ((0,), (), "1 row"),
+        ((0,), (0,), "2 rows"),
+        ((2, 7), (), "1 row"),
+        ((2, 7), (7,), "2 rows"),
+        ((0, 1, 2), (), "4 rows"),
+        ((0, 1, 2), (1,), "4 rows"),
+        ((0, 1, 2), (0, 1), "8 rows"),
+        ((), (), "1 row"),
+    ],
 )
-def test_the_program_is_the_smallest_that_holds_the_fullest_device(seats: tuple[int, ...], rows: str) -> None:
-    assert choose(seats) == {f"{rows} without LoRAs": [0, 1]}
+def test_the_program_is_the_smallest_that_holds_the_rows_of_the_fullest_device(
+    seats: tuple[int, ...], guided: tuple[int, ...], rows: str
+) -> None:
+    assert choose(stretch(seats, guided)) == {f"{rows} without LoRAs": [0, 1]}
 
 
 def test_a_program_with_loras_is_chosen_only_where_a_picture_of_the_run_uses_one() -> None:
-    assert choose((0, 5), adapted=(1, 5)) == {"1 row": [0, 1]}
-    assert choose((0, 5), adapted=(1, 2)) == {"1 row without LoRAs": [0, 1]}
+    assert choose(stretch((0, 5)), adapted=(1, 5)) == {"1 row": [0, 1]}
+    assert choose(stretch((0, 5)), adapted=(1, 2)) == {"1 row without LoRAs": [0, 1]}
 
 
 def test_devices_with_programs_of_their_own_choose_for_themselves() -> None:
-    assert choose((0, 1, 5), adapted=(5,), apart=True) == {"2 rows without LoRAs": [0], "1 row": [1]}
-    assert choose((0, 5), apart=True) == {"1 row without LoRAs": [0, 1]}
+    found = choose(stretch((0, 1, 5), guided=(5,)), adapted=(0,), apart=True)
+    assert found == {"2 rows": [0], "2 rows without LoRAs": [1]}
+    assert choose(stretch((0, 5)), apart=True) == {"1 row without LoRAs": [0, 1]}
 
 
 def test_until_a_program_is_there_a_larger_one_is_chosen() -> None:
-    ready = [form(4), form(2, loras=False)]
-    for adapted, expected in (((), form(2, loras=False)), ((0,), form(4))):
-        found = chosen(ready, (0,), adapted, devices=1, seats_per_device=4, apart=False)
-        assert found == {expected: [0]}
+    ready = [form(8), form(2, loras=False)]
+    for adapted, expected in (((), form(2, loras=False)), ((0,), form(8))):
+        assert chosen(ready, stretch((0,)), adapted, GUIDED, apart=False) == {expected: [0, 1]}
 
 
-def test_rows_are_of_the_seats_of_a_run_and_ascend() -> None:
-    rows = lay_out({2: (3, 5), 0: (7, 8), 6: (1, 2)}, rows=2, devices=2, seats_per_device=4)
-    assert rows.seats.tolist() == [0, 2, 0, 2]
-    assert rows.start.tolist() == [7, 3, 0, 1]
-    assert rows.stop.tolist() == [8, 5, 0, 2]
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (form(4), "4 rows"),
+        (form(8), "8 rows"),
+        (form(1), "2 rows without LoRAs"),
+        (form(3), "2 rows without LoRAs"),
+    ],
+)
+def test_a_wanted_program_is_chosen_where_it_is_there_and_holds_the_rows(
+    wanted: ProgramForm, expected: str
+) -> None:
+    assert list(choose(stretch((0,), guided=(0,), wanted=wanted))) == [expected]
 
 
-def test_rows_that_are_left_over_are_of_other_seats_and_make_no_evaluations() -> None:
+def test_a_guided_picture_has_two_rows_and_another_that_of_its_prompt() -> None:
+    one = Stretch(spans={2: (3, 5), 0: (7, 8), 6: (1, 2)}, guided=frozenset({2}))
+    layout = lay_out(one, 4, GUIDED)
+    assert layout.seats.tolist() == [0, 1, 2, 3] * 2
+    assert layout.rows.tolist() == [1, 4, 5, 1, 5, 1, 1, 1]
+    assert layout.start.tolist() == [7, 0, 3, 0, 0, 0, 1, 0]
+    assert layout.stop.tolist() == [8, 0, 5, 0, 0, 0, 2, 0]
+
+
+def test_with_few_rows_there_are_as_few_seats() -> None:
+    layout = lay_out(Stretch(spans={3: (4, 6)}), 2, PLAIN)
+    assert layout.seats.tolist() == [0, 3, 0, 1]
+    assert layout.rows.tolist() == [3, 0, 0, 0]
+    assert layout.stop.tolist() == [0, 6, 0, 0]
+
+
+def test_any_layout_has_each_span_once_and_its_rows() -> None:
     chance = random.Random(3)
     for _ in range(200):
-        taken = chance.sample(range(18), chance.randint(0, 9))
+        taken = chance.sample(range(8), chance.randint(0, 8))
         spans = {seat: (seat, seat + 1 + chance.randrange(9)) for seat in taken}
-        fullest = max((sum(seat // 6 == device for seat in taken) for device in range(3)), default=0)
-        count = chance.randint(max(1, fullest), 6)
-        rows = lay_out(spans, rows=count, devices=3, seats_per_device=6)
-        seats = rows.seats.reshape(3, count)
+        one = Stretch(spans=spans, guided=frozenset(seat for seat in taken if chance.random() < 0.5))
+        ready = [*GUIDED.further_forms(loras=False), form(8)]
+        [found] = chosen(ready, one, (), GUIDED, apart=False)
+        layout = lay_out(one, found.rows, GUIDED)
+        seats = layout.seats.reshape(2, -1)
         assert (np.diff(seats, axis=1) > 0).all()
-        numbers = (seats + np.array([[0], [6], [12]])).reshape(-1).tolist()
-        found = dict(zip(numbers, zip(rows.start, rows.stop, strict=True), strict=True))
-        assert {seat: span for seat, span in found.items() if span != (0, 0)} == spans
+        numbers = (seats + np.array([[0], [4]])).reshape(-1).tolist()
+        made = dict(zip(numbers, zip(layout.start, layout.stop, strict=True), strict=True))
+        assert {seat: span for seat, span in made.items() if span != (0, 0)} == spans
+        rows = layout.rows.reshape(2, found.rows)
+        needed = {row for seat in taken for row in one.rows_of(seat, 2)}
+        assert needed <= set((rows + np.array([[0], [8]])).reshape(-1).tolist())
+        assert all(set(own // 2) <= set(those) for own, those in zip(rows, seats, strict=True))
 
 
-def test_a_program_of_every_seat_has_them_in_their_order() -> None:
-    rows = lay_out({5: (0, 9)}, rows=4, devices=2, seats_per_device=4)
-    assert rows.seats.tolist() == [0, 1, 2, 3] * 2
-    assert rows.stop.tolist() == [0, 0, 0, 0, 0, 9, 0, 0]
+def occupant(guided: str, **how: object) -> Occupant:
+    """A picture whose evaluations are guided where the text has a g."""
+    return Occupant(guided=np.array([each == "g" for each in guided]), **how)  # type: ignore[arg-type]
+
+
+def spans_of(found: list[list[Stretch]]) -> list[list[tuple[Mapping[int, tuple[int, int]], set[int]]]]:
+    return [[(each.spans, set(each.guided)) for each in together] for together in found]
+
+
+def test_a_run_is_divided_where_the_guidance_of_a_picture_begins_or_ends() -> None:
+    occupants = {0: occupant("--gg--"), 1: occupant("ggg")}
+    assert spans_of(stretches({0: (1, 5), 1: (0, 4)}, occupants)) == [
+        [({0: (1, 2), 1: (0, 1)}, {1})],
+        [({0: (2, 4), 1: (1, 3)}, {0, 1})],
+        [({0: (4, 5), 1: (3, 4)}, set())],
+    ]
+
+
+def test_a_run_without_a_change_of_guidance_is_one_stretch() -> None:
+    assert spans_of(stretches({0: (1, 5), 3: (7, 11)}, {0: occupant("gggggg")})) == [
+        [({0: (1, 5), 3: (7, 11)}, {0})]
+    ]
+    assert stretches({}, {}) == []
+
+
+def test_a_picture_that_wants_programs_has_them_apart_from_the_others() -> None:
+    recorded = forms_of("1x2 1x8", 3, otherwise=form(8))
+    found = stretches({0: (0, 3), 1: (4, 7)}, {0: occupant("", wanted=recorded)})
+    assert [[(each.spans, each.wanted) for each in together] for together in found] == [
+        [({1: (4, 5)}, None), ({0: (0, 1)}, form(2))],
+        [({1: (5, 7)}, None), ({0: (1, 3)}, form(8))],
+    ]
+
+
+def test_the_programs_of_a_picture_are_kept_as_text() -> None:
+    used = [form(8)] * 3 + [form(4, loras=False)] * 2 + [form(8)]
+    text = as_text(used)
+    assert text == "3x8 2x4- 1x8"
+    assert forms_of(text, 6, otherwise=form(1)) == used
+    assert forms_of("", 2, otherwise=form(8)) == [form(8)] * 2
+    assert forms_of("9999999999x4", 2, otherwise=form(8)) == [form(4)] * 2

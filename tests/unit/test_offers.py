@@ -31,6 +31,7 @@ REQUEST = Request(
         {"num_inference_steps": 0},
         {"num_inference_steps": 20, "max_steps": 10},
         {"max_steps": MAX_STEPS + 1},
+        {"guidance_interval": (0.6, 0.6)},
     ],
 )
 def test_an_impossible_offer_is_refused(changes: dict[str, object]) -> None:
@@ -55,6 +56,9 @@ def test_a_request_may_start_from_a_picture_and_use_the_loras_on_offer() -> None
         ({"strength": -0.1}, "strength"),
         ({"strength": 1.01}, "strength"),
         ({"strength": float("nan")}, "strength"),
+        ({"guidance_interval": (0.5, 1.2)}, "guidance_interval"),
+        ({"guidance_interval": (0.5, 0.4)}, "guidance_interval"),
+        ({"guidance_interval": (float("nan"), 1.0)}, "guidance_interval"),
         ({"mask_image": b"mask"}, "mask_alone"),
         ({"loras": (INK, Lora(name="rust"))}, "lora"),
         ({"loras": (dataclasses.replace(INK, weight=4.5),)}, "lora_weight"),

@@ -314,3 +314,11 @@ def test_a_sampler_that_does_not_suit_the_model_is_refused_before_anything_is_qu
     with pytest.raises(InvalidRequest, match=r"“DDIM” does not suit .* choose one of Euler, DPM\+\+ 2M\."):
         parse(Asked(prompt="a cat", sampler="ddim"), [narrow])
     assert parse(Asked(prompt="a cat", sampler="euler"), [narrow]).sampler is Sampler.EULER
+
+
+def test_a_recipe_has_the_guidance_interval_of_its_model() -> None:
+    offers = (replace(SMALL, guidance_interval=(0.0, 0.6)), LARGE)
+    asked = Asked(prompt="a red circle")
+    for model, interval in (("small", (0.0, 0.6)), ("Large-XL", (0.0, 1.0))):
+        recipe = parse(replace(asked, model=model), offers)
+        assert recipe.guidance_interval == recipe.request(0).guidance_interval == interval

@@ -55,7 +55,12 @@ class ScriptedLane:
 
 
 def registry_of(
-    device: ScriptedLane, monkeypatch: pytest.MonkeyPatch, *, loras: bool = False, **config: Any
+    device: ScriptedLane,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    loras: bool = False,
+    halves: int = 1,
+    **config: Any,
 ) -> Registry:
     """A registry of one lane, which is this device, of a model with or without LoRAs."""
     setup_cpu(2)
@@ -63,7 +68,8 @@ def registry_of(
     monkeypatch.setattr(registry, "open_lane", lambda *_: device)
     monkeypatch.setattr(registry, "compile_begin", lambda *_: None)
     monkeypatch.setattr(registry, "LaneShapes", lambda **_: None)
-    model = cast("LoadedModel", SimpleNamespace(decodes_in_float32=False, adapts_unet=loras))
+    facts = {"decodes_in_float32": False, "adapts_unet": loras, "halves": lambda _lane: halves}
+    model = cast("LoadedModel", SimpleNamespace(**facts))
     return Registry(
         config=EngineConfig(models=(ModelSpec(source="demo", offer=OFFER),), **config),
         compiler=Compiler(mesh=mesh, report=lambda _: None),
@@ -104,6 +110,7 @@ def test_a_lane_gets_its_fitted_programs_in_any_order_of_opening(
     [
         ({"seats_per_device": 1, "fitted_programs": True}, False),
         ({"seats_per_device": 2, "fitted_programs": True}, True),
+        ({"seats_per_device": 1, "halves": 2, "fitted_programs": True}, True),
         ({"seats_per_device": 1, "loras": True, "fitted_programs": True}, True),
         ({"seats_per_device": 2, "loras": True}, False),
     ],

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from sdjax_engine.request import Lane
-from sdjax_engine.scheduler.run_times import WINDOW, RunTimes
+from sdjax_engine.scheduler.lane_queue import WINDOW, RunTimes
 
 LANE = Lane(model="tiny", height=16, width=16, guided=True)
 OTHER = Lane(model="tiny", height=32, width=16, guided=True)

@@ -24,6 +24,7 @@ from sdjax_engine.samplers.tables import (
     HISTORY,
     MAX_ROWS,
     ROW,
+    UNGUIDED,
     Column,
     Evaluation,
     Level,
@@ -177,10 +178,11 @@ def test_every_column_is_where_its_name_says() -> None:
     r = Mix(x=13, r=14, h=[15, 16, 17, 18, 19], z=20)
     first = Evaluation(level=CLEAN, t=1, s=2, p=3, q=4, x=x, r=r)
     row = Table.of([first, replace(first, level=Level(21, 22))]).rows[0]
-    assert row.tolist() == list(range(1, 23))
+    assert row.tolist() == [*range(1, 23), UNGUIDED]
     assert row[Column.X + Term.Z] == 12
     assert row[Column.R + Term.X] == 13
     assert (row[Column.KEEP_LATENTS], row[Column.KEEP_NOISE]) == (21, 22)
+    assert Table.of([first]).guided(5.0).rows[0, Column.GUIDANCE] == 5
 
 
 def test_one_step_computes_the_tables_definition() -> None:
@@ -271,7 +273,7 @@ def test_strength_leaves_its_share_of_the_steps_and_at_least_one(sampler: Sample
         assert table.evaluations == left + doubled
         assert table.init_latent_scale > 0 or strength == 1
         np.testing.assert_array_equal(
-            table.rows[-1, Column.KEEP_LATENTS :], [1, 0], "the picture itself at the end"
+            table.rows[-1, Column.KEEP_LATENTS : Column.GUIDANCE], [1, 0], "the picture itself at the end"
         )
 
 

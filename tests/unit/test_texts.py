@@ -21,7 +21,8 @@ from bot.errors import BotError, NotYours, StoreUnavailable, UnknownJob, UserMis
 from bot.front.commands import commands, menus
 from bot.texts import LANGUAGES, MISTAKES, Texts
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import SAMPLER_NAMES, Sampler, parse_sampler
+from sdjax_engine.request import SAMPLER_NAMES, Sampler
+from sdjax_engine.sampler_aliases import parse_sampler
 
 OFFER = replace(Config().models[0].offer, loras=("ink",), sizes=((64, 64), (128, 128)))
 ROOT = Path(bot.__file__).parent

@@ -73,14 +73,17 @@ def test_the_number_of_devices_changes_no_picture(
 def test_fitted_programs_change_pictures_only_by_rounding(
     on_two: dict[str, Any], checkpoint: Path, cache_dir: Path
 ) -> None:
-    """A picture has a program of one row while it is alone on its device, and one of two rows in company."""
+    """Guided and unguided pictures share a lane, and a picture's programs depend on its company."""
     answer = paint(checkpoint, cache_dir, 2, "alone", "in_company", "joined_late", fitted_programs=True)
     assert programs_of(answer, "compiled") == {
         "tiny:16x16:guided denoise, 1 row",
-        "tiny:16x16:unguided denoise, 1 row",
+        "tiny:16x16:guided denoise, 2 rows",
     }
+    assert {line for line in answer["said"] if "unguided" in line} == set()
+    assert answer["lanes"] == ["tiny:16x16:guided", "tiny:16x16:unguided"]
     assert answer["made_once_ready"] == []
     assert largest_difference(answer, on_two) <= 1
+    assert all(answer["again"])
 
 
 def test_pictures_in_bfloat16_are_reproducible_and_close_to_float32(

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import jax
 import pytest
+from checkpoints import FAMILIES, make_tiny_checkpoint
 from engines import TINY, like, tiny_config
 
 from sdjax_engine.compiling.compiler import Compiler
@@ -63,6 +64,15 @@ def test_a_size_that_the_checkpoint_cannot_paint_is_refused_at_the_start(
     offer = dataclasses.replace(TINY, sizes=((16, 16), (15, 16), (16, 17)))
     with pytest.raises(UnreadableCheckpoint, match=r"in 15x16, 16x17: .* multiples of 2\."):
         LoadedModel(offer, load_checkpoint(str(checkpoint)), compiler)
+
+
+def test_a_guidance_interval_of_a_network_that_is_conditioned_on_the_scale_is_refused(
+    compiler: Compiler, tmp_path: Path
+) -> None:
+    source = make_tiny_checkpoint(tmp_path / "lcm", **FAMILIES["LCM"])
+    offer = dataclasses.replace(TINY, sampler=Sampler.LCM, guidance_interval=(0.0, 0.6))
+    with pytest.raises(UnreadableCheckpoint, match=r"from 0 to 0\.6 .* Leave guidance_interval out"):
+        LoadedModel(offer, load_checkpoint(str(source)), compiler)
 
 
 @pytest.mark.parametrize("platform", ["cuda", "no_such_platform"])

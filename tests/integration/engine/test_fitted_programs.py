@@ -1,8 +1,8 @@
-"""Programs that fit their runs: few pictures are few rows, and the seats of others stay as they are."""
+"""Programs that fit their runs: a row for each text that is evaluated; other seats stay as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +12,17 @@ from engines import PLAIN, like
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.request import Lane
+from sdjax_engine.request import Lane, Request
 
 SEATS = 2  # of each of two devices
 PICTURES = tuple(like(prompt=f"a star {seat}", seed=seat) for seat in range(2 * SEATS))
+UNGUIDED = like(guidance_scale=1.0)
+HALFWAY = like(guidance_interval=(0.2, 0.7))  # evaluations 1 to 3 of 6
 
 
 @pytest.fixture(scope="module")
 def lane(device_lanes: dict[Lane, DeviceLane], model: LoadedModel, compiler: Compiler) -> DeviceLane:
-    """A lane of its own with the programs of the others, and that of one row."""
+    """A lane of its own with the programs of the others, and those of one row and of two."""
     assert device_lanes, "its programs are there"
     fitted = DeviceLane(PLAIN.lane, model, seats_per_device=SEATS, compiler=compiler)
     fitted.prepare_forms()
@@ -28,39 +30,82 @@ def lane(device_lanes: dict[Lane, DeviceLane], model: LoadedModel, compiler: Com
 
 
 def painted(
-    lane: DeviceLane, model: LoadedModel, runs: Iterable[Collection[int]], same: bool = False
+    lane: DeviceLane,
+    model: LoadedModel,
+    runs: Iterable[Collection[int]],
+    pictures: Sequence[Request] = PICTURES,
+    programs: str | None = None,
 ) -> tuple[list[int], npt.NDArray[np.float32]]:
     """Make one evaluation of these seats in each run; the rows of each run, and the latents of all seats.
 
-    A seat is given its picture before its first run: its own one, or the `same` as all others.
+    A seat is given its own of the `pictures` before its first run; that in seat 0 is painted with `programs`.
     """
     lane.reset()
     done, rows = dict[int, int](), list[int]()
     for run in runs:
-        newcomers = {seat: PICTURES[0 if same else seat] for seat in run if seat not in done}
-        lane.admit({seat: model.prepare(picture) for seat, picture in newcomers.items()})
+        told = {0: None if programs is None else [programs]}
+        newcomers = [seat for seat in run if seat not in done]
+        lane.admit({seat: model.prepare(pictures[seat], programs=told.get(seat)) for seat in newcomers})
         spans = {seat: (done.get(seat, 0), done.get(seat, 0) + 1) for seat in run}
         done |= {seat: stop for seat, (_, stop) in spans.items()}
         rows.append(lane.denoise(spans).rows)
     return rows, lane.latents().copy()
 
 
-def test_a_picture_alone_is_one_row_and_has_its_bits_in_every_seat(
-    lane: DeviceLane, model: LoadedModel
+@pytest.mark.parametrize(("picture", "rows"), [(PLAIN, 2), (UNGUIDED, 1)])
+def test_a_picture_alone_has_its_rows_and_its_bits_in_every_seat(
+    picture: Request, rows: int, lane: DeviceLane, model: LoadedModel
 ) -> None:
-    found = [painted(lane, model, [(seat,)] * 6, same=True) for seat in range(lane.seats)]
-    assert [rows for rows, _ in found] == [[1] * 6] * lane.seats
+    found = [painted(lane, model, [(seat,)] * 6, [picture] * lane.seats) for seat in range(lane.seats)]
+    assert [each for each, _ in found] == [[rows] * 6] * lane.seats
     assert len({latents[seat].tobytes() for seat, (_, latents) in enumerate(found)}) == 1
 
 
-def test_one_picture_on_each_device_is_one_row_and_has_the_bits_of_a_picture_alone(
+def test_one_picture_on_each_device_has_the_bits_of_a_picture_alone(
     lane: DeviceLane, model: LoadedModel
 ) -> None:
     rows, together = painted(lane, model, [(1, 2)] * 6)
-    assert rows == [1] * 6
+    assert rows == [2] * 6
     for seat in (1, 2):
         _, alone = painted(lane, model, [(seat,)] * 6)
         np.testing.assert_array_equal(together[seat], alone[seat])
+
+
+def test_an_unguided_picture_is_that_of_an_unguided_lane(
+    lane: DeviceLane, model: LoadedModel, device_lanes: dict[Lane, DeviceLane]
+) -> None:
+    """Alone, beside another unguided picture, and beside a guided one."""
+    _, expected = painted(device_lanes[UNGUIDED.lane], model, [(0,)] * 6, [UNGUIDED])
+    others = ((), UNGUIDED), ((1,), UNGUIDED), ((1,), PLAIN)
+    for (seats, other), rows in zip(others, (1, 2, 4), strict=True):
+        found, latents = painted(lane, model, [(0, *seats)] * 6, [UNGUIDED, other])
+        assert found == [rows] * 6
+        np.testing.assert_allclose(latents[0], expected[0], rtol=0, atol=1e-4)
+
+
+def test_outside_its_interval_a_picture_has_one_row_and_any_program_paints_it(
+    lane: DeviceLane, model: LoadedModel, device_lanes: dict[Lane, DeviceLane]
+) -> None:
+    rows, fitted = painted(lane, model, [(0,)] * 6, [HALFWAY])
+    assert rows == [1, 2, 2, 2, 1, 1]
+    every, plain = painted(device_lanes[PLAIN.lane], model, [(0,)] * 6, [HALFWAY])
+    assert every == [4] * 6
+    np.testing.assert_allclose(fitted[0], plain[0], rtol=0, atol=1e-4)
+    for scale in (1.0, PLAIN.guidance_scale):
+        _, other = painted(lane, model, [(0,)] * 6, [like(guidance_scale=scale)])
+        assert np.abs(other[0] - fitted[0]).max() > 1e-3
+
+
+def test_a_run_over_the_end_of_an_interval_is_made_of_its_evaluations(
+    lane: DeviceLane, model: LoadedModel
+) -> None:
+    _, single = painted(lane, model, [(0,)] * 6, [HALFWAY])
+    lane.reset()
+    lane.admit({0: model.prepare(HALFWAY)})
+    lane.denoise({0: (0, 4)})
+    lane.denoise({0: (4, 6)})
+    np.testing.assert_array_equal(lane.latents()[0], single[0])
+    assert lane.decode([0])[0].programs == "1x1 3x2 2x1"
 
 
 def test_rows_that_change_during_a_picture_change_it_only_by_rounding(
@@ -69,8 +114,33 @@ def test_rows_that_change_during_a_picture_change_it_only_by_rounding(
     """Seat 0 is alone, then has company on its device, then is alone again, then seat 1 is."""
     rows, mixed = painted(lane, model, [(0,), (0,), (0, 1), (0, 1), (0,), (0,), *[(1,)] * 4])
     _, full = painted(lane, model, [(0, 1)] * 6)
-    assert rows == [1, 1, 2, 2, *[1] * 6]
+    assert rows == [2, 2, 4, 4, *[2] * 6]
     np.testing.assert_allclose(mixed[:SEATS], full[:SEATS], rtol=0, atol=1e-4)
+
+
+def test_a_picture_that_is_painted_again_with_its_programs_is_equal_in_every_bit(
+    lane: DeviceLane, model: LoadedModel
+) -> None:
+    """First in changing company; then alone, and beside a picture whose programs it does not change."""
+    _, first = painted(lane, model, [(0,), (0, 1), (0, 1), (0, 1), (0,), (0,)])
+    [picture] = lane.decode([0]).values()
+    assert picture.programs == "1x2 3x4 2x2"
+    for run, expected in (((0,), [2, 4, 4, 4, 2, 2]), ((0, 1), [4, 6, 6, 6, 4, 4])):
+        rows, again = painted(lane, model, [run] * 6, programs=picture.programs)
+        assert rows == expected
+        np.testing.assert_array_equal(again[0], first[0])
+        assert lane.decode([0])[0].programs == picture.programs
+    _, alone = painted(lane, model, [(1,)] * 6)
+    np.testing.assert_array_equal(again[1], alone[1])
+
+
+def test_without_its_programs_a_picture_is_painted_again_by_that_of_every_row(
+    lane: DeviceLane, model: LoadedModel, device_lanes: dict[Lane, DeviceLane]
+) -> None:
+    rows, again = painted(lane, model, [(0,)] * 6, programs="")
+    assert rows == [4] * 6
+    _, expected = painted(device_lanes[PLAIN.lane], model, [(0,)] * 6)
+    np.testing.assert_array_equal(again[0], expected[0])
 
 
 def test_a_run_leaves_the_other_seats_as_they_are(lane: DeviceLane, model: LoadedModel) -> None:

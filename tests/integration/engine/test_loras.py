@@ -66,7 +66,7 @@ def paint(engine: Engine, *requests: Request) -> list[npt.NDArray[np.int64]]:
 
 
 def test_a_picture_is_the_same_alone_and_beside_others_with_other_loras(engine: Engine) -> None:
-    """But for rounding: alone it has a program of one row, and without a LoRA a program without LoRAs."""
+    """But for rounding: alone it has a program of two rows, and without a LoRA a program without LoRAs."""
     engine.wait_until_ready()
     alone = [paint(engine, request)[0] for request in DIFFERENT]
     for company in (paint(engine, *DIFFERENT), paint(engine, *reversed(DIFFERENT))[::-1]):
@@ -81,8 +81,9 @@ def test_a_program_without_loras_is_not_given_their_rows(engine: Engine) -> None
     given = {
         str(form): program.memory_analysis().argument_size_in_bytes for form, program in programs.items()
     }
-    assert given.keys() == {"1 row without LoRAs", "1 row", "2 rows without LoRAs", "2 rows"}
-    for rows in ("1 row", "2 rows"):
+    sizes = "1 row", "2 rows", "4 rows"
+    assert given.keys() == {f"{rows}{rest}" for rows in sizes for rest in ("", " without LoRAs")}
+    for rows in sizes:
         assert given[f"{rows} without LoRAs"] < given[rows]
 
 

@@ -48,12 +48,12 @@ def test_programs_spread_over_the_devices_paint_what_each_devices_own_paint(
     assert not isinstance(together._programs.denoise, PerDevice)
     assert isinstance(together._programs.decode, PerDevice)
     (_, one), (rows, every) = (painted(*each, *range(4)) for each in ((apart, model), (together, other)))
-    assert (apart.seats, rows) == (4, 2)
+    assert (apart.seats, rows) == (4, 4)
     assert len({picture.tobytes() for picture in one if picture is not None}) == apart.seats
     np.testing.assert_array_equal(one, every)
     together.prepare_forms()
     rows, [first, last] = painted(together, other, 0, 3)
-    assert rows == 1
+    assert rows == 2
     for picture, expected in ((first, every[0]), (last, every[3])):
         assert picture is not None
         assert expected is not None

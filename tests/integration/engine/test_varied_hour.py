@@ -24,7 +24,8 @@ DEADLINE = 120.0
 SECONDS = 10.0
 MOST = 400
 SIZES = ((16, 16), (24, 16))
-GUIDANCE = {(16, 16): (1.5, 5.0, 12.5), (24, 16): (0.0, 1.0)}  # one lane of each size, to compile less
+GUIDANCE = {(16, 16): (1.0, 1.0, 1.5, 12.5), (24, 16): (0.0, 1.0)}
+INTERVALS = ((0.0, 1.0), (0.0, 0.6), (0.3, 0.8))
 FEW_STEPS, MANY_STEPS = (1, 2, 3, 5, 8, 13), (30, 60)
 WORDS = ("red", "circle", "(star:1.3)", "검은", "blue", "[small]", "and", "white")
 WORDS_FOR_CHUNKS = (3, 60, 150)  # one chunk, two chunks, and more than three
@@ -39,8 +40,9 @@ def engine(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     offer = dataclasses.replace(TINY, sizes=SIZES, loras=tuple(files))
     spec = ModelSpec(offer=offer, source=str(checkpoint), loras=files, lora_rank=5)
     lanes = tuple(
-        Lane(model=TINY.model, width=width, height=height, guided=max(GUIDANCE[width, height]) > 1)
+        Lane(model=TINY.model, width=width, height=height, guided=guided)
         for width, height in SIZES
+        for guided in sorted({scale > 1 for scale in GUIDANCE[width, height]})
     )
     config = EngineConfig(
         models=(spec,), cpu_devices=2, seats_per_device=2, lanes=lanes, fitted_programs=True
@@ -83,6 +85,7 @@ def wish(chance: random.Random) -> Request:
         init_image=START if from_picture else None,
         mask_image=MASK if from_picture and chance.random() < 0.5 else None,
         strength=chance.uniform(0.3, 1.0) if from_picture else 1.0,
+        guidance_interval=chance.choice(INTERVALS),
     )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import io
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from bot.worker import repaint
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
+from sdjax_engine.request import Image, Request
 
 SMALL = recipe(width=64, height=64, model="tiny", num_inference_steps=3)
 
@@ -82,6 +84,41 @@ async def test_a_chain_of_lost_start_pictures_is_repainted_bit_for_bit(
     assert {name: await artifacts.get(name) for name in whole} == whole
     again = replace(third.recipe.request(0), init_image=whole[name_of(second)])
     assert tiny_engine.submit(again).result().pixels.tobytes() == await pixels(artifacts, name_of(third))
+
+
+async def test_a_picture_is_repainted_with_its_programs_once_they_are_there(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At first the engine is without them, and paints a picture with other bits."""
+    submit, asked, ready = tiny_engine.submit, list[object](), iter([False, True, True])
+
+    def with_other_programs(request: Request, *, programs: object = None, **how: Any) -> Future[Image]:
+        asked.append(programs)
+        if len(asked) > 1:
+            return submit(request, programs=programs, **how)
+        early: Future[Image] = Future()
+        image = submit(request, **how).result()
+        early.set_result(replace(image, pixels=image.pixels ^ 1, programs=("3x1",)))
+        return early
+
+    async with working(tiny_engine, store, artifacts):
+        job = await painted(store, SMALL, 1)
+        lost = name_of(job)
+        whole = await artifacts.get(lost)
+        await artifacts.delete(lost)
+        with monkeypatch.context() as patch:
+            patch.setattr(tiny_engine, "submit", with_other_programs)
+            patch.setattr(tiny_engine, "wait_until_ready", lambda _timeout: next(ready))
+            await store.files.want([lost])
+
+            async def back() -> bool:
+                with suppress(MissingArtifact):
+                    return await artifacts.get(lost) == whole
+                return False
+
+            await until(back)
+    assert job.images[0].notes.programs == ("3x4",)
+    assert asked == [("3x4",)] * 2
 
 
 async def test_a_damaged_picture_is_repainted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -120,9 +121,11 @@ def test_the_settings_line_has_the_second_pass_and_reads_it_again() -> None:
     assert parsed(hires_text(SECOND)).second_pass == SECOND
 
 
-def test_the_store_keeps_the_second_pass_and_reads_older_recipes() -> None:
-    assert recipe_from(recipe_values(LARGE)) == LARGE
-    old = {name: value for name, value in recipe_values(RECIPE).items() if name != "second_pass"}
+def test_the_store_keeps_the_whole_recipe_and_reads_older_recipes() -> None:
+    for whole in (LARGE, replace(RECIPE, guidance_interval=(0.1, 0.6))):
+        assert recipe_from(json.loads(json.dumps(recipe_values(whole)))) == whole
+    later = ("second_pass", "guidance_interval")
+    old = {name: value for name, value in recipe_values(RECIPE).items() if name not in later}
     assert recipe_from(old) == RECIPE
 
 

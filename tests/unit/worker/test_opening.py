@@ -68,6 +68,22 @@ def test_the_default_number_format_depends_on_the_device(*, on_cpu: bool, dtype:
     assert Dtype.FLOAT32.settled(on_cpu=on_cpu) is Dtype.FLOAT32
 
 
+@pytest.mark.parametrize(
+    ("said", "on_cpu", "fitted"),
+    [("auto", True, False), ("auto", False, True), (True, True, True), (False, False, False)],
+)
+def test_programs_fit_their_runs_on_accelerators_unless_the_file_says_otherwise(
+    said: object, *, on_cpu: bool, fitted: bool
+) -> None:
+    config = engine_config(Config.parse({"engine": {"fitted_programs": said}}))
+    assert config.settled(on_cpu=on_cpu).fitted_programs is fitted
+
+
+def test_the_guidance_interval_of_a_model_reaches_the_engine() -> None:
+    [spec] = engine_config(Config.parse({"models": [{"guidance_interval": [0.1, 0.6]}]})).models
+    assert spec.offer.guidance_interval == (0.1, 0.6)
+
+
 @pytest.mark.parametrize(("named", "wanted"), [("", None), ("madebyollin/taesd", "madebyollin/taesd")])
 def test_the_decoder_of_previews_reaches_the_engine_where_one_is_named(
     named: str, wanted: str | None
