@@ -81,6 +81,7 @@ def options_given() -> argparse.Namespace:
 def environment_for(device: str) -> dict[str, str]:
     """Return the environment of the parts: this device only, and one GPU, as torch uses one."""
     own = {"JAX_PLATFORMS": PLATFORMS[device], "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    own |= {"TQDM_DISABLE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_OFFLINE": "1"}
     if device == "gpu":
         own["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0")
     return {**os.environ, **own}
