@@ -13,11 +13,13 @@ LOCKED_EXTRAS := postgres cuda tpu ray otel
 
 COMPILERS := .compilers
 
+TORCH = "$$(sed -n 's/^ *"\(torch==[^"]*\)",$$/\1/p' pyproject.toml)"
+
 # Tests start many processes. Each would compile its thousand modules again where Python is told to write no bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 
-.PHONY: install install-dev browser tpu-compiler compiled demo test check lint types layers tests unit mutants lock audit release clean
+.PHONY: install install-dev browser tpu-compiler compiled accelerator accelerator-cpu accelerator-gpu accelerator-tpu accelerator-unknown demo test check lint types layers tests unit mutants lock audit release clean
 
 install: $(VENV)/.installed
 
@@ -38,7 +40,7 @@ $(VENV)/.installed: pyproject.toml requirements.lock | $(VENV)/bin/python
 $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
 	@echo "Installing the packages of the tests"
 	@$(PIP) install $(LOCKED) requirements-dev.lock
-	@$(PIP) install --no-compile "$$(sed -n 's/^ *"\(torch==[^"]*\)",$$/\1/p' pyproject.toml)"
+	@$(PIP) install --no-compile $(TORCH)
 	@touch $@
 
 browser:
@@ -68,6 +70,44 @@ $(COMPILERS)/cuda/.installed: $(VENV)/.installed
 compiled: tpu-compiler $(COMPILERS)/cuda/.installed
 	@TPU_LIBRARY_PATH=$(COMPILERS)/tpu/libtpu/libtpu.so $(BIN)/python benchmarks/compiled.py --on v5e --checkpoint demo
 	@$(COMPILERS)/cuda/bin/python benchmarks/compiled.py --on h200 --checkpoint demo sd15 sdxl
+
+# One page of an accelerator's figures: ON=gpu, ON=tpu, or ON=cpu for the rehearsal. JAX with its device and torch have
+# environments of their own: both bring NVIDIA's libraries, in different versions.
+ON ?= $(shell nvidia-smi -L >/dev/null 2>&1 && echo gpu || { ls /dev/accel* /dev/vfio/[0-9]* >/dev/null 2>&1 && echo tpu; })
+ACCELERATOR := .accelerator
+EXTRA_OF_gpu := cuda
+EXTRA_OF_tpu := tpu
+MEASURE = benchmarks/accelerator.py --on $(ON) --page accelerator-$(ON).md
+
+accelerator:
+	@$(MAKE) --no-print-directory accelerator-$(or $(filter cpu gpu tpu,$(ON)),unknown)
+
+accelerator-unknown:
+	@echo "There is no accelerator $(ON) here. Name one with ON=gpu or ON=tpu; ON=cpu rehearses without one."; exit 1
+
+accelerator-cpu: install-dev
+	@$(BIN)/python $(MEASURE)
+
+accelerator-gpu: $(ACCELERATOR)/gpu/.installed $(ACCELERATOR)/torch/.installed
+	@$(ACCELERATOR)/gpu/bin/python $(MEASURE) --room $(ACCELERATOR)/checkpoints --torch-python $(ACCELERATOR)/torch/bin/python
+
+accelerator-tpu: $(ACCELERATOR)/tpu/.installed $(ACCELERATOR)/torch/.installed
+	@$(ACCELERATOR)/tpu/bin/python $(MEASURE) --room $(ACCELERATOR)/checkpoints --torch-python $(ACCELERATOR)/torch/bin/python
+
+$(ACCELERATOR)/gpu/.installed $(ACCELERATOR)/tpu/.installed: $(ACCELERATOR)/%/.installed: pyproject.toml requirements.lock requirements-cuda.lock requirements-tpu.lock
+	@echo "Installing JAX for a $* into $(ACCELERATOR)/$*"
+	@$(PYTHON) -m venv $(ACCELERATOR)/$*
+	@$(ACCELERATOR)/$*/bin/python -m pip install --quiet $(LOCKED) requirements.lock
+	@$(ACCELERATOR)/$*/bin/python -m pip install --quiet $(LOCKED) requirements-$(EXTRA_OF_$*).lock
+	@touch $@
+
+$(ACCELERATOR)/torch/.installed: pyproject.toml requirements.lock requirements-dev.lock
+	@echo "Installing torch into $(ACCELERATOR)/torch"
+	@$(PYTHON) -m venv $(ACCELERATOR)/torch
+	@$(ACCELERATOR)/torch/bin/python -m pip install --quiet $(LOCKED) requirements.lock
+	@$(ACCELERATOR)/torch/bin/python -m pip install --quiet $(LOCKED) requirements-dev.lock
+	@$(ACCELERATOR)/torch/bin/python -m pip install --quiet --no-compile $(TORCH)
+	@touch $@
 
 demo: install
 	@$(BIN)/sdjax-bot demo

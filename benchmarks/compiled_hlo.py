@@ -19,6 +19,7 @@ BRANCHES = re.compile(r"(?:branch_computations=\{([^}]*)\}|(?:true|false)_comput
 TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 CALL_TARGET = re.compile(r'custom_call_target="([^"]+)"')
 LABELS = re.compile(r"dim_labels=\w+_(\w+)->\w+")
+DILATED = re.compile(r"lhs_dilate=([\dx]+)")
 CONTRACTED = re.compile(r"lhs_contracting_dim\w*(?:=\{|\":\[)([\d,\"]*)")
 ON_CHIP = re.compile(r"S\([1-9]\)")
 FREE = frozenset(
@@ -274,12 +275,18 @@ def attention_flop(shapes: list[tuple[int, ...]], *, heads_first: bool) -> float
 
 
 def convolution_flop(each: Instruction, types: dict[str, str]) -> float:
-    """Return the operations of a convolution: each result's, times the kernel's size for one output."""
+    """Return the operations of a convolution: each result's, times the kernel's size for one output.
+
+    Zeros between inputs are left out. Libtpu writes a product of several matrices so: a window as large as
+    their number, over as many zeros, meets one of them.
+    """
     labels, kernel = LABELS.search(each.rest), dimensions(types.get(each.operands[1], ""))
     if labels is None or len(labels[1]) != len(kernel):
         return 0.0
     outputs = kernel[labels[1].index("o")]
-    return 2.0 * math.prod(dimensions(each.result)) * math.prod(kernel) / outputs
+    dilated = DILATED.search(each.rest)
+    apart = math.prod(map(int, dilated[1].split("x"))) if dilated else 1
+    return 2.0 * math.prod(dimensions(each.result)) * math.prod(kernel) / outputs / apart
 
 
 def dot_flop(each: Instruction, types: dict[str, str]) -> float:

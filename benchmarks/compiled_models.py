@@ -30,6 +30,7 @@ SD_21_UNET = {
     "sample_size": 96,
     "use_linear_projection": True,
 }
+LCM_UNET = {"time_cond_proj_dim": 256}
 SD_21_TEXT = {
     "hidden_size": 1024,
     "intermediate_size": 4096,
@@ -45,17 +46,22 @@ def parts_of(name: str) -> tuple[dict[str, tuple[str, dict[str, Any]]], str]:
     match name:
         case "sd15":
             return sd_15, "StableDiffusionPipeline"
-        case "sd21":
+        case "lcm":
+            model, config = sd_15["unet"]
+            return sd_15 | {"unet": (model, config | LCM_UNET)}, "LatentConsistencyModelPipeline"
+        case "sd21" | "turbo":
             changed = {"unet": SD_21_UNET, "text_encoder": SD_21_TEXT}
             merged = {
                 part: (model, config | changed.get(part, {})) for part, (model, config) in sd_15.items()
             }
             return merged, "StableDiffusionPipeline"
-        case "sdxl":
+        case "sdxl" | "sdxl-turbo":
             return {part: (model, config) for part, (model, _, config) in XL_PARTS.items()}, (
                 "StableDiffusionXLPipeline"
             )
-    raise SystemExit(f"There is no checkpoint {name!r}: a folder, demo, sd15, sd21 or sdxl.")
+    raise SystemExit(
+        f"There is no checkpoint {name!r}: a folder, demo, sd15, lcm, sd21, turbo, sdxl or sdxl-turbo."
+    )
 
 
 def contents_of(name: str) -> Contents:
@@ -97,13 +103,18 @@ def bytes_of(tree: Any) -> int:
 
 
 class DescribedResidency(Residency):
-    """Takes shapes for parameters, and has room for everything; `held` are the bytes of the claims."""
+    """Takes shapes for parameters, and has room for everything.
+
+    `held` are the claims, `parameters` the bytes of the models.
+    """
 
     def __init__(self) -> None:
         self.held: dict[Hashable, Need] = {}
+        self.parameters = 0
 
     def adopt(self, name: str, arrays: Any) -> Any:
         """Return the shapes as a model's parameters."""
+        self.parameters += bytes_of(arrays)
         return SimpleNamespace(name=name, shapes=arrays, arrays=arrays, size=bytes_of(arrays))
 
     def claim(self, owner: Hashable, need: Need) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jax
@@ -51,14 +52,15 @@ device_description_str: "NVIDIA {name}"
 class Target:
     """A kind of device by its data sheet: bytes of memory, bfloat16 operations and bytes a second.
 
-    A TPU's `topology` has several devices. `facts` describe a GPU to XLA, `capability` is its CUDA compute
-    capability.
+    A chip has `devices_of_a_chip`. A TPU's `topology` has several devices. `facts` describe a GPU to XLA,
+    `capability` is its CUDA compute capability.
     """
 
     name: str
     memory: int
     flops: float
     bandwidth: float
+    devices_of_a_chip: int = 1
     topology: str = ""
     capability: tuple[int, int] = (0, 0)
     facts: Mapping[str, Any] | None = None
@@ -80,8 +82,22 @@ class Target:
 TARGETS = {
     target.name: target
     for target in (
-        Target(name="v2", topology="v2:2x2", memory=8 * GIB, flops=23e12, bandwidth=350e9),
-        Target(name="v3", topology="v3:2x2", memory=16 * GIB, flops=61.5e12, bandwidth=450e9),
+        Target(
+            name="v2",
+            topology="v2:2x2",
+            devices_of_a_chip=2,
+            memory=8 * GIB,
+            flops=23e12,
+            bandwidth=350e9,
+        ),
+        Target(
+            name="v3",
+            topology="v3:2x2",
+            devices_of_a_chip=2,
+            memory=16 * GIB,
+            flops=61.5e12,
+            bandwidth=450e9,
+        ),
         Target(name="v5e", topology="v5e:2x2", memory=16 * GIB, flops=197e12, bandwidth=819e9),
         Target(name="v6e", topology="v6e:2x2", memory=32 * GIB, flops=918e12, bandwidth=1640e9),
         Target(
@@ -149,16 +165,23 @@ def described_mesh(target: Target) -> Mesh:
     return devices.mesh_over(found.devices)
 
 
-def discover_cuda(target: Target) -> None:
-    """Load the CUDA plugin without a device, and let JAX's cuDNN attention believe in the target."""
+@cache
+def load_cuda_plugin() -> None:
+    """Load the CUDA plugin, once in a process."""
     from jax._src import xla_bridge  # noqa: PLC0415 - there is no public way
-    from jax._src.cudnn import fused_attention_stablehlo as fused  # noqa: PLC0415
 
     try:
         xla_bridge.discover_pjrt_plugins()
     except Exception as error:
         if "ALREADY_EXISTS" not in str(error):
             raise
+
+
+def discover_cuda(target: Target) -> None:
+    """Load the CUDA plugin without a device, and let JAX's cuDNN attention believe in the target."""
+    from jax._src.cudnn import fused_attention_stablehlo as fused  # noqa: PLC0415
+
+    load_cuda_plugin()
     current: Any = fused
     current.check_compute_capability = lambda least: (
         target.capability >= tuple(int(part) for part in least.split("."))

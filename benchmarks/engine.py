@@ -111,8 +111,9 @@ IN_MINIATURE = {"sd15": ("tiny", 2.38e-3), "sdxl": ("xl", 3.17e-3)}
 class Side:
     """A process that paints one row with one library."""
 
-    def __init__(self, peer: str, told: PeerTask, *, on: str) -> None:
-        python = environment() if peer == "removed" else sys.executable
+    def __init__(self, peer: str, told: PeerTask, *, on: str, torch_python: str | None = None) -> None:
+        pythons = {"torch": torch_python, "compiled": torch_python}
+        python = environment() if peer == "removed" else pythons.get(peer) or sys.executable
         platforms = "cpu" if on == "cpu" else PLATFORMS
         environ = {**os.environ, "HF_HUB_OFFLINE": "1", "JAX_PLATFORMS": platforms}
         if peer == "ours":
@@ -189,7 +190,10 @@ def compare(row: Row, peers: list[str], room: Path, options: argparse.Namespace)
     sides: dict[str, Side] = {}
     try:
         for peer in wanted:
-            sides[peer] = Side(peer, replace(told, save=str(room / f"{peer}.npy")), on=told.platform)
+            save = str(room / f"{peer}.npy")
+            sides[peer] = Side(
+                peer, replace(told, save=save), on=told.platform, torch_python=options.torch_python
+            )
         rounds = [{name: side.measure() for name, side in sides.items()} for _ in range(options.rounds)]
         print_row(row, sides, rounds)
     finally:
@@ -250,6 +254,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--like", default="", help="only the rows whose names match this regular expression")
     parser.add_argument("--peers", default="removed,torch,compiled", help="whom to compare with")
+    parser.add_argument("--torch-python", help="the Python that paints with torch; by default this one")
     parser.add_argument("--tiny", action="store_true", help="the GPU's rows with tiny networks, on the CPU")
     options = parser.parse_args()
     options.on = options.on or found()

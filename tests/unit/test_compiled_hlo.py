@@ -78,3 +78,14 @@ def test_the_operations_of_products_are_counted_and_the_bound_follows() -> None:
     profile = profile_of(lambda x, y: x @ y, jnp.ones((64, 128)), jnp.ones((128, 32)))
     assert profile.flop == 2 * 64 * 128 * 32
     assert profile.seconds >= profile.flop / 1e12
+
+
+def test_zeros_between_the_inputs_of_a_convolution_are_no_operations() -> None:
+    """So a TPU's compiler writes the products of 2 times 8 matrices of 4096 by 40 and 40 by 1024."""
+    text = """
+ENTRY %main (q: bf16[2,1024,8,40], k: bf16[2,4096,8,40]) -> bf16[2,8,1024,4096] {
+  %q = bf16[2,1024,8,40]{3,1,2,0} parameter(0)
+  %k = bf16[2,4096,8,40]{3,1,2,0} parameter(1)
+  ROOT %convolution.1 = bf16[2,8,1024,4096]{2,3,1,0} convolution(%q, %k), """
+    text += "window={size=2x8 stride=1x7 lhs_dilate=2x8}, dim_labels=0b1f_0o1i->01bf\n}\n"
+    assert Program(text).profile(flops=1e12, bandwidth=1e9).flop == 2 * 2 * 8 * 1024 * 4096 * 40

@@ -1,0 +1,106 @@
+"""The seconds in which the host dispatches runs beside those in which the devices finish them.
+
+    python benchmarks/accelerator_dispatch.py [--checkpoint demo] [--size 128] [--dtype bfloat16]
+
+The figures are the engine's own, those of `sdjax_engine_dispatch_seconds` and `sdjax_engine_run_seconds`:
+waves of requests for every seat, after a first wave. Where dispatching takes more than half of a run, the
+host waits for the devices in it, and runs do not overlap: the status is then 1. A CPU's programs count their
+own loops, and are dispatched by threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from conditions import print_conditions
+from engine_checkpoints import checkpoint
+
+from sdjax_engine import Dtype, Engine, EngineConfig, ModelSpec, Offer, Request, Sampler
+from sdjax_engine.request import Lane
+from sdjax_engine.scheduler.run_times import BLOCKING_SHARE
+
+
+def main() -> None:
+    options = options_given()
+    print_conditions("jax", "jaxlib")
+    with tempfile.TemporaryDirectory() as own:
+        source = checkpoint(options.checkpoint, Path(options.room or own))
+        with opened(options, source) as engine:
+            engine.wait_until_ready()
+            seats = engine.capacity(lane_of(options))
+            paint(options, engine, seats)
+            dispatched, finished = engine.dispatching_seconds, engine.run_seconds
+            begun = time.perf_counter()
+            paint(options, engine, options.waves * seats)
+            seconds = time.perf_counter() - begun
+            dispatched = engine.dispatching_seconds - dispatched
+            finished = engine.run_seconds - finished
+    share = dispatched / finished
+    print(f"\n{options.checkpoint}, {options.size}², {options.steps} steps, {options.dtype}, {seats} seats")
+    print("\n| pictures/s | dispatching, s | running, s | share |\n|---|---|---|---|")
+    print(f"| {options.waves * seats / seconds:.3f} | {dispatched:.3f} | {finished:.3f} | {share:.1%} |")
+    if share > BLOCKING_SHARE:
+        raise SystemExit("the host waits for the devices while it dispatches: runs do not overlap")
+
+
+def options_given() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--checkpoint", default="demo", help="a name of engine_checkpoints.py")
+    parser.add_argument("--room", help="a folder that keeps the random checkpoints")
+    parser.add_argument("--size", type=int, default=128)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--guidance", type=float, default=5.0)
+    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
+    parser.add_argument("--waves", type=int, default=4)
+    return parser.parse_args()
+
+
+def lane_of(options: argparse.Namespace) -> Lane:
+    return Lane(model="model", width=options.size, height=options.size, guided=options.guidance > 1)
+
+
+def opened(options: argparse.Namespace, source: Path) -> Engine:
+    """Open an engine with the one lane."""
+    offer = Offer(
+        model="model",
+        sizes=((options.size, options.size),),
+        num_inference_steps=options.steps,
+        guidance_scale=options.guidance,
+        sampler=Sampler.DDIM,
+        prompt_chunks=1,
+    )
+    config = EngineConfig(
+        models=(ModelSpec(offer=offer, source=str(source), safety_checker=False),),
+        dtype=Dtype(options.dtype),
+        lanes=(lane_of(options),),
+        start_pictures=False,
+    )
+    return Engine.open(config, report=lambda line: print(f"  {line}", flush=True))
+
+
+def paint(options: argparse.Namespace, engine: Engine, pictures: int) -> None:
+    """Paint so many pictures, all submitted at once."""
+    requests = [
+        Request(
+            prompt="a red circle on a white background",
+            seed=seed,
+            num_inference_steps=options.steps,
+            guidance_scale=options.guidance,
+            sampler=Sampler.DDIM,
+            width=options.size,
+            height=options.size,
+            model="model",
+        )
+        for seed in range(pictures)
+    ]
+    for future in [engine.submit(request) for request in requests]:
+        future.result()
+
+
+if __name__ == "__main__":
+    main()
