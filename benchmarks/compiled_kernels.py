@@ -1,4 +1,4 @@
-"""Where a compiled program's bytes go: its kernels other than products, the largest together, with their source.
+"""Where a compiled program's bytes go: its kernels other than products, the largest first.
 
     python benchmarks/compiled.py --on h200 --checkpoint sdxl --only denoise --hlo FOLDER
     python benchmarks/compiled_kernels.py FOLDER/*denoise.txt [--most 30] [--products]

@@ -78,6 +78,11 @@ def one_program_per_device(mesh: Mesh) -> bool:
     return is_cpu(mesh) and device_count(mesh) > 1
 
 
+def reads_kernels_by_output(mesh: Mesh) -> bool:
+    """Whether convolutions read their kernels by output channel, as cuDNN does on a GPU."""
+    return bool(mesh.devices.flat[0].platform == "gpu")
+
+
 def counts_on_host(mesh: Mesh) -> bool:
     """Whether the host counts the turns of loops: a CPU's devices do it themselves, without a wait.
 
