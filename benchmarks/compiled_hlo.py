@@ -151,7 +151,7 @@ class Program:
         bandwidth: float,
     ) -> None:
         traffic = traffic_of(each, types)
-        name, flop = self._kind(each, types)
+        name, flop = self.kind_of(each, types)
         kind = profile.kinds.setdefault(name, Kind())
         kind.kernels += times
         kind.traffic += times * traffic
@@ -161,7 +161,7 @@ class Program:
             kernel = name.removeprefix("attention ")
             profile.attention[kernel] = profile.attention.get(kernel, 0) + times
 
-    def _kind(self, each: Instruction, types: dict[str, str]) -> tuple[str, float]:
+    def kind_of(self, each: Instruction, types: dict[str, str]) -> tuple[str, float]:
         """Return the kind of a kernel, and the operations of its products."""
         target = CALL_TARGET.search(each.rest)
         if target is not None:

@@ -11,17 +11,20 @@ from typing import Any
 
 import jax
 import loading
+import numpy as np
 from compiled_targets import replicated
 from engine_checkpoints import DEMO, XL_PARTS
 from jax.sharding import Mesh
 
+from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
+from sdjax_engine.models import convolution_kernels
 from sdjax_engine.weights.checkpoint import Checkpoint, Component
 from sdjax_engine.weights.contents import Contents, check_together
 from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.folder import read_folder
-from sdjax_engine.weights.load import assemble, dtype_of
+from sdjax_engine.weights.load import DTYPES, assemble
 from sdjax_engine.weights.networks import Part, plan, settle_config
 
 SD_21_UNET = {
@@ -83,17 +86,24 @@ def contents_of(name: str) -> Contents:
 def described_checkpoint(name: str, mesh: Mesh, *, dtype: str) -> Checkpoint:
     """Return a checkpoint whose parameters are shapes on every device of the mesh."""
     contents, sharding = contents_of(name), replicated(mesh)
+    by_output = devices.reads_kernels_by_output(mesh)
 
-    def described(name: str, part: Part) -> Component:
-        planned = plan(part, dtype=dtype_of(name, contents, dtype))
+    def laid(shape: tuple[int, ...]) -> tuple[int, ...]:
+        return convolution_kernels.by_output(np.broadcast_to(0, shape)).shape if by_output else shape
+
+    def described(part: Part) -> Component:
+        planned = plan(part, dtype=DTYPES[dtype])
         shapes = {
-            each.key: jax.ShapeDtypeStruct(each.shape, planned.dtype, sharding=sharding)
+            each.key: jax.ShapeDtypeStruct(laid(each.shape), planned.dtype, sharding=sharding)
             for each in planned.wanted.values()
         }
         ordered: Any = dict(sorted(shapes.items()))
-        return Component(parameters=ordered, blueprint=planned.blueprint, config=part.config)
+        as_planned = {each.key: each.shape for each in planned.wanted.values()}
+        return Component(
+            parameters=ordered, shapes=as_planned, blueprint=planned.blueprint, config=part.config
+        )
 
-    components = {part: described(part, each) for part, each in contents.parts.items()}
+    components = {part: described(each) for part, each in contents.parts.items()}
     return assemble(name, contents, components, Digests(folder=None))
 
 

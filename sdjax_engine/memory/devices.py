@@ -16,6 +16,7 @@ from sdjax_engine.wording import first_line
 
 YNNPACK = "xla_cpu_experimental_ynn_fusion_type"
 DOT_MERGER = "xla_gpu_dot_merger_threshold_mb"
+TRITON_GEMM = "xla_gpu_enable_triton_gemm"
 AXIS = "data"
 REPLICATED = PartitionSpec()  # type: ignore[no-untyped-call]
 BY_SEAT = PartitionSpec(AXIS)  # type: ignore[no-untyped-call]
@@ -77,6 +78,11 @@ def one_program_per_device(mesh: Mesh) -> bool:
     return is_cpu(mesh) and device_count(mesh) > 1
 
 
+def reads_kernels_by_output(mesh: Mesh) -> bool:
+    """Whether convolutions read their kernels by output channel, as cuDNN does on a GPU."""
+    return bool(mesh.devices.flat[0].platform == "gpu")
+
+
 def counts_on_host(mesh: Mesh) -> bool:
     """Whether the host counts the turns of loops: a CPU's devices do it themselves, without a wait.
 
@@ -114,15 +120,17 @@ def network_options(mesh: Mesh) -> dict[str, str]:
     """Return XLA's options for a program that calls the UNet repeatedly.
 
     On the CPU, YNNPACK is used for reductions (attention's softmax) only. On a GPU, products of the same
-    input stay apart. The options are empty elsewhere, and where XLA_FLAGS sets the same flag.
+    input stay apart, and cuBLAS computes them. The options are empty elsewhere, and where XLA_FLAGS sets the
+    same flag.
     """
     # YNNPACK's products and convolutions convert the weights' layout in every call: a step of an SD 1.x of
     # 77 million parameters takes 576 ms with them, 486 ms without. XLA makes one product of queries, keys and
     # values, and then copies each out of the result: 15 of the 73 GB that SDXL's evaluation moves outside
-    # products at 1024² with four seats.
+    # products at 1024² with four seats. XLA's own products (Triton) add a bias, but no residual: that takes
+    # another 13 GB. cuBLAS adds both.
     options = {
         "cpu": {YNNPACK: "LIBRARY_FUSION_TYPE_REDUCE"},
-        "gpu": {DOT_MERGER: "0"},
+        "gpu": {DOT_MERGER: "0", TRITON_GEMM: "False"},
     }.get(mesh.devices.flat[0].platform, {})
     return {name: value for name, value in options.items() if name not in os.environ.get("XLA_FLAGS", "")}
 

@@ -112,9 +112,9 @@ def components_of(checkpoint: Checkpoint) -> dict[str, Component]:
 def shapes_of(components: Mapping[str, Component]) -> dict[Place, LayerShape]:
     """Return the shape of every layer that can be adapted."""
     return {
-        Place(component=name, path=key.removesuffix(KERNEL)): shape_of(array.shape)
+        Place(component=name, path=key.removesuffix(KERNEL)): shape_of(shape)
         for name, component in components.items()
-        for key, array in component.parameters.items()
+        for key, shape in component.shapes.items()
         if key.endswith(KERNEL)
     }
 

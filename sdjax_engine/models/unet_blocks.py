@@ -45,9 +45,8 @@ class ResnetBlock2D(nnx.Module):
     def __call__(self, x: Array, time: Array | None = None) -> Array:
         """`x` is `(n, h, w, width_in)`, `time` `(n, time_width)` after its activation."""
         h = self.conv1(self.act(self.norm1(x)))
-        if self.time_emb_proj is not None and time is not None:
-            h = h + self.time_emb_proj(time)[:, None, None, :]
-        h = self.conv2(self.act(self.norm2(h)))
+        shift = None if self.time_emb_proj is None or time is None else self.time_emb_proj(time)
+        h = self.conv2(self.act(self.norm2(h, shift)))
         return h + (x if self.conv_shortcut is None else self.conv_shortcut(x))
 
 

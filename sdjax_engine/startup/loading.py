@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.errors import DevicesFailed
+from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel, check_sizes
 from sdjax_engine.model.loras import LoraBank
@@ -43,6 +44,7 @@ def read_model(spec: ModelSpec, config: EngineConfig, compiler: Compiler, put: P
         variant=spec.variant,
         safety_checker=spec.safety_checker,
         put=put,
+        by_output=devices.reads_kernels_by_output(compiler.mesh),
         cache_dir=config.cache_dir,
         report=compiler.tell,
     )

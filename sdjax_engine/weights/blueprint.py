@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from sdjax_engine.models.convolution_kernels import by_window
 from sdjax_engine.models.lora_bank import Bank
 from sdjax_engine.weights.tensors import Parameter, reference_names
 
@@ -49,10 +50,15 @@ class Blueprint:
         return reference_names((tuple(path), each.shape) for path, each in nnx.to_flat_state(state))
 
     def module(self, parameters: Mapping[str, Any]) -> Any:
-        """Return the module over these parameters, for use within one traced function."""
+        """Return the module over these parameters, for use within one traced function.
+
+        Kernels of convolutions may lie as a GPU reads them (`models/convolution_kernels.py`).
+        """
         from flax import nnx  # noqa: PLC0415
 
-        return nnx.merge(self.graphdef, nnx.restore_int_paths(nested(parameters)))
+        shapes = {each.key: each.shape for each in self.wanted.values()}
+        laid = {key: by_window(array, shapes[key]) for key, array in parameters.items()}
+        return nnx.merge(self.graphdef, nnx.restore_int_paths(nested(laid)))
 
     def adapted(self, parameters: Mapping[str, Any], bank: Bank, rows: jax.Array, scales: jax.Array) -> Any:
         """Return the module over these parameters with LoRAs attached (see `models.lora.attach`)."""

@@ -13,9 +13,14 @@ from sdjax_engine.weights.blueprint import Blueprint, Parameters
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Component:
-    """One network: its parameters on the devices, its blueprint, its complete configuration."""
+    """One network: its parameters on the devices, its blueprint, its complete configuration.
+
+    `shapes` are those of the parameters in the module. On a GPU kernels of convolutions may lie in another
+    order.
+    """
 
     parameters: Parameters = field(repr=False)
+    shapes: Mapping[str, tuple[int, ...]] = field(repr=False)
     blueprint: Blueprint = field(repr=False)
     config: dict[str, Any]
 

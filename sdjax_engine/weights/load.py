@@ -13,6 +13,7 @@ import numpy.typing as npt
 from jax.typing import DTypeLike
 
 from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.models import convolution_kernels
 from sdjax_engine.weights.blueprint import Parameters
 from sdjax_engine.weights.cache import FOLDER, Cache
 from sdjax_engine.weights.cache_file import Placed
@@ -39,6 +40,7 @@ def load_checkpoint(
     variant: str | None = None,
     safety_checker: bool = False,
     put: Put = jax.device_put,
+    by_output: bool = False,
     cache_dir: Path | None = None,
     report: Report | None = None,
 ) -> Checkpoint:
@@ -46,8 +48,9 @@ def load_checkpoint(
 
     `source` is "demo", a folder in the diffusers layout, a hub id, or a .safetensors file in the original
     layout. The safety checker is read if requested and present. `dtype` ("float32" or "bfloat16") is the
-    dtype of parameters and arithmetic, except where the checkpoint demands float32 (see `dtype_of`). `put`
-    copies one parameter, a host array of its own, to the devices. Converted parameters are cached in
+    dtype of parameters and arithmetic; `force_upcast` is for float16, which this package has not. `put`
+    copies one parameter, a host array of its own, to the devices; with `by_output` it gets convolutions'
+    kernels in a GPU's order (`models/convolution_kernels.py`). Converted parameters are cached in
     `cache_dir`. `report` gets the progress of downloads. Raises UnreadableCheckpoint, in one sentence, for
     every fault.
     """
@@ -66,7 +69,9 @@ def load_checkpoint(
         contents.origin,
         {name: each for name, each in plans.items() if not (cache and cache.has_checked(name, each))},
     )
-    components = {name: fill(name, each, put=put, cache=cache) for name, each in plans.items()}
+    components = {
+        name: fill(name, each, put=put, by_output=by_output, cache=cache) for name, each in plans.items()
+    }
     return assemble(source, contents, components, digests)
 
 
@@ -83,19 +88,8 @@ def read_contents(
 
 
 def plans_of(contents: Contents, dtype: str) -> dict[str, Plan]:
-    """Return the plan of each network, in the number format that it has for this `dtype`."""
-    return {name: plan(part, dtype=dtype_of(name, contents, dtype)) for name, part in contents.parts.items()}
-
-
-def dtype_of(name: str, contents: Contents, dtype: str) -> DTypeLike:
-    """Return the dtype of a network: float32 for an autoencoder of SDXL that says `force_upcast`.
-
-    The reference's SDXL pipelines use float32 for this autoencoder instead of float16, in which it overflows.
-    In bfloat16 it only loses precision: the reference accepts that, this package does not. Other pipelines
-    ignore the key, in the reference and here.
-    """
-    upcast = name == "vae" and contents.is_xl and contents.parts[name].config["force_upcast"]
-    return jnp.float32 if upcast else DTYPES[dtype]
+    """Return the plan of each network."""
+    return {name: plan(part, dtype=DTYPES[dtype]) for name, part in contents.parts.items()}
 
 
 def assemble(
@@ -121,13 +115,18 @@ def assemble(
     )
 
 
-def fill(name: str, each: Plan, *, put: Put, cache: Cache | None) -> Component:
+def fill(name: str, each: Plan, *, put: Put, cache: Cache | None, by_output: bool = False) -> Component:
     """Return the network with every parameter on the devices, read one at a time."""
-    courier = Courier(put=put)
+    courier, shapes = Courier(put=put), dict[str, tuple[int, ...]]()
     for key, array in parameters(name, each, cache):
-        courier.send(key, array)
-    placed = dict(sorted(courier.placed.items()))
-    return Component(parameters=placed, blueprint=each.blueprint, config=each.part.config)
+        shapes[key] = array.shape
+        courier.send(key, convolution_kernels.by_output(array) if by_output else array)
+    return Component(
+        parameters=dict(sorted(courier.placed.items())),
+        shapes=shapes,
+        blueprint=each.blueprint,
+        config=each.part.config,
+    )
 
 
 def parameters(name: str, each: Plan, cache: Cache | None) -> Iterable[Placed]:

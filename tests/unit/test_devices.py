@@ -46,11 +46,11 @@ def test_the_networks_are_compiled_as_xla_flags_say_where_they_speak_of_it(
     assert devices.network_options(devices.open_mesh()) == {}
 
 
-def test_on_a_gpu_products_of_the_same_input_stay_apart() -> None:
-    """Joined, as XLA has them, each result would be copied out of the joint one."""
+def test_on_a_gpu_products_stay_apart_and_take_residuals_along() -> None:
+    """XLA would join those of one input and copy each result out, and its own products add no residual."""
     platform = SimpleNamespace(platform="gpu")
     mesh = cast("Mesh", SimpleNamespace(devices=np.array([platform])))
-    assert devices.network_options(mesh) == {devices.DOT_MERGER: "0"}
+    assert devices.network_options(mesh) == {devices.DOT_MERGER: "0", devices.TRITON_GEMM: "False"}
     assert devices.counts_on_host(mesh)
     assert not devices.counts_on_host(devices.open_mesh())
 
