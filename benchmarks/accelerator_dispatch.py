@@ -20,7 +20,7 @@ from engine_checkpoints import checkpoint
 
 from sdjax_engine import Dtype, Engine, EngineConfig, ModelSpec, Offer, Request, Sampler
 from sdjax_engine.request import Lane
-from sdjax_engine.scheduler.run_times import BLOCKING_SHARE
+from sdjax_engine.scheduler.lane_queue import BLOCKING_SHARE
 
 
 def main() -> None:

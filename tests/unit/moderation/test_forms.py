@@ -9,9 +9,8 @@ from bot.moderation.bounds import LONGEST_SENT, beginning_and_end, bound_of, bou
 from bot.moderation.chinese import read_clauses
 from bot.moderation.hangul import words_with_stretched_vowels
 from bot.moderation.mending import LONGEST_PIECE, mended_words
-from bot.moderation.readings import read
+from bot.moderation.readings import read, spaced_syllables
 from bot.moderation.scripts import is_hangul
-from bot.moderation.spacing import spaced_syllables
 from bot.moderation.stretching import is_stretched, is_stretched_end
 
 
