@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from checkpoints import make_tiny_checkpoint
+from engines import SMALLEST
 from serving import Served, serving
 
 from bot.config import Config, ModelConfig
@@ -24,9 +25,13 @@ OFFER = Offer(
 )
 
 
+SMALL = SMALLEST | {"vae": {"block_out_channels": (4,) * 4, "norm_num_groups": 2}}
+"""Networks that compile quickly, and whose latents have an eighth of a picture's sides."""
+
+
 @pytest.fixture(scope="session")
 def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
+    return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny", **SMALL)
 
 
 @pytest.fixture(scope="session")
