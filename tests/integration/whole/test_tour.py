@@ -95,10 +95,10 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
 
 
 @pytest.fixture(scope="module")
-def demo_engine(config: Config, compile_cache: Path) -> Iterator[Engine]:
+def demo_engine(config: Config, program_folder: Path) -> Iterator[Engine]:
     """The demo's engine; it may still compile while the evening begins."""
     spec = ModelSpec(offer=config.models[0].offer, source="demo")
-    engine = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=compile_cache)
+    engine = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=program_folder)
     with quickly_compiled(), Engine.open(engine, report=lambda _line: None) as opened:
         yield opened
 
