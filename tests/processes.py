@@ -16,6 +16,23 @@ ROOT = Path(__file__).parents[1]
 START_SECONDS = 200.0
 END_SECONDS = 60.0
 BOT = ("-m", "bot")
+START = """
+from bot.cli import main
+main()
+"""
+SLOW_DEVICES = """
+import time
+from sdjax_engine.lane.results import Run
+finished = Run.wait
+def wait(run):
+    finished(run)
+    time.sleep(0.3)
+Run.wait = wait
+"""
+"""Lets devices need at least 0.3 s for a run, so that few steps, which cost little, take long."""
+
+SLOW_BOT = ("-c", SLOW_DEVICES + START)
+"""The arguments of Python for the shipped command on slow devices."""
 
 
 @dataclass(frozen=True, kw_only=True)

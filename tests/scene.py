@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 from evening import Role, alive, interaction_of, is_final, text_of, write_role
-from processes import Bot
+from processes import SLOW_DEVICES, START, Bot
 
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
@@ -22,8 +22,8 @@ Message = dict[str, Any]
 DEADLINE = 120.0
 PROMPT = "a red circle on a white background"
 
-# The shipped command with two changes for tests: SIGUSR1 and SIGUSR2 set the wall clock two hours forward and
-# back, and waits after a failure of Discord are a tenth as long.
+# Two changes before the shipped command starts: SIGUSR1 and SIGUSR2 set the wall clock two hours forward
+# and back, and waits after a failure of Discord are a tenth as long.
 PROGRAM = """
 import asyncio, signal, sys, time
 true, shift = time.time, [0.0]
@@ -40,8 +40,6 @@ asyncio.sleep = quick
 import bot.delivery.outbox as outbox
 backoff = outbox.backoff
 outbox.backoff = lambda attempts, jitter: backoff(attempts, jitter) / 10
-from bot.cli import main
-main()
 """
 
 
@@ -113,11 +111,11 @@ def _has_picture(message: Message) -> bool:
 async def on_stage(
     sandbox: Sandbox, folder: Path, *, cache: Path, checkpoint: Path, database: str = ""
 ) -> AsyncIterator[FaultScene]:
-    """Start both processes, and end them with SIGTERM; their shutdown must be clean."""
+    """Start a front, and a worker on slow devices, and end both with the block."""
     common = {"cache": cache, "checkpoint": str(checkpoint), "database": database}
-    program = ("-c", PROGRAM)
-    front = write_role(folder, "front", sandbox, program=program, **common)
-    worker = write_role(folder, "worker", sandbox, program=program, **common)
+    front = write_role(folder, "front", sandbox, program=("-c", PROGRAM + START), **common)
+    slow = ("-c", PROGRAM + SLOW_DEVICES + START)
+    worker = write_role(folder, "worker", sandbox, program=slow, **common)
     async with alive([front, worker]) as operator, Member(sandbox.address, "Mina") as mina:
         yield FaultScene(sandbox=sandbox, front=front, worker=worker, mina=mina, operator=operator)
 

@@ -32,6 +32,7 @@ IMAGES = ROOT / "docs" / "images"
 PHONE, DESKTOP = ViewportSize(width=430, height=940), ViewportSize(width=1280, height=940)
 COLOURS = 256  # of a palette; the files are a third as large
 PATIENCE = 120_000.0  # milliseconds
+STEPS = 60  # of the first grid: time for a screenshot of a preview that is nearly finished
 PROMPT = "a red heart left of a blue star"
 OTHER = "a green heart left of a blue star"
 MOON = "a large yellow moon above a small pink heart on a purple background"
@@ -65,7 +66,7 @@ class Visit:
         await message.get_by_role("button", name=label, exact=True).click()
 
 
-async def paint(visit: Visit) -> Locator:
+async def paint(visit: Visit, steps: int) -> Locator:
     """Type a prompt, watch the preview, see the grid."""
     page = visit.page
     await page.get_by_role("textbox", name="Command box").press_sequentially(f"/imagine {PROMPT} variants:4 ")
@@ -73,7 +74,7 @@ async def paint(visit: Visit) -> Locator:
         f"/imagine {PROMPT} variants:4 "
     )
     await visit.shoot("first-paint-1")
-    await visit.send(f"/imagine {PROMPT} variants:4 steps:60 seed:3")
+    await visit.send(f"/imagine {PROMPT} variants:4 steps:{steps} seed:3")
     await shoot_while_painted(visit, "first-paint-2")
     grid = visit.message(PROMPT, button="U1")
     await grid.wait_for(timeout=PATIENCE)
@@ -175,8 +176,8 @@ async def see_it_all(visit: Visit) -> None:
     await visit.shoot("sandbox")
 
 
-async def whole_visit(address: str, keep: Keep) -> None:
-    """Take all steps as Ravi on a phone, then as Mina on a desktop."""
+async def whole_visit(address: str, keep: Keep, *, steps: int = STEPS) -> None:
+    """Take all steps as Ravi on a phone, then as Mina on a desktop; the first grid has so many steps."""
     async with launched() as browser:
 
         async def arrive(name: str, size: ViewportSize) -> Visit:
@@ -187,7 +188,7 @@ async def whole_visit(address: str, keep: Keep) -> None:
             return Visit(page=page, keep=keep)
 
         ravi = await arrive("ravi", PHONE)
-        grid = await paint(ravi)
+        grid = await paint(ravi, steps)
         alone = await pick(ravi, grid)
         await remix(ravi, alone)
         await look_around(ravi)

@@ -20,6 +20,11 @@ class Demo:
     picture: Path
     said: str
 
+    @property
+    def cache(self) -> Path:
+        """The folder of its compiled programs."""
+        return self.picture.parent / "cache"
+
 
 @asynccontextmanager
 async def running_demo(folder: Path) -> AsyncIterator[Bot]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from checkpoints import make_tiny_checkpoint
+from engines import SMALLEST
 from serving import Served, serving
 
 from bot.config import Config, ModelConfig
@@ -24,14 +27,18 @@ OFFER = Offer(
 )
 
 
+SMALL = SMALLEST | {"vae": {"block_out_channels": (4,) * 4, "norm_num_groups": 2}}
+"""Networks that compile quickly, and whose latents have an eighth of a picture's sides."""
+
+
 @pytest.fixture(scope="session")
 def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
+    return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny", **SMALL)
 
 
 @pytest.fixture(scope="session")
-def compile_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiled programs, shared by all test processes of the run and all processes that they start."""
+def program_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for compiled programs, shared by all test processes of the run."""
     mine = tmp_path_factory.getbasetemp()
     folder = (mine.parent if hasattr(request.config, "workerinput") else mine) / "programs"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -39,9 +46,28 @@ def compile_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
 
 @pytest.fixture(scope="session")
+def compile_cache(program_folder: Path, tiny_checkpoint: Path) -> Path:
+    """The folder with the programs of the tiny checkpoint, which one of the test processes has compiled."""
+    with (program_folder.parent / "programs.lock").open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # the other test processes wait, and load the programs
+        file.seek(0)
+        if not file.read():
+            with tiny(tiny_checkpoint, program_folder):
+                file.write("compiled")
+    return program_folder
+
+
+@pytest.fixture(scope="session")
 def tiny_engine(tiny_checkpoint: Path, compile_cache: Path) -> Iterator[Engine]:
-    spec = ModelSpec(offer=OFFER, source=str(tiny_checkpoint))
-    config = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=compile_cache)
+    with tiny(tiny_checkpoint, compile_cache) as engine:
+        yield engine
+
+
+@contextmanager
+def tiny(checkpoint: Path, cache: Path) -> Iterator[Engine]:
+    """The engine of the tiny checkpoint, ready."""
+    spec = ModelSpec(offer=OFFER, source=str(checkpoint))
+    config = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=cache)
     with Engine.open(config, report=lambda _line: None) as engine:
         engine.wait_until_ready()
         yield engine

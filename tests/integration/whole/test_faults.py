@@ -20,7 +20,7 @@ from bot.sandbox.client import InteractionFailed
 from bot.sandbox.server import Sandbox
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
-LONG = {"steps": 150, "variants": 4}
+LONG = {"steps": 48, "variants": 4}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -141,7 +141,7 @@ async def test_a_hanging_worker_loses_its_images_and_changes_nothing_afterwards(
     other = write_role(
         folder, "worker", scene.sandbox, name="other", cache=compile_cache, checkpoint=str(tiny_checkpoint)
     )
-    asked = [await scene.ask(steps=150, variants=9) for _ in range(2)]
+    asked = [await scene.ask(steps=80, variants=4) for _ in range(2)]
     await scene.counted(scene.front, "sdjax_images_running", 4)
     await hang(scene)
     try:

@@ -35,10 +35,10 @@ def _quickly_compiled() -> Iterator[None]:
 
 @pytest.fixture
 def imagine(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tiny_checkpoint: Path, program_folder: Path
 ) -> Imagine:
     """Runs the command in a folder of its own; returns its exit status."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(compile_cache))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(program_folder))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
 
@@ -132,7 +132,7 @@ def test_a_mask_needs_a_picture(imagine: Imagine, tmp_path: Path, capsys: pytest
 
 
 def test_only_what_the_picture_needs_is_compiled(
-    tiny_checkpoint: Path, compile_cache: Path, tmp_path: Path
+    tiny_checkpoint: Path, program_folder: Path, tmp_path: Path
 ) -> None:
     told: list[str] = []
     options = oneshot.Options(
@@ -141,7 +141,7 @@ def test_only_what_the_picture_needs_is_compiled(
     oneshot.imagine(
         options,
         output=tmp_path / "x.png",
-        cache_dir=compile_cache / "sdjax-bot",
+        cache_dir=program_folder / "sdjax-bot",
         signing=Signing(),
         report=told.append,
     )

@@ -51,13 +51,13 @@ async def answered(sandbox: Sandbox) -> None:
 
 
 async def test_each_command_is_acknowledged_in_time_while_the_engine_is_saturated(
-    sandbox: Sandbox, tmp_path: Path, compile_cache: Path
+    sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
 ) -> None:
-    bot = write_role(tmp_path, "run", sandbox, cache=compile_cache)
+    bot = write_role(tmp_path, "run", sandbox, cache=compile_cache, checkpoint=str(tiny_checkpoint))
     async with alive([bot]) as operator, Member(sandbox.address, "Mina") as mina:
         await with_every_lane(bot)
         for _ in range(4):
-            await mina.imagine(prompt="a red circle", steps=100, variants=9)
+            await mina.imagine(prompt="a red circle", steps=150, variants=9)
         before = await bot.metrics(operator)
         count = await type_for(mina, SECONDS)
         after = await bot.metrics(operator)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from collector import Collector, collecting
-from processes import Bot, Ended, end, running, sentences, start, write_config
+from processes import BOT, SLOW_BOT, Bot, Ended, end, running, sentences, start, write_config
 from test_restart import START_SECONDS, Message, assert_each_once, with_pictures
 
 from bot.jobs import State
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.postgres
 SHARDS = 3  # of two, both the server and direct messages would be the first one's
 OF_SERVER = (GUILD_ID >> 22) % SHARDS
 JOBS = 2  # in work at a time in the server, and as many in direct messages
-LONG = {"steps": 40, "variants": 4}
+LONG = {"steps": 20, "variants": 4}
 PLACES = ("art", "dm")
 WriteConfig = Callable[..., Path]
 
@@ -160,7 +160,10 @@ async def test_every_result_is_delivered_once_although_a_worker_is_replaced(
     stack.push_async_callback(store.close)
 
     async def run(role: str, name: str, **values: str) -> Bot:
-        return await stack.enter_async_context(running(configured(name, **values), role=role))
+        program = SLOW_BOT if role == "worker" else BOT
+        return await stack.enter_async_context(
+            running(configured(name, **values), role=role, program=program)
+        )
 
     async with Member(sandbox.address, "Mina") as mina, stack:
         fronts = [

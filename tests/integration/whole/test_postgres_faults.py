@@ -28,7 +28,7 @@ async def scene(
 async def test_a_server_that_is_cut_off_and_restarted_loses_nothing(
     scene: FaultScene, postgres_server: PostgresServer
 ) -> None:
-    asked = [await scene.ask(steps=150, variants=6) for _ in range(3)]
+    asked = [await scene.ask(steps=48, variants=4) for _ in range(3)]
     await scene.counted(scene.front, "sdjax_images_running", 1)
     postgres_server.execute(CUT)
     asked.append(await scene.ask())

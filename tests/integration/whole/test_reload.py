@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from processes import Bot, end, running, write_config
+from processes import SLOW_BOT, Bot, end, running, write_config
 from results import shows_result
 from safetensors.numpy import load_file, save_file
 
@@ -112,7 +112,7 @@ async def test_a_front_and_a_worker_take_models_and_loras_and_let_them_go(
 ) -> None:
     async with (
         Member(sandbox.address, "Mina") as mina,
-        running(config, role="worker", name="worker") as worker,
+        running(config, role="worker", name="worker", program=SLOW_BOT) as worker,
         running(config, role="front", name="front") as front,
     ):
         await until(lambda: bool(sandbox.connected))
@@ -134,7 +134,7 @@ async def test_a_front_and_a_worker_take_models_and_loras_and_let_them_go(
         await painted(mina, lora="ink", model="tiny")
 
         waiting = [
-            await mina.imagine(prompt="a blue star", model="second", steps=150, variants=9) for _ in range(8)
+            await mina.imagine(prompt="a blue star", model="second", steps=48, variants=9) for _ in range(4)
         ]
         for interaction in waiting:  # a front that has read its configuration again takes none of them
             await mina.message_of(interaction)
@@ -166,10 +166,10 @@ async def test_a_front_and_a_worker_take_models_and_loras_and_let_them_go(
 async def test_the_whole_bot_takes_a_model_and_keeps_painting(
     sandbox: Sandbox, config: Path, changed: str
 ) -> None:
-    async with Member(sandbox.address, "Mina") as mina, running(config) as bot:
+    async with Member(sandbox.address, "Mina") as mina, running(config, program=SLOW_BOT) as bot:
         await until(lambda: bool(sandbox.connected))
         await painted(mina)
-        under_way = [await mina.imagine(prompt="a blue star", steps=150) for _ in range(3)]
+        under_way = [await mina.imagine(prompt="a blue star", steps=24) for _ in range(3)]
         reload(config, changed.replace("loras =", "#"), bot)
 
         async def is_offered() -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import end, finished, running, sentences, write_config
+from processes import SLOW_BOT, end, finished, running, sentences, write_config
 from results import shows_result
 
 from bot.sandbox.client import Member
@@ -17,7 +17,7 @@ from bot.sandbox.server import Sandbox
 
 Message = dict[str, Any]
 JOBS = 3
-LONG = {"steps": 80, "variants": 3}
+LONG = {"steps": 24, "variants": 3}
 START_SECONDS = 200.0
 
 
@@ -71,7 +71,7 @@ async def test_after_a_kill_and_a_restart_every_result_is_delivered_once(
     sandbox: Sandbox, config: Path
 ) -> None:
     async with Member(sandbox.address, "Mina") as mina:
-        async with running(config) as process:
+        async with running(config, program=SLOW_BOT) as process:
             await connected(sandbox)
             interactions = [
                 await mina.imagine(prompt=f"a red circle {number}", seed=number, **LONG)
@@ -93,7 +93,7 @@ async def test_after_a_shutdown_and_a_restart_waiting_jobs_are_painted(
     sandbox: Sandbox, config: Path
 ) -> None:
     async with Member(sandbox.address, "Mina") as mina:
-        async with running(config) as process:
+        async with running(config, program=SLOW_BOT) as process:
             await connected(sandbox)
             interactions = [
                 await mina.imagine(prompt=f"a blue star {number}", seed=number, **LONG)

@@ -97,8 +97,8 @@ async def test_a_worker_that_is_cancelled_in_a_second_pass_gives_the_image_back(
 ) -> None:
     worker = Worker(two_sizes, store, artifacts, name="worker", lease_seconds=30.0)
     task = asyncio.create_task(worker.run())
-    long_pass = dataclasses.replace(SECOND, num_inference_steps=40, strength=1.0)
-    many = dataclasses.replace(LARGE, second_pass=long_pass, variants=5)
+    long_pass = dataclasses.replace(SECOND, num_inference_steps=20, strength=1.0)
+    many = dataclasses.replace(LARGE, second_pass=long_pass, variants=3)
     job = await store.jobs.enqueue(many, origin(1))
 
     async def in_second_pass() -> bool:
