@@ -67,27 +67,27 @@ def rehearsal(torch: Sequence[str]) -> tuple[Part, ...]:
             title="parity",
             script="accelerator_parity.py",
             arguments=("--on", "cpu", *torch),
-            most_seconds=300,
+            most_seconds=900,
         ),
         Part(
             title="dispatch",
             script="accelerator_dispatch.py",
             arguments=("--checkpoint", "demo", "--size", "128", "--guidance", "2.2", "--waves", "2"),
-            most_seconds=300,
+            most_seconds=900,
         ),
         Part(
             title="pictures a second",
             script="engine.py",
             arguments=("--on", "cpu", "--like", "demo", "--peers", "torch,compiled", "--rounds", "1", *torch),
-            most_seconds=600,
+            most_seconds=900,
         ),
         Part(
             title="attention",
             script="attention.py",
             arguments=("--dtype", "float32", "--rows", "1", "--repeats", "2", "--shape", "SD 1.5, 256x256"),
-            most_seconds=300,
+            most_seconds=900,
         ),
-        Part(title="start", script="startup.py", arguments=("--guidance", "2.2"), most_seconds=600),
+        Part(title="start", script="startup.py", arguments=("--guidance", "2.2"), most_seconds=900),
     )
 
 

@@ -33,6 +33,8 @@ def flop_of(program: Jaxpr) -> float:
                 total += product_flop(equation)
             case "conv_general_dilated":
                 total += convolution_flop(equation)
+            case "cond":  # one branch runs: which one may depend on the platform
+                total += max(map(flop_of, programs_within(equation)))
             case _:
                 turns = equation.params.get("length", 1) if equation.primitive.name == "scan" else 1
                 total += turns * sum(map(flop_of, programs_within(equation)))
@@ -57,8 +59,12 @@ def product_flop(equation: JaxprEqn) -> float:
 
 
 def convolution_flop(equation: JaxprEqn) -> float:
-    """Return the operations of a convolution: each result's, times the kernel's size for one output."""
+    """Return the operations of a convolution: each result's, times the kernel's size for one output.
+
+    Zeros between inputs are left out: an upsampling is written so.
+    """
     kernel: Any = equation.invars[1].aval
     result: Any = equation.outvars[0].aval
     outputs = kernel.shape[equation.params["dimension_numbers"].rhs_spec[0]]
-    return 2.0 * math.prod(result.shape) * math.prod(kernel.shape) / outputs
+    apart = math.prod(equation.params["lhs_dilation"])
+    return 2.0 * math.prod(result.shape) * math.prod(kernel.shape) / outputs / apart

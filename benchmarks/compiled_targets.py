@@ -155,6 +155,9 @@ TARGETS = {
 def described_mesh(target: Target) -> Mesh:
     """Return the mesh over a target's devices; raises RuntimeError where its compiler is not installed."""
     os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
+    os.environ.setdefault(
+        "ALLOW_MULTIPLE_LIBTPU_LOAD", "1"
+    )  # no device is held, so that others may compile too
     if target.is_gpu:
         discover_cuda(target)
         found = topologies.get_topology_desc(
