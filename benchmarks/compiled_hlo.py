@@ -18,7 +18,7 @@ CALLED = re.compile(r"(?:calls|to_apply|body|condition|called_computations)=\{?%
 BRANCHES = re.compile(r"(?:branch_computations=\{([^}]*)\}|(?:true|false)_computation=(%[\w.\-]+))")
 TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 CALL_TARGET = re.compile(r'custom_call_target="([^"]+)"')
-LABELS = re.compile(r"dim_labels=\w+_(\w+)->\w+")
+LABELS = re.compile(r"dim_labels=(\w+)_(\w+)->\w+")
 DILATED = re.compile(r"lhs_dilate=([\dx]+)")
 CONTRACTED = re.compile(r"lhs_contracting_dim\w*(?:=\{|\":\[)([\d,\"]*)")
 ON_CHIP = re.compile(r"S\([1-9]\)")
@@ -275,18 +275,22 @@ def attention_flop(shapes: list[tuple[int, ...]], *, heads_first: bool) -> float
 
 
 def convolution_flop(each: Instruction, types: dict[str, str]) -> float:
-    """Return the operations of a convolution: each result's, times the kernel's size for one output.
+    """Return the operations of a convolution: each result's, times the inputs that its window meets.
 
-    Zeros between inputs are left out. Libtpu writes a product of several matrices so: a window as large as
-    their number, over as many zeros, meets one of them.
+    Libtpu writes a product of several matrices so: a window as large as their number, over zeros between the
+    inputs or around a single one, meets one of them. Zeros at the edge of a picture are counted.
     """
-    labels, kernel = LABELS.search(each.rest), dimensions(types.get(each.operands[1], ""))
-    if labels is None or len(labels[1]) != len(kernel):
+    labels = LABELS.search(each.rest)
+    inputs, kernel = (dimensions(types.get(operand, "")) for operand in each.operands[:2])
+    if labels is None or (len(labels[1]), len(labels[2])) != (len(inputs), len(kernel)):
         return 0.0
-    outputs = kernel[labels[1].index("o")]
     dilated = DILATED.search(each.rest)
-    apart = math.prod(map(int, dilated[1].split("x"))) if dilated else 1
-    return 2.0 * math.prod(dimensions(each.result)) * math.prod(kernel) / outputs / apart
+    apart = [int(number) for number in dilated[1].split("x")] if dilated else [1] * len(kernel)
+    met = kernel[labels[2].index("i")]
+    for axis in filter(str.isdigit, labels[2]):
+        window, length = kernel[labels[2].index(axis)], inputs[labels[1].index(axis)]
+        met *= min(-(-window // apart[int(axis)]), length)
+    return 2.0 * math.prod(dimensions(each.result)) * met
 
 
 def dot_flop(each: Instruction, types: dict[str, str]) -> float:

@@ -80,12 +80,31 @@ def test_the_operations_of_products_are_counted_and_the_bound_follows() -> None:
     assert profile.seconds >= profile.flop / 1e12
 
 
-def test_zeros_between_the_inputs_of_a_convolution_are_no_operations() -> None:
-    """So a TPU's compiler writes the products of 2 times 8 matrices of 4096 by 40 and 40 by 1024."""
-    text = """
-ENTRY %main (q: bf16[2,1024,8,40], k: bf16[2,4096,8,40]) -> bf16[2,8,1024,4096] {
-  %q = bf16[2,1024,8,40]{3,1,2,0} parameter(0)
-  %k = bf16[2,4096,8,40]{3,1,2,0} parameter(1)
-  ROOT %convolution.1 = bf16[2,8,1024,4096]{2,3,1,0} convolution(%q, %k), """
-    text += "window={size=2x8 stride=1x7 lhs_dilate=2x8}, dim_labels=0b1f_0o1i->01bf\n}\n"
-    assert Program(text).profile(flops=1e12, bandwidth=1e9).flop == 2 * 2 * 8 * 1024 * 4096 * 40
+@pytest.mark.parametrize(
+    ("how", "inputs", "kernel", "result", "operations"),
+    [
+        (
+            "window={size=2x8 stride=1x7 lhs_dilate=2x8}, dim_labels=0b1f_0o1i->01bf",
+            *("2,1024,8,40", "2,4096,8,40", "2,8,1024,4096", 2 * 8 * 1024 * 4096 * 40),
+        ),
+        (
+            "window={size=2x128 pad=1_1x127_127 rhs_reversal=1x1}, dim_labels=fb01_01oi->01fb",
+            *("640,320,1,1", "2,128,128,640", "2,128,128,320", 2 * 128 * 128 * 320 * 640),
+        ),
+        (
+            "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
+            *("2,64,64,320", "3,3,320,640", "2,64,64,640", 2 * 64 * 64 * 640 * 320 * 9),
+        ),
+    ],
+    ids=["zeros between inputs", "zeros around one input", "a network's convolution"],
+)
+def test_a_convolution_s_operations_are_those_of_the_inputs_that_its_window_meets(
+    how: str, inputs: str, kernel: str, result: str, operations: int
+) -> None:
+    text = f"""
+ENTRY %main (x: bf16[{inputs}], k: bf16[{kernel}]) -> bf16[{result}] {{
+  %x = bf16[{inputs}]{{3,2,1,0}} parameter(0)
+  %k = bf16[{kernel}]{{3,2,1,0}} parameter(1)
+  ROOT %convolution.1 = bf16[{result}]{{3,2,1,0}} convolution(%x, %k), """
+    text += f"{how}\n}}\n"
+    assert Program(text).profile(flops=1e12, bandwidth=1e9).flop == 2 * operations
