@@ -120,6 +120,7 @@ class Reference:
         own = {key: ours.model_fields[key].default for key in ours.named}
         return getattr(diffusers, ours.reference).from_config(dict(config), **own)
 
+    @torch.inference_mode()
     def paint(self, scheduler: Any, steps: int, **options: Any) -> np.ndarray:
         """From noise, as the text-to-image pipelines do."""
         self._prepare(scheduler, steps)
@@ -128,6 +129,7 @@ class Reference:
             x = self._step(scheduler, t, x, **options)
         return np.asarray(x[0])
 
+    @torch.inference_mode()
     def repaint(self, scheduler: Any, steps: int, *, strength: float, mask: np.ndarray) -> np.ndarray:
         """From `PICTURE`, kept where `mask` is 0, as the image-to-image and inpainting pipelines do."""
         self._prepare(scheduler, steps)

@@ -5,7 +5,7 @@ The pictures are small: only errors that grow with the networks are not visible 
 
 from __future__ import annotations
 
-import itertools
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -23,8 +23,7 @@ from sdjax_engine.models.vae import AutoencoderKL
 pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
 BOUND = 1e-4
-NOISE = 1 << 26  # numbers; all weights are slices of them
-LARGEST = 49408 * 768
+PAGE = 4096  # numbers; weights begin at such places, which JAX takes as they lie in memory
 UNET: dict[str, Any] = {"cross_attention_dim": 768}
 VAE: dict[str, Any] = {
     "block_out_channels": (128, 256, 512, 512),
@@ -42,19 +41,37 @@ TEXT_ENCODER: dict[str, Any] = {
 
 
 def cheaply_random(build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
-    """Build a network without its slow initialisation, and fill it with slices of one noise array."""
+    """Build a network without its slow initialisation, and fill it with slices of noise arrays.
+
+    Weights of equal centre and scale are slices of one array, in the order in which ours keeps them, so that
+    neither network copies them.
+    """
     with torch.device("meta"):
         network = build()
     network = network.to_empty(device="cpu").eval()
-    source = torch.randn(NOISE, generator=torch.Generator().manual_seed(0))
-    starts = itertools.cycle(range(0, NOISE - LARGEST, 9973))
+    alike: dict[tuple[float, float], list[torch.nn.Parameter]] = defaultdict(list)
     for name, parameter in network.named_parameters():
-        start = next(starts)
-        piece = source[start : start + parameter.numel()].view(parameter.shape)
         centre = 1.0 if parameter.ndim == 1 and not name.endswith("bias") else 0.0
         scale = 0.1 if parameter.ndim == 1 else parameter[0].numel() ** -0.5
-        parameter.data = piece * scale + centre
+        alike[centre, scale].append(parameter)
+    chance = torch.Generator().manual_seed(0)
+    for (centre, scale), parameters in alike.items():
+        largest = max(parameter.numel() for parameter in parameters)
+        source = torch.empty(largest + PAGE * len(parameters)).normal_(centre, scale, generator=chance)
+        for index, parameter in enumerate(parameters):
+            piece = source[PAGE * index :][: parameter.numel()]
+            parameter.data = piece.view(ours_of(parameter.shape)).permute(*order_of(parameter.ndim))
     return network
+
+
+def order_of(axes: int) -> tuple[int, ...]:
+    """The axes of ours, the window first and the outputs last, in the reference's order."""
+    return (axes - 1, axes - 2, *range(axes - 2)) if axes > 1 else (0,)
+
+
+def ours_of(shape: torch.Size) -> tuple[int, ...]:
+    """The shape that ours has for a reference's weight of this shape."""
+    return (*shape[2:], *reversed(shape[:2]))
 
 
 def test_unet() -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from checkpoints import make_tiny_checkpoint
+from compilations import QuickCompiler, quickly_compiled
+from described_networks import networks_described_once
 from engines import SMALLEST, TINY
 
 from sdjax_engine.compiling.compiler import Compiler
@@ -30,6 +32,13 @@ SEATS_PER_DEVICE = 2
 OpenEngine = Callable[..., Engine]
 
 
+@pytest.fixture(autouse=True, scope="package")
+def _made_quickly() -> Iterator[None]:
+    """The networks are so small that quickly compiled programs take less time in all."""
+    with networks_described_once(), quickly_compiled():
+        yield
+
+
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny", **SMALLEST)
@@ -45,7 +54,7 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def compiler(cache_dir: Path) -> Compiler:
     devices.setup_cpu(2)
     mesh = devices.open_mesh()
-    return Compiler(mesh=mesh, report=lambda _line: None, executables=Executables(cache_dir))
+    return QuickCompiler(mesh=mesh, report=lambda _line: None, executables=Executables(cache_dir))
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pytest
 from checkpoints import UNET, UNET_XL
 from compilations import QUICK
+from engines import SMALLEST
 from flax import nnx
 from jaxprs import equations
 
@@ -38,6 +39,7 @@ ONLY_CROSS = {
 }
 UNETS: dict[str, dict[str, Any]] = {
     "SD 1": UNET,
+    "SD 1, one block": UNET | SMALLEST["unet"],
     "SDXL": UNET_XL,
     "only cross-attention": UNET | ONLY_CROSS,
 }
@@ -52,7 +54,7 @@ class ProjectedUNet:
             lambda: nnx.eval_shape(lambda: UNet2DConditionModel(config, dtype="float32", rngs=OneKey()))
         )
         wanted = self._blueprint.wanted.values()
-        self.parameters = {each.key: self._noise(*each.shape) / 8 for each in wanted}
+        self.parameters = {each.key: self._noise(*each.shape, scale=1 / 8) for each in wanted}
         self._bank = self._random_bank() if loras else {}
         self.context = self._noise(ROWS, KEYS, config["cross_attention_dim"])
         self._pictures = self._noise(ROWS, 8, 6, 4), jnp.asarray([981.0, 20.5, 4.0, 512.0])
@@ -60,12 +62,12 @@ class ProjectedUNet:
         if config.get("addition_embed_type"):
             self._named |= {"text_embeds": self._noise(ROWS, 40), "time_ids": 64 * self._noise(ROWS, 6)}
 
-    def _noise(self, *shape: int) -> jax.Array:
-        return jnp.asarray(self._rng.standard_normal(shape), jnp.float32)
+    def _noise(self, *shape: int, scale: float = 1.0) -> jax.Array:
+        return jnp.asarray(scale * self._rng.standard_normal(shape), jnp.float32)
 
     def _random_bank(self) -> dict[str, Factors]:
         return {
-            path: Factors(self._noise(5, layer.in_features) / 8, self._noise(5, layer.out_features))
+            path: Factors(self._noise(5, layer.in_features, scale=1 / 8), self._noise(5, layer.out_features))
             for path, layer in layers_of(self._blueprint.module(self.parameters)).items()
             if isinstance(layer, Linear)
         }
@@ -95,7 +97,9 @@ def quickly(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
-@pytest.mark.parametrize(("name", "loras"), [("SD 1", True), ("SDXL", False), ("only cross-attention", True)])
+@pytest.mark.parametrize(
+    ("name", "loras"), [("SD 1, one block", True), ("SDXL", False), ("only cross-attention", True)]
+)
 def test_a_projection_predicts_what_its_context_predicts(name: str, loras: bool) -> None:
     network = ProjectedUNet(UNETS[name], loras=loras)
     projection = quickly(network.project)(network.parameters, network.context)
