@@ -18,8 +18,8 @@ from sdjax_engine.weights import networks
 def networks_described_once() -> Iterator[None]:
     """Let checkpoints of one class, configuration and dtype share the description of their network.
 
-    A description has no memory for parameters, and nothing changes it. Making one takes most of the time
-    in which a tiny checkpoint loads.
+    A description has no memory for parameters, and nothing but the guide's pipelines changes it. Making one
+    takes most of the time in which a tiny checkpoint loads.
     """
     describe = networks.described
     known: dict[tuple[str, str, str], Any] = {}

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from checkpoints import make_tiny_checkpoint
 from compilations import QuickCompiler, quickly_compiled
-from described_networks import networks_described_once
 from engines import SMALLEST, TINY
 
 from sdjax_engine.compiling.compiler import Compiler
@@ -35,7 +34,7 @@ OpenEngine = Callable[..., Engine]
 @pytest.fixture(autouse=True, scope="package")
 def _made_quickly() -> Iterator[None]:
     """The networks are so small that quickly compiled programs take less time in all."""
-    with networks_described_once(), quickly_compiled():
+    with quickly_compiled():
         yield
 
 
