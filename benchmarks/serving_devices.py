@@ -85,6 +85,7 @@ class SimulatedPicture:
     clock: VirtualClock
     end: float
     deliver: float
+    programs: str = ""
 
     def fetch(self) -> npt.NDArray[np.uint8]:
         """Advance the time to the end; the pixels do not matter."""

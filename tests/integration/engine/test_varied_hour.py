@@ -26,7 +26,7 @@ MOST = 150
 SIZES = ((16, 16), (24, 16))
 GUIDANCE = {(16, 16): (1.0, 1.0, 1.5, 12.5), (24, 16): (0.0, 1.0)}
 INTERVALS = ((0.0, 1.0), (0.0, 0.6), (0.3, 0.8))
-FEW_STEPS, MANY_STEPS = (1, 2, 3, 5, 8, 13), (30, 60)
+FEW_STEPS, MANY_STEPS = (1, 2, 3, 5, 8, 13), (30, 50)  # LCM has 50 at most
 WORDS = ("red", "circle", "(star:1.3)", "검은", "blue", "[small]", "and", "white")
 WORDS_FOR_CHUNKS = (3, 60, 150)  # one chunk, two chunks, and more than three
 
