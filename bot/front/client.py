@@ -206,16 +206,18 @@ class Bot(discord.AutoShardedClient):
 
     async def _note_servers(self) -> None:
         """Record the servers of these shards that joined or left while the front was not connected."""
-        here = {guild.id for guild in self.guilds}
-        await self._noted(self.services.store.erasure.note_presence(here))
+        await self._noted(self.services.store.erasure.note_presence({guild.id for guild in self.guilds}))
         try:
             known = await self.services.store.erasure.servers()
         except StoreUnavailable as error:
             log.error("servers that went meanwhile cannot be looked for: %s", error)
             return
         count = self.shard_count or 1
-        gone = {one for one in known - here if (one >> 22) % count in self.shards}
+        missing = known - {guild.id for guild in self.guilds}
+        gone = {one for one in missing if (one >> 22) % count in self.shards}
         await self._noted(self.services.store.erasure.note_departure(gone))
+        back = gone & {guild.id for guild in self.guilds}  # they joined while this was written
+        await self._noted(self.services.store.erasure.note_presence(back))
 
     async def _noted(self, verb: Awaitable[None]) -> None:
         try:
