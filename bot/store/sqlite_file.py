@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -60,8 +61,26 @@ def check_file(url: sa.URL) -> None:
         make_file(path)
     with closing(sqlite3.connect(path, timeout=_busy_seconds(url))) as connection:
         connection.execute("PRAGMA schema_version")
+        _switch_to_wal(connection, _busy_seconds(url))
     for kept in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
         make_private(kept)  # an earlier version made them readable for all users
+
+
+def _switch_to_wal(connection: sqlite3.Connection, seconds: float) -> None:
+    """Give the file its write-ahead log, which it keeps; raises sqlite3.Error.
+
+    Where two connections do this at the same moment, SQLite fails at once instead of waiting.
+    """
+    ends = time.monotonic() + seconds
+    while True:
+        try:
+            connection.execute(_PRAGMAS[0])
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= ends:
+                raise
+        else:
+            return
+        time.sleep(0.01)
 
 
 def check_file_system(path: Path) -> None:

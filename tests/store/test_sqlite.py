@@ -85,6 +85,19 @@ async def test_a_locked_database_raises_one_sentence_and_works_after_the_lock(
     assert (await store.jobs.enqueue(RECIPE, ORIGIN)).state is State.WAITING
 
 
+async def test_a_new_file_that_another_process_sets_up_is_waited_for(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite itself fails at once where the file has no write-ahead log yet."""
+    database.parent.mkdir()
+    with closing(sqlite3.connect(database, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr(sqlite_file.time, "sleep", lambda _seconds: other.rollback())
+        store = await Store.open(f"sqlite:///{database}")
+    assert (await store.jobs.enqueue(RECIPE, ORIGIN)).state is State.WAITING
+    await store.close()
+
+
 async def test_a_full_disk_refuses_new_jobs_and_keeps_the_accepted(store: Store) -> None:
     accepted = await store.jobs.enqueue(RECIPE, origin(0))
     with small_disk():
