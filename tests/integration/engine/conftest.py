@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from checkpoints import make_tiny_checkpoint
-from compilations import QuickCompiler, quickly_compiled
 from engines import SMALLEST, TINY
 
 from sdjax_engine.compiling.compiler import Compiler
@@ -31,13 +30,6 @@ SEATS_PER_DEVICE = 2
 OpenEngine = Callable[..., Engine]
 
 
-@pytest.fixture(autouse=True, scope="package")
-def _made_quickly() -> Iterator[None]:
-    """The networks are so small that quickly compiled programs take less time in all."""
-    with quickly_compiled():
-        yield
-
-
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny", **SMALLEST)
@@ -53,7 +45,7 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def compiler(cache_dir: Path) -> Compiler:
     devices.setup_cpu(2)
     mesh = devices.open_mesh()
-    return QuickCompiler(mesh=mesh, report=lambda _line: None, executables=Executables(cache_dir))
+    return Compiler(mesh=mesh, report=lambda _line: None, executables=Executables(cache_dir))
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pytest
 import torch
 from checkpoints import make_tiny_decoder
-from compilations import QuickCompiler
 from diffusers import AutoencoderTiny
 from diffusers.image_processor import VaeImageProcessor
 from engines import PLAIN, TINY, VARIED, fingerprint, like
@@ -174,7 +173,7 @@ def test_a_lane_without_room_for_a_decoder_keeps_its_seats_and_says_so(
     checkpoint: Path, compiler: Compiler, decoder: Component
 ) -> None:
     lines: list[str] = []
-    telling = QuickCompiler(mesh=compiler.mesh, report=lines.append, executables=compiler.executables)
+    telling = Compiler(mesh=compiler.mesh, report=lines.append, executables=compiler.executables)
     put = partial(devices.replicate, mesh=compiler.mesh)
     narrow = Narrow(compiler.mesh)
     model = LoadedModel(TINY, load_checkpoint(str(checkpoint), put=put), telling, residency=narrow)
@@ -204,7 +203,7 @@ def test_a_decoder_without_room_for_its_parameters_is_left_out(
     checkpoint: Path, folder: Path, compiler: Compiler
 ) -> None:
     lines: list[str] = []
-    telling = QuickCompiler(mesh=compiler.mesh, report=lines.append)
+    telling = Compiler(mesh=compiler.mesh, report=lines.append)
     put = partial(devices.replicate, mesh=compiler.mesh)
     roomy = Residency(compiler.mesh)
     loaded = load_checkpoint(str(checkpoint), put=put)
@@ -228,7 +227,7 @@ def test_a_decoder_that_cannot_be_compiled_only_removes_the_previews(
     monkeypatch.setattr(previews, "compile_decoded_estimate", fail)
     monkeypatch.setattr(model, "preview_decoder", decoder)
     lines: list[str] = []
-    telling = QuickCompiler(mesh=compiler.mesh, report=lines.append, executables=compiler.executables)
+    telling = Compiler(mesh=compiler.mesh, report=lines.append, executables=compiler.executables)
     lane = lane_of(model, telling, SEATS)
     assert not lane.decodes_previews
     assert [line for line in lines if "without its decoder" in line] == [

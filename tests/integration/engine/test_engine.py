@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from compilations import QuickCompiler, application
+from compilations import application
 from engines import PLAIN, SUITED, TINY, fingerprint, like
 
 from sdjax_engine.compiling.compiler import Compiler
@@ -98,8 +98,8 @@ def test_settings_of_the_process_change_no_picture(
     asked = like(sampler=Sampler.EULER_ANCESTRAL, guidance_scale=1.0)  # noise first and at every step
     expected = fingerprint(engine.submit(asked).result(DEADLINE))
     with application(jax_default_prng_impl="rbg", jax_threefry_partitionable=False):
-        second = QuickCompiler(mesh=compiler.mesh, report=lambda _line: None)
-        lane = DeviceLane(asked.lane, model, seats_per_device=2, compiler=second, start_pictures=False)
+        anew = Compiler(mesh=compiler.mesh, report=lambda _line: None)
+        lane = DeviceLane(asked.lane, model, seats_per_device=2, compiler=anew, start_pictures=False)
         other = open_engine(asked.lane, sabotaged={asked.lane: lane})
         assert fingerprint(other.submit(asked).result(DEADLINE)) == expected
 

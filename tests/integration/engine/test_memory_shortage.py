@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 import pytest
-from compilations import QuickCompiler
 from engines import PLAIN, TINY, like
 from jax.sharding import Mesh
 from jax.stages import Compiled, Lowered
@@ -142,7 +141,7 @@ def test_a_shortage_while_the_decoder_is_compiled_costs_no_seats(
     """Fewer seats do not make the decoder smaller: its compilation is retried."""
     assert device_lanes, "its programs are there"
     said: list[str] = []
-    other = QuickCompiler(mesh=compiler.mesh, report=said.append)
+    other = Compiler(mesh=compiler.mesh, report=said.append)
     known = {key: made for key, made in compiler._programs.items() if "decode" not in str(key)}
     other._programs.update(known)
     compile_really, left = Lowered.compile, [SHORTAGE]

@@ -15,7 +15,6 @@ import jax.monitoring
 import numpy as np
 import pytest
 from checkpoints import make_tiny_checkpoint
-from compilations import QuickCompiler
 from engines import PLAIN, SMALLEST, TINY, fingerprint, like
 
 from sdjax_engine.compiling.compiler import Compiler, Program
@@ -39,7 +38,7 @@ REQUESTS = [like(model=model, num_inference_steps=3) for model in MODELS * 2]
 OpenBoth = Callable[[Residency], Engine]
 
 
-class SharedCompiler(QuickCompiler):
+class SharedCompiler(Compiler):
     """Gives both models the programs of one: they have the same shapes, and parameters are arguments."""
 
     def compile(self, name: str, *arguments: Any, **options: Any) -> Program:

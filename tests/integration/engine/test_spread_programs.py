@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from compilations import QuickCompiler
 from engines import PLAIN, TINY, like
 
 from sdjax_engine.compiling.compiler import Compiler
@@ -40,7 +39,7 @@ def test_programs_spread_over_the_devices_paint_what_each_devices_own_paint(
     """An accelerator's way, on a CPU that is cut into two: one evaluation a call, what few need apart."""
     monkeypatch.setattr("sdjax_engine.compiling.compiler.one_program_per_device", lambda _mesh: False)
     monkeypatch.setattr(devices, "counts_on_host", lambda _mesh: True)
-    spread = QuickCompiler(mesh=compiler.mesh, report=compiler.report)
+    spread = Compiler(mesh=compiler.mesh, report=compiler.report)
     loaded = load_checkpoint(str(checkpoint), put=lambda each: devices.replicate(each, spread.mesh))
     other = LoadedModel(TINY, loaded, spread)
     apart = device_lanes[PLAIN.lane]

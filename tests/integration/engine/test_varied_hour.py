@@ -11,7 +11,7 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 
 import pytest
-from compilations import counted_compilations
+from compilations import counted_compilations, quickly_compiled
 from engines import PLAIN, SUITED, TINY, like
 from lora_files import write_three
 from PIL import Image as Pictures
@@ -22,7 +22,7 @@ from sdjax_engine.request import Image, Lane, Lora, Request
 
 DEADLINE = 120.0
 SECONDS = 10.0
-MOST = 150
+MOST = 400
 SIZES = ((16, 16), (24, 16))
 GUIDANCE = {(16, 16): (1.0, 1.0, 1.5, 12.5), (24, 16): (0.0, 1.0)}
 INTERVALS = ((0.0, 1.0), (0.0, 0.6), (0.3, 0.8))
@@ -47,7 +47,7 @@ def engine(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     config = EngineConfig(
         models=(spec,), cpu_devices=2, seats_per_device=2, lanes=lanes, fitted_programs=True
     )
-    with Engine.open(config, report=lambda _line: None) as engine:
+    with quickly_compiled(), Engine.open(config, report=lambda _line: None) as engine:
         engine.wait_until_ready()
         yield engine
 
