@@ -196,9 +196,14 @@ class Engine:
                 return False
             if not warm_up.stopped:
                 break
-            with self._changing:  # other models take the place of those that it made ready
+            # Other models take the place of those that it made ready, which may take long.
+            if not self._changing.acquire(timeout=-1 if ends is None else max(0.0, ends - time.monotonic())):
+                return False
+            try:
                 if warm_up is self._warm_up:
                     break
+            finally:
+                self._changing.release()
         return True
 
     def capacity(self, lane: Lane) -> int:

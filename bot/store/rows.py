@@ -70,7 +70,7 @@ def notes_from(values: dict[str, Any] | None) -> Notes:
     if classified is not None:
         classified = PictureScores(**{name: tuple(classified[name]) for name in ("labels", "probabilities")})
     level, blocked = Level(known.pop("level", Level.NONE)), bool(known.pop("known", False))
-    programs = tuple(known.pop("programs", ()))
+    programs = tuple(map(str, known.pop("programs", None) or ()))
     facts: dict[str, Any] = {name: said and PromptFacts(**said) for name, said in known.items()}
     return Notes(safety=safety, classified=classified, level=level, known=blocked, programs=programs, **facts)
 

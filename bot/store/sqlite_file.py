@@ -76,7 +76,7 @@ def _switch_to_wal(connection: sqlite3.Connection, seconds: float) -> None:
         try:
             connection.execute(_PRAGMAS[0])
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= ends:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= ends:
                 raise
         else:
             return

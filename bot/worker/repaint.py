@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -148,8 +149,11 @@ class Repaint:
             return error.failure
         return None
 
-    async def _wait_for_other_worker(self, name: str, lane: Lane) -> bytes:
-        """Return the file once a worker that offers `lane` has repainted it; raises LostForGood."""
+    async def _wait_for_other_worker(self, name: str, lane: Lane, failure: str) -> bytes:
+        """Return the file once a worker that offers `lane` has repainted it.
+
+        Raises LostForGood with `failure` where none does in OTHER_WORKER_SECONDS.
+        """
         until = time.monotonic() + OTHER_WORKER_SECONDS
         while time.monotonic() < until and await self._persistently(
             lambda: self._store.offers.is_offered(lane)
@@ -160,24 +164,27 @@ class Repaint:
             await asyncio.sleep(POLL_SECONDS)
             with contextlib.suppress(MissingArtifact):
                 return await self._persistently(lambda: self._artifacts.get(name))
-        raise LostForGood(f"No worker repaints {name}, of {lane}.", failure=START_NOT_OFFERED)
+        raise LostForGood(f"No worker repaints {name}, of {lane}.", failure=failure)
 
     async def _repaint(self, name: str, painter: Painter, begun: Begun) -> bytes:
         log.info("the lost file %s is repainted: picture %d of job %s", name, painter.index, painter.job_id)
-        for lane in painter.recipe.request(painter.index).lanes:
-            if lane not in self._engine.lanes:
-                return await self._wait_for_other_worker(name, lane)
-        request = await self._request(name, painter, begun)
+        lanes, request = painter.recipe.request(painter.index).lanes, None
         while True:
+            for lane in lanes:  # others may have come and gone while this waited
+                if lane not in self._engine.lanes:
+                    return await self._wait_for_other_worker(name, lane, START_NOT_OFFERED)
+            request = request or await self._request(name, painter, begun)
             all_programs = self._engine.wait_until_ready(0)
             png, programs = await self._file_of(request, painter, name, begun)
             if await self._artifacts.name(png, PNG) == name:
-                break
-            if all_programs or programs == painter.programs:
+                await self._persistently(functools.partial(self._files.keep, png, PNG))
+                return png
+            if not painter.programs or programs == painter.programs:
                 raise LostForGood(f"The recipe of {name} now gives another picture.", failure=START_CHANGED)
+            if all_programs:  # another worker may have them, with other seats or more memory
+                log.warning("the lost file %s needs programs that this engine is without", name)
+                return await self._wait_for_other_worker(name, lanes[0], START_CHANGED)
             await self._until_ready()
-        await self._persistently(lambda: self._files.keep(png, PNG))
-        return png
 
     async def _file_of(
         self, request: Request, painter: Painter, name: str, begun: Begun

@@ -187,7 +187,8 @@ class DeviceLane:
         """Decode the pictures in these seats and start to copy them to the host."""
         pictures: dict[int, Picture] = {}
         for wave in self._waves(seats):
-            used = {device: as_text(self._occupants[seat].used) for device, seat in wave.items()}
+            adapts = self._model.adapts_unet
+            used = {at: as_text(self._occupants[seat].used, adapts_unet=adapts) for at, seat in wave.items()}
             decoded = self._decoded(self._programs.decode, self._taken(wave), used)
             pictures |= {seat: decoded[device] for device, seat in wave.items()}
         return pictures

@@ -183,9 +183,16 @@ def chosen(
     for group in [[device] for device in range(grid.devices)] if apart else [list(range(grid.devices))]:
         rows, loras = max(counts[device] for device in group), not with_loras.isdisjoint(group)
         suited = [form for form in ready if form.rows >= rows and form.loras >= loras]
-        form = stretch.wanted if stretch.wanted in suited else min(suited)
+        form = (
+            stretch.wanted if stretch.wanted in suited else min(_of_as_many_rows(suited, stretch) or suited)
+        )
         found.setdefault(form, []).extend(group)
     return found
+
+
+def _of_as_many_rows(forms: Iterable[ProgramForm], stretch: Stretch) -> list[ProgramForm]:
+    """Return the forms of the wanted rows: without LoRAs a model has one program for both kinds."""
+    return [form for form in forms if stretch.wanted is not None and form.rows == stretch.wanted.rows]
 
 
 def lay_out(stretch: Stretch, rows: int, grid: SeatGrid) -> Layout:
@@ -216,13 +223,15 @@ def lay_out(stretch: Stretch, rows: int, grid: SeatGrid) -> Layout:
     )
 
 
-def as_text(forms: Iterable[ProgramForm]) -> str:
+def as_text(forms: Iterable[ProgramForm], *, adapts_unet: bool = True) -> str:
     """Return the forms of a picture's evaluations as text.
 
-    "15x8 5x4-" is 15 evaluations of 8 rows, then 5 of 4 rows without LoRAs.
+    "15x8 5x4-" is 15 evaluations of 8 rows, then 5 of 4 rows without LoRAs. Of a model whose LoRAs adapt no
+    UNet, every form is without: its programs compute what those of the model would with a LoRA on offer.
     """
     return " ".join(
-        f"{len(list(same))}x{form.rows}{'' if form.loras else '-'}" for form, same in groupby(forms)
+        f"{len(list(same))}x{form.rows}{'' if form.loras and adapts_unet else '-'}"
+        for form, same in groupby(forms)
     )
 
 
@@ -230,7 +239,7 @@ def forms_of(text: str, evaluations: int, otherwise: ProgramForm) -> list[Progra
     """Return the form of each evaluation from `as_text`; `otherwise` for those that are not in it."""
     found = [
         ProgramForm(rows=int(rows), loras=not without)
-        for count, rows, without in re.findall(r"(\d+)x(\d+)(-?)", text)
+        for count, rows, without in re.findall(r"\b([0-9]{1,18})x([0-9]{1,18})(-?)", text)
         for _ in range(min(int(count), evaluations))
     ]
     return [*found, *[otherwise] * evaluations][:evaluations]

@@ -117,7 +117,7 @@ class PendingRequest:
             if not self.answered:
                 self.seconds_of_first_pass = image.seconds
                 self.prepared, self.lane = replace(second, picture=start), self.lanes[-1]
-                self.programs = image.programs
+                self.programs, self.programs_of_latents = image.programs, ""
                 self.decoded_again = False
                 self._work_done = work_of(first)
                 self._state = State.WAITING

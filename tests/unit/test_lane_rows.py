@@ -117,6 +117,15 @@ def test_a_wanted_program_is_chosen_where_it_is_there_and_holds_the_rows(
     assert list(choose(stretch((0,), guided=(0,), wanted=wanted))) == [expected]
 
 
+@pytest.mark.parametrize("recorded", [form(8), form(8, loras=False)])
+def test_a_wanted_program_is_that_of_as_many_rows_where_the_models_loras_have_changed(
+    recorded: ProgramForm,
+) -> None:
+    others = [form(2), form(8, loras=not recorded.loras)]
+    wanted = stretch((0,), guided=(0,), wanted=recorded)
+    assert chosen(others, wanted, (), GUIDED, apart=False) == {others[1]: [0, 1]}
+
+
 def test_a_guided_picture_has_two_rows_and_another_that_of_its_prompt() -> None:
     one = Stretch(spans={2: (3, 5), 0: (7, 8), 6: (1, 2)}, guided=frozenset({2}))
     layout = lay_out(one, 4, GUIDED)
@@ -192,5 +201,7 @@ def test_the_programs_of_a_picture_are_kept_as_text() -> None:
     text = as_text(used)
     assert text == "3x8 2x4- 1x8"
     assert forms_of(text, 6, otherwise=form(1)) == used
+    assert as_text(used, adapts_unet=False) == "3x8- 2x4- 1x8-"
     assert forms_of("", 2, otherwise=form(8)) == [form(8)] * 2
+    assert forms_of(f"{'9' * 5000}x{'9' * 5000}", 1, otherwise=form(8)) == [form(8)]
     assert forms_of("9999999999x4", 2, otherwise=form(8)) == [form(4)] * 2

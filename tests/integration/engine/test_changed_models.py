@@ -18,6 +18,8 @@ from sdjax_engine.config import ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.request import Lora
+from sdjax_engine.startup.changing import Change, arrived
+from sdjax_engine.startup.registry import Registry
 
 DEADLINE = 120
 LONG = like(num_inference_steps=150)
@@ -127,3 +129,18 @@ def test_a_model_that_cannot_be_read_changes_nothing(
     assert engine.lanes == lanes
     assert taken_by(engine) == taken
     assert engine.submit(PLAIN).result(DEADLINE).pixels.any()
+
+
+def test_a_change_of_models_holds_nobody_beyond_a_timeout(
+    engine: Engine, plain: ModelSpec, second: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[bool] = []
+
+    def while_models_change(registry: Registry, read: Change) -> object:
+        told.append(engine.wait_until_ready(0))
+        return arrived(registry, read)
+
+    monkeypatch.setattr("sdjax_engine.engine.arrived", while_models_change)
+    change(engine, plain, second)
+    change(engine, plain)
+    assert told == [False, False]

@@ -15,15 +15,18 @@ from typing import Any
 import numpy as np
 import PIL.Image
 import pytest
+import sqlalchemy as sa
 from recipes import origin, recipe
 from serving import Served, until
 
 from bot.errors import MissingArtifact
+from bot.file_states import FileState
 from bot.files import Files
 from bot.files.artifacts import Artifacts
 from bot.jobs import Job, Recipe, State
 from bot.sandbox.client import Member
 from bot.store import Store
+from bot.store.tables import files
 from bot.sweeper import DAY_SECONDS as DAY
 from bot.sweeper import Bounds, Sweeper
 from bot.worker import repaint
@@ -117,8 +120,39 @@ async def test_a_picture_is_repainted_with_its_programs_once_they_are_there(
                 return False
 
             await until(back)
-    assert job.images[0].notes.programs == ("3x4",)
-    assert asked == [("3x4",)] * 2
+    assert job.images[0].notes.programs == ("3x4-",)
+    assert asked == [("3x4-",)] * 2
+
+
+async def test_a_file_whose_programs_an_engine_is_without_is_left_to_other_workers(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit, painted_otherwise = tiny_engine.submit, asyncio.Event()
+
+    def with_other_programs(request: Request, *, programs: object = None, **how: Any) -> Future[Image]:
+        other: Future[Image] = Future()
+        image = submit(request, **how).result()
+        other.set_result(replace(image, pixels=image.pixels ^ 1, programs=("3x1",)))
+        painted_otherwise.set()
+        return other
+
+    async with working(tiny_engine, store, artifacts):
+        job = await painted(store, SMALL, 1)
+        lost = name_of(job)
+        whole = await artifacts.get(lost)
+        await artifacts.delete(lost)
+        monkeypatch.setattr(tiny_engine, "submit", with_other_programs)
+        monkeypatch.setattr("bot.worker.repaint.POLL_SECONDS", 0.02)
+        await store.files.want([lost])
+        await painted_otherwise.wait()
+        await artifacts.put(whole, ".png")  # as another worker does
+
+        async def ended() -> bool:
+            async with store.shared.database.read() as connection:
+                found = (await connection.execute(sa.select(files.c.state, files.c.failure))).one()
+            return tuple(found) == (FileState.KEPT, None)
+
+        await until(ended)
 
 
 async def test_a_damaged_picture_is_repainted(
