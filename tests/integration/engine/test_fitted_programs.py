@@ -105,7 +105,7 @@ def test_a_run_over_the_end_of_an_interval_is_made_of_its_evaluations(
     lane.denoise({0: (0, 4)})
     lane.denoise({0: (4, 6)})
     np.testing.assert_array_equal(lane.latents()[0], single[0])
-    assert lane.decode([0])[0].programs == "1x1 3x2 2x1"
+    assert lane.decode([0])[0].programs == "1x1- 3x2- 2x1-"
 
 
 def test_rows_that_change_during_a_picture_change_it_only_by_rounding(
@@ -124,7 +124,7 @@ def test_a_picture_that_is_painted_again_with_its_programs_is_equal_in_every_bit
     """First in changing company; then alone, and beside a picture whose programs it does not change."""
     _, first = painted(lane, model, [(0,), (0, 1), (0, 1), (0, 1), (0,), (0,)])
     [picture] = lane.decode([0]).values()
-    assert picture.programs == "1x2 3x4 2x2"
+    assert picture.programs == "1x2- 3x4- 2x2-"
     for run, expected in (((0,), [2, 4, 4, 4, 2, 2]), ((0, 1), [4, 6, 6, 6, 4, 4])):
         rows, again = painted(lane, model, [run] * 6, programs=picture.programs)
         assert rows == expected
