@@ -127,11 +127,17 @@ class Actions:
         avatar = f"/avatars/{member.user.id}.svg"
         return {**seen, **user_object(member.user), "roles": seen["roles"], "avatar_url": avatar}
 
-    def messages(self, wanted: Any, channel: Any) -> list[Json]:
-        """Return the messages that a member sees in a channel, oldest first."""
+    def messages(self, wanted: Any, channel: Any, interaction: str = "") -> list[Json]:
+        """Return the messages that a member sees in a channel, oldest first.
+
+        With the id of an `interaction`, only its answers.
+        """
         member = self.member(wanted)
         place = self.channel(member, channel)
-        seen = [each for each in self._world.messages_in(place.id) if self.sees(member, each)]
+        there = self._world.messages_in(place.id)
+        seen = [
+            each for each in there if interaction in ("", _interaction_of(each)) and self.sees(member, each)
+        ]
         return [message_object(self._world, message, viewer=member.user.id) for message in seen]
 
     def _use(
@@ -328,6 +334,12 @@ class Actions:
         """Open or close a member's direct messages with the bot: {member, accepts}."""
         self.member(body.get("member")).accepts_dms = bool(body.get("accepts", True))
         return {}
+
+
+def _interaction_of(message: Message) -> str:
+    """The id of the interaction that a message answers, or no text."""
+    metadata: Json = message.interaction_metadata or {}
+    return str(metadata.get("id", ""))
 
 
 def _flat(options: list[Json]) -> list[Json]:

@@ -89,9 +89,13 @@ class Member:
         seen: Json = await self._get("state", member=self.name)
         return seen
 
-    async def messages(self, channel: str | None = None) -> list[Json]:
-        """Return the messages that the member sees in a channel, oldest first."""
-        seen: list[Json] = await self._get("messages", member=self.name, channel=channel or self.channel)
+    async def messages(self, channel: str | None = None, interaction: str = "") -> list[Json]:
+        """Return the messages that the member sees in a channel, oldest first.
+
+        With the id of an `interaction`, only its answers.
+        """
+        where = {"member": self.name, "channel": channel or self.channel}
+        seen: list[Json] = await self._get("messages", **where, interaction=interaction)
         return seen
 
     async def use(self, command: str, *, channel: str | None = None, **options: Any) -> str:
@@ -254,12 +258,7 @@ class Member:
 
         async def look() -> Json | None:
             self._raise_if_failed(interaction)
-            for message in await self.messages(channel):
-                if (message.get("interaction_metadata") or {}).get("id") == interaction and predicate(
-                    message
-                ):
-                    return message
-            return None
+            return next(filter(predicate, await self.messages(channel, interaction)), None)
 
         return await self._until(look, timeout, f"no answer to {interaction}")
 

@@ -2,6 +2,7 @@
 
 A member or a channel is given by id or name. The endpoints:
 - a member in /sandbox/state has `avatar_url`, and `me` also `locale`, `permissions` and `moderator`;
+- GET /sandbox/messages has those of a channel, or the answers to an `interaction` alone;
 - POST /sandbox/command is multipart if options take files: JSON in `payload_json`, a file in each
   `files[n]`, and n as the option's value; /sandbox/state has the `upload_limit` in bytes;
 - POST /sandbox/autocomplete answers `{"choices": […], "error": sentence}`;
@@ -15,7 +16,7 @@ A member or a channel is given by id or name. The endpoints:
   INTERACTION_FAILED, the modal with `interaction_id` and `channel_id` for MODAL, `{channel_id, user_id}`
   for TYPING, the list of commands for COMMANDS_UPDATE and the channel for NEW_CHANNELS;
 - every mistake is answered with 400 {"errors": [sentence, …]}; a page of another origin and a request for
-another host get 403 in the same form;
+  another host get 403 in the same form;
 - MESSAGE_DELETE carries the whole message in its last state.
 """
 
@@ -124,7 +125,8 @@ class People:
 
     async def _messages(self, request: web.Request) -> web.Response:
         query = request.query
-        return _answered(lambda: self._actions.messages(query.get("member", ""), query.get("channel", "")))
+        wanted = (query.get(name, "") for name in ("member", "channel", "interaction"))
+        return _answered(lambda: self._actions.messages(*wanted))
 
     async def _log(self, _request: web.Request) -> web.Response:
         return _json(self._core.log.violations)
