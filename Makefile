@@ -5,6 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
+# Installs the packages of a lock: uv takes a tenth of pip's time. It does not know
+# pip's configuration, so pip installs where uv cannot.
+define install-locked
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes --requirement $(1) \
+	  || { echo "uv cannot install $(1): pip does"; $(PIP) install $(LOCKED) $(1); }
+endef
+
 LOCK = $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 LOCKED := --no-compile --no-deps --require-hashes --requirement
 
@@ -30,16 +37,20 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with PYTHON=..."; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml requirements.lock | $(VENV)/bin/python
+$(VENV)/bin/uv: requirements-uv.lock | $(VENV)/bin/python
+	@$(PIP) install $(LOCKED) requirements-uv.lock
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml requirements.lock | $(VENV)/bin/uv
 	@echo "Installing sdjax-bot and its packages (a minute or two the first time)"
-	@$(PIP) install $(LOCKED) requirements.lock
+	$(call install-locked,requirements.lock)
 	@PYTHONWARNINGS=ignore $(PIP) install --no-compile --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # torch is a reference for the tests. Its builds differ from machine to machine, so it has no hash in the lock.
 $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
 	@echo "Installing the packages of the tests"
-	@$(PIP) install $(LOCKED) requirements-dev.lock
+	$(call install-locked,requirements-dev.lock)
 	@$(PIP) install --no-compile $(TORCH)
 	@touch $@
 
@@ -149,7 +160,8 @@ mutants: install-dev
 
 # Resolves every package anew, for every supported Python: newest versions, hashes, no addresses.
 lock: $(VENV)/bin/python
-	@$(PIP) install uv
+	@$(PIP) install --upgrade uv
+	@printf 'uv\n' | $(LOCK) --output-file requirements-uv.lock -
 	@printf 'pip\nsetuptools\n' | $(LOCK) --output-file requirements.lock - pyproject.toml
 	@printf 'torch; python_version < "0"\n' > .without-torch.txt
 	@printf 'pip\nsetuptools\n' | $(LOCK) --output-file requirements-dev.lock --extra dev \
