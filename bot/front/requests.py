@@ -11,8 +11,10 @@ the trace of a request say how long each stage took.
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from discord import app_commands
@@ -54,6 +56,9 @@ APPEALABLE = ("rule_refused", "rule_automod")
 MAX_RULE = 255  # characters of a rule's name that are kept
 TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
 MEASURED = "measured"  # the key in an interaction's extras
+
+_Storing = Callable[..., Awaitable[Job]]
+"""Stores a job with what else it is given."""
 
 
 @dataclass(kw_only=True)
@@ -139,7 +144,55 @@ async def enqueue(
     policy refuses the recipe, or a rule its words, where a quota is used up, or the person, their server or
     the bot has too much waiting.
     """
-    session_id, recipe = await _joined(interaction, recipe)
+    return await _in_session(interaction, recipe, partial(_store, interaction, origin=origin, held=held))
+
+
+async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> Job:
+    """Store a job of the same recipe with the seeds that come next; raises as `enqueue`, and UnknownJob."""
+    return await _in_session(interaction, job.recipe, partial(_store_again, interaction, job, origin=origin))
+
+
+async def _in_session(interaction: Interaction, recipe: Recipe, store: _Storing) -> Job:
+    """Store as a part of the channel's session; once more where it opened or ended at this moment."""
+    try:
+        session_id, told = await _joined(interaction, recipe)
+        return await store(recipe=told, session_id=session_id)
+    except UserMistake as error:
+        if error.message_id != "session_changed":
+            raise
+    session_id, told = await joined(interaction, recipe)
+    return await store(recipe=told, session_id=session_id)
+
+
+async def _store(
+    interaction: Interaction, *, recipe: Recipe, origin: Origin, session_id: str | None, held: Hold | None
+) -> Job:
+    verb = services_of(interaction).store.jobs.enqueue
+    return await _checked(
+        interaction, partial(verb, recipe), recipe, origin, held=held, session_id=session_id
+    )
+
+
+async def _store_again(
+    interaction: Interaction, job: Job, *, recipe: Recipe, origin: Origin, session_id: str | None
+) -> Job:
+    if recipe != job.recipe:  # it lacks words of the session
+        new = recipe.from_image(recipe.variants)
+        return await _store(interaction, recipe=new, origin=origin, session_id=session_id, held=None)
+    verb = services_of(interaction).store.jobs.enqueue_again
+    return await _checked(interaction, partial(verb, job.id), recipe, origin, session_id=session_id)
+
+
+async def _checked(
+    interaction: Interaction,
+    verb: _Storing,
+    recipe: Recipe,
+    origin: Origin,
+    *,
+    session_id: str | None,
+    held: Hold | None = None,
+) -> Job:
+    """Store by a verb of the store what policies and rules allow, with what it weighs and counts."""
     await check_recipe(interaction, recipe)
     services = services_of(interaction)
     places = places_of(recipe, find_offer(recipe.model, services.offers))
@@ -147,38 +200,13 @@ async def enqueue(
     hold = await _hold(interaction, recipe, origin, weight=weight, places=places)
     return await while_unavailable(
         PATIENCE_SECONDS,
-        services.store.jobs.enqueue,
-        recipe,
+        verb,
         _traced(interaction, origin),
         weight=weight,
         caps=services.caps,
         places=places,
         hold=held or hold,
         charge=await charge_of(interaction, recipe),
-        session_id=session_id,
-    )
-
-
-async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> Job:
-    """Store a job of the same recipe with the seeds that come next; raises as `enqueue`, and UnknownJob."""
-    session_id, recipe = await _joined(interaction, job.recipe)
-    if recipe != job.recipe:  # it lacks words of the session
-        return await enqueue(interaction, recipe.from_image(recipe.variants), origin)
-    await check_recipe(interaction, job.recipe)
-    services = services_of(interaction)
-    places = places_of(job.recipe, find_offer(job.recipe.model, services.offers))
-    weight = (await held_of(interaction)).weight
-    hold = await _hold(interaction, job.recipe, origin, weight=weight, places=places)
-    return await while_unavailable(
-        PATIENCE_SECONDS,
-        services.store.jobs.enqueue_again,
-        job.id,
-        _traced(interaction, origin),
-        weight=weight,
-        caps=services.caps,
-        places=places,
-        hold=hold,
-        charge=await charge_of(interaction, job.recipe),
         session_id=session_id,
     )
 

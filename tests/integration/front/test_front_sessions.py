@@ -293,3 +293,20 @@ async def tries(host: Member, forum: int) -> str:
     """Try to open a session in a forum, and return what the person is told."""
     form = await host.modal_of(await host.use("session open", channel_=str(forum)))
     return await refusal(host, await host.submit(form, minutes="", quota="2"))
+
+
+async def test_a_session_that_opens_before_a_request_is_stored_takes_it(
+    served: Served, mina: Member, ravi: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_job = served.store.jobs.enqueue
+
+    async def opens_first(*asked: Any, **how: Any) -> Any:
+        monkeypatch.setattr(served.store.jobs, "enqueue", store_job)
+        await opens(mina, where="here", theme="at night")
+        return await store_job(*asked, **how)
+
+    monkeypatch.setattr(served.store.jobs, "enqueue", opens_first)
+    await ravi.message_of(await ravi.imagine(prompt="a boat"))
+    (job,) = await served.store.jobs.active()
+    assert job.recipe.prompt == "a boat, at night"
+    await shows(ravi, "art", f"<@{RAVI}> 1/2")
