@@ -54,6 +54,11 @@ $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
 	@$(PIP) install --no-compile $(TORCH)
 	@touch $@
 
+# Collects the tests once, so that one process compiles the modules that each process of `tests` imports.
+$(VENV)/.collected: $(VENV)/.installed-dev
+	@$(BIN)/python -m pytest --quiet --collect-only > .collected.txt || { cat .collected.txt; rm -f .collected.txt; exit 1; }
+	@mv .collected.txt $@
+
 browser:
 	@command -v chromium >/dev/null || { \
 	  echo "Installing Chromium for the browser tests"; \
@@ -138,7 +143,7 @@ layers: install-dev
 	@rm -f .import-layers.txt
 
 # Many tests wait in real time, for leases and timers. The third process uses the two cores meanwhile.
-tests: install-dev browser tpu-compiler
+tests: $(VENV)/.collected browser tpu-compiler
 	@echo "Tests"
 	@$(BIN)/python -m pytest --quiet --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
