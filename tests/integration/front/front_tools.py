@@ -43,14 +43,8 @@ async def queued(member: Member, prompt: str, **options: Any) -> Message:
 
 async def refusal(member: Member, interaction: str) -> str:
     """Return the private sentence of an answer."""
-    message = await member.wait_for_message(
-        lambda message: ephemeral(message) and _answers(message, interaction) and bool(text_of(message))
-    )
-    return text_of(message)
-
-
-def _answers(message: Message, interaction: str) -> bool:
-    return bool((message.get("interaction_metadata") or {}).get("id") == interaction)
+    said = await member.message_of(interaction, lambda message: ephemeral(message) and bool(text_of(message)))
+    return text_of(said)
 
 
 async def job_of(store: Store, prompt: str) -> Job:

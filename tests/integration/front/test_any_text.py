@@ -58,12 +58,7 @@ def texts(seed: int, count: int) -> list[str]:
 
 async def answered(member: Member, interaction: str) -> Message:
     """The first message that answers an interaction with text."""
-    return await member.wait_for_message(
-        lambda message: (
-            (message.get("interaction_metadata") or {}).get("id") == interaction
-            and bool(text_of(message).strip())
-        )
-    )
+    return await member.message_of(interaction, lambda message: bool(text_of(message).strip()))
 
 
 def is_clear(message: Message) -> bool:

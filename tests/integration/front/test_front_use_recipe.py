@@ -321,24 +321,15 @@ async def test_any_text_gives_a_form_or_one_sentence(
 
 async def _form_or_sentence(served: Served, member: Member, message: dict[str, Any]) -> None:
     interaction = await member.menu(message, MENU)
-
-    def has_form() -> bool:
-        forms = [event["data"] for event in member.events if event["type"] == "MODAL"]
-        return any(form["interaction_id"] == interaction for form in forms)
-
-    found = await member.wait_for(
-        lambda messages: (
-            has_form()
-            or any(
-                (each.get("interaction_metadata") or {}).get("id") == interaction and text_of(each).strip()
-                for each in messages
-            )
-        )
-    )
-    assert found
-    if not has_form():
+    sentence = asyncio.ensure_future(member.message_of(interaction, lambda said: bool(text_of(said))))
+    opening = asyncio.ensure_future(member.modal_of(interaction))
+    answers, missing = await asyncio.wait((sentence, opening), return_when=asyncio.FIRST_COMPLETED)
+    for each in missing:
+        each.cancel()
+    if opening not in answers:
+        assert await sentence
         return
-    form = await member.modal_of(interaction)
+    form = await opening
     typed = fields(form)
     prompt = typed["prompt"] or "a boat"
     answer = await answered(member, await member.submit(form, prompt=prompt))
