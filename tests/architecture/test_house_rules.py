@@ -88,6 +88,7 @@ def test_the_installed_package_carries_every_file_of_its_source() -> None:
     assert left_out == []
 
 
+UNRELATED_TO_THE_SANDBOX = ("discord", "jax", "sqlalchemy", "bot.config", "bot.jobs", "sdjax_engine")
 UNRELATED: Sequence[Mapping[str, Sequence[str]]] = (
     {
         "sdjax_engine.images": ("jax", "flax"),  # and the request, which it imports
@@ -100,10 +101,7 @@ UNRELATED: Sequence[Mapping[str, Sequence[str]]] = (
         "bot.cli": ("jax", "discord", "sqlalchemy"),
         "bot.app.front": ("jax", "flax", "bot.sandbox"),
     },
-    {
-        each: ("discord", "jax", "sqlalchemy", "bot.config", "bot.jobs", "sdjax_engine")
-        for each in ("bot.sandbox.server", "bot.sandbox.client")
-    },
+    dict.fromkeys(("bot.sandbox.client", "bot.sandbox.server"), UNRELATED_TO_THE_SANDBOX),
 )
 """What each module must not load. In a table, each module stands after those that load less than it may."""
 
