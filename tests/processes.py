@@ -131,10 +131,10 @@ async def end(bot: Bot, number: signal.Signals | None = None) -> Ended:
     return Ended(status=status, err=bot.err.read_text())
 
 
-async def finished(config: Path, *, program: Sequence[str] = BOT) -> Ended:
-    """Run the bot to its own end."""
+async def finished(config: Path, *, role: str = "run") -> Ended:
+    """Run the bot, or a part of it, to its own end."""
     err = config.with_suffix(".err")
-    return await end(await start("run", "--config", str(config), err=err, program=program))
+    return await end(await start(role, "--config", str(config), err=err))
 
 
 @asynccontextmanager

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from chromium import launched
 from page_tools import DESKTOP, Clock, OpenPage
 from playwright.async_api import Browser, Page
 from small_bot import PageBot
@@ -16,12 +15,6 @@ from tabs import Tabs
 
 from bot.front.address import use_address
 from bot.sandbox.server import Sandbox
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def chromium() -> AsyncIterator[Browser]:
-    async with launched() as browser:
-        yield browser
 
 
 @pytest.fixture
@@ -50,7 +43,7 @@ async def bot(sandbox: Sandbox) -> AsyncIterator[PageBot]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def tabs(chromium: Browser) -> Tabs:
-    """The tabs of all tests: a new one would need a new process of Chromium, which costs a third of a test."""
+    """The tabs of all tests: a new one needs a new process of Chromium, which costs half of a test."""
     return Tabs(chromium)
 
 

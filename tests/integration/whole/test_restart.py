@@ -67,7 +67,7 @@ def assert_each_once(messages: list[Message], interactions: list[str]) -> None:
 
 
 @pytest.mark.slow
-async def test_after_a_kill_and_a_restart_every_result_is_delivered_once(
+async def test_after_a_kill_and_after_a_shutdown_every_result_is_delivered_once(
     sandbox: Sandbox, config: Path
 ) -> None:
     async with Member(sandbox.address, "Mina") as mina:
@@ -81,32 +81,20 @@ async def test_after_a_kill_and_a_restart_every_result_is_delivered_once(
             await accepted(mina, "a red circle at the last moment", interactions)
             await end(process, signal.SIGKILL)
         assert len(with_pictures(await mina.messages())) < len(interactions)
-        async with running(config) as process:
-            await delivered(mina, len(interactions))
-            stopped = await end(process, signal.SIGTERM)
-        assert stopped.status == 0, stopped.err
-        assert_each_once(await mina.messages(), interactions)
-
-
-@pytest.mark.slow
-async def test_after_a_shutdown_and_a_restart_waiting_jobs_are_painted(
-    sandbox: Sandbox, config: Path
-) -> None:
-    async with Member(sandbox.address, "Mina") as mina:
         async with running(config, program=SLOW_BOT) as process:
-            await connected(sandbox)
-            interactions = [
+            await delivered(mina, len(interactions))
+            assert_each_once(await mina.messages(), interactions)
+            interactions += [
                 await mina.imagine(prompt=f"a blue star {number}", seed=number, **LONG)
                 for number in range(2 * JOBS)  # some wait, however late the shutdown begins
             ]
-            await delivered(mina, 1)
+            await delivered(mina, len(interactions) - 2 * JOBS + 1)
             await accepted(mina, "a blue star at the last moment", interactions)
             stopped = await end(process, signal.SIGTERM)
         assert stopped.status == 0, stopped.err
         assert "Traceback" not in stopped.err
         assert len(with_pictures(await mina.messages())) < len(interactions)
         async with running(config) as process:
-            await connected(sandbox)
             await delivered(mina, len(interactions))
             stopped = await end(process, signal.SIGINT)
         assert stopped.status == 0, stopped.err
@@ -166,7 +154,7 @@ async def test_a_wrong_token_is_one_sentence_and_a_mistake_of_configuration(
         cache=compile_cache,
         token="wrong-token",
     )
-    ended = await finished(config)
+    ended = await finished(config, role="front")
     assert ended.status == 2, ended.err
     assert len(sentences(ended.err)) == 1
     assert "refuses the token" in ended.err
@@ -183,7 +171,7 @@ async def test_an_unreachable_discord_is_one_sentence_and_a_failure(
         checkpoint=tiny_checkpoint,
         cache=compile_cache,
     )
-    ended = await finished(config)
+    ended = await finished(config, role="front")
     assert ended.status == 1, ended.err
     assert len(sentences(ended.err)) == 1
     assert "cannot be reached" in ended.err
