@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from forked import Forked, forks
+
 ROOT = Path(__file__).parents[1]
 START_SECONDS = 200.0
 END_SECONDS = 60.0
@@ -47,7 +49,7 @@ class Ended:
 class Bot:
     """A process of the bot; its standard error goes to a file, since a full pipe would stop it."""
 
-    process: asyncio.subprocess.Process
+    process: asyncio.subprocess.Process | Forked
     err: Path
 
 
@@ -106,16 +108,23 @@ async def start(
     folder: Path | None = None,
     out: int | None = None,
     program: Sequence[str] = BOT,
+    forked: bool = False,
 ) -> Bot:
     """Start `sdjax-bot` with these arguments, in `folder`; `out` is where its standard output goes.
 
-    `program` are the arguments of Python: the bot itself, or a program that runs it.
+    `program` are the arguments of Python: the bot itself, or a program that runs it. A forked process has
+    neither `folder` nor `out`, and cannot restart itself.
     """
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    if forked:
+        source = START if program == BOT else program[-1]
+        begun = forks(ROOT).fork(source, arguments, err=err, environment=environment)
+        return Bot(process=await asyncio.wrap_future(begun), err=err)
     with err.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, *program, *arguments),
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env=environment,
             stdout=out,
             stderr=file,
         )
@@ -131,22 +140,22 @@ async def end(bot: Bot, number: signal.Signals | None = None) -> Ended:
     return Ended(status=status, err=bot.err.read_text())
 
 
-async def finished(config: Path, *, role: str = "run") -> Ended:
-    """Run the bot, or a part of it, to its own end."""
+async def finished(config: Path, *, forked: bool = True) -> Ended:
+    """Run the bot to its own end."""
     err = config.with_suffix(".err")
-    return await end(await start(role, "--config", str(config), err=err))
+    return await end(await start("run", "--config", str(config), err=err, forked=forked))
 
 
 @asynccontextmanager
 async def running(
-    config: Path, *, role: str = "run", name: str = "", program: Sequence[str] = BOT
+    config: Path, *, role: str = "run", name: str = "", program: Sequence[str] = BOT, forked: bool = True
 ) -> AsyncIterator[Bot]:
     """The bot as a process of this role, killed at the end if it still runs.
 
     `name` tells its file of errors from those of others with the same configuration.
     """
     err = config.with_suffix(f".{name}.err" if name else ".err")
-    bot = await start(role, "--config", str(config), err=err, program=program)
+    bot = await start(role, "--config", str(config), err=err, program=program, forked=forked)
     try:
         yield bot
     finally:

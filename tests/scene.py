@@ -112,7 +112,8 @@ async def on_stage(
     sandbox: Sandbox, folder: Path, *, cache: Path, checkpoint: Path, database: str = ""
 ) -> AsyncIterator[FaultScene]:
     """Start a front, and a worker on slow devices, and end both with the block."""
-    common = {"cache": cache, "checkpoint": str(checkpoint), "database": database}
+    common: dict[str, Any] = {"cache": cache, "database": database, "checkpoint": str(checkpoint)}
+    common["forked"] = True
     front = write_role(folder, "front", sandbox, program=("-c", PROGRAM + START), **common)
     slow = ("-c", PROGRAM + SLOW_DEVICES + START)
     worker = write_role(folder, "worker", sandbox, program=slow, **common)

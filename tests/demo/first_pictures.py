@@ -187,11 +187,11 @@ async def arrive(
     return Visit(page=page, keep=keep)
 
 
-async def whole_visit(browser: Browser, address: str, keep: Keep, *, steps: int = STEPS) -> None:
-    """Take all steps as Ravi on a phone, then as Mina on a desktop; the first grid has so many steps."""
+async def whole_visit(browser: Browser, address: str, keep: Keep, *, first_steps: int = STEPS) -> None:
+    """Visit as Ravi on a phone, then as Mina on a desktop; `first_steps` are the steps of the first grid."""
     async with await browser.new_context(viewport=PHONE, locale="en-GB") as context:
         ravi = await arrive(context, address, "ravi", keep)
-        grid = await paint(ravi, steps)
+        grid = await paint(ravi, first_steps)
         alone = await pick(ravi, grid)
         await remix(ravi, alone)
         await look_around(ravi)
@@ -200,8 +200,8 @@ async def whole_visit(browser: Browser, address: str, keep: Keep, *, steps: int 
 
 
 @asynccontextmanager
-async def demo_of_two_sizes(folder: Path, cache: Path) -> AsyncIterator[Sandbox]:
-    """Run a sandbox and the bot, which paints the demo's checkpoint in two sizes."""
+async def demo_of_two_sizes(folder: Path, cache: Path, *, steps: int | None = None) -> AsyncIterator[Sandbox]:
+    """Run a sandbox and the bot, which paints in two sizes, in `steps` where a request names none."""
     async with Sandbox() as sandbox:
         port = free_port()
         (folder / "token").write_text(sandbox.token)
@@ -216,6 +216,7 @@ async def demo_of_two_sizes(folder: Path, cache: Path) -> AsyncIterator[Sandbox]
             name = "demo"
             checkpoint = "demo"
             sizes = ["128x128", "160x160"]
+            {f"num_inference_steps = {steps}" if steps else ""}
             [engine]
             cache_dir = {json.dumps(str(cache))}
             [queue]
@@ -227,7 +228,7 @@ async def demo_of_two_sizes(folder: Path, cache: Path) -> AsyncIterator[Sandbox]
             port = {port}
             """
         )
-        async with alive([Role(name="run", role="run", config=config, port=port)]):
+        async with alive([Role(name="run", role="run", config=config, port=port, forked=True)]):
             yield sandbox
 
 

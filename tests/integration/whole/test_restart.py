@@ -130,7 +130,7 @@ async def test_after_hanging_devices_a_new_process_delivers_once(
         engine="stuck_seconds = 3.0",
     )
     async with Member(sandbox.address, "Mina") as mina:
-        async with running(config, program=("-c", HANGS_ONCE)) as process:
+        async with running(config, program=("-c", HANGS_ONCE), forked=False) as process:
             await connected(sandbox)
             interactions = [
                 await mina.imagine(prompt=f"a green star {number}", seed=number) for number in range(3)
@@ -154,7 +154,7 @@ async def test_a_wrong_token_is_one_sentence_and_a_mistake_of_configuration(
         cache=compile_cache,
         token="wrong-token",
     )
-    ended = await finished(config, role="front")
+    ended = await finished(config, forked=False)
     assert ended.status == 2, ended.err
     assert len(sentences(ended.err)) == 1
     assert "refuses the token" in ended.err
@@ -171,7 +171,7 @@ async def test_an_unreachable_discord_is_one_sentence_and_a_failure(
         checkpoint=tiny_checkpoint,
         cache=compile_cache,
     )
-    ended = await finished(config, role="front")
+    ended = await finished(config)
     assert ended.status == 1, ended.err
     assert len(sentences(ended.err)) == 1
     assert "cannot be reached" in ended.err
