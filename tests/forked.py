@@ -33,7 +33,7 @@ def begin(wanted):
     os.environ.clear()
     os.environ.update(wanted["environment"])
     null = os.open(os.devnull, os.O_RDWR)
-    err = os.open(wanted["err"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    err = os.open(wanted["err"], os.O_WRONLY)
     for number, file in enumerate((null, null, err)):
         os.dup2(file, number)
     for file in (null, err):

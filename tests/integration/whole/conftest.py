@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from bot.store import Store
 from bot.worker.worker import Worker
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
+from sdjax_engine.lane.results import Run
 from sdjax_engine.request import Offer, Sampler
 
 OFFER = Offer(
@@ -61,6 +63,18 @@ def compile_cache(program_folder: Path, tiny_checkpoint: Path) -> Path:
 def tiny_engine(tiny_checkpoint: Path, compile_cache: Path) -> Iterator[Engine]:
     with tiny(tiny_checkpoint, compile_cache) as engine:
         yield engine
+
+
+@pytest.fixture
+def slow_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let devices need at least 0.2 s for a run, so that few steps, which cost little, take long."""
+    finished = Run.wait
+
+    def wait(run: Run) -> None:
+        finished(run)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(Run, "wait", wait)
 
 
 @contextmanager
