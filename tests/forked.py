@@ -131,6 +131,7 @@ class Forks:
         self, program: str, arguments: Sequence[str], *, err: Path, environment: Mapping[str, str]
     ) -> Future[Forked]:
         """Run `program`, source of Python, in a fork, as if it were started with these arguments."""
+        err.write_bytes(b"")  # it is there before the process is
         wanted = {
             "program": program,
             "arguments": [*arguments],

@@ -118,7 +118,6 @@ async def start(
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     if forked:
         source = START if program == BOT else program[-1]
-        err.write_bytes(b"")
         begun = forks(ROOT).fork(source, arguments, err=err, environment=environment)
         return Bot(process=await asyncio.wrap_future(begun), err=err)
     with err.open("wb") as file:
