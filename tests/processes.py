@@ -22,15 +22,13 @@ START = """
 from bot.cli import main
 main()
 """
-SLOW_DEVICES = """
-import time
-from sdjax_engine.lane.results import Run
-finished = Run.wait
-def wait(run):
-    finished(run)
-    time.sleep(0.3)
-Run.wait = wait
+SLOW_DEVICES = (
+    Path(__file__).with_name("slow_devices.py").read_text()
+    + """
+slow = slow_devices(0.3)
+slow.__enter__()
 """
+)
 """Lets devices need at least 0.3 s for a run, so that few steps, which cost little, take long."""
 
 SLOW_BOT = ("-c", SLOW_DEVICES + START)

@@ -115,7 +115,7 @@ async def on_stage(
     common: dict[str, Any] = {"cache": cache, "database": database, "checkpoint": str(checkpoint)}
     common["forked"] = True
     front = write_role(folder, "front", sandbox, program=("-c", PROGRAM + START), **common)
-    slow = ("-c", PROGRAM + SLOW_DEVICES + START)
+    slow = ("-c", SLOW_DEVICES + PROGRAM + START)
     worker = write_role(folder, "worker", sandbox, program=slow, **common)
     async with alive([front, worker]) as operator, Member(sandbox.address, "Mina") as mina:
         yield FaultScene(sandbox=sandbox, front=front, worker=worker, mina=mina, operator=operator)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from checkpoints import make_tiny_checkpoint
 from engines import SMALLEST
 from serving import Served, serving
+from slow_devices import slow_devices
 
 from bot.config import Config, ModelConfig
 from bot.files.artifacts import Artifacts
@@ -21,7 +21,6 @@ from bot.store import Store
 from bot.worker.worker import Worker
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
-from sdjax_engine.lane.results import Run
 from sdjax_engine.request import Offer, Sampler
 
 OFFER = Offer(
@@ -65,16 +64,10 @@ def tiny_engine(tiny_checkpoint: Path, compile_cache: Path) -> Iterator[Engine]:
         yield engine
 
 
-@pytest.fixture
-def slow_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let devices need at least 0.2 s for a run, so that few steps, which cost little, take long."""
-    finished = Run.wait
-
-    def wait(run: Run) -> None:
-        finished(run)
-        time.sleep(0.2)
-
-    monkeypatch.setattr(Run, "wait", wait)
+@pytest.fixture(name="slow_devices")
+def _slow_devices() -> Iterator[None]:
+    with slow_devices(0.2):
+        yield
 
 
 @contextmanager
