@@ -111,7 +111,7 @@ async def start(
     """Start `sdjax-bot` with these arguments, in `folder`; `out` is where its standard output goes.
 
     `program` are the arguments of Python: the bot itself, or a program that runs it. A forked process has
-    neither `folder` nor `out`, and cannot restart itself.
+    neither `folder` nor `out`, and cannot restart itself; its program begins after the imports of the bot.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     if forked:

@@ -112,8 +112,7 @@ async def on_stage(
     sandbox: Sandbox, folder: Path, *, cache: Path, checkpoint: Path, database: str = ""
 ) -> AsyncIterator[FaultScene]:
     """Start a front, and a worker on slow devices, and end both with the block."""
-    common: dict[str, Any] = {"cache": cache, "database": database, "checkpoint": str(checkpoint)}
-    common["forked"] = True
+    common = {"cache": cache, "checkpoint": str(checkpoint), "database": database}
     front = write_role(folder, "front", sandbox, program=("-c", PROGRAM + START), **common)
     slow = ("-c", SLOW_DEVICES + PROGRAM + START)
     worker = write_role(folder, "worker", sandbox, program=slow, **common)

@@ -66,7 +66,7 @@ def tiny_engine(tiny_checkpoint: Path, compile_cache: Path) -> Iterator[Engine]:
 
 @pytest.fixture(name="slow_devices")
 def _slow_devices() -> Iterator[None]:
-    with slow_devices(0.2):
+    with slow_devices(0.1):
         yield
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from recipes import origin
-from test_worker import LONG_STEPS, SMALL, ended, working
+from test_worker import SMALL, ended, working
 
 from bot.files.artifacts import Artifacts
 from bot.jobs import State
@@ -39,7 +39,7 @@ async def test_a_heartbeat_leaves_late_previews_out_and_counts_it(
     monkeypatch.setattr(preview_files, "PREVIEW_SECONDS", 0.05)
     monkeypatch.setattr(worker_module, "HEARTBEAT_SECONDS", 0.05)
     metrics = Metrics()
-    job = await store.jobs.enqueue(replace(SMALL, num_inference_steps=LONG_STEPS, variants=2), origin(1))
+    job = await store.jobs.enqueue(replace(SMALL, num_inference_steps=20, variants=2), origin(1))
     worker = Worker(tiny_engine, store, artifacts, name="worker", lease_seconds=30.0, metrics=metrics.worker)
     with caplog.at_level(logging.WARNING, logger="bot.worker"):
         async with working(worker):
