@@ -47,7 +47,7 @@ class Role:
     """One shipped process that a supervisor restarts.
 
     `name` is the process's name, `role` the command of the command line, `program` the arguments of Python.
-    A process that is `forked` starts without the time of its imports; its program may change the bot afterwards only.
+    A process that is `forked` starts without the time of its imports, which come before its program.
     """
 
     name: str

@@ -114,7 +114,7 @@ async def on_stage(
     """Start a front, and a worker on slow devices, and end both with the block."""
     common = {"cache": cache, "checkpoint": str(checkpoint), "database": database}
     front = write_role(folder, "front", sandbox, program=("-c", PROGRAM + START), **common)
-    slow = ("-c", SLOW_DEVICES + PROGRAM + START)
+    slow = ("-c", PROGRAM + SLOW_DEVICES + START)
     worker = write_role(folder, "worker", sandbox, program=slow, **common)
     async with alive([front, worker]) as operator, Member(sandbox.address, "Mina") as mina:
         yield FaultScene(sandbox=sandbox, front=front, worker=worker, mina=mina, operator=operator)

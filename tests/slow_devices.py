@@ -1,7 +1,5 @@
 """Slow devices: few steps, which cost little, take long."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
