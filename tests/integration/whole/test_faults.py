@@ -154,7 +154,7 @@ async def test_a_hanging_worker_loses_its_images_and_changes_nothing_afterwards(
         checkpoint=str(tiny_checkpoint),
         forked=True,
     )
-    asked = [await scene.ask(steps=80, variants=4) for _ in range(2)]
+    asked = [await scene.ask(**LONG) for _ in range(2)]
     await scene.counted(scene.front, "sdjax_images_running", 4)
     await hang(scene)
     try:
