@@ -110,7 +110,8 @@ def front(path: Path | None, ready_file: Path | None) -> None:
     """
     _outlive_early_reloads()
     config = configured(path)
-    from bot.app.front import run_front
+    with paused_collections():
+        from bot.app.front import run_front
 
     run_front(config, load=lambda: reread(path), ready=lambda: tell_ready(ready_file))
 

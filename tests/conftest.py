@@ -35,4 +35,6 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-pytest_plugins = ["compiled_statements", "exchanges", "postgres_server", "sharing_out", "sqlite_files"]
+pytest_plugins = [
+    *("chromium", "compiled_statements", "exchanges", "postgres_server", "sharing_out", "sqlite_files")
+]

@@ -1,28 +1,23 @@
 """Lives of the shipped front that kill themselves by SIGKILL at a chosen call of a method.
 
-Each life is a process of its own: a parent that has loaded the bot once forks it.
+Each life is a process of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
 from evening import Role
-from processes import ROOT
+from processes import START, Bot, start
 
 SECONDS = 120.0
-PARENT = """
-import functools, importlib, json, os, signal, sys
-import bot.app.front
-from bot.cli import main
+DEADLY = """
+import functools, importlib, os, signal
 
 def make_deadly(module, path, after, call):
     owner = functools.reduce(getattr, path[:-1], importlib.import_module(module))
@@ -37,18 +32,7 @@ def make_deadly(module, path, after, call):
         os.kill(os.getpid(), signal.SIGKILL)
     setattr(owner, path[-1], deadly)
 
-for line in sys.stdin:
-    wanted = json.loads(line)
-    child = os.fork()
-    if child == 0:
-        os.dup2(os.open(wanted["err"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
-        sys.argv = ["sdjax-bot", *wanted["arguments"]]
-        if wanted["death"]:
-            make_deadly(**wanted["death"])
-        main()
-        os._exit(0)
-    print(child, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+make_deadly({module!r}, {path!r}, {after!r}, {call!r})
 """
 
 
@@ -60,65 +44,56 @@ class Death:
     after: bool = True
     call: int = 1
 
-    def described(self) -> dict[str, object]:
-        """What the parent is told."""
+    def program(self) -> str:
+        """The source of a program that makes the call deadly."""
         module, _, path = self.method.partition(":")
-        return {"module": module, "path": path.split("."), "after": self.after, "call": self.call}
+        return DEADLY.format(module=module, path=path.split("."), after=self.after, call=self.call)
 
 
 class DeadlyFront:
     """The front of a role's configuration, one life at a time."""
 
-    def __init__(self, role: Role, parent: asyncio.subprocess.Process, people: aiohttp.ClientSession) -> None:
+    def __init__(self, role: Role, people: aiohttp.ClientSession) -> None:
         self._role = role
-        self._parent = parent
         self._people = people
-        self._pid = 0
-        self.err = role.config.with_name(f"{role.name}.err")
+        self._lives: list[Bot] = []
 
     async def live(self, death: Death | None = None) -> None:
         """Start a life, and return once it is well or dead."""
-        arguments = [self._role.role, "--config", str(self._role.config)]
-        wanted = {"err": str(self.err), "arguments": arguments, "death": death and death.described()}
-        assert self._parent.stdin is not None
-        self._parent.stdin.write(json.dumps(wanted).encode() + b"\n")
-        self._pid = await self._said()
-        self._end = asyncio.create_task(self._said())
+        life = await start(
+            *(self._role.role, "--config", str(self._role.config)),
+            err=self._role.config.with_name(f"{self._role.name}-{len(self._lives)}.err"),
+            program=("-c", (death.program() if death else "") + START),
+            forked=True,
+        )
+        self._lives.append(life)
+        process = life.process
         async with asyncio.timeout(SECONDS):
-            while not self._end.done() and not await self._role.is_well(self._people):  # noqa: ASYNC110
+            while process.returncode is None and not await self._role.is_well(self._people):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
-
-    async def _said(self) -> int:
-        assert self._parent.stdout is not None
-        return int(await self._parent.stdout.readline())
 
     async def dead(self) -> None:
         """Return once the life has killed itself."""
         async with asyncio.timeout(SECONDS):
-            assert await self._end == -signal.SIGKILL, self.err.read_text()
+            assert await self._lives[-1].process.wait() == -signal.SIGKILL, self.logs()
 
     async def kill(self) -> None:
         """End the life from outside, if there is one."""
-        if self._pid and not self._end.done():
-            os.kill(self._pid, signal.SIGKILL)
-            await self._end
+        if self._lives and (process := self._lives[-1].process).returncode is None:
+            process.kill()
+            await process.wait()
+
+    def logs(self) -> str:
+        """Return the logs of all lives."""
+        return "".join(life.err.read_text() for life in self._lives)
 
 
 @asynccontextmanager
 async def deadly_front(role: Role) -> AsyncIterator[DeadlyFront]:
-    """The lives of a front, and the process that forks them."""
-    parent = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", PARENT),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+    """The lives of a front."""
     async with aiohttp.ClientSession() as people:
-        front = DeadlyFront(role, parent, people)
+        front = DeadlyFront(role, people)
         try:
             yield front
         finally:
             await front.kill()
-            assert parent.stdin is not None
-            parent.stdin.close()
-            await parent.wait()

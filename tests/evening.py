@@ -47,6 +47,7 @@ class Role:
     """One shipped process that a supervisor restarts.
 
     `name` is the process's name, `role` the command of the command line, `program` the arguments of Python.
+    A process that is `forked` starts without the time of its imports, which come before its program.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Role:
     program: Sequence[str] = BOT
     config: Path
     port: int
+    forked: bool = False
     process: Bot | None = None
     lives: int = 0
     kills: int = 0
@@ -64,7 +66,9 @@ class Role:
         """Start the process; each life has its own log file."""
         self.lives += 1
         err = self.config.with_name(f"{self.name}-{self.lives}.err")
-        self.process = await start(self.role, "--config", str(self.config), err=err, program=self.program)
+        self.process = await start(
+            *(self.role, "--config", str(self.config)), err=err, program=self.program, forked=self.forked
+        )
 
     async def kill(self) -> None:
         """Send SIGKILL, and wait for the end."""
@@ -125,6 +129,7 @@ def write_role(
     name: str = "",
     database: str = "",
     program: Sequence[str] = BOT,
+    forked: bool = False,
 ) -> Role:
     """Return a role with its own configuration; roles in one folder share the queue."""
     name = name or role
@@ -163,7 +168,7 @@ def write_role(
         port = {port}
         """
     )
-    return Role(name=name, role=role, program=program, config=config, port=port)
+    return Role(name=name, role=role, program=program, config=config, port=port, forked=forked)
 
 
 @contextlib.asynccontextmanager

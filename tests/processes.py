@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from forked import Forked, forks
+
 ROOT = Path(__file__).parents[1]
 START_SECONDS = 200.0
 END_SECONDS = 60.0
@@ -20,15 +22,13 @@ START = """
 from bot.cli import main
 main()
 """
-SLOW_DEVICES = """
-import time
-from sdjax_engine.lane.results import Run
-finished = Run.wait
-def wait(run):
-    finished(run)
-    time.sleep(0.3)
-Run.wait = wait
+SLOW_DEVICES = (
+    Path(__file__).with_name("slow_devices.py").read_text()
+    + """
+slow = slow_devices(0.3)
+slow.__enter__()
 """
+)
 """Lets devices need at least 0.3 s for a run, so that few steps, which cost little, take long."""
 
 SLOW_BOT = ("-c", SLOW_DEVICES + START)
@@ -47,7 +47,7 @@ class Ended:
 class Bot:
     """A process of the bot; its standard error goes to a file, since a full pipe would stop it."""
 
-    process: asyncio.subprocess.Process
+    process: asyncio.subprocess.Process | Forked
     err: Path
 
 
@@ -106,16 +106,23 @@ async def start(
     folder: Path | None = None,
     out: int | None = None,
     program: Sequence[str] = BOT,
+    forked: bool = False,
 ) -> Bot:
     """Start `sdjax-bot` with these arguments, in `folder`; `out` is where its standard output goes.
 
-    `program` are the arguments of Python: the bot itself, or a program that runs it.
+    `program` are the arguments of Python: the bot itself, or a program that runs it. A forked process has
+    neither `folder` nor `out`, and cannot restart itself; its program begins after the imports of the bot.
     """
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    if forked:
+        source = START if program == BOT else program[-1]
+        begun = forks(ROOT).fork(source, arguments, err=err, environment=environment)
+        return Bot(process=await asyncio.wrap_future(begun), err=err)
     with err.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, *program, *arguments),
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env=environment,
             stdout=out,
             stderr=file,
         )
@@ -131,22 +138,22 @@ async def end(bot: Bot, number: signal.Signals | None = None) -> Ended:
     return Ended(status=status, err=bot.err.read_text())
 
 
-async def finished(config: Path, *, program: Sequence[str] = BOT) -> Ended:
+async def finished(config: Path, *, forked: bool = True) -> Ended:
     """Run the bot to its own end."""
     err = config.with_suffix(".err")
-    return await end(await start("run", "--config", str(config), err=err, program=program))
+    return await end(await start("run", "--config", str(config), err=err, forked=forked))
 
 
 @asynccontextmanager
 async def running(
-    config: Path, *, role: str = "run", name: str = "", program: Sequence[str] = BOT
+    config: Path, *, role: str = "run", name: str = "", program: Sequence[str] = BOT, forked: bool = True
 ) -> AsyncIterator[Bot]:
     """The bot as a process of this role, killed at the end if it still runs.
 
     `name` tells its file of errors from those of others with the same configuration.
     """
     err = config.with_suffix(f".{name}.err" if name else ".err")
-    bot = await start(role, "--config", str(config), err=err, program=program)
+    bot = await start(role, "--config", str(config), err=err, program=program, forked=forked)
     try:
         yield bot
     finally:

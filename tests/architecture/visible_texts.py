@@ -83,13 +83,16 @@ def visible_texts(source: str, *, translated_tables: frozenset[str] = frozenset(
 
 def tables_translated_in(source: str) -> frozenset[str]:
     """Return the names of tables whose values a gettext call takes, directly or by a local variable."""
+    if not any(name in source for name in TRANSLATES):
+        return frozenset()
     names: set[str] = set()
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        given = _assigned(function)
+        given: dict[str, list[ast.expr]] | None = None
         for call in ast.walk(function):
             if isinstance(call, ast.Call) and _name(call.func) in TRANSLATES:
+                given = _assigned(function) if given is None else given
                 for argument in call.args:
                     names |= _tables(argument, given)
     return frozenset(names)
@@ -97,6 +100,8 @@ def tables_translated_in(source: str) -> frozenset[str]:
 
 def unknown_codes(source: str, known: Mapping[str, frozenset[str]]) -> list[Found]:
     """Return the codes of mistakes that have no sentence; `known` has the codes of each class of errors."""
+    if not any(name in source for name in known):
+        return []
     calls = (call for call in ast.walk(ast.parse(source)) if isinstance(call, ast.Call) and call.args)
     return [
         Found(call.lineno, code.value)

@@ -8,19 +8,13 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from chromium import launched
 from page_tools import DESKTOP, Clock, OpenPage
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, ViewportSize
+from playwright.async_api import Browser, Page
 from small_bot import PageBot
+from tabs import Tabs
 
 from bot.front.address import use_address
 from bot.sandbox.server import Sandbox
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def chromium() -> AsyncIterator[Browser]:
-    async with launched() as browser:
-        yield browser
 
 
 @pytest.fixture
@@ -47,39 +41,28 @@ async def bot(sandbox: Sandbox) -> AsyncIterator[PageBot]:
         await running
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def tabs(chromium: Browser) -> Tabs:
+    """The tabs of all tests: a new one needs a new process of Chromium, which costs half of a test."""
+    return Tabs(chromium)
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def open_page(chromium: Browser, sandbox: Sandbox) -> AsyncIterator[OpenPage]:
-    """Open the page as a member in a channel; a fault on any page, or a request elsewhere, fails the test."""
-    faults: list[str] = []
-    contexts = []
+async def open_page(tabs: Tabs, sandbox: Sandbox) -> AsyncIterator[OpenPage]:
+    """Open the page as a member in a channel; a fault on any page, or a request elsewhere, fails the test.
 
-    def on_console(message: ConsoleMessage) -> None:
-        # Chromium itself logs errors that the page handles: a refused command (400), and a WebSocket that is
-        # lost or cannot be opened (with various messages).
-        expected = ("Failed to load resource", "WebSocket connection to")
-        if message.type in {"error", "warning"} and not any(words in message.text for words in expected):
-            faults.append(message.text)
-
-    def on_request(request: Request) -> None:
-        if not request.url.startswith((sandbox.address, "data:", "blob:")):
-            faults.append(f"a request to {request.url}")
+    Each sandbox has a port of its own, so that a page finds nothing that an earlier test has stored.
+    """
+    tabs.begin(sandbox.address)
 
     async def open_as(
         member: str = "mina", channel: str = "art", size: tuple[int, int] = DESKTOP, **options: Any
     ) -> Page:
-        viewport = ViewportSize(width=size[0], height=size[1])
-        context = await chromium.new_context(viewport=viewport, locale="en-GB", **options)
-        contexts.append(context)
-        page = await context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("console", on_console)
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("request", on_request)
+        page = await tabs.free(size, **options)
         await page.goto(f"{sandbox.address}/#{member}/{channel}")
         await page.get_by_role("heading", name=f"Welcome to #{channel}").wait_for()
         return page
 
     yield open_as
-    for context in contexts:
-        await context.close()
-    assert faults == []
+    await tabs.end()
+    assert tabs.faults == []

@@ -8,7 +8,7 @@ from io import BytesIO
 import pytest
 from page_tools import DESKTOP, PHONE, OpenPage, box, messages
 from PIL import Image
-from playwright.async_api import FilePayload, Locator, Page, expect
+from playwright.async_api import FileChooser, FilePayload, Locator, Page, expect
 from small_bot import PageBot
 
 from bot.sandbox.server import Sandbox
@@ -59,6 +59,10 @@ async def deliver(page: Page, kind: str, name: str, *, size: int | None = None) 
     return bool(await page.evaluate(DELIVER, [kind, name, "image/png", data]))
 
 
+def ignore(_: FileChooser) -> None:
+    """Leave a file chooser to the test."""
+
+
 def attach(page: Page) -> Locator:
     return page.get_by_role("button", name="Attach a file")
 
@@ -88,7 +92,7 @@ async def test_a_file_is_chosen_with_keys_alone_and_its_name_leaves_the_text(
     open_page: OpenPage, bot: PageBot
 ) -> None:
     page = await open_page()
-    page.on("filechooser", lambda _: None)  # from here on file choosers wait for the test
+    page.on("filechooser", ignore)  # from here on file choosers wait for the test
     await box(page).press_sequentially("/retouch a sun mask: ")
     await expect(page.get_by_role("option", name="Choose a file …")).to_have_attribute(
         "aria-selected", "true"
@@ -96,6 +100,7 @@ async def test_a_file_is_chosen_with_keys_alone_and_its_name_leaves_the_text(
     async with page.expect_file_chooser() as opened:
         await page.keyboard.press("Enter")
     await (await opened.value).set_files(picked("mask.png"))
+    page.remove_listener("filechooser", ignore)
     await expect(files(page)).to_contain_text("mask.png")
     await expect(box(page)).to_have_value("/retouch a sun ")
     await page.keyboard.press("Shift+Tab")

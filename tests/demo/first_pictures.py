@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import PIL.Image
-from playwright.async_api import Locator, Page, ViewportSize, expect
+from playwright.async_api import Browser, BrowserContext, Locator, Page, ViewportSize, expect
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -176,28 +176,32 @@ async def see_it_all(visit: Visit) -> None:
     await visit.shoot("sandbox")
 
 
-async def whole_visit(address: str, keep: Keep, *, steps: int = STEPS) -> None:
-    """Take all steps as Ravi on a phone, then as Mina on a desktop; the first grid has so many steps."""
-    async with launched() as browser:
+async def arrive(
+    context: BrowserContext, address: str, name: str, keep: Keep, *, patience: float = PATIENCE
+) -> Visit:
+    """Open the page as a member; `patience` is in milliseconds."""
+    page = await context.new_page()
+    page.set_default_timeout(patience)
+    await page.goto(f"{address}/#{name}/art")
+    await page.get_by_role("heading", name="Welcome to #art").wait_for()
+    return Visit(page=page, keep=keep)
 
-        async def arrive(name: str, size: ViewportSize) -> Visit:
-            page = await browser.new_page(viewport=size, locale="en-GB")
-            page.set_default_timeout(PATIENCE)
-            await page.goto(f"{address}/#{name}/art")
-            await page.get_by_role("heading", name="Welcome to #art").wait_for()
-            return Visit(page=page, keep=keep)
 
-        ravi = await arrive("ravi", PHONE)
-        grid = await paint(ravi, steps)
+async def whole_visit(browser: Browser, address: str, keep: Keep, *, first_steps: int = STEPS) -> None:
+    """Visit as Ravi on a phone, then as Mina on a desktop; `first_steps` are the steps of the first grid."""
+    async with await browser.new_context(viewport=PHONE, locale="en-GB") as context:
+        ravi = await arrive(context, address, "ravi", keep)
+        grid = await paint(ravi, first_steps)
         alone = await pick(ravi, grid)
         await remix(ravi, alone)
         await look_around(ravi)
-        await see_it_all(await arrive("mina", DESKTOP))
+    async with await browser.new_context(viewport=DESKTOP, locale="en-GB") as context:
+        await see_it_all(await arrive(context, address, "mina", keep))
 
 
 @asynccontextmanager
-async def demo_of_two_sizes(folder: Path, cache: Path) -> AsyncIterator[Sandbox]:
-    """Run a sandbox and the bot, which paints the demo's checkpoint in two sizes."""
+async def demo_of_two_sizes(folder: Path, cache: Path, *, steps: int | None = None) -> AsyncIterator[Sandbox]:
+    """Run a sandbox and the bot, which paints in two sizes, in `steps` where a request names none."""
     async with Sandbox() as sandbox:
         port = free_port()
         (folder / "token").write_text(sandbox.token)
@@ -212,6 +216,7 @@ async def demo_of_two_sizes(folder: Path, cache: Path) -> AsyncIterator[Sandbox]
             name = "demo"
             checkpoint = "demo"
             sizes = ["128x128", "160x160"]
+            {f"num_inference_steps = {steps}" if steps else ""}
             [engine]
             cache_dir = {json.dumps(str(cache))}
             [queue]
@@ -223,7 +228,7 @@ async def demo_of_two_sizes(folder: Path, cache: Path) -> AsyncIterator[Sandbox]
             port = {port}
             """
         )
-        async with alive([Role(name="run", role="run", config=config, port=port)]):
+        async with alive([Role(name="run", role="run", config=config, port=port, forked=True)]):
             yield sandbox
 
 
@@ -244,8 +249,8 @@ async def write(cache: Path) -> None:
         print(f"{file.relative_to(ROOT)}: {file.stat().st_size // 1000} kB")
 
     with tempfile.TemporaryDirectory() as folder:
-        async with demo_of_two_sizes(Path(folder), cache) as sandbox:
-            await whole_visit(sandbox.address, keep)
+        async with demo_of_two_sizes(Path(folder), cache) as sandbox, launched() as browser:
+            await whole_visit(browser, sandbox.address, keep)
 
 
 if __name__ == "__main__" and "--write" in sys.argv:

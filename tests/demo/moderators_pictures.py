@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from first_pictures import IMAGES, PATIENCE, ROOT, Keep, Visit, small
+from first_pictures import IMAGES, ROOT, Keep, Visit, arrive, small
 from playwright.async_api import Browser, ViewportSize
 
 sys.path[:0] = [str(ROOT / "tests" / "integration")]
@@ -48,31 +48,22 @@ async def keep_order(address: str) -> None:
             await mina.message_of(interaction, channel=channel)
 
 
-async def whole_visit(address: str, keep: Keep) -> None:
+async def whole_visit(browser: Browser, address: str, keep: Keep) -> None:
     """Keep a picture of each: a refused prompt, `/moderate show`, `/audit`."""
     await keep_order(address)
-    async with launched() as browser:
-        ravi = await arrive(browser, address, "ravi", keep)
+    async with await browser.new_context(viewport=SIZE, locale="en-GB") as context:
+        ravi = await arrive(context, address, "ravi", keep)
         await ravi.send(f"/imagine {HIDDEN}")
         await told(ravi, "No gore")
         await ravi.shoot("moderators-refused")
-        mina = await arrive(browser, address, "mina", keep)
+        mina = await arrive(context, address, "mina", keep)
         await mina.send("/moderate show")
         await told(mina, "advertising")
         await mina.shoot("moderators-show")
-        mina = await arrive(browser, address, "mina", keep)
+        mina = await arrive(context, address, "mina", keep)
         await mina.send("/audit")
         await told(mina, "the wrong person")
         await mina.shoot("moderators-audit")
-
-
-async def arrive(browser: Browser, address: str, name: str, keep: Keep) -> Visit:
-    """Open the page as a member."""
-    page = await browser.new_page(viewport=SIZE, locale="en-GB")
-    page.set_default_timeout(PATIENCE)
-    await page.goto(f"{address}/#{name}/art")
-    await page.get_by_role("heading", name="Welcome to #art").wait_for()
-    return Visit(page=page, keep=keep)
 
 
 async def told(visit: Visit, words: str) -> None:
@@ -80,13 +71,13 @@ async def told(visit: Visit, words: str) -> None:
     await visit.page.get_by_role("article").filter(has_text=words).last.wait_for()
 
 
-async def visited(folder: Path, keep: Keep) -> list[str]:
+async def visited(browser: Browser, folder: Path, keep: Keep) -> list[str]:
     """Serve a sandbox in a folder and visit it; return the violations."""
     store = await Store.open(f"sqlite+aiosqlite:///{folder}/queue.sqlite3")
     try:
         async with Sandbox() as sandbox:
             async with serving(sandbox, store, Artifacts(str(folder / "artifacts")), Config()):
-                await whole_visit(sandbox.address, keep)
+                await whole_visit(browser, sandbox.address, keep)
             return sandbox.violations
     finally:
         await store.close()
@@ -101,7 +92,8 @@ async def write() -> None:
         print(f"{file.relative_to(ROOT)}: {file.stat().st_size // 1000} kB")
 
     with tempfile.TemporaryDirectory() as folder:
-        await visited(Path(folder), keep)
+        async with launched() as browser:
+            await visited(browser, Path(folder), keep)
 
 
 if __name__ == "__main__" and "--write" in sys.argv:

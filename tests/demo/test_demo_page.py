@@ -7,8 +7,7 @@ import io
 import numpy as np
 import PIL.Image
 import pytest
-from chromium import launched
-from playwright.async_api import Page
+from playwright.async_api import Browser, Page
 from running_demo import Demo
 
 from sdjax_engine.demo.checker import check
@@ -22,16 +21,19 @@ SCENE = Scene(things=(Thing(shape="star", colour="yellow", size="large"),), back
 
 
 async def picture_bytes(page: Page, index: int) -> bytes:
-    """The file behind the picture at `index` in the channel, once it is there."""
+    """The file behind the picture at `index` in the channel, once it is finished: before, it is a preview."""
+    await page.get_by_role("button", name="Again", exact=True).nth(index).wait_for(timeout=PATIENCE)
     picture = page.locator("article img").nth(index)
     await picture.wait_for(timeout=PATIENCE)
     address = await picture.evaluate("image => image.src")
     return await (await page.request.get(address)).body()
 
 
-async def test_a_newcomer_types_a_prompt_sees_it_painted_and_asks_for_another(demo: Demo) -> None:
-    async with launched() as browser:
-        page = await browser.new_page(viewport={"width": 1280, "height": 860})
+async def test_a_newcomer_types_a_prompt_sees_it_painted_and_asks_for_another(
+    demo: Demo, chromium: Browser
+) -> None:
+    async with await chromium.new_context(viewport={"width": 1280, "height": 860}) as context:
+        page = await context.new_page()
         await page.goto(f"{demo.address}/#ravi/general")
         await page.get_by_role("heading", name="Welcome to #general").wait_for()
         await page.keyboard.type(f"/imagine {SCENE.caption}")

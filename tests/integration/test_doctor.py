@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from pathlib import Path
@@ -122,10 +123,17 @@ async def test_checkpoints_and_devices_are_looked_at_in_a_process_of_their_own(t
     assert "which fits" in findings[0].text
     assert "the LoRA ink has no file" in problems(findings)
     assert not told["lost"].well
+
+
+def test_a_checkpoint_that_no_device_holds_is_a_problem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "bot.toml"
     file.write_text("[engine]\ndevice_memory_gib = 0.001\n")
-    assert "offer a smaller" in problems(
-        await found(lambda: painting.in_process(file, painting.CHECKPOINTS), seconds=120)
-    )
+    painting.main(str(file), painting.CHECKPOINTS)
+    (finding,) = [Finding(**json.loads(line)) for line in capsys.readouterr().out.splitlines()]
+    assert not finding.well
+    assert "offer a smaller" in finding.text
 
 
 async def test_a_process_of_a_look_that_hangs_is_killed_at_the_end_of_its_time(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from checkpoints import make_tiny_checkpoint
 from engines import SMALLEST
 from serving import Served, serving
+from slow_devices import slow_devices
 
 from bot.config import Config, ModelConfig
 from bot.files.artifacts import Artifacts
@@ -61,6 +62,12 @@ def compile_cache(program_folder: Path, tiny_checkpoint: Path) -> Path:
 def tiny_engine(tiny_checkpoint: Path, compile_cache: Path) -> Iterator[Engine]:
     with tiny(tiny_checkpoint, compile_cache) as engine:
         yield engine
+
+
+@pytest.fixture(name="slow_devices")
+def _slow_devices() -> Iterator[None]:
+    with slow_devices(0.1):
+        yield
 
 
 @contextmanager

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), *(str(ROOT / "tests" / part) for part in ("", "demo", "integration"))]
 
 from chromium import launched  # noqa: E402 - found by the line above
-from first_pictures import IMAGES, Keep, Visit, small  # noqa: E402
+from first_pictures import IMAGES, Keep, Visit, arrive, small  # noqa: E402
 from serving import serving  # noqa: E402
 
 from bot.config import Config  # noqa: E402
@@ -230,24 +230,19 @@ async def archived(page: Page) -> tuple[dict[str, list[dict[str, object]]], set[
         return json.loads(archive.read("session.json")), set(archive.namelist())
 
 
-async def whole_visit(address: str, keep: Keep) -> tuple[dict[str, list[dict[str, object]]], set[str]]:
+async def whole_visit(
+    browser: Browser, address: str, keep: Keep
+) -> tuple[dict[str, list[dict[str, object]]], set[str]]:
     """Take all steps; return the document and the file names of the session's archive."""
-    async with launched() as browser:
+    async with await browser.new_context(viewport=SIZE, locale="en-GB") as context:
         names = ("wei", "mina", "ravi", "omar")
-        visits = await asyncio.gather(*(arrive(browser, address, name, keep) for name in names))
+        visits = await asyncio.gather(
+            *(arrive(context, address, name, keep, patience=PATIENCE) for name in names)
+        )
         scene = Scene(**dict(zip(names, visits, strict=True)))
         for step in (open_session, paint, review, report, vote, finish):
             await step(scene)
         return await archived(scene.ravi.page)
-
-
-async def arrive(browser: Browser, address: str, name: str, keep: Keep) -> Visit:
-    """Open the page as a member."""
-    page = await browser.new_page(viewport=SIZE, locale="en-GB")
-    page.set_default_timeout(PATIENCE)
-    await page.goto(f"{address}/#{name}/art")
-    await page.get_by_role("heading", name="Welcome to #art").wait_for()
-    return Visit(page=page, keep=keep)
 
 
 @asynccontextmanager
@@ -284,8 +279,8 @@ async def write(cache: Path) -> None:
     settings = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=1, cache_dir=cache)
     with Engine.open(settings, report=print) as engine, tempfile.TemporaryDirectory() as folder:
         await asyncio.to_thread(engine.wait_until_ready)
-        async with painted(Path(folder), config, engine) as sandbox:
-            print(*await whole_visit(sandbox.address, keep))
+        async with painted(Path(folder), config, engine) as sandbox, launched() as browser:
+            print(*await whole_visit(browser, sandbox.address, keep))
             print(*sandbox.violations)
 
 

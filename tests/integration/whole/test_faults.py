@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import signal
 import sqlite3
@@ -116,6 +115,15 @@ async def test_a_clock_jump_loses_no_lease_and_no_job(
     assert "clock has jumped" in scene.worker.logs()
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether all threads of a process are stopped."""
+    try:
+        files = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:  # a thread has just ended
+        return False
+    return {file.rpartition(")")[2].split()[0] for file in files} == {"T"}
+
+
 async def hang(scene: FaultScene) -> None:
     """Stop the worker outside its transactions: inside one it would hold SQLite's lock.
 
@@ -123,7 +131,8 @@ async def hang(scene: FaultScene) -> None:
     """
     while True:
         send(scene.worker, signal.SIGSTOP)
-        await asyncio.to_thread(os.waitid, os.P_PID, running(scene.worker).process.pid, os.WSTOPPED)
+        while not is_stopped(running(scene.worker).process.pid):  # noqa: ASYNC110 - of another process
+            await asyncio.sleep(0.01)
         with closing(sqlite3.connect(scene.database, timeout=0.2)) as look:
             try:
                 look.execute("BEGIN IMMEDIATE")
@@ -139,9 +148,13 @@ async def test_a_hanging_worker_loses_its_images_and_changes_nothing_afterwards(
 ) -> None:
     folder = scene.worker.config.parent
     other = write_role(
-        folder, "worker", scene.sandbox, name="other", cache=compile_cache, checkpoint=str(tiny_checkpoint)
+        *(folder, "worker", scene.sandbox),
+        name="other",
+        cache=compile_cache,
+        checkpoint=str(tiny_checkpoint),
+        forked=True,
     )
-    asked = [await scene.ask(steps=80, variants=4) for _ in range(2)]
+    asked = [await scene.ask(**LONG) for _ in range(2)]
     await scene.counted(scene.front, "sdjax_images_running", 4)
     await hang(scene)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from evening import Killer, alive, losing, typing, write_role
@@ -24,7 +25,7 @@ LONGEST_WORK = 2.0  # seconds from a start to the kill
 async def test_kills_at_any_moment_deliver_every_accepted_job_exactly_once(
     lenient: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
 ) -> None:
-    common = {"cache": compile_cache, "checkpoint": str(tiny_checkpoint)}
+    common: dict[str, Any] = {"cache": compile_cache, "checkpoint": str(tiny_checkpoint), "forked": True}
     front = write_role(tmp_path, "front", lenient, **common)
     worker = write_role(tmp_path, "worker", lenient, **common)
     async with alive([front, worker]) as operator, Member(lenient.address, "Mina") as mina:

@@ -150,7 +150,7 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
             )
             try:
                 yield scene
-                assert "Traceback" not in front.err.read_text()
+                assert "Traceback" not in front.logs()
                 assert real_violations(sandbox.violations) == []
             finally:
                 await store.close()

@@ -22,6 +22,7 @@ from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
 
 
+@pytest.mark.usefixtures("slow_devices")
 async def test_a_heartbeat_leaves_late_previews_out_and_counts_it(
     tiny_engine: Engine,
     store: Store,
@@ -38,7 +39,7 @@ async def test_a_heartbeat_leaves_late_previews_out_and_counts_it(
     monkeypatch.setattr(preview_files, "PREVIEW_SECONDS", 0.05)
     monkeypatch.setattr(worker_module, "HEARTBEAT_SECONDS", 0.05)
     metrics = Metrics()
-    job = await store.jobs.enqueue(replace(SMALL, num_inference_steps=150, variants=2), origin(1))
+    job = await store.jobs.enqueue(replace(SMALL, num_inference_steps=20, variants=2), origin(1))
     worker = Worker(tiny_engine, store, artifacts, name="worker", lease_seconds=30.0, metrics=metrics.worker)
     with caplog.at_level(logging.WARNING, logger="bot.worker"):
         async with working(worker):

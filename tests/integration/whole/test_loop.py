@@ -16,9 +16,9 @@ from evening import START_SECONDS, Role, alive, write_role
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 
-SECONDS = 5.0
+SECONDS = 3.0
 RATE = 15.0  # commands a second
-COMPILING_SECONDS = 15.0  # of compilations that are watched, at most
+COMPILING_SECONDS = 8.0  # of compilations that are watched, at most
 PAUSE_SECONDS = 0.5
 LOOP_SECONDS = 0.1  # of processor time per command on average, for all of the bot's work
 DISCORDS_SECONDS = 3.0  # in which Discord wants an acknowledgement
@@ -53,7 +53,9 @@ async def answered(sandbox: Sandbox) -> None:
 async def test_each_command_is_acknowledged_in_time_while_the_engine_is_saturated(
     sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
 ) -> None:
-    bot = write_role(tmp_path, "run", sandbox, cache=compile_cache, checkpoint=str(tiny_checkpoint))
+    bot = write_role(
+        tmp_path, "run", sandbox, cache=compile_cache, checkpoint=str(tiny_checkpoint), forked=True
+    )
     async with alive([bot]) as operator, Member(sandbox.address, "Mina") as mina:
         await with_every_lane(bot)
         for _ in range(4):
@@ -71,7 +73,9 @@ async def test_each_command_is_acknowledged_in_time_while_the_engine_is_saturate
 async def test_no_full_garbage_collection_blocks_the_loop_while_programs_are_compiled(
     sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path
 ) -> None:
-    bot = write_role(tmp_path, "run", sandbox, cache=tmp_path / "cold", checkpoint=str(tiny_checkpoint))
+    bot = write_role(
+        tmp_path, "run", sandbox, cache=tmp_path / "cold", checkpoint=str(tiny_checkpoint), forked=True
+    )
     async with alive([bot]) as operator, Member(sandbox.address, "Mina") as mina:
         before = after = await bot.metrics(operator)
         assert "everything ready" not in bot.logs()

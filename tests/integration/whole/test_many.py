@@ -73,7 +73,9 @@ async def shards_connected(sandbox: Sandbox) -> None:
 
 async def refused(config: Path) -> str:
     """The sentence with which a front's start is refused as a mistake in its configuration."""
-    ended = await end(await start("front", "--config", str(config), err=config.with_suffix(".err")))
+    ended = await end(
+        await start("front", "--config", str(config), err=config.with_suffix(".err"), forked=True)
+    )
     assert ended.status == 2, ended.err
     (sentence,) = sentences(ended.err)
     return sentence

@@ -67,29 +67,7 @@ def assert_each_once(messages: list[Message], interactions: list[str]) -> None:
 
 
 @pytest.mark.slow
-async def test_after_a_kill_and_a_restart_every_result_is_delivered_once(
-    sandbox: Sandbox, config: Path
-) -> None:
-    async with Member(sandbox.address, "Mina") as mina:
-        async with running(config, program=SLOW_BOT) as process:
-            await connected(sandbox)
-            interactions = [
-                await mina.imagine(prompt=f"a red circle {number}", seed=number, **LONG)
-                for number in range(JOBS)
-            ]
-            await delivered(mina, 1)
-            await accepted(mina, "a red circle at the last moment", interactions)
-            await end(process, signal.SIGKILL)
-        assert len(with_pictures(await mina.messages())) < len(interactions)
-        async with running(config) as process:
-            await delivered(mina, len(interactions))
-            stopped = await end(process, signal.SIGTERM)
-        assert stopped.status == 0, stopped.err
-        assert_each_once(await mina.messages(), interactions)
-
-
-@pytest.mark.slow
-async def test_after_a_shutdown_and_a_restart_waiting_jobs_are_painted(
+async def test_after_a_shutdown_and_after_a_kill_every_result_is_delivered_once(
     sandbox: Sandbox, config: Path
 ) -> None:
     async with Member(sandbox.address, "Mina") as mina:
@@ -104,9 +82,18 @@ async def test_after_a_shutdown_and_a_restart_waiting_jobs_are_painted(
             stopped = await end(process, signal.SIGTERM)
         assert stopped.status == 0, stopped.err
         assert "Traceback" not in stopped.err
+        shown = len(with_pictures(await mina.messages()))
+        assert shown < len(interactions)
+        async with running(config, program=SLOW_BOT) as process:
+            await delivered(mina, shown + 1)
+            interactions += [
+                await mina.imagine(prompt=f"a red circle {number}", seed=number, **LONG)
+                for number in range(JOBS)
+            ]
+            await accepted(mina, "a red circle at the last moment", interactions)
+            await end(process, signal.SIGKILL)
         assert len(with_pictures(await mina.messages())) < len(interactions)
         async with running(config) as process:
-            await connected(sandbox)
             await delivered(mina, len(interactions))
             stopped = await end(process, signal.SIGINT)
         assert stopped.status == 0, stopped.err
@@ -142,7 +129,7 @@ async def test_after_hanging_devices_a_new_process_delivers_once(
         engine="stuck_seconds = 3.0",
     )
     async with Member(sandbox.address, "Mina") as mina:
-        async with running(config, program=("-c", HANGS_ONCE)) as process:
+        async with running(config, program=("-c", HANGS_ONCE), forked=False) as process:
             await connected(sandbox)
             interactions = [
                 await mina.imagine(prompt=f"a green star {number}", seed=number) for number in range(3)
@@ -166,7 +153,7 @@ async def test_a_wrong_token_is_one_sentence_and_a_mistake_of_configuration(
         cache=compile_cache,
         token="wrong-token",
     )
-    ended = await finished(config)
+    ended = await finished(config, forked=False)
     assert ended.status == 2, ended.err
     assert len(sentences(ended.err)) == 1
     assert "refuses the token" in ended.err

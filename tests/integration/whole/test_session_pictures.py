@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from discord_spec import Documents
+from playwright.async_api import Browser
 from session_pictures import HEART, IMAGES, LANGUAGES, MOON, STAR, THEME, painted, whole_visit
 
 from bot.config import Config
@@ -16,14 +17,19 @@ MOST_BYTES = 60_000
 
 @pytest.mark.browser
 @pytest.mark.slow
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_moderated_session_is_led_reviewed_and_voted_on_in_two_languages(
-    tmp_path: Path, tiny_engine: Engine, documents: Documents | None, discord_address: object
+    tmp_path: Path,
+    tiny_engine: Engine,
+    documents: Documents | None,
+    discord_address: object,
+    chromium: Browser,
 ) -> None:
     kept: dict[str, bytes] = {}
     model = {"name": "tiny", "checkpoint": "tiny", "sizes": ["64x64"], "num_inference_steps": 2}
     config = Config.parse({"discord": {"languages": LANGUAGES}, "models": [model]})
     async with painted(tmp_path, config, tiny_engine, observer=documents) as sandbox:
-        document, names = await whole_visit(sandbox.address, kept.__setitem__)
+        document, names = await whole_visit(chromium, sandbox.address, kept.__setitem__)
         assert sandbox.violations == []
     pictures = [
         (each["round"], each["number"], each["name"], each["votes"], each["recipe"]["prompt"])

@@ -17,7 +17,6 @@ from typing import Any
 
 import PIL.Image
 import pytest
-from compilations import quickly_compiled
 from serving import Served, serving, until
 from tour import Guest, Message, Used, is_within_limits, offered_in, text_of, unused
 from tour_known import know_pictures
@@ -49,8 +48,8 @@ CONFIG: dict[str, Any] = {
     "discord": {"languages": {str(OMAR): "ar"}},
     "models": [
         {
-            "name": "demo",
-            "checkpoint": "demo",
+            "name": "tiny",
+            "checkpoint": "tiny",
             "sizes": ["64x64", "96x96"],
             "num_inference_steps": 4,
             "guidance_scale": 2.2,
@@ -95,11 +94,11 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
 
 
 @pytest.fixture(scope="module")
-def demo_engine(config: Config, program_folder: Path) -> Iterator[Engine]:
-    """The demo's engine; it may still compile while the evening begins."""
-    spec = ModelSpec(offer=config.models[0].offer, source="demo")
-    engine = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=program_folder)
-    with quickly_compiled(), Engine.open(engine, report=lambda _line: None) as opened:
+def two_sizes(config: Config, tiny_checkpoint: Path, compile_cache: Path) -> Iterator[Engine]:
+    """An engine of two sizes; it may still compile programs of the larger one while the evening begins."""
+    spec = ModelSpec(offer=config.models[0].offer, source=str(tiny_checkpoint))
+    engine = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=compile_cache)
+    with Engine.open(engine, report=lambda _line: None) as opened:
         yield opened
 
 
@@ -110,11 +109,11 @@ async def evening(
     artifacts: Artifacts,
     discord_address: object,
     *,
-    demo_engine: Engine,
+    two_sizes: Engine,
     config: Config,
 ) -> AsyncIterator[Evening]:
     async with serving(sandbox, store, artifacts, config) as served, AsyncExitStack() as stack:
-        evening = Evening(served=served, engine=demo_engine, used=Used())
+        evening = Evening(served=served, engine=two_sizes, used=Used())
         for name, language in zip(NAMES, LANGUAGES, strict=True):
             member = await stack.enter_async_context(Member(sandbox.address, name))
             evening.guests[name] = Guest(member, evening.used, language=language)

@@ -92,12 +92,13 @@ async def test_a_lost_file_of_two_passes_is_repainted_bit_for_bit(
         assert await artifacts.get(name) == before
 
 
+@pytest.mark.usefixtures("slow_devices")
 async def test_a_worker_that_is_cancelled_in_a_second_pass_gives_the_image_back(
     two_sizes: Engine, store: Store, artifacts: Artifacts, tmp_path: Path
 ) -> None:
     worker = Worker(two_sizes, store, artifacts, name="worker", lease_seconds=30.0)
     task = asyncio.create_task(worker.run())
-    long_pass = dataclasses.replace(SECOND, num_inference_steps=20, strength=1.0)
+    long_pass = dataclasses.replace(SECOND, num_inference_steps=10, strength=1.0)
     many = dataclasses.replace(LARGE, second_pass=long_pass, variants=3)
     job = await store.jobs.enqueue(many, origin(1))
 

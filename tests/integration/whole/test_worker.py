@@ -27,6 +27,7 @@ from sdjax_engine.images import encode_png, read_recipe
 from sdjax_engine.model import pictures
 
 DEADLINE = 60.0
+LONG_STEPS = 40  # of pictures on slow devices: they take more than a heartbeat
 SMALL = recipe(width=64, height=64, model="tiny", num_inference_steps=3)
 
 
@@ -53,7 +54,7 @@ async def ended(store: Store, *jobs: Job) -> list[Job]:
 
 async def enqueue_much(store: Store) -> list[Job]:
     """Enqueue jobs that take many heartbeats."""
-    long = replace(SMALL, num_inference_steps=150, variants=9)
+    long = replace(SMALL, num_inference_steps=LONG_STEPS, variants=9)
     return [await store.jobs.enqueue(long, origin(number)) for number in range(1, 13)]
 
 
@@ -81,6 +82,7 @@ async def test_every_waiting_image_is_painted_into_a_file_that_holds_its_recipe(
     assert spent.seconds > 0
 
 
+@pytest.mark.usefixtures("slow_devices")
 async def test_heartbeats_record_the_step_of_an_image(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
@@ -89,7 +91,7 @@ async def test_heartbeats_record_the_step_of_an_image(
 
     async def saw_steps() -> bool:
         seen.update(image.step for image in await images_of(store, jobs))
-        return bool(seen - {0, 150})
+        return bool(seen - {0, LONG_STEPS})
 
     async with working(make_worker(tiny_engine, store, artifacts)):
         await until(saw_steps)
@@ -99,6 +101,7 @@ async def test_heartbeats_record_the_step_of_an_image(
     assert spent.seconds > 0  # also of what was cancelled
 
 
+@pytest.mark.usefixtures("slow_devices")
 async def test_a_full_lane_does_not_block_another_lane(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
@@ -115,10 +118,11 @@ async def test_a_full_lane_does_not_block_another_lane(
     assert len(waiting) > 80
 
 
+@pytest.mark.usefixtures("slow_devices")
 async def test_a_cancelled_image_is_stopped_and_makes_room(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    long = await store.jobs.enqueue(replace(SMALL, num_inference_steps=150, variants=9), origin(1))
+    long = await store.jobs.enqueue(replace(SMALL, num_inference_steps=LONG_STEPS, variants=9), origin(1))
 
     async def painting() -> bool:
         return (await store.jobs.get(long.id)).state is State.RUNNING
@@ -133,6 +137,7 @@ async def test_a_cancelled_image_is_stopped_and_makes_room(
     assert (await store.jobs.get(long.id)).state is State.CANCELLED
 
 
+@pytest.mark.usefixtures("slow_devices")
 async def test_a_drain_finishes_images_under_way_and_gives_back_the_others(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
@@ -187,6 +192,7 @@ async def test_an_image_claimed_at_the_moment_of_a_drain_is_given_back_or_painte
     assert (await store.jobs.counts())[State.RUNNING] == 0  # given back, or begun and painted
 
 
+@pytest.mark.usefixtures("slow_devices")
 async def test_an_image_that_a_drain_cannot_finish_in_time_is_given_back(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
@@ -202,10 +208,11 @@ async def test_an_image_that_a_drain_cannot_finish_in_time_is_given_back(
     assert await store.leases.recover("worker") == 0
 
 
+@pytest.mark.usefixtures("slow_devices")
 async def test_a_cancelled_worker_gives_every_image_back_and_the_next_one_paints_them(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    job = await store.jobs.enqueue(replace(SMALL, num_inference_steps=100, variants=2), origin(1))
+    job = await store.jobs.enqueue(replace(SMALL, num_inference_steps=20, variants=2), origin(1))
 
     async def running() -> bool:
         return (await store.jobs.get(job.id)).state is State.RUNNING

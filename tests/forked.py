@@ -1,0 +1,174 @@
+"""Processes of the bot without the time of their imports: forks of a process that has imported the bot.
+
+A start takes 1.2 to 1.9 s of processor time for imports, and a fork a tenth of that. All else is the shipped
+command's: its arguments, environment, files, signals and end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from functools import cache
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any
+
+SERVER = """
+import gc, json, os, selectors, signal, sys, warnings
+import bot.app.both
+import bot.cli
+
+def tell(**said):
+    os.write(1, json.dumps(said).encode() + b"\\n")
+
+def begin(wanted):
+    os.environ.clear()
+    os.environ.update(wanted["environment"])
+    null = os.open(os.devnull, os.O_RDWR)
+    err = os.open(wanted["err"], os.O_WRONLY)
+    for number, file in enumerate((null, null, err)):
+        os.dup2(file, number)
+    for file in (null, err):
+        os.close(file)
+    sys.argv = ["sdjax-bot", *wanted["arguments"]]
+    exec(compile(wanted["program"], "program", "exec"), {"__name__": "__main__"})
+    sys.exit(0)
+
+gc.collect()
+gc.freeze()
+warnings.filterwarnings("ignore", message="os.fork")  # JAX has not begun any thread yet
+lines, ready, children = open(0, "rb", buffering=0, closefd=False), selectors.DefaultSelector(), {}
+ready.register(0, selectors.EVENT_READ)
+while True:
+    for key, _ in ready.select():
+        if key.fd in children:
+            pid = children.pop(key.fd)
+            ready.unregister(key.fd)
+            os.close(key.fd)
+            tell(ended=pid, status=os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        elif line := lines.readline():
+            pid = os.fork()
+            if not pid:
+                for file in (*children, ready.fileno()):
+                    os.close(file)
+                begin(json.loads(line))
+            tell(begun=pid)
+            file = os.pidfd_open(pid)
+            children[file] = pid
+            ready.register(file, selectors.EVENT_READ)
+        else:  # the tests have ended
+            for pid in children.values():
+                os.kill(pid, signal.SIGKILL)
+            sys.exit(0)
+"""
+
+
+class Forked:
+    """A forked process, with what the tests use of `asyncio.subprocess.Process`."""
+
+    def __init__(self, pid: int, end: Future[int]) -> None:
+        self.pid = pid
+        self._end = end
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status, or None while the process runs; a negative number is the signal that ended it."""
+        return self._end.result() if self._end.done() else None
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal; raises ProcessLookupError after the end."""
+        if self._end.done():
+            raise ProcessLookupError(self.pid)
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End the process by SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+    async def wait(self) -> int:
+        """Wait for the end; return the exit status."""
+        return await asyncio.wrap_future(asyncio_safe(self._end))
+
+
+def asyncio_safe(end: Future[int]) -> Future[int]:
+    """A copy of a future: cancelling the wait for it leaves the future itself alone."""
+    copy: Future[int] = Future()
+
+    def hand_on(done: Future[int]) -> None:
+        if copy.set_running_or_notify_cancel():
+            copy.set_result(done.result())
+
+    end.add_done_callback(hand_on)
+    return copy
+
+
+class Forks:
+    """The process that has imported the bot, and its forks."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._server = subprocess.Popen(
+            [sys.executable, "-c", SERVER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            bufsize=0,
+        )
+        self._lock = Lock()
+        self._asked: queue.SimpleQueue[Future[Forked]] = queue.SimpleQueue()
+        self._ends: dict[int, Future[int]] = {}
+        self._listener = Thread(target=self._listen, name="forks", daemon=True)
+        self._listener.start()
+
+    def fork(
+        self, program: str, arguments: Sequence[str], *, err: Path, environment: Mapping[str, str]
+    ) -> Future[Forked]:
+        """Run `program`, source of Python, in a fork, as if it were started with these arguments."""
+        err.write_bytes(b"")  # it is there before the process is
+        wanted = {
+            "program": program,
+            "arguments": [*arguments],
+            "err": str(err),
+            "environment": dict(environment),
+        }
+        begun: Future[Forked] = Future()
+        assert self._server.stdin is not None
+        with self._lock:
+            self._asked.put(begun)
+            self._server.stdin.write(json.dumps(wanted).encode() + b"\n")
+        return begun
+
+    def _listen(self) -> None:
+        assert self._server.stdout is not None
+        for line in self._server.stdout:
+            said: dict[str, Any] = json.loads(line)
+            if "begun" in said:
+                pid: int = said["begun"]
+                self._ends[pid] = Future()
+                self._asked.get().set_result(Forked(pid, self._ends[pid]))
+            else:
+                self._ends.pop(said["ended"]).set_result(said["status"])
+
+    def close(self) -> None:
+        """End the process, and all of its forks."""
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.close()
+        self._server.wait()
+        self._listener.join()
+        self._server.stdout.close()
+
+
+@cache
+def forks(root: Path) -> Forks:
+    """The forks of this test process; their parent has imported the bot of `root`."""
+    made = Forks({**os.environ, "PYTHONPATH": str(root)})
+    atexit.register(made.close)
+    return made
