@@ -36,6 +36,10 @@ class Trial(NamedTuple):
     causal: bool = False
 
 
+ProblemWith = Callable[[Kernel, Trial], str | None]
+"""Takes a kernel and a trial. Returns why the kernel fails, or None if it works."""
+
+
 @cache
 def found_backend() -> Backend:
     """Return JAX's default platform, and the widest head that its fused kernel computes correctly.
@@ -54,23 +58,30 @@ def try_kernels(platform: str) -> Backend:
     return tried(platform, problem_of)
 
 
-def tried(platform: str, problem_with: Callable[[Kernel, Trial], str | None]) -> Backend:
-    """Return the widest head that the platform's fused kernels take, for each form, tried on its own.
+def tried(platform: str, problem_with: ProblemWith) -> Backend:
+    """Return the widest head that the platform's fused kernels take, for each form, tried on its own."""
+    fused = FUSED_KERNELS.get(platform, {})
+    with ThreadPoolExecutor(max(len(fused), 1)) as pool:  # compiling takes seconds
+        found = pool.map(lambda form: widest_head(platform, form, problem_with), fused)
+        of_forms = dict(zip(fused, found, strict=True))
+    return Backend(
+        platform=platform,
+        widest={form: width for form, width in of_forms.items() if isinstance(width, int)},
+        refused={form: problem for form, problem in of_forms.items() if isinstance(problem, str)},
+    )
 
-    `problem_with` returns why a kernel fails in a trial, or None if it works.
-    """
-    widest: dict[Form, int] = {}
-    refused: dict[Form, str] = {}
-    for form, kernel in FUSED_KERNELS.get(platform, {}).items():
-        for width in WIDTHS[platform]:
-            trials = (trial(platform, form, each) for each in (width, *NARROW.get(platform, ())))
-            problem = next(filter(None, (problem_with(kernel, each) for each in trials)), None)
-            if problem is None:
-                widest[form] = width
-                refused.pop(form, None)
-                break
-            refused[form] = problem
-    return Backend(platform=platform, widest=widest, refused=refused)
+
+def widest_head(platform: str, form: Form, problem_with: ProblemWith) -> int | str:
+    """Return the widest head that a form's kernel takes, or why it takes none."""
+    kernel = FUSED_KERNELS[platform][form]
+    problems = []
+    for width in WIDTHS[platform]:
+        trials = (trial(platform, form, each) for each in (width, *NARROW.get(platform, ())))
+        problem = next(filter(None, (problem_with(kernel, each) for each in trials)), None)
+        if problem is None:
+            return width
+        problems.append(problem)
+    return problems[-1]
 
 
 def trial(platform: str, form: Form, width: int) -> Trial:
