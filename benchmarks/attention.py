@@ -31,22 +31,23 @@ from sdjax_engine.models.attention_choice import AttentionShape, Kernel, choose,
 from sdjax_engine.models.attention_kernels import KERNELS
 from sdjax_engine.models.cross_attention_inputs import KeyValues
 
-SHAPES: dict[
-    str, tuple[int, int, int, int]
-] = {  # queries, keys (231: a prompt of three chunks), heads, width
+KEYS_WITH_LENGTHS = 231
+# queries, keys (231: prompts of up to three chunks, with lengths), heads, width
+SHAPES: dict[str, tuple[int, int, int, int]] = {
     "SD 1.5, 256x256": (1024, 1024, 8, 40),
     "SD 1.5, 512x512": (4096, 4096, 8, 40),
     "SD 1.5, 512x512, second level": (1024, 1024, 8, 80),
     "SD 1.5, 512x512, third level": (256, 256, 8, 160),
-    "SD 1.5, 512x512, prompt": (4096, 231, 8, 40),
+    "SD 1.5, 512x512, prompt": (4096, 77, 8, 40),
+    "SD 1.5, 512x512, long prompts": (4096, 231, 8, 40),
     "SD 1.5, 768x768": (9216, 9216, 8, 40),
     "SDXL, 1024x1024": (4096, 4096, 10, 64),
     "SDXL, 1024x1024, second level": (1024, 1024, 20, 64),
-    "SDXL, 1024x1024, prompt": (4096, 231, 10, 64),
+    "SDXL, 1024x1024, prompt": (4096, 77, 10, 64),
+    "SDXL, 1024x1024, long prompts": (4096, 231, 10, 64),
     "autoencoder, 512x512": (4096, 4096, 1, 512),
     "autoencoder, 1024x1024": (16384, 16384, 1, 512),
 }
-PROMPT_KEYS = 231
 CHOSEN, DESCRIBE = "chosen", "describe"
 COMPARED = 64
 MIB = 2**20
@@ -106,7 +107,7 @@ def measure(options: argparse.Namespace) -> Any:
         heads=heads,
         width=width,
         dtype=options.dtype,
-        lengths=keys == PROMPT_KEYS,
+        lengths=keys == KEYS_WITH_LENGTHS,
     )
     kernel = choose(shape, backend) if options.kernel == CHOSEN else Kernel(options.kernel)
     q, keys_values = inputs(shape)

@@ -193,7 +193,8 @@ def compiled(  # noqa: PLR0917
         guided=picture.guided and not options.unguided,
         seats=seats,
         steps=options.steps or picture.steps,
-        kernel=backend.problem or ", ".join(f"{use} {width}" for use, width in backend.widest.items()),
+        kernel=", ".join(f"{form} {width}" for form, width in backend.widest.items())
+        or next(iter(backend.refused.values()), ""),
         whole=not options.only,
     )
     residency = DescribedResidency()

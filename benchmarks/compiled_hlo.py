@@ -31,6 +31,7 @@ FREE = frozenset(
 )
 COPIES = frozenset({"copy-start", "slice-start"})
 BITS = {"pred": 8, "bf16": 16}
+LANES = 128
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,13 +266,19 @@ def dimensions(type_text: str) -> tuple[int, ...]:
 
 
 def attention_flop(shapes: list[tuple[int, ...]], *, heads_first: bool) -> float:
-    """Return the operations of an attention's two products, from its operands' shapes."""
-    four = [shape for shape in shapes if len(shape) == 4]
-    if len(four) < 2:
+    """Return the operations of an attention's two products, from its operands' shapes.
+
+    With heads first, on TPUs, a head counts in whole lanes, as the device's unit for products computes it. In
+    operands of three dimensions heads lie side by side, and count as wide as they are.
+    """
+    several = [shape for shape in shapes if len(shape) in {3, 4}]
+    if len(several) < 2:
         return 0.0
-    queries, keys = four[0], four[1]
-    of_keys = keys[2] if heads_first else keys[1]
-    return 4.0 * math.prod(queries) * of_keys
+    queries, keys = several[0], several[1]
+    if len(queries) == 4 and heads_first:
+        whole = -(-queries[3] // LANES) * LANES
+        return 4.0 * math.prod(queries[:3]) * whole * keys[2]
+    return 4.0 * math.prod(queries) * keys[1]
 
 
 def convolution_flop(each: Instruction, types: dict[str, str]) -> float:

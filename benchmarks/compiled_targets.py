@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 
 from sdjax_engine.memory import devices
-from sdjax_engine.models.attention_backend import CUDNN_WIDTHS, FLASH_WIDTH, LONGEST, PROMPT, TOKENS
-from sdjax_engine.models.attention_choice import FLASH_LEAST_TOKENS, Backend, Kernel, Use
+from sdjax_engine.models.attention_backend import Trial, tried
+from sdjax_engine.models.attention_choice import Backend, Kernel
 from sdjax_engine.models.attention_kernels import KERNELS
-from sdjax_engine.models.cross_attention_inputs import KeyValues
 from sdjax_engine.wording import first_line
 
 GIB = 2**30
@@ -196,46 +194,20 @@ def discover_cuda(target: Target) -> None:
 
 def backend_of(target: Target, mesh: Mesh) -> Backend:
     """Return what the target's compiler takes of its fused kernel, as a start finds it by running it too."""
-    if target.is_gpu:
-        widths = CUDNN_WIDTHS if target.capability >= (9, 0) else CUDNN_WIDTHS[1:]
-        uses, kernel = tuple(Use), Kernel.CUDNN
-    else:
-        widths, uses, kernel = (FLASH_WIDTH,), (Use.PICTURES,), Kernel.FLASH
-    widest: dict[Use, int] = {}
-    problem = None
-    for use in uses:
-        for width in widths:
-            refusal = refusal_of(kernel, use, width, mesh)
-            if refusal is None:
-                widest[use] = width
-                break
-            problem = refusal
-    return Backend(platform="gpu" if target.is_gpu else "tpu", widest=widest, problem=problem)
+    device = SingleDeviceSharding(mesh.devices.flat[0])
 
+    def refusal_of(kernel: Kernel, given: Trial) -> str | None:
+        *arrays, causal = given
+        shapes = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=device), arrays
+        )
+        try:
+            jax.jit(partial(KERNELS[kernel], causal=causal)).lower(*shapes).compile()
+        except Exception as refusal:  # noqa: BLE001 - whatever a compiler dies of
+            return first_line(refusal)
+        return None
 
-def refusal_of(kernel: Kernel, use: Use, width: int, mesh: Mesh) -> str | None:
-    """Return why a compiler refuses a kernel for a use and a width of heads; None: it takes it."""
-    tokens = FLASH_LEAST_TOKENS if kernel is Kernel.FLASH else TOKENS
-
-    def of(length: int) -> Any:
-        shape = (2, length, 2, width)
-        return jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=SingleDeviceSharding(mesh.devices.flat[0]))
-
-    queries, keys = {
-        Use.PICTURES: (tokens, tokens),
-        Use.PROMPTS: (tokens, LONGEST),
-        Use.TEXTS: (PROMPT, PROMPT),
-    }[use]
-
-    def attend(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-        attended: jax.Array = KERNELS[kernel](q, KeyValues(k, v), causal=use is Use.TEXTS)
-        return attended
-
-    try:
-        jax.jit(attend).lower(of(queries), of(keys), of(keys)).compile()
-    except Exception as refusal:  # noqa: BLE001 - whatever a compiler dies of
-        return first_line(refusal)
-    return None
+    return tried("gpu" if target.is_gpu else "tpu", refusal_of)
 
 
 def replicated(mesh: Mesh) -> NamedSharding:

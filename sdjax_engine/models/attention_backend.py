@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from sdjax_engine.models.attention_choice import FLASH_LEAST_TOKENS, Backend, Kernel, Use
+from sdjax_engine.models.attention_choice import FUSED_KERNELS, PALLAS_LEAST_QUERIES, Backend, Form, Kernel
 from sdjax_engine.models.attention_kernels import KERNELS
 from sdjax_engine.models.cross_attention_inputs import KeyValues
 from sdjax_engine.wording import first_line
 
-Problem = Callable[[Use, int], str | None]
-"""Takes a use and the width of a head. Returns why the kernel fails for them, or None if it works."""
-
 CPU = Backend(platform="cpu")
-CUDNN_WIDTHS = (256, 128)  # since Hopper; before Hopper
-FLASH_WIDTH = 512
-TOKENS, PROMPT = 256, 77
-LONGEST, LENGTHS = 231, (231, 77)
+WIDTHS = {"gpu": (256, 160, 128), "tpu": (512, 128)}
+"""Widest heads to try, the widest first: on GPUs Hopper's, SD 1.5's, and that of GPUs before Hopper."""
+NARROW = {"tpu": (40,)}
+"""Widths that must work too: on TPUs a head that does not fill the lanes."""
+TOKENS = {"gpu": 256, "tpu": PALLAS_LEAST_QUERIES}
+PROMPT, LONGEST, LENGTHS = 77, 231, (231, 77)
 """Shapes of the trial: tokens of a picture, of a prompt; keys of several prompts, and their lengths."""
 TOLERANCE = 2e-2
+
+
+class Trial(NamedTuple):
+    """The smallest attention that shows whether a kernel works for a form and a width of heads."""
+
+    queries: Array
+    keys_values: KeyValues
+    causal: bool = False
+
+
+ProblemWith = Callable[[Kernel, Trial], str | None]
+"""Takes a kernel and a trial. Returns why the kernel fails, or None if it works."""
 
 
 @cache
@@ -42,61 +54,56 @@ def found_backend() -> Backend:
 
 
 def try_kernels(platform: str) -> Backend:
-    """Return the platform with the widest head that its fused kernel takes, for each use."""
-    match platform:
-        case "gpu":
-            return tried(platform, "cuDNN", CUDNN_WIDTHS, dict.fromkeys(Use, problem_of_cudnn))
-        case "tpu":
-            kernel = {Use.PICTURES: problem_of_flash}
-            return tried(platform, "Pallas flash attention", (FLASH_WIDTH,), kernel)
-    return Backend(platform=platform)
+    """Return the platform with the widest head that its fused kernel takes, for each form."""
+    return tried(platform, problem_of)
 
 
-def tried(platform: str, name: str, widths: Sequence[int], problems: Mapping[Use, Problem]) -> Backend:
-    """Return the widest head that a kernel takes, for each use; each use is tried on its own."""
-    widest: dict[Use, int] = {}
-    refused: dict[Use, str] = {}
-    for use, problem_with in problems.items():
-        for width in widths:
-            problem = problem_with(use, width)
-            if problem is None:
-                widest[use] = width
-                refused.pop(use, None)
-                break
-            refused[use] = problem
-    if not refused:
-        return Backend(platform=platform, widest=widest)
-    which = f" for {', '.join(refused)}" if widest else ""
-    said = f"{name} does not work here{which}: {next(iter(refused.values()))}"
-    return Backend(platform=platform, widest=widest, problem=said)
+def tried(platform: str, problem_with: ProblemWith) -> Backend:
+    """Return the widest head that the platform's fused kernels take, for each form, tried on its own."""
+    fused = FUSED_KERNELS.get(platform, {})
+    with ThreadPoolExecutor(max(len(fused), 1)) as pool:  # compiling takes seconds
+        found = pool.map(lambda form: widest_head(platform, form, problem_with), fused)
+        of_forms = dict(zip(fused, found, strict=True))
+    return Backend(
+        platform=platform,
+        widest={form: width for form, width in of_forms.items() if isinstance(width, int)},
+        refused={form: problem for form, problem in of_forms.items() if isinstance(problem, str)},
+    )
 
 
-def problem_of_cudnn(use: Use, width: int) -> str | None:
-    """Return why cuDNN's kernel fails for this use and width of a head, or None if it works."""
-    picture, prompt, long = (noise(2, tokens, 2, width) for tokens in (TOKENS, PROMPT, LONGEST))
-    match use:
-        case Use.PICTURES:
-            return problem_of(Kernel.CUDNN, picture, KeyValues(picture, picture))
-        case Use.TEXTS:
-            return problem_of(Kernel.CUDNN, prompt, KeyValues(prompt, prompt), causal=True)
-        case Use.PROMPTS:
-            lengths = jnp.asarray(LENGTHS, jnp.int32)
-            both = KeyValues(prompt, prompt), KeyValues(long, long, lengths)
-            return next(filter(None, (problem_of(Kernel.CUDNN, picture, each) for each in both)), None)
+def widest_head(platform: str, form: Form, problem_with: ProblemWith) -> int | str:
+    """Return the widest head that a form's kernel takes, or why it takes none."""
+    kernel = FUSED_KERNELS[platform][form]
+    problems = []
+    for width in WIDTHS[platform]:
+        trials = (trial(platform, form, each) for each in (width, *NARROW.get(platform, ())))
+        problem = next(filter(None, (problem_with(kernel, each) for each in trials)), None)
+        if problem is None:
+            return width
+        problems.append(problem)
+    return problems[-1]
 
 
-def problem_of_flash(use: Use, width: int) -> str | None:  # noqa: ARG001 - pictures are its only use
-    """Return why flash attention fails for this width of a head, or None if it works."""
-    picture = noise(1, FLASH_LEAST_TOKENS, 1, width)
-    return problem_of(Kernel.FLASH, picture, KeyValues(picture, picture))
+def trial(platform: str, form: Form, width: int) -> Trial:
+    """Return noise in the shapes of a form, as long as the platform's kernels are used for."""
+    picture, prompt, long = (noise(2, length, 4, width) for length in (TOKENS[platform], PROMPT, LONGEST))
+    match form:
+        case Form.PICTURES:
+            return Trial(picture, KeyValues(picture, picture))
+        case Form.PROMPTS:
+            return Trial(picture, KeyValues(prompt, prompt))
+        case Form.PROMPTS_WITH_LENGTHS:
+            return Trial(picture, KeyValues(long, long, jnp.asarray(LENGTHS, jnp.int32)))
+        case Form.TEXTS:
+            return Trial(prompt, KeyValues(prompt, prompt), causal=True)
 
 
-def problem_of(kernel: Kernel, queries: Array, keys_values: KeyValues, *, causal: bool = False) -> str | None:
+def problem_of(kernel: Kernel, given: Trial) -> str | None:
     """Return one line that says why this kernel fails, or None if its result equals XLA's."""
 
     def compute(kernel: Kernel) -> np.ndarray:
         attend = jax.jit(KERNELS[kernel], static_argnames="causal")
-        return np.asarray(attend(queries, keys_values, causal=causal), np.float32)
+        return np.asarray(attend(given.queries, given.keys_values, causal=given.causal), np.float32)
 
     try:
         error = float(np.abs(compute(kernel) - compute(Kernel.XLA)).max())

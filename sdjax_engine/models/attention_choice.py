@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
+
+Value = TypeVar("Value")
 
 CUDNN_DTYPES = ("bfloat16", "float16")
 CUDNN_WIDTH_STEP = 8
 CUDNN_LEAST_QUERIES = 64
-FLASH_LEAST_TOKENS = 1024
-FLASH_TOKENS_STEP = 128
+PALLAS_LEAST_QUERIES = 1024
+PALLAS_QUERIES_STEP = 128
+FEW_KEYS_BYTES = 2**21
+"""One row's keys in all heads, at most. A kernel holds keys and values of two rows: half of its memory."""
 CPU_SCORES = 2**19
 """Float32 scores that the CPU holds at once: 2 MiB, which fit in the cache of a core."""
 ACCELERATOR_SCORES = 2**26
@@ -22,18 +27,32 @@ class Kernel(StrEnum):
 
     CUDNN = "cudnn"
     FLASH = "flash"
+    FEW_KEYS = "few keys"
     XLA = "xla"
     XLA_IN_PARTS = "xla in parts"
     BY_HEAD = "by head"
     BY_HEAD_IN_PARTS = "by head, in parts"
 
 
-class Use(StrEnum):
-    """Which tokens attend to which tokens; a fused kernel may support only some uses."""
+class Form(StrEnum):
+    """Which tokens attend to which tokens, and whether keys are masked. A fused kernel may refuse a form."""
 
     PICTURES = "pictures"  # pixels to pixels
     PROMPTS = "prompts"  # pixels to a prompt's tokens
+    PROMPTS_WITH_LENGTHS = "prompts with lengths"  # pixels to as many of a prompt's tokens as the row has
     TEXTS = "texts"  # a prompt's tokens to earlier tokens (causal)
+
+
+FUSED_KERNELS: Mapping[str, Mapping[Form, Kernel]] = {
+    "gpu": dict.fromkeys(Form, Kernel.CUDNN),
+    "tpu": {
+        Form.PICTURES: Kernel.FLASH,
+        Form.PROMPTS: Kernel.FEW_KEYS,
+        Form.PROMPTS_WITH_LENGTHS: Kernel.FEW_KEYS,
+    },
+}
+"""The fused kernel of each platform for each form."""
+LIBRARIES = {"gpu": "cuDNN", "tpu": "Pallas"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,34 +72,41 @@ class AttentionShape:
     lengths: bool = False
 
     @property
-    def use(self) -> Use:
-        """Which tokens attend to which tokens."""
+    def form(self) -> Form:
+        """Which tokens attend to which tokens, and whether keys are masked."""
         if self.causal:
-            return Use.TEXTS
-        return Use.PROMPTS if self.lengths or self.keys != self.queries else Use.PICTURES
+            return Form.TEXTS
+        if self.lengths:
+            return Form.PROMPTS_WITH_LENGTHS
+        return Form.PICTURES if self.keys == self.queries else Form.PROMPTS
 
     @property
     def scores(self) -> int:
         """The number of attention scores: one per row, head, query and key."""
         return self.rows * self.heads * self.queries * self.keys
 
+    @property
+    def key_bytes(self) -> int:
+        """The bytes of one row's keys."""
+        return self.keys * self.heads * self.width * (4 if self.dtype == "float32" else 2)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Backend:
     """A platform by JAX's name ("cpu", "gpu", "tpu"), and what its fused kernel supports.
 
-    `widest` is the widest head that the fused kernel takes, for each supported use. `problem` says why a use
-    is not supported.
+    `widest` is the widest head that the fused kernel takes, for each form that works. `refused` says why each
+    other form that was tried does not.
     """
 
     platform: str
-    widest: Mapping[Use, int] = field(default_factory=dict)
-    problem: str | None = None
+    widest: Mapping[Form, int] = field(default_factory=dict)
+    refused: Mapping[Form, str] = field(default_factory=dict)
 
     @property
     def facts(self) -> dict[str, int]:
         """The numbers that the choice of a kernel depends on, for the key of compiled programs."""
-        return {use.value: width for use, width in sorted(self.widest.items())}
+        return {form.value: width for form, width in sorted(self.widest.items())}
 
 
 def choose(shape: AttentionShape, backend: Backend) -> Kernel:
@@ -88,38 +114,74 @@ def choose(shape: AttentionShape, backend: Backend) -> Kernel:
     if backend.platform == "cpu":
         in_parts = shape.scores > CPU_SCORES and not shape.causal
         return Kernel.BY_HEAD_IN_PARTS if in_parts else Kernel.BY_HEAD
-    if backend.platform == "gpu" and takes_cudnn(shape, backend.widest.get(shape.use, 0)):
-        return Kernel.CUDNN
-    if backend.platform == "tpu" and takes_flash(shape, backend.widest.get(shape.use, 0)):
-        return Kernel.FLASH
+    fused = FUSED_KERNELS.get(backend.platform, {}).get(shape.form)
+    widest_head = backend.widest.get(shape.form, 0)
+    if fused is not None and shape.width <= widest_head and SUITS[fused](shape):
+        return fused
     in_parts = shape.scores > ACCELERATOR_SCORES and not shape.causal
     return Kernel.XLA_IN_PARTS if in_parts else Kernel.XLA
 
 
-def takes_cudnn(shape: AttentionShape, widest_head: int) -> bool:
-    """Whether to use cuDNN's fused attention; for few queries it is slower than XLA."""
-    fits = shape.width <= widest_head and shape.width % CUDNN_WIDTH_STEP == 0
-    return fits and shape.dtype in CUDNN_DTYPES and shape.queries >= CUDNN_LEAST_QUERIES
+def suits_cudnn(shape: AttentionShape) -> bool:
+    """Whether cuDNN's fused attention takes the shape; for few queries it is slower than XLA."""
+    takes = shape.width % CUDNN_WIDTH_STEP == 0 and shape.dtype in CUDNN_DTYPES
+    return takes and shape.queries >= CUDNN_LEAST_QUERIES
 
 
-def takes_flash(shape: AttentionShape, widest_head: int) -> bool:
-    """Whether the TPU's kernel supports the shape: long self-attention, in whole blocks."""
-    long = min(shape.queries, shape.keys) >= FLASH_LEAST_TOKENS
-    whole = shape.queries % FLASH_TOKENS_STEP == 0 and shape.keys % FLASH_TOKENS_STEP == 0
-    return long and whole and shape.width <= widest_head and not (shape.causal or shape.lengths)
+def suits_few_keys(shape: AttentionShape) -> bool:
+    """Whether the TPU's kernel for prompts takes the shape: many queries, in whole blocks, and few keys."""
+    long = shape.queries >= PALLAS_LEAST_QUERIES and shape.queries % PALLAS_QUERIES_STEP == 0
+    return long and shape.key_bytes <= FEW_KEYS_BYTES
+
+
+def suits_flash(shape: AttentionShape) -> bool:
+    """Whether the TPU's kernel for pictures takes the shape: many queries, in whole blocks."""
+    return shape.queries >= PALLAS_LEAST_QUERIES and shape.queries % PALLAS_QUERIES_STEP == 0
+
+
+SUITS: Mapping[Kernel, Callable[[AttentionShape], bool]] = {
+    Kernel.CUDNN: suits_cudnn,
+    Kernel.FLASH: suits_flash,
+    Kernel.FEW_KEYS: suits_few_keys,
+}
 
 
 def describe(backend: Backend, dtype: str) -> str:
     """Return the start-up's log line about attention in networks of this dtype."""
     if backend.platform == "cpu":
         return "attention: XLA, head by head, long ones in parts that fit into the cache"
-    if backend.problem is not None and not backend.widest:
-        return f"attention: XLA, because {backend.problem}"
+    library = LIBRARIES.get(backend.platform)
+    if library is None:
+        return f"attention: XLA, because no other kernel is known for the platform {backend.platform}"
+    if not backend.widest:
+        return f"attention: XLA, because {refusals(library, backend)}"
     if backend.platform == "gpu" and dtype not in CUDNN_DTYPES:
         return f"attention: XLA, because cuDNN computes in {' and '.join(CUDNN_DTYPES)} and not in {dtype}"
-    if backend.platform == "gpu":
-        line = f"attention: cuDNN for heads up to {max(backend.widest.values())} wide, XLA for others"
-        return line if backend.problem is None else f"{line}; {backend.problem}"
-    if backend.platform == "tpu":
-        return f"attention: Pallas flash attention from {FLASH_LEAST_TOKENS} tokens on, XLA for others"
-    return f"attention: XLA, because no other kernel is known for the platform {backend.platform}"
+    least = f" from {PALLAS_LEAST_QUERIES} tokens of a picture on" if backend.platform == "tpu" else ""
+    line = f"attention: {library}{least} for heads up to {widths(backend)}, XLA for others"
+    return f"{line}; {refusals(library, backend)}" if backend.refused else line
+
+
+def widths(backend: Backend) -> str:
+    """Return the widest heads as text: one number, or one for each group of forms."""
+    alike = grouped(backend.widest)
+    if len(alike) == 1:
+        return f"{next(iter(alike))} wide"
+    return ", ".join(f"{width} wide ({', '.join(forms)})" for width, forms in alike.items())
+
+
+def refusals(library: str, backend: Backend) -> str:
+    """Return which forms do not work, and why, as text; forms of one reason are told together."""
+    alike = grouped(backend.refused)
+    if len(alike) == 1 and not backend.widest:
+        return f"{library} does not work here: {next(iter(alike))}"
+    told = (f"for {', '.join(forms)}: {reason.rstrip('.')}" for reason, forms in alike.items())
+    return f"{library} does not work here {'; '.join(told)}"
+
+
+def grouped(of_forms: Mapping[Form, Value]) -> dict[Value, list[Form]]:
+    """Return the forms of each value, in the order of the mapping."""
+    found: dict[Value, list[Form]] = {}
+    for form, value in of_forms.items():
+        found.setdefault(value, []).append(form)
+    return found

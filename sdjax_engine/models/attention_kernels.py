@@ -14,11 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from sdjax_engine.models import attention_pallas
 from sdjax_engine.models.attention_choice import ACCELERATOR_SCORES, CPU_SCORES, Kernel
 from sdjax_engine.models.cross_attention_inputs import KeyValues
-
-FLASH_BLOCK = 512
-LANES = 128
 
 
 def by_xla(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
@@ -61,26 +59,15 @@ def by_xla_in_parts(queries: Array, keys_values: KeyValues, *, causal: bool) -> 
 
 
 def by_flash(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
-    """Pallas' flash attention for TPUs (Dao et al. 2022); heads are padded to whole TPU lanes."""
-    from jax.experimental.pallas.ops.tpu import flash_attention as pallas  # noqa: PLC0415 - slow to import
-
+    """JAX's flash attention for TPUs: whole blocks of queries and keys, without lengths."""
     check_not_causal(causal)
-    width = queries.shape[-1]
-    spare = -width % LANES
-    by_head = (
-        jnp.pad(each.swapaxes(1, 2), ((0, 0), (0, 0), (0, 0), (0, spare)))
-        for each in (queries, keys_values.keys, keys_values.values)
-    )
-    q, k, v = by_head  # (n, heads, length, whole lanes)
-    block_q, block_k = (block_of(each.shape[2]) for each in (q, k))
-    blocks = pallas.BlockSizes(block_q=block_q, block_k_major=block_k, block_k=block_k, block_b=1)
-    attended: Array = pallas.flash_attention(q, k, v, sm_scale=width**-0.5, block_sizes=blocks)
-    return attended[..., :width].swapaxes(1, 2)
+    return attention_pallas.by_flash(queries, keys_values)
 
 
-def block_of(tokens: int) -> int:
-    """Return the largest multiple of the TPU's lanes up to `FLASH_BLOCK` that divides `tokens`."""
-    return next(size for size in range(FLASH_BLOCK, 0, -LANES) if tokens % size == 0)
+def by_few_keys(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
+    """Attention of many queries to a prompt's keys on TPUs, without scores in main memory."""
+    check_not_causal(causal)
+    return attention_pallas.by_few_keys(queries, keys_values)
 
 
 def by_head(queries: Array, keys_values: KeyValues, *, causal: bool) -> Array:
@@ -161,6 +148,7 @@ KERNELS: Mapping[Kernel, Attend] = MappingProxyType(
     {
         Kernel.CUDNN: by_cudnn,
         Kernel.FLASH: by_flash,
+        Kernel.FEW_KEYS: by_few_keys,
         Kernel.XLA: by_xla,
         Kernel.XLA_IN_PARTS: by_xla_in_parts,
         Kernel.BY_HEAD: by_head,

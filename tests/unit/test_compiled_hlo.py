@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from compiled_hlo import Profile, Program, bytes_of, dimensions, read
+from compiled_hlo import Profile, Program, attention_flop, bytes_of, dimensions, read
 
 CONVOLUTION = (
     "  %convolution.7 = bf16[64,16,9,64]{3,1,2,0:T(8,128)(2,1)S(1)} convolution(%fusion.11, %fusion.13), "
@@ -108,3 +108,9 @@ ENTRY %main (x: bf16[{inputs}], k: bf16[{kernel}]) -> bf16[{result}] {{
   ROOT %convolution.1 = bf16[{result}]{{3,2,1,0}} convolution(%x, %k), """
     text += f"{how}\n}}\n"
     assert Program(text).profile(flops=1e12, bandwidth=1e9).flop == 2 * operations
+
+
+def test_an_attention_s_heads_count_in_whole_lanes_on_tpus_unless_they_lie_side_by_side() -> None:
+    assert attention_flop([(2, 8, 64, 40), (2, 8, 96, 40)], heads_first=True) == 4 * 2 * 8 * 64 * 128 * 96
+    assert attention_flop([(2,), (2, 64, 320), (2, 77, 320)], heads_first=True) == 4 * 2 * 64 * 320 * 77
+    assert attention_flop([(2, 64, 8, 40), (2, 77, 8, 40)], heads_first=False) == 4 * 2 * 64 * 8 * 40 * 77

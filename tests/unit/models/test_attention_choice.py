@@ -7,21 +7,29 @@ from typing import Any
 
 import pytest
 
-from sdjax_engine.models.attention_choice import AttentionShape, Backend, Kernel, Use, choose, describe
+from sdjax_engine.models.attention_choice import AttentionShape, Backend, Form, Kernel, choose, describe
 
 CPU = Backend(platform="cpu")
-HOPPER = Backend(platform="gpu", widest=dict.fromkeys(Use, 256))
-AMPERE = Backend(platform="gpu", widest=dict.fromkeys(Use, 128))
-BROKEN = Backend(platform="gpu", problem="cuDNN does not work here: no valid engine.")
-WITHOUT_TEXTS = Backend(
+HOPPER = Backend(platform="gpu", widest=dict.fromkeys(Form, 256))
+AMPERE = Backend(platform="gpu", widest=dict.fromkeys(Form, 128))
+NO_ENGINE = "no valid engine"
+BROKEN = Backend(platform="gpu", refused=dict.fromkeys(Form, NO_ENGINE))
+PARTLY = Backend(
     platform="gpu",
-    widest={Use.PICTURES: 256, Use.PROMPTS: 128},
-    problem="cuDNN does not work here for texts: no valid engine.",
+    widest={Form.PICTURES: 256, Form.PROMPTS: 160},
+    refused={Form.PROMPTS_WITH_LENGTHS: "its results are off by 1.0e+00", Form.TEXTS: f"{NO_ENGINE}."},
 )
-TPU = Backend(platform="tpu", widest={Use.PICTURES: 512})
-ODD_TPU = Backend(platform="tpu", problem="Pallas flash attention does not work here: no Mosaic.")
+TPU_WIDTHS = dict.fromkeys((Form.PICTURES, Form.PROMPTS, Form.PROMPTS_WITH_LENGTHS), 512)
+TPU = Backend(platform="tpu", widest=TPU_WIDTHS)
+TPU_WITHOUT_LENGTHS = Backend(
+    platform="tpu",
+    widest={Form.PICTURES: 512, Form.PROMPTS: 128},
+    refused={Form.PROMPTS_WITH_LENGTHS: "no Mosaic"},
+)
+ODD_TPU = Backend(platform="tpu", refused=dict.fromkeys(TPU_WIDTHS, "no Mosaic"))
 
 SELF = AttentionShape(rows=8, queries=4096, keys=4096, heads=8, width=40, dtype="bfloat16")
+PROMPT = dataclasses.replace(SELF, keys=77)
 CROSS = dataclasses.replace(SELF, keys=231, lengths=True)
 TEXT = AttentionShape(rows=1, queries=77, keys=77, heads=12, width=64, dtype="bfloat16", causal=True)
 PICTURE = AttentionShape(rows=1, queries=16384, keys=16384, heads=1, width=512, dtype="bfloat16")
@@ -47,16 +55,25 @@ def but(shape: AttentionShape, **changes: Any) -> AttentionShape:
         (HOPPER, PICTURE, Kernel.XLA_IN_PARTS),
         (AMPERE, but(SMALL, width=128), Kernel.CUDNN),
         (AMPERE, SMALL, Kernel.XLA),
-        (WITHOUT_TEXTS, TEXT, Kernel.XLA),
-        (WITHOUT_TEXTS, SELF, Kernel.CUDNN),
-        (WITHOUT_TEXTS, CROSS, Kernel.CUDNN),
-        (WITHOUT_TEXTS, but(CROSS, keys=77, lengths=False, width=160), Kernel.XLA),
+        (PARTLY, TEXT, Kernel.XLA),
+        (PARTLY, SELF, Kernel.CUDNN),
+        (PARTLY, CROSS, Kernel.XLA),
+        (PARTLY, but(PROMPT, width=160), Kernel.CUDNN),
+        (PARTLY, but(PROMPT, width=168), Kernel.XLA),
         (BROKEN, SELF, Kernel.XLA_IN_PARTS),
         (BROKEN, SMALL, Kernel.XLA),
         (TPU, SELF, Kernel.FLASH),
         (TPU, but(SELF, dtype="float32"), Kernel.FLASH),
         (TPU, PICTURE, Kernel.FLASH),
-        (TPU, CROSS, Kernel.XLA),
+        (TPU, PROMPT, Kernel.FEW_KEYS),
+        (TPU, CROSS, Kernel.FEW_KEYS),
+        (TPU, but(CROSS, queries=1024, keys=616, heads=20, width=64), Kernel.FEW_KEYS),
+        (TPU, but(CROSS, queries=1024, keys=616, heads=20, width=64, dtype="float32"), Kernel.XLA_IN_PARTS),
+        (TPU, but(CROSS, queries=256), Kernel.XLA),
+        (TPU, but(CROSS, queries=1056), Kernel.XLA),
+        (TPU_WITHOUT_LENGTHS, PROMPT, Kernel.FEW_KEYS),
+        (TPU_WITHOUT_LENGTHS, but(PROMPT, width=160), Kernel.XLA),
+        (TPU_WITHOUT_LENGTHS, CROSS, Kernel.XLA),
         (TPU, TEXT, Kernel.XLA),
         (TPU, but(SELF, queries=1056, keys=1056), Kernel.XLA_IN_PARTS),
         (TPU, SMALL, Kernel.XLA),
@@ -78,23 +95,28 @@ def test_each_shape_gets_the_fastest_supported_kernel(
 @pytest.mark.parametrize(
     ("backend", "dtype", "line"),
     [
-        (HOPPER, "bfloat16", "attention: cuDNN for heads up to 256 wide, XLA for others"),
+        (HOPPER, "bfloat16", "cuDNN for heads up to 256 wide, XLA for others"),
+        (HOPPER, "float32", "XLA, because cuDNN computes in bfloat16 and float16 and not in float32"),
         (
-            HOPPER,
-            "float32",
-            "attention: XLA, because cuDNN computes in bfloat16 and float16 and not in float32",
-        ),
-        (
-            WITHOUT_TEXTS,
+            PARTLY,
             "bfloat16",
-            "attention: cuDNN for heads up to 256 wide, XLA for others; cuDNN does not work here for texts: "
-            "no valid engine.",
+            "cuDNN for heads up to 256 wide (pictures), 160 wide (prompts), XLA for others; cuDNN does not "
+            "work here for prompts with lengths: its results are off by 1.0e+00; for texts: no valid engine",
         ),
-        (BROKEN, "bfloat16", "attention: XLA, because cuDNN does not work here: no valid engine."),
-        (TPU, "bfloat16", "attention: Pallas flash attention from 1024 tokens on, XLA for others"),
-        (ODD_TPU, "float32", "attention: XLA, because Pallas flash attention does not work here: no Mosaic."),
-        (CPU, "float32", "attention: XLA, head by head, long ones in parts that fit into the cache"),
+        (BROKEN, "bfloat16", "XLA, because cuDNN does not work here: no valid engine"),
+        (
+            TPU,
+            "bfloat16",
+            "Pallas from 1024 tokens of a picture on for heads up to 512 wide, XLA for others",
+        ),
+        (ODD_TPU, "float32", "XLA, because Pallas does not work here: no Mosaic"),
+        (CPU, "float32", "XLA, head by head, long ones in parts that fit into the cache"),
     ],
 )
-def test_the_start_reports_the_choice_and_its_reason(backend: Backend, dtype: str, line: str) -> None:
-    assert describe(backend, dtype) == line
+def test_the_start_reports_the_choice_and_its_reasons(backend: Backend, dtype: str, line: str) -> None:
+    assert describe(backend, dtype) == f"attention: {line}"
+
+
+def test_executables_depend_on_what_each_form_takes() -> None:
+    assert PARTLY.facts == {"pictures": 256, "prompts": 160}
+    assert TPU.facts != TPU_WITHOUT_LENGTHS.facts

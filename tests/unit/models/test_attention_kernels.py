@@ -14,9 +14,9 @@ import pytest
 from jax.experimental.pallas import tpu as pltpu
 from jaxprs import equations
 
-from sdjax_engine.models import attention_kernels
-from sdjax_engine.models.attention_backend import problem_of, try_kernels
-from sdjax_engine.models.attention_choice import Kernel, Use
+from sdjax_engine.models import attention_kernels, attention_pallas
+from sdjax_engine.models.attention_backend import Trial, problem_of, tried, try_kernels
+from sdjax_engine.models.attention_choice import FUSED_KERNELS, Form, Kernel
 from sdjax_engine.models.attention_kernels import KERNELS, in_parts
 from sdjax_engine.models.cross_attention_inputs import KeyValues
 
@@ -129,18 +129,55 @@ def test_parts_have_at_most_the_given_size_and_cover_all_tokens(size: int) -> No
     assert 1 <= largest <= size
 
 
-def test_the_kernel_for_tpus_computes_attention(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention_kernels, "FLASH_BLOCK", 128)  # so that there are several, as of long ones
-    inputs = tuple(each[:1] for each in given(0, queries=256, keys=256, width=40))
+@pytest.mark.parametrize(
+    ("kernel", "keys", "lengths"),
+    [
+        (Kernel.FLASH, 256, None),
+        (Kernel.FEW_KEYS, 77, None),
+        (Kernel.FEW_KEYS, 130, np.array([129, 3], np.int32)),
+    ],
+)
+def test_each_kernel_for_tpus_computes_attention(
+    kernel: Kernel, keys: int, lengths: Array | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention_pallas, "BLOCK", 128)  # so that there are several, as of long ones
+    rows = 1 if lengths is None else len(lengths)
+    inputs = tuple(each[:rows] for each in given(0, queries=256, keys=keys, width=40))
     with pltpu.force_tpu_interpret_mode():
-        ours = attending(Kernel.FLASH)(inputs)
-    np.testing.assert_allclose(ours, in_float64(inputs, None), atol=2e-6)
+        ours = attending(kernel)(inputs, lengths)
+    np.testing.assert_allclose(ours, in_float64(inputs, lengths), atol=2e-6)
 
 
-@pytest.mark.parametrize(("tokens", "width"), [(1024, 80), (4096, 40), (9216, 40), (16384, 512)])
-def test_the_kernel_for_tpus_is_lowered_for_true_shapes(tokens: int, width: int) -> None:
-    like = jax.ShapeDtypeStruct((1, tokens, 1, width), jnp.bfloat16)
-    traced = jax.jit(partial(KERNELS[Kernel.FLASH], causal=False)).trace(like, KeyValues(like, like))
+def test_keys_beyond_a_rows_length_and_other_rows_change_no_bit_on_tpus() -> None:
+    ours, others = (given(seed, queries=128, keys=231) for seed in (0, 1))
+    for own, other in zip(ours, others, strict=True):
+        other[0] = own[0]
+    for other in others[1:]:
+        other[0, 77:] *= 1e30
+    with pltpu.force_tpu_interpret_mode():
+        attended = attending(Kernel.FEW_KEYS)
+        first = attended(ours, np.array([77, 1, 231], np.int32))[0]
+        np.testing.assert_array_equal(attended(others, np.array([77, 231, 5], np.int32))[0], first)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "queries", "keys", "width"),
+    [
+        (Kernel.FLASH, 1024, 1024, 80),
+        (Kernel.FLASH, 4096, 4096, 40),
+        (Kernel.FLASH, 9216, 9216, 40),
+        (Kernel.FLASH, 16384, 16384, 512),
+        (Kernel.FEW_KEYS, 4096, 77, 40),
+        (Kernel.FEW_KEYS, 1024, 231, 160),
+        (Kernel.FEW_KEYS, 16384, 616, 512),
+    ],
+)
+def test_the_kernels_for_tpus_are_lowered_for_true_shapes(
+    kernel: Kernel, queries: int, keys: int, width: int
+) -> None:
+    q, k = (jax.ShapeDtypeStruct((1, length, 1, width), jnp.bfloat16) for length in (queries, keys))
+    lengths = jax.ShapeDtypeStruct((1,), jnp.int32) if keys == 231 else None
+    traced = jax.jit(partial(KERNELS[kernel], causal=False)).trace(q, KeyValues(k, k, lengths))
     assert "tpu_custom_call" in traced.lower(lowering_platforms=("tpu",)).as_text()
 
 
@@ -148,28 +185,53 @@ def test_a_kernel_that_does_not_work_here_is_detected() -> None:
     """There is no cuDNN on the CPU, where these tests run."""
     backend = try_kernels("gpu")
     assert backend.widest == {}
-    assert backend.problem is not None
-    assert backend.problem.startswith("cuDNN does not work here: ")
+    assert backend.refused.keys() == set(Form)
 
 
-def test_a_use_that_a_kernel_refuses_leaves_the_other_uses(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_causal_heads_over_128(queries: jax.Array, keys_values: KeyValues, *, causal: bool) -> jax.Array:
-        if causal and (queries.shape[1] % 64 or queries.shape[-1] > 128):
-            raise NotImplementedError("77 queries are no whole block.")
-        return KERNELS[Kernel.XLA](queries, keys_values, causal=causal)
+def is_of_form(form: Form, given: Trial) -> bool:
+    keys, _, lengths = given.keys_values
+    return (given.causal, lengths is not None, keys.shape[1] == given.queries.shape[1]) == {
+        Form.PICTURES: (False, False, True),
+        Form.PROMPTS: (False, False, False),
+        Form.PROMPTS_WITH_LENGTHS: (False, True, False),
+        Form.TEXTS: (True, False, True),
+    }[form]
 
-    kernels = {**KERNELS, Kernel.CUDNN: no_causal_heads_over_128}
-    monkeypatch.setattr("sdjax_engine.models.attention_backend.KERNELS", kernels)
 
-    backend = try_kernels("gpu")
+@pytest.mark.parametrize(
+    ("platform", "form"),
+    [(platform, form) for platform in ("gpu", "tpu") for form in FUSED_KERNELS[platform]],
+)
+def test_a_form_that_a_kernel_refuses_leaves_the_other_forms(platform: str, form: Form) -> None:
+    def problem_with(_: Kernel, given: Trial) -> str | None:
+        return "no engine" if is_of_form(form, given) else None
 
-    assert backend.widest == {Use.PICTURES: 256, Use.PROMPTS: 256}
-    assert backend.problem == "cuDNN does not work here for texts: 77 queries are no whole block."
+    backend = tried(platform, problem_with)
+    assert backend.refused == {form: "no engine"}
+    others = FUSED_KERNELS[platform].keys() - {form}
+    assert backend.widest == dict.fromkeys(others, {"gpu": 256, "tpu": 512}[platform])
+
+
+def test_each_form_has_its_own_widest_head() -> None:
+    def problem_with(_: Kernel, given: Trial) -> str | None:
+        return "too wide" if given.queries.shape[-1] > (128 if given.causal else 160) else None
+
+    backend = tried("gpu", problem_with)
+    assert backend.widest == dict.fromkeys(Form, 160) | {Form.TEXTS: 128}
+    assert backend.refused == {}
+
+
+def test_a_kernel_for_tpus_that_takes_no_narrow_head_is_left_out() -> None:
+    def problem_with(_: Kernel, given: Trial) -> str | None:
+        return "in part" if given.queries.shape[-1] % 128 else None
+
+    assert tried("tpu", problem_with).refused == dict.fromkeys(FUSED_KERNELS["tpu"], "in part")
 
 
 def test_a_kernel_with_wrong_results_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, v = map(jnp.asarray, given(0))
-    assert problem_of(Kernel.BY_HEAD, q, KeyValues(k, v)) is None
+    trial = Trial(q, KeyValues(k, v))
+    assert problem_of(Kernel.BY_HEAD, trial) is None
     wrong = {**KERNELS, Kernel.BY_HEAD: lambda queries, _keys_values, **_how: queries}
     monkeypatch.setattr("sdjax_engine.models.attention_backend.KERNELS", wrong)
-    assert problem_of(Kernel.BY_HEAD, q, KeyValues(k, v)) is not None
+    assert problem_of(Kernel.BY_HEAD, trial) is not None
