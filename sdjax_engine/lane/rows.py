@@ -62,6 +62,17 @@ class SeatGrid:
         """Return the device that a seat is on."""
         return seat // self.seats_per_device
 
+    def waves(self, seats: Iterable[int]) -> list[dict[int, int]]:
+        """Divide seats into waves of at most one for each device: device → seat."""
+        waves: list[dict[int, int]] = []
+        for seat in seats:
+            device = self.device_of(seat)
+            wave = next((wave for wave in waves if device not in wave), None)
+            if wave is None:
+                waves.append(wave := {})
+            wave[device] = seat
+        return waves
+
     @property
     def suits_all(self) -> ProgramForm:
         """The form that suits every run."""
@@ -83,12 +94,14 @@ class Occupant:
     """What runs must know of the picture in a seat, and the forms of the programs that have evaluated it.
 
     `guided` says of each evaluation whether it is; evaluations beyond are not. `wanted` are the forms that
-    the evaluations must have, where they are there; None: the cheapest.
+    the evaluations must have, where they are there; None: the cheapest. `decoder` is how many pictures the
+    program that decodes it must take, where it is there; None: any.
     """
 
     adapted: bool = False
     guided: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     wanted: Sequence[ProgramForm] | None = None
+    decoder: int | None = None
     used: list[ProgramForm] = field(default_factory=list)
 
     def is_guided(self, evaluation: int) -> bool:
@@ -223,16 +236,18 @@ def lay_out(stretch: Stretch, rows: int, grid: SeatGrid) -> Layout:
     )
 
 
-def as_text(forms: Iterable[ProgramForm], *, adapts_unet: bool = True) -> str:
-    """Return the forms of a picture's evaluations as text.
+def as_text(forms: Iterable[ProgramForm], *, decoder: int = 1, adapts_unet: bool = True) -> str:
+    """Return the forms of a picture's evaluations, and how many pictures its decoder takes, as text.
 
-    "15x8 5x4-" is 15 evaluations of 8 rows, then 5 of 4 rows without LoRAs. Of a model whose LoRAs adapt no
-    UNet, every form is without: its programs compute what those of the model would with a LoRA on offer.
+    "15x8 5x4- d2" is 15 evaluations of 8 rows, then 5 of 4 rows without LoRAs, then a decoder of two
+    pictures; that of one is left out. Of a model whose LoRAs adapt no UNet, every form is without: its
+    programs compute what those of the model would with a LoRA on offer.
     """
-    return " ".join(
+    evaluated = [
         f"{len(list(same))}x{form.rows}{'' if form.loras and adapts_unet else '-'}"
         for form, same in groupby(forms)
-    )
+    ]
+    return " ".join([*evaluated, *[f"d{decoder}"] * (decoder > 1)])
 
 
 def forms_of(text: str, evaluations: int, otherwise: ProgramForm) -> list[ProgramForm]:
@@ -243,3 +258,9 @@ def forms_of(text: str, evaluations: int, otherwise: ProgramForm) -> list[Progra
         for _ in range(min(int(count), evaluations))
     ]
     return [*found, *[otherwise] * evaluations][:evaluations]
+
+
+def decoder_of(text: str) -> int:
+    """Return how many pictures the decoder takes that `as_text` tells."""
+    found = re.search(r"\bd([0-9]{1,18})\b", text)
+    return int(found[1]) if found else 1
