@@ -1,7 +1,7 @@
 """The decoding of finished pictures: which of them share a call, and their way to the host.
 
-A program decodes a fixed number of pictures of each device. A picture has the same bits in any place and
-company within one program, and is the same but for rounding in programs of other numbers.
+A program decodes a fixed number of pictures of each device. A picture has the same bits in any company at one
+place of a program, and is the same but for rounding in other places and programs.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
+
 from sdjax_engine.compiling.compiler import Program
 from sdjax_engine.compiling.decode_thread import DecodeThread, call_directly
 from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising.traced import Decoded
 from sdjax_engine.lane.results import Latents, Picture, copied_to_host
-from sdjax_engine.lane.rows import SeatGrid
+from sdjax_engine.lane.rows import ALONE, DecoderPlace, SeatGrid
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
 
@@ -31,42 +33,51 @@ def further_sizes(seats_per_device: int) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Pictures that are decoded by one call: on each device those in its `seats`, at most `size`."""
+    """Pictures that one call decodes: of each device those in `seats`, `size` of them, one for each place.
+
+    `places` are those whose results are taken, by seat.
+    """
 
     size: int
-    seats: Mapping[int, Sequence[int]]
+    seats: dict[int, list[int]] = field(default_factory=dict)
+    places: dict[int, DecoderPlace] = field(default_factory=dict)
 
 
 def groups_of(
-    seats: Sequence[int], sizes: Collection[int], wanted: Mapping[int, int | None], grid: SeatGrid
+    seats: Sequence[int], sizes: Collection[int], wanted: Mapping[int, DecoderPlace | None], grid: SeatGrid
 ) -> list[Group]:
     """Divide seats into groups of these sizes, of which 1 is one; a device's first group is decoded first.
 
-    The pictures of a device have as few groups as they fill. A seat with a `wanted` size has it where it is
-    there, else 1, and never shares its group with seats that want no size: their groups are the same
-    whatever it wants.
+    The pictures of a device have as few groups as they fill. A seat with a `wanted` place has it where that
+    is there, else a group of 1. It takes every place of its device itself, so that the groups of the others
+    are the same whatever it wants.
     """
     by_device: defaultdict[int, list[int]] = defaultdict(list)
     for seat in seats:
         by_device[grid.device_of(seat)].append(seat)
-    found: defaultdict[tuple[int, int], dict[int, list[int]]] = defaultdict(dict)
+    found: dict[tuple[int, int], Group] = {}
     for device, own in by_device.items():
-        for turn, (size, those) in enumerate(_of_one_device(own, sizes, wanted)):
-            found[turn, size][device] = those
-    return [Group(size=size, seats=found[turn, size]) for turn, size in sorted(found)]
+        for turn, (those, places) in enumerate(_of_one_device(own, sizes, wanted)):
+            group = found.setdefault((turn, len(those)), Group(size=len(those)))
+            group.seats[device] = those
+            group.places.update(places)
+    return [found[each] for each in sorted(found)]
 
 
 def _of_one_device(
-    seats: Sequence[int], sizes: Collection[int], wanted: Mapping[int, int | None]
-) -> Iterator[tuple[int, list[int]]]:
+    seats: Sequence[int], sizes: Collection[int], wanted: Mapping[int, DecoderPlace | None]
+) -> Iterator[tuple[list[int], dict[int, DecoderPlace]]]:
+    """Yield the seats of each group, by place, and the place whose result each seat takes."""
     free = [seat for seat in seats if wanted.get(seat) is None]
     while free:
         size = max(size for size in sizes if size <= len(free))
-        yield size, free[:size]
-        free = free[size:]
+        together, free = free[:size], free[size:]
+        yield together, {seat: DecoderPlace(size, place) for place, seat in enumerate(together)}
     for seat in seats:
-        if (size := wanted.get(seat)) is not None:
-            yield size if size in sizes else 1, [seat]
+        if (place := wanted.get(seat)) is not None:
+            there = place.pictures in sizes and 0 <= place.place < place.pictures
+            own = place if there else ALONE
+            yield [seat] * own.pictures, {seat: own}
 
 
 @dataclass(kw_only=True, eq=False)
@@ -89,42 +100,32 @@ class DecodingQueue:
         """Return another, for a lane whose thread may be stuck."""
         return DecodingQueue(model=self.model)
 
-    def queue(
-        self, program: Program, size: int, latents: Mapping[int, Sequence[Latents]]
-    ) -> dict[int, list[Picture]]:
-        """Decode latents (1, h, w, c), at most `size` of each device, and start to copy the pictures.
-
-        Places that are left over repeat the device's last picture.
-        """
-        parameters = self.model.arrays.decoding
-        repeated = {device: [*own, *own[-1:] * size][:size] for device, own in latents.items()}
-        places = [Shares({device: own[place] for device, own in repeated.items()}) for place in range(size)]
+    def queue(self, program: Program, latents: Mapping[int, Sequence[Latents]]) -> dict[int, list[Picture]]:
+        """Decode latents (1, h, w, c), for each place of the program, and start to copy the pictures."""
+        [size] = {len(own) for own in latents.values()}
+        places = [Shares({device: own[place] for device, own in latents.items()}) for place in range(size)]
         decoded: Mapping[int, Sequence[Decoded]] = self._call(
-            call_on, program, list(latents), parameters, *places
+            call_on, program, list(latents), self.model.arrays.decoding, *places
         )
-        judged = [self._judged(decoded, latents, place) for place in range(size)]
+        judged = [
+            self._judged({device: of[place] for device, of in decoded.items()}) for place in range(size)
+        ]
         return {
             device: [
-                self._picture(one, decoded[device][place], judged[place].get(device))
-                for place, one in enumerate(own)
+                self._picture(latents[device][place], one, judged[place].get(device))
+                for place, one in enumerate(of)
             ]
-            for device, own in latents.items()
+            for device, of in decoded.items()
         }
 
-    def _judged(
-        self,
-        decoded: Mapping[int, Sequence[Decoded]],
-        latents: Mapping[int, Sequence[Latents]],
-        place: int,
-    ) -> Shares:
-        """Queue what the picture classifier says of the pictures at a place, by device."""
-        classifier = self.model.classifier
-        seen = Shares(
-            {device: decoded[device][place].seen for device in latents if place < len(latents[device])}
-        )
-        return Shares() if classifier is None or not seen else classifier.queue(self._call, seen)
+    def _judged(self, decoded: Mapping[int, Decoded]) -> Shares:
+        """Queue what the picture classifier says of a picture of each device."""
+        if self.model.classifier is None:
+            return Shares()
+        seen = Shares({device: each.seen for device, each in decoded.items()})
+        return self.model.classifier.queue(self._call, seen)
 
-    def _picture(self, latents: Latents, decoded: Decoded, probabilities: Any) -> Picture:
+    def _picture(self, latents: Latents, decoded: Decoded, probabilities: jax.Array | None) -> Picture:
         judged = {} if probabilities is None else {"probabilities": probabilities}
         return Picture(
             latents=latents,

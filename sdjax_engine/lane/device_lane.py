@@ -178,21 +178,21 @@ class DeviceLane:
         """Decode the pictures in these seats and start to copy them to the host."""
         latents = self._taken(seats)
         decoders, adapts = self._decoders, self._model.adapts_unet
-        wanted = {seat: self._occupants[seat].decoder for seat in seats}
+        wanted = {seat: self._occupants[seat].place for seat in seats}
         pictures: dict[int, Picture] = {}
         for group in groups_of(seats, decoders, wanted, self._grid):
-            of_each = {device: [latents[seat] for seat in those] for device, those in group.seats.items()}
-            decoded = self._decoding.queue(decoders[group.size], group.size, of_each)
-            for device, those in group.seats.items():
-                for seat, picture in zip(those, decoded[device], strict=True):
-                    used = as_text(self._occupants[seat].used, decoder=group.size, adapts_unet=adapts)
-                    pictures[seat] = replace(picture, programs=used)
+            of_each = {device: [latents[seat] for seat in own] for device, own in group.seats.items()}
+            decoded = self._decoding.queue(decoders[group.size], of_each)
+            for seat, place in group.places.items():
+                used = as_text(self._occupants[seat].used, place, adapts_unet=adapts)
+                picture = decoded[self._grid.device_of(seat)][place.place]
+                pictures[seat] = replace(picture, programs=used)
         return pictures
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:
         """Decode latents (h, w, c) in float32, where `retries`; None where that would change nothing."""
         program = self._later.decode_in_float32
-        return None if program is None else self._decoding.queue(program, 1, {0: [latents[None]]})[0][0]
+        return None if program is None else self._decoding.queue(program, {0: [latents[None]]})[0][0]
 
     def latents(self) -> npt.NDArray[np.float32]:
         """Return the latents of all seats, (seats, h, w, c); waits for the devices."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.denoising.state import Newcomer
-from sdjax_engine.lane.rows import Occupant, SeatGrid, decoder_of, forms_of
+from sdjax_engine.lane.rows import Occupant, SeatGrid, forms_of, place_of
 from sdjax_engine.model.prepare import NOT_GUIDED, Prepared
 
 Rows = Newcomer[npt.NDArray[Any]]
@@ -43,5 +43,5 @@ def occupant_of(one: Prepared, grid: SeatGrid) -> Occupant:
         adapted=one.uses_loras,
         guided=guided,
         wanted=forms_of(one.programs, one.evaluations, grid.suits_all),
-        decoder=decoder_of(one.programs),
+        place=place_of(one.programs),
     )
