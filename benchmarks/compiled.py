@@ -149,6 +149,7 @@ def options_given() -> argparse.Namespace:
     parser.add_argument("--unguided", action="store_true")
     parser.add_argument("--dtype", default="bfloat16", choices=("float32", "bfloat16"))
     parser.add_argument("--fitted", nargs="*", default=[], help="the checkpoints with fitted programs")
+    parser.add_argument("--decoders", type=int, nargs="*", default=[], help="pictures of further decoders")
     parser.add_argument("--only", nargs="+", choices=BUILDERS, help="programs; all without it")
     parser.add_argument("--json", help="a file for the figures, which keeps the rows of earlier runs")
     parser.add_argument("--table", action="store_true", help="print the rows of the file, compile nothing")
@@ -252,6 +253,8 @@ def compile_all(
         lane_programs.compile_lane(shapes, compiler, LaterPrograms(), previews=True)
     if row.checkpoint in options.fitted:
         compile_fitted(shapes, compiler, options.only or BUILDERS)
+    for pictures in options.decoders:
+        lane_programs.compile_decode(shapes, compiler, pictures=pictures)
     return residency.parameters + shapes.bytes_per_device
 
 
@@ -261,7 +264,7 @@ def compile_fitted(shapes: LaneShapes, compiler: Compiler, only: Collection[str]
         for form in shapes.grid.further_forms(loras=shapes.model.adapts_unet):
             lane_programs.compile_denoise_form(shapes, compiler, form)
     if "decode" in only:
-        for pictures in further_sizes(shapes.seats_per_device):
+        for pictures in further_sizes(shapes.lane, shapes.seats_per_device):
             lane_programs.compile_decode(shapes, compiler, pictures=pictures)
 
 

@@ -21,14 +21,19 @@ from sdjax_engine.lane.results import Latents, Picture, copied_to_host
 from sdjax_engine.lane.rows import ALONE, DecoderPlace, SeatGrid
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.request import Lane
 
 TOGETHER = (2, 4)
 """The numbers of pictures that programs decode besides one."""
 
+MOST_PIXELS = 1024 * 1024
+"""The pixels of a device in one call of a decoder: each kernel of more takes much longer than its launch."""
 
-def further_sizes(seats_per_device: int) -> list[int]:
-    """Return how many pictures the decoders of fitted programs take, the fewest first."""
-    return [size for size in TOGETHER if size <= seats_per_device]
+
+def further_sizes(lane: Lane, seats_per_device: int) -> list[int]:
+    """Return how many pictures the decoders of fitted programs take besides one, the fewest first."""
+    most = min(seats_per_device, MOST_PIXELS // (lane.height * lane.width))
+    return [size for size in TOGETHER if size <= most]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -221,11 +221,11 @@ class DeviceLane:
         """
         spared, fewer = self.decodes_together, self.seats_per_device // 2
         moved = self._model.residency.leave_alone(self.lane.model)
+        if not (moved or spared or fewer):
+            return False
         with self._later.changing:
             self._later.decode = {}
             self._model.residency.claim(self.lane, self.need)
-        if not (moved or spared or fewer):
-            return False
         if spared or not fewer:
             self.reset()
             return True
@@ -284,7 +284,7 @@ class DeviceLane:
 
         A program is left out where its memory would cost a seat or evict a model.
         """
-        for size in further_sizes(self.seats_per_device):
+        for size in further_sizes(self.lane, self.seats_per_device):
             program = compile_decode(self._shapes, self._compiler, pictures=size)
             with self._later.changing:
                 residency, decoders = self._model.residency, {**self._later.decode, size: program}

@@ -189,9 +189,9 @@ class Registry:
         grid = SeatGrid(devices=1, seats_per_device=self.seats_per_device, halves=model.halves(lane))
         return bool(self.config.fitted_programs and grid.further_forms(loras=model.adapts_unet))
 
-    def decodes_together(self, _lane: Lane) -> bool:
+    def decodes_together(self, lane: Lane) -> bool:
         """Whether a lane has programs that decode several pictures of a device in one call."""
-        return bool(self.config.fitted_programs and further_sizes(self.seats_per_device))
+        return bool(self.config.fitted_programs and further_sizes(lane, self.seats_per_device))
 
     @property
     def steps_at_once(self) -> int:

@@ -9,6 +9,7 @@ import pytest
 
 from sdjax_engine.lane.decoding import Group, further_sizes, groups_of
 from sdjax_engine.lane.rows import ALONE, DecoderPlace, SeatGrid, as_text, place_of
+from sdjax_engine.request import Lane
 
 GRID = SeatGrid(devices=2, seats_per_device=4, halves=2)
 SIZES = (1, 2, 4)
@@ -19,12 +20,24 @@ def sizes_of(groups: list[Group], device: int) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("seats_per_device", "expected"), [(1, []), (2, [2]), (3, [2]), (4, [2, 4]), (8, [2, 4])]
+    ("seats_per_device", "side", "expected"),
+    [
+        (1, 16, []),
+        (2, 16, [2]),
+        (3, 512, [2]),
+        (4, 512, [2, 4]),
+        (8, 512, [2, 4]),
+        (4, 640, [2]),
+        (4, 768, []),
+        (4, 1024, []),
+        (4, 2048, []),
+    ],
 )
-def test_no_decoder_takes_more_pictures_than_a_device_has_seats(
-    seats_per_device: int, expected: list[int]
+def test_decoders_take_as_many_small_pictures_as_a_device_has_seats_and_no_two_large_ones(
+    seats_per_device: int, side: int, expected: list[int]
 ) -> None:
-    assert further_sizes(seats_per_device) == expected
+    lane = Lane(model="any", height=side, width=side, guided=True)
+    assert further_sizes(lane, seats_per_device) == expected
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from checkpoints import make_tiny_checkpoint, make_tiny_classifier
 from engines import PLAIN, SMALLEST, TINY, like
 
 from sdjax_engine.compiling.compiler import Compiler, Program
-from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.lane.decoding import DecodingQueue
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.lane.programs import compile_decode
@@ -43,10 +43,11 @@ def judged(tmp_path_factory: pytest.TempPathFactory, compiler: Compiler) -> Load
         picture_classifier=str(make_tiny_classifier(folder / "classifier")),
         picture_labels=frozenset({"drawing", "bare", "gore"}),
     )
-    residency = Residency(compiler.mesh)
-    loaded = load_checkpoint(str(checkpoint), put=lambda each: devices.replicate(each, compiler.mesh))
+    residency, put = Residency(compiler.mesh), partial(devices.replicate, mesh=compiler.mesh)
+    loaded = load_checkpoint(str(checkpoint), safety_checker=True, put=put)
     model = LoadedModel(TINY, loaded, compiler, residency=residency)
-    add_picture_classifiers(EngineConfig(models=(spec,)), {TINY.model: model}, compiler, residency)
+    config = EngineConfig(models=(spec,), dtype=Dtype.FLOAT32)
+    add_picture_classifiers(config, {TINY.model: model}, compiler, residency)
     return model
 
 
@@ -157,7 +158,7 @@ def test_a_larger_decoder_takes_only_memory_that_is_left_and_is_given_up_before_
     assert device_lanes, "its programs are there"
     said: list[str] = []
     telling = Compiler(mesh=compiler.mesh, report=said.append, executables=compiler.executables)
-    loaded = load_checkpoint(str(checkpoint), put=lambda each: devices.replicate(each, compiler.mesh))
+    loaded = load_checkpoint(str(checkpoint), put=partial(devices.replicate, mesh=compiler.mesh))
 
     def opened(budget: int | None) -> tuple[DeviceLane, LoadedModel]:
         model = LoadedModel(TINY, loaded, telling, residency=Residency(compiler.mesh, budget))
