@@ -106,7 +106,10 @@ class DecodingQueue:
         return DecodingQueue(model=self.model)
 
     def queue(self, program: Program, latents: Mapping[int, Sequence[Latents]]) -> dict[int, list[Picture]]:
-        """Decode latents (1, h, w, c), for each place of the program, and start to copy the pictures."""
+        """Decode latents (1, h, w, c), for each place of the program, and start to copy the pictures.
+
+        Their programs are not known here.
+        """
         [size] = {len(own) for own in latents.values()}
         places = [Shares({device: own[place] for device, own in latents.items()}) for place in range(size)]
         decoded: Mapping[int, Sequence[Decoded]] = self._call(
@@ -135,5 +138,6 @@ class DecodingQueue:
         return Picture(
             latents=latents,
             classifier=self.model.classifier,
+            programs="",
             **copied_to_host(pixels=decoded.pixels, finite=decoded.finite, scores=decoded.scores, **judged),
         )

@@ -375,7 +375,7 @@ class DeviceLane:
 
     def _taken(self, seats: Iterable[int]) -> dict[int, jax.Array]:
         """Return the latents (1, h, w, c) in each of these seats, on its device."""
-        found = {}
+        found: dict[int, jax.Array] = {}
         for wave in self._grid.waves(seats):
             chosen = np.zeros(self._model.device_count, np.int32)
             for device, seat in wave.items():
