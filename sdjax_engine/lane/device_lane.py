@@ -225,7 +225,7 @@ class DeviceLane:
             return False
         with self._later.changing:
             self._later.decode = {}
-            self._model.residency.claim(self.lane, self.need)
+            self._claim(self.need)
         if spared or not fewer:
             self.reset()
             return True
@@ -237,7 +237,7 @@ class DeviceLane:
             self._use(shapes, programs)
             self._occupants.clear()
             self._state = state
-            self._model.residency.claim(self.lane, self.need)
+            self._claim(self.need)
         return True
 
     def claim_without_decoder(self) -> bool:
@@ -247,7 +247,7 @@ class DeviceLane:
         self._decodes_previews = False
         previews = compile_previews(self._shapes, self._compiler, decoded=False)
         self._programs = replace(self._programs, previews=previews)
-        fits = self._model.residency.claim(self.lane, self.need)
+        fits = self._claim(self.need)
         if fits:
             self._compiler.tell(f"previews of {self.lane} are coarse: the devices have no room for a decoder")
         return fits
@@ -259,7 +259,7 @@ class DeviceLane:
         """
         begin = compile_begin(self._shapes, self._compiler)
         with self._later.changing:
-            if not self._model.residency.claim(self.lane, self._need_with(begin)):
+            if not self._claim(self._need_with(begin)):
                 raise DevicesFailed(f"The devices have no memory for start pictures of {self.lane}.")
             self._later.begin = begin
 
@@ -273,7 +273,7 @@ class DeviceLane:
         for form in self.further_forms:
             program = compile_denoise_form(shapes, self._compiler, form)
             with self._later.changing:
-                if not self._model.residency.claim(self.lane, self._need_with(program)):
+                if not self._claim(self._need_with(program)):
                     self._compiler.tell(f"{self.lane} has no program of {form}: there is no memory for it")
                     continue
                 known = self._later.denoise.get(seats, {})
@@ -287,13 +287,12 @@ class DeviceLane:
         for size in further_sizes(self.lane, self.seats_per_device):
             program = compile_decode(self._shapes, self._compiler, pictures=size)
             with self._later.changing:
-                residency, decoders = self._model.residency, {**self._later.decode, size: program}
-                need = self._need_with(decoders=decoders)
-                fits = residency.claim(self.lane, need) and self._keeps_spare(need)
+                decoders = {**self._later.decode, size: program}
+                fits = self._claim(self._need_with(decoders=decoders)) and self._keeps_spare
                 if fits:
                     self._later.decode = decoders
                 else:
-                    residency.claim(self.lane, self.need)
+                    self._claim(self.need)
             if not fits:
                 self._compiler.tell(
                     f"{self.lane} has no decoder of {size} pictures: no memory is left for it"
@@ -306,7 +305,7 @@ class DeviceLane:
             return
         decode = compile_decode(self._shapes, self._compiler, in_float32=True)
         with self._later.changing:
-            if self._model.residency.claim(self.lane, self._need_with(decode_in_float32=decode)):
+            if self._claim(self._need_with(decode_in_float32=decode)):
                 self._later.decode_in_float32 = decode
 
     @property
@@ -332,10 +331,19 @@ class DeviceLane:
     def _decoders(self) -> Mapping[int, Program]:
         """The programs that decode, by their number of pictures: one alone where others need the memory."""
         larger = self._later.decode
-        return {1: self._programs.decode, **(larger if larger and self._keeps_spare(self.need) else {})}
+        return {1: self._programs.decode, **(larger if larger and self._keeps_spare else {})}
 
-    def _keeps_spare(self, need: Need) -> bool:
-        return not need.spare or self._model.residency.keeps_spare(self.lane)
+    @property
+    def _keeps_spare(self) -> bool:
+        """Whether the lane has all memory that it has claimed."""
+        return not self._later.spare or self._model.residency.keeps_spare(self.lane)
+
+    def _claim(self, need: Need) -> bool:
+        """Claim memory in place of the earlier claim; False, and no change, without room."""
+        fits = self._model.residency.claim(self.lane, need)
+        if fits:  # kept, because XLA takes milliseconds to say what a program needs
+            self._later.spare = need.spare
+        return fits
 
     def _need_with(
         self,

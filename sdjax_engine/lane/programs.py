@@ -64,6 +64,7 @@ class LaterPrograms:
     values were not finite, where that makes a difference. `denoise` has the programs of further forms, by the
     number of seats of each device, `decode` those that decode several pictures, by their number, until memory
     is short. No other program is removed, so a caller that has seen one may rely on it.
+    `spare` is how much spare memory the lane has claimed last for them, in bytes of each device.
     Hold `changing` to change a lane's programs and claim the memory for them.
     """
 
@@ -71,6 +72,7 @@ class LaterPrograms:
     decode_in_float32: Program | None = None
     denoise: dict[int, dict[ProgramForm, Program]] = field(default_factory=dict)
     decode: dict[int, Program] = field(default_factory=dict)
+    spare: int = 0
     changing: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
