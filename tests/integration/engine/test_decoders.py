@@ -127,15 +127,21 @@ def painted(
     return lane.decode(seats)
 
 
+@pytest.fixture(scope="module")
+def lane(model: LoadedModel, compiler: Compiler, device_lanes: dict[Lane, DeviceLane]) -> DeviceLane:
+    """A lane of its own with the programs of the others, and a decoder of two pictures."""
+    assert device_lanes, "its programs are there"
+    opened = lane_of(model, compiler, SEATS)
+    assert not opened.decodes_together
+    opened.prepare_decoders()
+    assert opened.decodes_together
+    return opened
+
+
 def test_a_picture_that_is_painted_again_has_the_place_in_the_decoder_that_it_had(
-    model: LoadedModel, compiler: Compiler, device_lanes: dict[Lane, DeviceLane]
+    lane: DeviceLane, model: LoadedModel, device_lanes: dict[Lane, DeviceLane]
 ) -> None:
     """First beside another; then alone, and beside two others, whose decoders it does not change."""
-    assert device_lanes, "its programs are there"
-    lane = lane_of(model, compiler, SEATS)
-    assert not lane.decodes_together
-    lane.prepare_decoders()
-    assert lane.decodes_together
     first = painted(lane, model, 0, 1, 3)
     assert {seat: picture.programs for seat, picture in first.items()} == {
         0: "6x4- d1/2",
@@ -150,6 +156,17 @@ def test_a_picture_that_is_painted_again_has_the_place_in_the_decoder_that_it_ha
     one_by_one = painted(device_lanes[PLAIN.lane], model, 0, 1, programs=first[1].programs)
     assert one_by_one[1].programs == "6x4-", "a lane that is without the decoder says so"
     np.testing.assert_allclose(pixels_of(one_by_one[1]), pixels_of(first[1]), rtol=0, atol=1)
+
+
+def test_decoding_asks_no_program_for_its_memory(
+    lane: DeviceLane, model: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """XLA takes milliseconds to answer, and the devices would wait for their next run."""
+    painted(lane, model, 0, 1)
+    asked: list[Program] = []
+    monkeypatch.setattr("sdjax_engine.lane.programs.working_memory", asked.append)
+    assert [picture.programs for picture in lane.decode([0, 1]).values()] == ["6x4- d1/2", "6x4- d2/2"]
+    assert asked == []
 
 
 def test_a_larger_decoder_takes_only_memory_that_is_left_and_is_given_up_before_seats(
