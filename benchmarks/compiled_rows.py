@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,10 @@ HEADS = (
     *("on", "checkpoint", "seats", "compiles, s", "arguments, temporaries, kept of GiB", "fits", "attention"),
     *("kernels", "branches, open loops", "TFLOP, of the network", "GB of products, of others", "bound, ms"),
     *("of the peak", "pictures/s a chip"),
+)
+DECODER_HEADS = (
+    *("on", "checkpoint", "pictures a call", "compiles, s", "temporaries, GiB", "kernels of a picture"),
+    *("TFLOP of a picture", "its GB of products, of others", "its bound, ms"),
 )
 
 
@@ -78,6 +83,12 @@ class Row:
         """Return the program whose name ends so."""
         return next((each for each in self.programs if each.name.endswith(f" {word}")), None)
 
+    @property
+    def decoders(self) -> dict[int, Compiled]:
+        """The programs that decode, by their number of pictures."""
+        named = ((re.search(r" decode(?:, ([0-9]+) pictures)?$", each.name), each) for each in self.programs)
+        return {int(found[1] or 1): each for found, each in named if found}
+
 
 def usable(target: Target) -> int:
     """Return the bytes of a device that a start uses: all but the margin that it keeps free."""
@@ -128,6 +139,28 @@ def print_tables(rows: list[Row]) -> None:
     for row in rows:
         if (denoise := row.program("denoise")) is not None:
             print(f"{head_of(row)} {by_kind(denoise.profile)} |")
+    decoders = [line for row in rows for line in lines_of_decoders(row)]
+    if decoders:
+        print(f"\n| {' | '.join(DECODER_HEADS)} |\n|{'---|' * len(DECODER_HEADS)}")
+        print("\n".join(decoders))
+
+
+def lines_of_decoders(row: Row) -> list[str]:
+    """Return a line of Markdown for each decoder of a row: what a picture takes of a call of it."""
+    lines = []
+    for pictures, decoder in sorted(row.decoders.items()):
+        profile = decoder.profile
+        cells = (
+            f"{pictures}",
+            f"{decoder.seconds:.0f}",
+            f"{decoder.temporaries / GIB:.2f}",
+            f"{profile.kernels / pictures:.0f}",
+            f"{profile.flop / pictures / 1e12:.3f}",
+            f"{profile.products / pictures / 1e9:.2f}, {profile.others / pictures / 1e9:.2f}",
+            f"{profile.seconds / pictures * 1e3:.2f}",
+        )
+        lines.append(f"| {row.target} | {row.checkpoint} {row.size}² | {' | '.join(cells)} |")
+    return lines
 
 
 def head_of(row: Row) -> str:
@@ -136,7 +169,7 @@ def head_of(row: Row) -> str:
 
 def line_of(row: Row, seats: int | None) -> str:
     """Return a row as a line of Markdown; `seats` is the number that a start chooses, None if not known."""
-    denoise, decode = row.program("denoise"), row.program("decode")
+    denoise = row.program("denoise")
     if row.error or denoise is None:
         return f"{head_of(row)} {row.error or 'no denoise'} |" + " |" * (len(HEADS) - 4)
     target, profile = TARGETS[row.target], denoise.profile
@@ -153,7 +186,7 @@ def line_of(row: Row, seats: int | None) -> str:
         f"{profile.products / 1e9:.2f}, {profile.others / 1e9:.2f}",
         f"{profile.seconds * 1e3:.2f}",
         f"{(row.network_flop or profile.flop) / profile.seconds / target.flops:.0%}",
-        f"{pictures_a_second(row, denoise, decode):.2f}",
+        f"{pictures_a_second(row, denoise):.2f}",
     )
     return f"{head_of(row)} {' | '.join(cells)} |"
 
@@ -163,9 +196,9 @@ def fit_of(row: Row) -> str:
     return f"{row.spare / GIB:.2f} left" if row.spare >= 0 else f"{-row.spare / GIB:.2f} too much"
 
 
-def pictures_a_second(row: Row, denoise: Compiled, decode: Compiled | None) -> float:
-    """Return the bound of the pictures a second of a chip, decoding included."""
-    decoding = decode.profile.seconds if decode else 0.0
+def pictures_a_second(row: Row, denoise: Compiled) -> float:
+    """Return the bound of the pictures a second of a chip, decoding included by the quickest decoder."""
+    decoding = min((each.profile.seconds / pictures for pictures, each in row.decoders.items()), default=0.0)
     seconds = row.steps * denoise.profile.seconds / row.seats + decoding
     return TARGETS[row.target].devices_of_a_chip / seconds
 

@@ -72,8 +72,9 @@ class EngineConfig:
     where nobody else can write, with `cache_group` nobody outside its group. `lanes` are the
     lanes to compile and serve (None: every lane that the offers reach); without `start_pictures` they paint
     from noise only, which spares the compilation of one program for each size. With `fitted_programs` a run
-    uses a program of as many rows as its pictures need, with LoRAs only where one of them uses one; without,
-    every run has the same program, and a picture the same bits in any company. None: on accelerators only.
+    uses a program of as many rows as its pictures need, with LoRAs only where one of them uses one, and
+    pictures that it finishes are decoded up to four in a call; without, every run has the same program, and a
+    picture the same bits in any company. None: on accelerators only.
 
     Of each device's memory `device_memory` bytes are used (0: what the device says). Devices that answer
     nothing for `stuck_after` seconds, beyond twenty times what their work usually takes, are taken for stuck

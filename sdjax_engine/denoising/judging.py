@@ -16,16 +16,16 @@ def safety_scores(
     parameters: Parameters | None,
     pixels: jax.Array,
 ) -> jax.Array:
-    """Return the safety checker's scores (1, concepts) of uint8 pixels; (1, 0) without a checker."""
+    """Return the safety checker's scores (n, concepts) of uint8 pixels (n, h, w, 3); (n, 0) without one."""
     if checker is None or preprocessing is None or parameters is None:
-        return jnp.zeros((1, 0))
+        return jnp.zeros((len(pixels), 0))
     seen = clip_pixels(pixels.astype(jnp.float32) / 255, preprocessing)
     return jnp.concatenate(checker.module(parameters)(seen), axis=-1)
 
 
 def shown(preprocessing: ViTPreprocessing | None, pixels: jax.Array) -> jax.Array:
-    """Return what a classifier is shown of uint8 pixels (1, h, w, 3); (1, 0) without a classifier."""
-    return jnp.zeros((1, 0)) if preprocessing is None else vit_pixels(pixels, preprocessing)
+    """Return what a classifier is shown of uint8 pixels (n, h, w, 3); (n, 0) without a classifier."""
+    return jnp.zeros((len(pixels), 0)) if preprocessing is None else vit_pixels(pixels, preprocessing)
 
 
 def classify(blueprint: Blueprint, parameters: Parameters, seen: jax.Array) -> jax.Array:

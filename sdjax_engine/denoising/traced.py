@@ -5,7 +5,8 @@ begin    a start picture and its mask → latents, mask and further input channe
 empty    the seats of a lane before any request
 admit    one request for each device → its seat
 take     the latents of one seat
-decode   latents → pixels, whether they are finite, the safety checker's scores, what a classifier is shown
+decode   latents of some pictures → for each its pixels, whether they are finite, the safety checker's scores,
+         what a classifier is shown
 
 Between `admit` and `take` come the evaluations of `denoising/evaluations.py`. `denoising/previews.py` has the
 functions of previews, `denoising/judging.py` those that judge pictures.
@@ -261,11 +262,10 @@ def take(x: jax.Array, seat: jax.Array) -> jax.Array:
 def decode(
     networks: Networks,
     parameters: tuple[Parameters, Parameters | None],
-    latents: jax.Array,
-    *,
+    *latents: jax.Array,
     in_float32: bool = False,
-) -> Decoded:
-    """Decode `latents` (1, h, w, c) and score the picture.
+) -> tuple[Decoded, ...]:
+    """Decode the `latents` (1, h, w, c) of each picture, all together, and score the pictures.
 
     `parameters` are the autoencoder's and the safety checker's. With `in_float32` the autoencoder computes in
     float32, whatever the dtype of its parameters.
@@ -277,12 +277,13 @@ def decode(
     else:
         autoencoder = networks.vae.module(of_vae)
 
-    picture = autoencoder.decode(latents / networks.scaling_factor)
-    pixels = to_uint8(to_unit(picture))
+    pictures = autoencoder.decode(jnp.concatenate(latents) / networks.scaling_factor)
+    pixels = to_uint8(to_unit(pictures))
     scores = judging.safety_scores(networks.safety_checker, networks.preprocessing, of_checker, pixels)
-    finite = jnp.isfinite(picture).all(axis=(1, 2, 3))
+    finite = jnp.isfinite(pictures).all(axis=(1, 2, 3))
     seen = judging.shown(networks.of_classifier, pixels)
-    return Decoded(pixels=pixels, finite=finite, scores=scores, seen=seen)
+    together = Decoded(pixels=pixels, finite=finite, scores=scores, seen=seen)
+    return tuple(Decoded(*(rows[one : one + 1] for rows in together)) for one in range(len(latents)))
 
 
 def to_unit(picture: jax.Array) -> jax.Array:

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.compiling.compiler import Compiler, Program
-from sdjax_engine.compiling.decode_thread import DecodeThread, call_directly
 from sdjax_engine.compiling.per_device import Shares, call_on
-from sdjax_engine.denoising.state import Newcomer, SeatState, StartPicture
-from sdjax_engine.denoising.traced import Decoded
+from sdjax_engine.denoising.state import SeatState, StartPicture
 from sdjax_engine.errors import DevicesFailed
+from sdjax_engine.lane.decoding import DecodingQueue, further_sizes, groups_of
+from sdjax_engine.lane.newcomers import Rows, occupant_of, rows_of
 from sdjax_engine.lane.previews import Estimates, compile_previews
 from sdjax_engine.lane.programs import (
     LanePrograms,
@@ -31,14 +31,13 @@ from sdjax_engine.lane.programs import (
     compile_denoise_form,
     compile_lane,
 )
-from sdjax_engine.lane.results import Picture, Run, copied_to_host
-from sdjax_engine.lane.rows import Occupant, ProgramForm, as_text, forms_of
+from sdjax_engine.lane.results import Picture, Run
+from sdjax_engine.lane.rows import Occupant, ProgramForm, as_text
 from sdjax_engine.lane.runs import calls_of, make_turn
 from sdjax_engine.lane.shapes import LaneShapes, zeros
-from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.model.prepare import NOT_GUIDED, Prepared
+from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import Lane
 
 
@@ -65,15 +64,14 @@ class DeviceLane:
         self.lane = lane
         self._model = model
         self._compiler = compiler
-        self._decodes_in_parallel = devices.is_cpu(model.mesh)
-        self._queue_decoding = self._decoding_queue()
+        self._decoding = DecodingQueue(model=model)
         self._later = LaterPrograms()
         self._makes_previews = previews
         self._decodes_previews = previews and model.preview_decoder is not None
         shapes = LaneShapes(lane=lane, model=model, seats_per_device=seats_per_device)
         with_begin = start_pictures or bool(model.networks.further_channels)
         self._use(shapes, self._compiled(shapes, self._later if with_begin else None))
-        self._no_newcomers: Newcomer[npt.NDArray[Any]] = zeros(shapes.newcomer)
+        self._nobody: Rows = zeros(shapes.newcomer)
         start = zeros(shapes.start(shapes.devices))
         start.mask[:] = 1  # without a start picture the whole picture is painted
         self._noise_alone: StartPicture = start
@@ -106,6 +104,11 @@ class DeviceLane:
         return bool(self._later.denoise.get(self.seats_per_device))
 
     @property
+    def decodes_together(self) -> bool:
+        """Whether a program decodes several pictures of a device in one call."""
+        return len(self._decoders) > 1
+
+    @property
     def further_forms(self) -> list[ProgramForm]:
         """The forms of the programs that cost less than the one that suits every run."""
         return self._grid.further_forms(loras=self._model.adapts_unet)
@@ -133,22 +136,10 @@ class DeviceLane:
         """Write newcomers into their seats: encoded texts, noise, tables, start pictures."""
         encodings, arrays = self._model.encodings, self._model.arrays
         state = Shares.of(self._seated, self._model.mesh)
-        for wave in self._waves(newcomers):
+        for wave in self._grid.waves(newcomers):
             prepared = {device: newcomers[seat] for device, seat in wave.items()}
-            rows = jax.tree.map(np.copy, self._no_newcomers)
-            for device, seat in wave.items():
-                one = prepared[device]
-                self._occupants[seat] = self._occupant(one)
-                rows.seat[device] = seat % self.seats_per_device
-                rows.seed[device] = one.request.seed
-                for number, variation in enumerate(one.request.variations):
-                    rows.variation_seeds[device, number] = variation.seed
-                    rows.variation_strengths[device, number] = variation.strength
-                rows.init_noise_sigma[device] = one.init_noise_sigma
-                rows.init_latent_scale[device] = one.init_latent_scale
-                rows.time_ids[device] = one.time_ids
-                rows.lora_rows[device], rows.lora_scales[device] = one.loras
-                rows.rows[device] = one.rows
+            rows = rows_of(wave, newcomers, self._nobody, self._grid)
+            self._occupants |= {seat: occupant_of(newcomers[seat], self._grid) for seat in wave.values()}
             negative, positive = (
                 encodings.gather(
                     arrays.text_encoders, {device: one.texts[half] for device, one in prepared.items()}
@@ -185,18 +176,23 @@ class DeviceLane:
 
     def decode(self, seats: Sequence[int]) -> dict[int, Picture]:
         """Decode the pictures in these seats and start to copy them to the host."""
+        latents = self._taken(seats)
+        decoders, adapts = self._decoders, self._model.adapts_unet
+        wanted = {seat: self._occupants[seat].place for seat in seats}
         pictures: dict[int, Picture] = {}
-        for wave in self._waves(seats):
-            adapts = self._model.adapts_unet
-            used = {at: as_text(self._occupants[seat].used, adapts_unet=adapts) for at, seat in wave.items()}
-            decoded = self._decoded(self._programs.decode, self._taken(wave), used)
-            pictures |= {seat: decoded[device] for device, seat in wave.items()}
+        for group in groups_of(seats, decoders, wanted, self._grid):
+            of_each = {device: [latents[seat] for seat in own] for device, own in group.seats.items()}
+            decoded = self._decoding.queue(decoders[group.size], of_each)
+            for seat, place in group.places.items():
+                used = as_text(self._occupants[seat].used, place, adapts_unet=adapts)
+                picture = decoded[self._grid.device_of(seat)][place.place]
+                pictures[seat] = replace(picture, programs=used)
         return pictures
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:
         """Decode latents (h, w, c) in float32, where `retries`; None where that would change nothing."""
         program = self._later.decode_in_float32
-        return None if program is None else self._decoded(program, self._spread([latents]), {0: ""})[0]
+        return None if program is None else self._decoding.queue(program, {0: [latents[None]]})[0][0]
 
     def latents(self) -> npt.NDArray[np.float32]:
         """Return the latents of all seats, (seats, h, w, c); waits for the devices."""
@@ -212,21 +208,25 @@ class DeviceLane:
         """Return a lane with the same programs and seats of its own, which needs a `reset`."""
         other = copy.copy(self)
         other._state, other._occupants = None, defaultdict(Occupant)
-        other._queue_decoding = self._decoding_queue()  # the thread of this one may be stuck
+        other._decoding = self._decoding.restarted()
         return other
 
     def halve(self) -> bool:
         """Use less memory after the devices had too little; False where that is not possible.
 
-        Other models are evicted and stay so while this one is in use, and half of the seats are given up.
-        Every seat is empty afterwards. Programs for half as many seats are compiled if they were not before.
+        Other models are evicted and stay so while this one is in use. A lane that decodes several pictures in
+        one call decodes one afterwards; else half of the seats are given up. Every seat is empty afterwards.
+        Programs for half as many seats are compiled if they were not before.
         If that fails, the lane keeps its programs and the number of its seats, and needs a `reset`.
         """
+        spared, fewer = self.decodes_together, self.seats_per_device // 2
         moved = self._model.residency.leave_alone(self.lane.model)
-        fewer = self.seats_per_device // 2
-        if not (moved or fewer):
+        if not (moved or spared or fewer):
             return False
-        if not fewer:
+        with self._later.changing:
+            self._later.decode = {}
+            self._claim(self.need)
+        if spared or not fewer:
             self.reset()
             return True
         self.free()
@@ -237,7 +237,7 @@ class DeviceLane:
             self._use(shapes, programs)
             self._occupants.clear()
             self._state = state
-            self._model.residency.claim(self.lane, self.need)
+            self._claim(self.need)
         return True
 
     def claim_without_decoder(self) -> bool:
@@ -247,7 +247,7 @@ class DeviceLane:
         self._decodes_previews = False
         previews = compile_previews(self._shapes, self._compiler, decoded=False)
         self._programs = replace(self._programs, previews=previews)
-        fits = self._model.residency.claim(self.lane, self.need)
+        fits = self._claim(self.need)
         if fits:
             self._compiler.tell(f"previews of {self.lane} are coarse: the devices have no room for a decoder")
         return fits
@@ -259,7 +259,7 @@ class DeviceLane:
         """
         begin = compile_begin(self._shapes, self._compiler)
         with self._later.changing:
-            if not self._model.residency.claim(self.lane, self._need_with(begin)):
+            if not self._claim(self._need_with(begin)):
                 raise DevicesFailed(f"The devices have no memory for start pictures of {self.lane}.")
             self._later.begin = begin
 
@@ -273,11 +273,31 @@ class DeviceLane:
         for form in self.further_forms:
             program = compile_denoise_form(shapes, self._compiler, form)
             with self._later.changing:
-                if not self._model.residency.claim(self.lane, self._need_with(program)):
+                if not self._claim(self._need_with(program)):
                     self._compiler.tell(f"{self.lane} has no program of {form}: there is no memory for it")
                     continue
                 known = self._later.denoise.get(seats, {})
                 self._later.denoise = {**self._later.denoise, seats: {**known, form: program}}
+
+    def prepare_decoders(self) -> None:
+        """Compile the programs that decode several pictures of a device in one call, the smallest first.
+
+        A program is left out where its memory would cost a seat or evict a model.
+        """
+        for size in further_sizes(self.lane, self.seats_per_device):
+            program = compile_decode(self._shapes, self._compiler, pictures=size)
+            with self._later.changing:
+                decoders = {**self._later.decode, size: program}
+                fits = self._claim(self._need_with(decoders=decoders)) and self._keeps_spare
+                if fits:
+                    self._later.decode = decoders
+                else:
+                    self._claim(self.need)
+            if not fits:
+                self._compiler.tell(
+                    f"{self.lane} has no decoder of {size} pictures: no memory is left for it"
+                )
+                return
 
     def prepare_retry(self) -> None:
         """Compile the decoding in float32, where that makes a difference and there is memory for it."""
@@ -285,7 +305,7 @@ class DeviceLane:
             return
         decode = compile_decode(self._shapes, self._compiler, in_float32=True)
         with self._later.changing:
-            if self._model.residency.claim(self.lane, self._need_with(decode_in_float32=decode)):
+            if self._claim(self._need_with(decode_in_float32=decode)):
                 self._later.decode_in_float32 = decode
 
     @property
@@ -307,25 +327,42 @@ class DeviceLane:
         later = self._later.denoise.get(self.seats_per_device, {})
         return {**later, self._suits_all: self._programs.denoise}
 
-    def _occupant(self, one: Prepared) -> Occupant:
-        """Return what runs must know of a newcomer; in a lane of one text no evaluation is guided."""
-        wanted = None
-        if one.programs is not None:
-            wanted = forms_of(one.programs, one.evaluations, self._suits_all)
-        guided = one.guided if self._grid.halves > 1 else NOT_GUIDED
-        return Occupant(adapted=one.uses_loras, guided=guided, wanted=wanted)
+    @property
+    def _decoders(self) -> Mapping[int, Program]:
+        """The programs that decode, by their number of pictures: one alone where others need the memory."""
+        larger = self._later.decode
+        return {1: self._programs.decode, **(larger if larger and self._keeps_spare else {})}
 
-    def _need_with(self, *more: Program, decode_in_float32: Program | None = None) -> Need:
-        """Return the lane's need with programs that it may get."""
-        working = self._programs.working(
-            *(self._later.begin, *self._denoising.values(), *more),
-            decode_in_float32=decode_in_float32 or self._later.decode_in_float32,
-            decodes_in_parallel=self._decodes_in_parallel,
+    @property
+    def _keeps_spare(self) -> bool:
+        """Whether the lane has all memory that it has claimed."""
+        return not self._later.spare or self._model.residency.keeps_spare(self.lane)
+
+    def _claim(self, need: Need) -> bool:
+        """Claim memory in place of the earlier claim; False, and no change, without room."""
+        fits = self._model.residency.claim(self.lane, need)
+        if fits:  # kept, because XLA takes milliseconds to say what a program needs
+            self._later.spare = need.spare
+        return fits
+
+    def _need_with(
+        self,
+        *more: Program,
+        decode_in_float32: Program | None = None,
+        decoders: Mapping[int, Program] | None = None,
+    ) -> Need:
+        """Return the lane's need with programs that it may get; the memory of larger `decoders` is spare."""
+        larger = self._later.decode if decoders is None else decoders
+        of_one = [decode_in_float32 or self._later.decode_in_float32]
+        working, most = (
+            self._programs.working(
+                *(self._later.begin, *self._denoising.values(), *more),
+                decoders=each,
+                decodes_in_parallel=self._decoding.in_parallel,
+            )
+            for each in (of_one, [*of_one, *larger.values()])
         )
-        return Need(held=self._shapes.bytes_per_device, working=working)
-
-    def _decoding_queue(self) -> Callable[..., Any]:
-        return DecodeThread() if self._decodes_in_parallel else call_directly
+        return Need(held=self._shapes.bytes_per_device, working=working, spare=most - working)
 
     def _begun(
         self, parameters: Any, prepared: Mapping[int, Prepared], seeds: npt.NDArray[np.uint32]
@@ -344,51 +381,13 @@ class DeviceLane:
                 pixels[device], mask[device] = one.picture.pixels, one.picture.mask
         return call_on(self._later.begin, begun, parameters, pixels, mask, seeds)
 
-    def _taken(self, wave: Mapping[int, int]) -> jax.Array:
-        """Return the latents in these seats, by device, (devices, h, w, c)."""
-        chosen = np.zeros(self._model.device_count, np.int32)
-        for device, seat in wave.items():
-            chosen[device] = seat % self.seats_per_device
-        return cast("jax.Array", self._programs.take(self._seated.sampler.x, chosen))
-
-    def _spread(self, latents: Sequence[npt.NDArray[np.float32]]) -> jax.Array:
-        """Return latents (h, w, c), at most one for each device, on the devices."""
-        rows = np.zeros((self._model.device_count, *self._shapes.latents), np.float32)
-        rows[: len(latents)] = latents
-        return devices.shard(rows, self._model.mesh)
-
-    def _decoded(self, program: Program, latents: jax.Array, used: Mapping[int, str]) -> dict[int, Picture]:
-        """Queue the decoding of latents (devices, h, w, c) on some devices; pictures by device.
-
-        `used` has these devices, and the programs that made the latents of each.
-        """
-        parameters = self._model.arrays.decoding
-        decoded: Mapping[int, Decoded] = self._queue_decoding(
-            call_on, program, list(used), parameters, latents
-        )
-        classifier, judged = self._model.classifier, Shares()
-        if classifier is not None:
-            seen = Shares({device: each.seen for device, each in decoded.items()})
-            judged = classifier.queue(self._queue_decoding, seen)
-        return {
-            device: Picture(
-                device=device,
-                latents=latents,
-                classifier=classifier,
-                programs=used[device],
-                **copied_to_host(pixels=each.pixels, finite=each.finite, scores=each.scores),
-                **(copied_to_host(probabilities=judged[device]) if device in judged else {}),
-            )
-            for device, each in decoded.items()
-        }
-
-    def _waves(self, seats: Iterable[int]) -> list[dict[int, int]]:
-        """Divide seats into waves of at most one for each device: device → seat."""
-        waves: list[dict[int, int]] = []
-        for seat in seats:
-            device = seat // self.seats_per_device
-            wave = next((wave for wave in waves if device not in wave), None)
-            if wave is None:
-                waves.append(wave := {})
-            wave[device] = seat
-        return waves
+    def _taken(self, seats: Iterable[int]) -> dict[int, jax.Array]:
+        """Return the latents (1, h, w, c) in each of these seats, on its device."""
+        found: dict[int, jax.Array] = {}
+        for wave in self._grid.waves(seats):
+            chosen = np.zeros(self._model.device_count, np.int32)
+            for device, seat in wave.items():
+                chosen[device] = seat % self.seats_per_device
+            taken = Shares.of(self._programs.take(self._seated.sampler.x, chosen), self._model.mesh)
+            found |= {seat: taken[device] for device, seat in wave.items()}
+        return found

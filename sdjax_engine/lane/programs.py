@@ -7,6 +7,7 @@ needs no memory on the devices. The program `encode` belongs to the model (see `
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,14 +37,15 @@ class LanePrograms:
     previews: PreviewProgram | None = None
 
     def working(
-        self, *later: Program | None, decode_in_float32: Program | None, decodes_in_parallel: bool
+        self, *later: Program | None, decoders: Iterable[Program | None], decodes_in_parallel: bool
     ) -> int:
         """Return the memory that each device needs while programs run, besides their arguments, in bytes.
 
         One program runs at a time; with `decodes_in_parallel` a decoding runs at the same time as another
-        program. The output of `empty` is the seats' own memory. `later` are programs that the lane got later.
+        program. The output of `empty` is the seats' own memory. `later` and `decoders` are programs that the
+        lane got later.
         """
-        decoding = most_working_memory(self.decode, decode_in_float32)
+        decoding = most_working_memory(self.decode, *decoders)
         previews = None if self.previews is None else self.previews.program
         others = most_working_memory(self.admit, self.denoise, self.take, previews, *later)
         return decoding + others if decodes_in_parallel else max(decoding, others)
@@ -60,13 +62,17 @@ class LaterPrograms:
 
     Without `begin` its pictures start from noise only; `decode_in_float32` decodes a picture again whose
     values were not finite, where that makes a difference. `denoise` has the programs of further forms, by the
-    number of seats of each device. A program is never removed, so a caller that has seen one may rely on it.
+    number of seats of each device, `decode` those that decode several pictures, by their number, until memory
+    is short. No other program is removed, so a caller that has seen one may rely on it.
+    `spare` is how much spare memory the lane has claimed last for them, in bytes of each device.
     Hold `changing` to change a lane's programs and claim the memory for them.
     """
 
     begin: Program | None = None
     decode_in_float32: Program | None = None
     denoise: dict[int, dict[ProgramForm, Program]] = field(default_factory=dict)
+    decode: dict[int, Program] = field(default_factory=dict)
+    spare: int = 0
     changing: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
@@ -196,14 +202,18 @@ def compile_take(shapes: LaneShapes, compiler: Compiler) -> Program:
     )
 
 
-def compile_decode(shapes: LaneShapes, compiler: Compiler, *, in_float32: bool = False) -> Program:
-    """(parameters of autoencoder and safety checker, latents) → `Decoded`."""
+def compile_decode(
+    shapes: LaneShapes, compiler: Compiler, *, pictures: int = 1, in_float32: bool = False
+) -> Program:
+    """(parameters of autoencoder and safety checker, latents of each picture) → `Decoded` of each."""
     model, lane = shapes.model, shapes.lane
+    how = f", {pictures} pictures" * (pictures > 1) + " in float32" * in_float32
+    latents = [shapes.rows(shapes.devices, *shapes.latents)] * pictures
     return compiler.compile(
-        f"{lane.model}:{lane.width}x{lane.height} decode" + in_float32 * " in float32",
+        f"{lane.model}:{lane.width}x{lane.height} decode{how}",
         partial(traced.decode, model.networks, in_float32=in_float32),
-        *(model.shapes.decoding, shapes.rows(shapes.devices, *shapes.latents)),
-        specs=(REPLICATED, BY_SEAT),
+        *(model.shapes.decoding, *latents),
+        specs=(REPLICATED, *[BY_SEAT] * pictures),
         facts=shapes.facts,
         apart=True,
         retry_shortage=True,

@@ -12,17 +12,18 @@ import numpy.typing as npt
 from sdjax_engine.lane.verdicts import Verdicts, read_safety_scores
 from sdjax_engine.model.picture_classifier import PictureClassifier
 
+Latents = jax.Array | npt.NDArray[np.float32]
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Picture:
-    """A decoded picture, being copied to the host; its latents are row `device` of `latents`.
+    """A decoded picture, being copied to the host; every array has one row, `latents` are (1, h, w, c).
 
     `probabilities` are those of the `classifier`; without one both are None. `programs` says which programs
-    made its evaluations, as `rows.as_text` does; it is empty where that is not known.
+    made its evaluations and decoded it, as `rows.as_text` does; it is empty where that is not known.
     """
 
-    device: int
-    latents: jax.Array = field(repr=False)
+    latents: Latents = field(repr=False)
     pixels: jax.Array = field(repr=False)
     finite: jax.Array = field(repr=False)
     scores: jax.Array = field(repr=False)
@@ -36,7 +37,7 @@ class Picture:
 
     def fetch_latents(self) -> npt.NDArray[np.float32]:
         """Wait for the latents that it was decoded from, (h, w, c)."""
-        return np.array(np.asarray(self.latents)[self.device])
+        return np.array(np.asarray(self.latents)[0])
 
     def fetch_verdicts(self) -> Verdicts:
         """Wait for what the safety checker and the picture classifier say."""

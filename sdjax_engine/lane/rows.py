@@ -36,6 +36,23 @@ class ProgramForm:
         return f"{'1 row' if self.rows == 1 else f'{self.rows} rows'}{'' if self.loras else ' without LoRAs'}"
 
 
+class DecoderPlace(NamedTuple):
+    """How many pictures of a device a decoder takes, and which of them a picture is, counted from 0.
+
+    Convolutions of some devices round the last pixels of the last picture differently.
+    """
+
+    pictures: int = 1
+    place: int = 0
+
+    def __str__(self) -> str:
+        """Return it as `as_text` does."""
+        return f"d{self.place + 1}/{self.pictures}"
+
+
+ALONE = DecoderPlace()
+
+
 class Layout(NamedTuple):
     """The rows of all devices and the seats that they are of, counted from their device's first."""
 
@@ -62,6 +79,17 @@ class SeatGrid:
         """Return the device that a seat is on."""
         return seat // self.seats_per_device
 
+    def waves(self, seats: Iterable[int]) -> list[dict[int, int]]:
+        """Divide seats into waves of at most one for each device: device → seat."""
+        waves: list[dict[int, int]] = []
+        for seat in seats:
+            device = self.device_of(seat)
+            wave = next((wave for wave in waves if device not in wave), None)
+            if wave is None:
+                waves.append(wave := {})
+            wave[device] = seat
+        return waves
+
     @property
     def suits_all(self) -> ProgramForm:
         """The form that suits every run."""
@@ -83,12 +111,14 @@ class Occupant:
     """What runs must know of the picture in a seat, and the forms of the programs that have evaluated it.
 
     `guided` says of each evaluation whether it is; evaluations beyond are not. `wanted` are the forms that
-    the evaluations must have, where they are there; None: the cheapest.
+    the evaluations must have, where they are there; None: the cheapest. `place` is that which it must have in
+    a decoder, where that is there; None: any.
     """
 
     adapted: bool = False
     guided: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     wanted: Sequence[ProgramForm] | None = None
+    place: DecoderPlace | None = None
     used: list[ProgramForm] = field(default_factory=list)
 
     def is_guided(self, evaluation: int) -> bool:
@@ -223,16 +253,18 @@ def lay_out(stretch: Stretch, rows: int, grid: SeatGrid) -> Layout:
     )
 
 
-def as_text(forms: Iterable[ProgramForm], *, adapts_unet: bool = True) -> str:
-    """Return the forms of a picture's evaluations as text.
+def as_text(forms: Iterable[ProgramForm], place: DecoderPlace = ALONE, *, adapts_unet: bool = True) -> str:
+    """Return the forms of a picture's evaluations, and its place in the decoder, as text.
 
-    "15x8 5x4-" is 15 evaluations of 8 rows, then 5 of 4 rows without LoRAs. Of a model whose LoRAs adapt no
-    UNet, every form is without: its programs compute what those of the model would with a LoRA on offer.
+    "15x8 5x4- d2/4" is 15 evaluations of 8 rows, then 5 of 4 rows without LoRAs, then the second place in a
+    decoder of four pictures; a decoder of one is left out. Of a model whose LoRAs adapt no UNet, every form
+    is without: its programs compute what those of the model would with a LoRA on offer.
     """
-    return " ".join(
+    evaluated = [
         f"{len(list(same))}x{form.rows}{'' if form.loras and adapts_unet else '-'}"
         for form, same in groupby(forms)
-    )
+    ]
+    return " ".join([*evaluated, *[str(place)] * (place != ALONE)])
 
 
 def forms_of(text: str, evaluations: int, otherwise: ProgramForm) -> list[ProgramForm]:
@@ -243,3 +275,9 @@ def forms_of(text: str, evaluations: int, otherwise: ProgramForm) -> list[Progra
         for _ in range(min(int(count), evaluations))
     ]
     return [*found, *[otherwise] * evaluations][:evaluations]
+
+
+def place_of(text: str) -> DecoderPlace:
+    """Return the place in the decoder from `as_text`."""
+    found = re.search(r"\bd([0-9]{1,18})/([0-9]{1,18})\b", text)
+    return DecoderPlace(pictures=int(found[2]), place=int(found[1]) - 1) if found else ALONE

@@ -3,20 +3,29 @@
 budget = parameters of the resident models            evicted, least recently used first
        + what lanes and encodings hold                allocated all the time
        + the most that any program needs while it runs
+       + what is spare                                given up where a model or a lane needs it
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """What an owner needs besides the models' parameters: `held` all the time, `working` while it runs."""
+    """What an owner needs besides the models' parameters: `held` all the time, `working` while it runs.
+
+    With `spare` more while it runs it is quicker; it does without where others need that memory.
+    """
 
     held: int = 0
     working: int = 0
+    spare: int = 0
+
+
+Needs = dict[Hashable, Need]
+"""The needs of all owners besides the models."""
 
 
 class Ledger:
@@ -24,13 +33,14 @@ class Ledger:
 
     Any one model fits into the budget when all others are evicted: `enter` and `claim` refuse what would end
     that. `bring` says which models to evict; between two calls of it a new claim may exceed the budget.
+    What is spare is kept only while all models fit beside it, so it evicts none.
     """
 
     def __init__(self, budget: int | None) -> None:
         self.budget = budget
         self._sizes: dict[str, int] = {}
         self._resident: dict[str, None] = {}  # the least recently used first
-        self._needs: dict[Hashable, Need] = {}
+        self._needs: Needs = {}
         self._too_much: set[frozenset[str]] = set()  # models for which there was too little memory together
 
     @property
@@ -60,24 +70,33 @@ class Ledger:
 
     def enter(self, name: str, size: int) -> bool:
         """Add a model, not yet resident; False where it never fits."""
-        if self.budget is not None and size + self.reserved > self.budget:
+        if self.budget is not None and size + reserved(without_spare(self._needs)) > self.budget:
             return False
         self._sizes[name] = size
+        self._needs = self._with_spare_that_fits(self._needs)
         return True
 
     def claim(self, owner: Hashable, need: Need) -> bool:
         """Reserve what `owner` needs, in place of its earlier claim; False, and no change, without room.
 
-        Models that have no room any more are evicted by the next `bring`.
+        Models that have no room any more are evicted by the next `bring`. The owner's spare memory is left
+        out where it does not fit: `keeps_spare` says so.
         """
         if self.lacking(owner, need):
             return False
-        self._needs = self._needs | {owner: need}
+        needs = self._needs | {owner: need}
+        if not self._has_room_for_all(needs):
+            needs[owner] = replace(need, spare=0)
+        self._needs = self._with_spare_that_fits(needs)
         return True
+
+    def keeps_spare(self, owner: Hashable) -> bool:
+        """Whether the claim of `owner` has spare memory."""
+        return owner in self._needs and self._needs[owner].spare > 0
 
     def lacking(self, owner: Hashable, need: Need) -> int:
         """Return how many bytes are too few for what `owner` needs, in place of its earlier claim."""
-        wanted = self._largest + reserved(self._needs | {owner: need})
+        wanted = self._largest + reserved(without_spare(self._needs | {owner: need}))
         return 0 if self.budget is None else max(wanted - self.budget, 0)
 
     def release(self, owner: Hashable) -> None:
@@ -115,6 +134,7 @@ class Ledger:
             self._too_much.add(frozenset(self._resident))
             self.budget = max(self.taken - 1, self._largest + self.reserved)
             self._resident = {name: None} if name in self._resident else {}
+            self._needs = self._with_spare_that_fits(self._needs)
         return evicted
 
     def _exceeds(self) -> bool:
@@ -122,12 +142,25 @@ class Ledger:
         over_budget = self.budget is not None and self.taken > self.budget
         return over_budget or any(models <= self._resident.keys() for models in self._too_much)
 
+    def _has_room_for_all(self, needs: Needs) -> bool:
+        """Whether all models fit beside these needs."""
+        return self.budget is None or sum(self._sizes.values()) + reserved(needs) <= self.budget
+
+    def _with_spare_that_fits(self, needs: Needs) -> Needs:
+        """Return the needs, all without spare memory where not all models fit beside it."""
+        return needs if self._has_room_for_all(needs) else without_spare(needs)
+
     @property
     def _largest(self) -> int:
         return max(self._sizes.values(), default=0)
 
 
-def reserved(needs: dict[Hashable, Need]) -> int:
-    """Return the memory for these needs: all that is held, and the most that one needs while it works."""
+def reserved(needs: Needs) -> int:
+    """Return the memory for these needs: all that is held, and the most that one uses while it works."""
     held = sum(need.held for need in needs.values())
-    return held + max((need.working for need in needs.values()), default=0)
+    return held + max((need.working + need.spare for need in needs.values()), default=0)
+
+
+def without_spare(needs: Needs) -> Needs:
+    """Return the needs without their spare memory."""
+    return {owner: replace(need, spare=0) for owner, need in needs.items()}

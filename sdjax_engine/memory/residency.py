@@ -223,6 +223,11 @@ class Residency:
             self._latest = None
             return self._ledger.claim(owner, need)
 
+    def keeps_spare(self, owner: Hashable) -> bool:
+        """Whether the claim of `owner` has spare memory, which others may have taken since."""
+        with self._lock:
+            return self._ledger.keeps_spare(owner)
+
     def lacking(self, owner: Hashable, need: Need) -> int:
         """Return how many bytes of each device are too few for a claim, beside the largest model."""
         with self._lock:

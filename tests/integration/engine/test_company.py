@@ -78,6 +78,7 @@ def test_fitted_programs_change_pictures_only_by_rounding(
     assert programs_of(answer, "compiled") == {
         "tiny:16x16:guided denoise, 1 row",
         "tiny:16x16:guided denoise, 2 rows",
+        "tiny:16x16 decode, 2 pictures",
     }
     assert {line for line in answer["said"] if "unguided" in line} == set()
     assert answer["lanes"] == ["tiny:16x16:guided", "tiny:16x16:unguided"]

@@ -1,0 +1,143 @@
+"""The decoding of finished pictures: which of them share a call, and their way to the host.
+
+A program decodes a fixed number of pictures of each device. A picture has the same bits in any company at one
+place of a program, and is the same but for rounding in other places and programs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+
+from sdjax_engine.compiling.compiler import Program
+from sdjax_engine.compiling.decode_thread import DecodeThread, call_directly
+from sdjax_engine.compiling.per_device import Shares, call_on
+from sdjax_engine.denoising.traced import Decoded
+from sdjax_engine.lane.results import Latents, Picture, copied_to_host
+from sdjax_engine.lane.rows import ALONE, DecoderPlace, SeatGrid
+from sdjax_engine.memory import devices
+from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.request import Lane
+
+TOGETHER = (2, 4)
+"""The numbers of pictures that programs decode besides one."""
+
+MOST_PIXELS = 1024 * 1024
+"""The pixels of a device in one call of a decoder: each kernel of more takes much longer than its launch."""
+
+
+def further_sizes(lane: Lane, seats_per_device: int) -> list[int]:
+    """Return how many pictures the decoders of fitted programs take besides one, the fewest first."""
+    most = min(seats_per_device, MOST_PIXELS // (lane.height * lane.width))
+    return [size for size in TOGETHER if size <= most]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Pictures that one call decodes: of each device those in `seats`, `size` of them, one for each place.
+
+    `places` are those whose results are taken, by seat.
+    """
+
+    size: int
+    seats: dict[int, list[int]] = field(default_factory=dict)
+    places: dict[int, DecoderPlace] = field(default_factory=dict)
+
+
+def groups_of(
+    seats: Sequence[int], sizes: Collection[int], wanted: Mapping[int, DecoderPlace | None], grid: SeatGrid
+) -> list[Group]:
+    """Divide seats into groups of these sizes, of which 1 is one; a device's first group is decoded first.
+
+    The pictures of a device have as few groups as they fill. A seat with a `wanted` place has it where that
+    is there, else a group of 1. It takes every place of its device itself, so that the groups of the others
+    are the same whatever it wants.
+    """
+    by_device: defaultdict[int, list[int]] = defaultdict(list)
+    for seat in seats:
+        by_device[grid.device_of(seat)].append(seat)
+    found: dict[tuple[int, int], Group] = {}
+    for device, own in by_device.items():
+        for turn, (those, places) in enumerate(_of_one_device(own, sizes, wanted)):
+            group = found.setdefault((turn, len(those)), Group(size=len(those)))
+            group.seats[device] = those
+            group.places.update(places)
+    return [found[each] for each in sorted(found)]
+
+
+def _of_one_device(
+    seats: Sequence[int], sizes: Collection[int], wanted: Mapping[int, DecoderPlace | None]
+) -> Iterator[tuple[list[int], dict[int, DecoderPlace]]]:
+    """Yield the seats of each group, by place, and the place whose result each seat takes."""
+    free = [seat for seat in seats if wanted.get(seat) is None]
+    while free:
+        size = max(size for size in sizes if size <= len(free))
+        together, free = free[:size], free[size:]
+        yield together, {seat: DecoderPlace(size, place) for place, seat in enumerate(together)}
+    for seat in seats:
+        if (place := wanted.get(seat)) is not None:
+            there = place.pictures in sizes and 0 <= place.place < place.pictures
+            own = place if there else ALONE
+            yield [seat] * own.pictures, {seat: own}
+
+
+@dataclass(kw_only=True, eq=False)
+class DecodingQueue:
+    """Queues the decoding of a model's pictures; on a CPU beside the other programs."""
+
+    model: LoadedModel
+    _call: Callable[..., Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Make the thread that decodes on a CPU."""
+        self._call = DecodeThread() if self.in_parallel else call_directly
+
+    @property
+    def in_parallel(self) -> bool:
+        """Whether a decoding runs at the same time as another program."""
+        return devices.is_cpu(self.model.mesh)
+
+    def restarted(self) -> DecodingQueue:
+        """Return another, for a lane whose thread may be stuck."""
+        return DecodingQueue(model=self.model)
+
+    def queue(self, program: Program, latents: Mapping[int, Sequence[Latents]]) -> dict[int, list[Picture]]:
+        """Decode latents (1, h, w, c), for each place of the program, and start to copy the pictures.
+
+        Their programs are not known here.
+        """
+        [size] = {len(own) for own in latents.values()}
+        places = [Shares({device: own[place] for device, own in latents.items()}) for place in range(size)]
+        decoded: Mapping[int, Sequence[Decoded]] = self._call(
+            call_on, program, list(latents), self.model.arrays.decoding, *places
+        )
+        judged = [
+            self._judged({device: of[place] for device, of in decoded.items()}) for place in range(size)
+        ]
+        return {
+            device: [
+                self._picture(latents[device][place], one, judged[place].get(device))
+                for place, one in enumerate(of)
+            ]
+            for device, of in decoded.items()
+        }
+
+    def _judged(self, decoded: Mapping[int, Decoded]) -> Shares:
+        """Queue what the picture classifier says of a picture of each device."""
+        if self.model.classifier is None:
+            return Shares()
+        seen = Shares({device: each.seen for device, each in decoded.items()})
+        return self.model.classifier.queue(self._call, seen)
+
+    def _picture(self, latents: Latents, decoded: Decoded, probabilities: jax.Array | None) -> Picture:
+        judged = {} if probabilities is None else {"probabilities": probabilities}
+        return Picture(
+            latents=latents,
+            classifier=self.model.classifier,
+            programs="",
+            **copied_to_host(pixels=decoded.pixels, finite=decoded.finite, scores=decoded.scores, **judged),
+        )
