@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 import torch
 from checkpoints import make_tiny_classifier
+from compilations import QUICK
 from networks import channels_first, noise
 from PIL import Image
 from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessorPil
@@ -35,11 +36,20 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "of another shape": {"image_size": 48, "patch_size": 16, "layer_norm_eps": 1e-6, "num_hidden_layers": 3},
 }
 BOUNDS = {"float32": 1e-4, "bfloat16": 5e-2}
+HALF_PRECISION = ("small", "of true width")
 SIZES = ((64, 64), (128, 128), (96, 160), (301, 224), (512, 512), (16, 20))
+BILINEAR = 2
+FILTERS = [
+    *((*size, BILINEAR) for size in SIZES),
+    *((*size, resample) for size in ((301, 224), (16, 20)) for resample in (1, 3)),
+]
+"""Heights, widths and filters: each size once, and a smaller and a larger picture with each filter."""
 
 
-@pytest.mark.parametrize("dtype", BOUNDS)
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [*((name, "float32") for name in NETWORKS), *((name, "bfloat16") for name in HALF_PRECISION)],
+)
 def test_logits_are_the_references(name: str, dtype: str, tmp_path: Path) -> None:
     folder = make_tiny_classifier(tmp_path, **NETWORKS[name])
     reference = ViTForImageClassification.from_pretrained(folder).eval()
@@ -47,7 +57,7 @@ def test_logits_are_the_references(name: str, dtype: str, tmp_path: Path) -> Non
     pixels = noise(2, *loaded.preprocessing.size, 3)
     with torch.no_grad():
         theirs = reference(channels_first(pixels)).logits.numpy()
-    compute = jax.jit(lambda parameters, x: loaded.component.module(parameters)(x))
+    compute = jax.jit(lambda parameters, x: loaded.component.module(parameters)(x), compiler_options=QUICK)
     ours = np.asarray(compute(loaded.component.parameters, pixels))
     difference = np.abs(ours - theirs).max()
     print(f"\nViT, {name}, {dtype}: logits differ by at most {difference:.1e} of {np.abs(theirs).max():.1f}")
@@ -64,17 +74,22 @@ def picture(height: int, width: int) -> npt.NDArray[np.uint8]:
     return np.where(np.arange(width)[None, :, None] < width // 2, rough, smooth)
 
 
-@pytest.mark.parametrize("resample", [1, 2, 3])
-@pytest.mark.parametrize(("height", "width"), SIZES)
+@pytest.fixture(scope="module")
+def on_devices() -> Any:
+    """The devices' way to make pictures ready, compiled once for each size and preprocessing."""
+    return jax.jit(vit_pixels, static_argnums=1, compiler_options=QUICK)
+
+
+@pytest.mark.parametrize(("height", "width", "resample"), FILTERS)
 def test_pictures_are_made_ready_as_the_references_processor_does(
-    height: int, width: int, resample: int
+    height: int, width: int, resample: int, on_devices: Any
 ) -> None:
     """On the devices within one level of rounding for nearly all values; on the host by Pillow itself."""
-    processor = ViTImageProcessorPil(size={"height": 64, "width": 64}, resample=resample)
+    processor = ViTImageProcessorPil(size={"height": 32, "width": 32}, resample=resample)
     pixels = picture(height, width)
     theirs = processor(Image.fromarray(pixels), return_tensors="np")["pixel_values"].transpose(0, 2, 3, 1)
     preprocessing = settle_vit_preprocessing(processor.to_dict())
-    ours = jax.jit(vit_pixels, static_argnums=1)(pixels[None], preprocessing)
+    ours = on_devices(pixels[None], preprocessing)
     difference = np.abs(np.asarray(ours) - theirs) * 0.5 * 255
     print(f"\n{width}x{height}, filter {resample}: {(difference > 0.5).mean():.2%} differ")
     assert difference.max() < 2.5
@@ -82,15 +97,19 @@ def test_pictures_are_made_ready_as_the_references_processor_does(
     np.testing.assert_allclose(host_pixels(pixels, preprocessing), theirs[0], atol=1e-6)
 
 
-def test_a_difference_of_rounding_moves_no_probability_by_a_hundredth(tmp_path: Path) -> None:
+def test_a_difference_of_rounding_moves_no_probability_by_a_hundredth(
+    tmp_path: Path, on_devices: Any
+) -> None:
     """The two ways in which pictures are made ready are one level apart here and there."""
     loaded = load_picture_classifier(str(make_tiny_classifier(tmp_path)), dtype="float32", put=jax.device_put)
     compute = jax.jit(lambda parameters, x: jax.nn.softmax(loaded.component.module(parameters)(x), axis=-1))
     for height, width in SIZES:
         pixels = picture(height, width)
-        on_devices = jax.jit(vit_pixels, static_argnums=1)(pixels[None], loaded.preprocessing)
-        on_host = host_pixels(pixels, loaded.preprocessing)[None]
-        ours, theirs = (compute(loaded.component.parameters, each) for each in (on_devices, on_host))
+        ready = (
+            on_devices(pixels[None], loaded.preprocessing),
+            host_pixels(pixels, loaded.preprocessing)[None],
+        )
+        ours, theirs = (compute(loaded.component.parameters, each) for each in ready)
         assert np.abs(np.asarray(ours) - np.asarray(theirs)).max() < 0.01
 
 

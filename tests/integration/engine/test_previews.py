@@ -64,7 +64,7 @@ def test_previews_come_with_the_progress_and_the_picture_stays_the_same(
 
 def test_the_last_preview_is_nearer_to_the_picture_than_to_another(previewing: Engine) -> None:
     pictures, last = [], []
-    for seed in (21, 22):
+    for seed in (22, 27):  # pictures that differ much: the network is random
         image, told = paint(previewing, like(num_inference_steps=STEPS, seed=seed))
         pictures.append(image.pixels.reshape(8, 2, 8, 2, 3).mean(axis=(1, 3)))
         last.append(np.asarray(told[-1].preview, float))

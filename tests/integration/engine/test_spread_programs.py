@@ -44,7 +44,8 @@ def test_programs_spread_over_the_devices_paint_what_each_devices_own_paint(
     loaded = load_checkpoint(str(checkpoint), put=lambda each: devices.replicate(each, spread.mesh))
     other = LoadedModel(TINY, loaded, spread)
     apart = device_lanes[PLAIN.lane]
-    together = DeviceLane(PLAIN.lane, other, seats_per_device=apart.seats_per_device, compiler=spread)
+    seats = apart.seats_per_device
+    together = DeviceLane(PLAIN.lane, other, seats_per_device=seats, compiler=spread, start_pictures=False)
     assert isinstance(apart._programs.denoise, PerDevice)
     assert not isinstance(together._programs.denoise, PerDevice)
     assert isinstance(together._programs.decode, PerDevice)
