@@ -60,7 +60,7 @@ def test_company_seat_time_of_joining_and_other_lanes_change_no_picture(on_two: 
     assert [len(different) for different in on_two["pictures"]] == [1] * len(VARIED)
 
 
-@pytest.mark.parametrize("devices", [1, 4])
+@pytest.mark.parametrize("devices", [1, 8])
 def test_the_number_of_devices_changes_no_picture(
     devices: int, on_two: dict[str, Any], checkpoint: Path, cache_dir: Path
 ) -> None:

@@ -62,14 +62,17 @@ def test_previews_come_with_the_progress_and_the_picture_stays_the_same(
     assert shapes == {((8, 8, 3), "uint8")}
 
 
-def test_the_last_preview_is_nearer_to_the_picture_than_to_another(previewing: Engine) -> None:
+def test_last_previews_have_their_colours_where_their_own_pictures_have_them(previewing: Engine) -> None:
     pictures, last = [], []
-    for seed in (22, 27):  # pictures that differ much: the network is random
+    for seed in (21, 22, 23, 24):
         image, told = paint(previewing, like(num_inference_steps=STEPS, seed=seed))
         pictures.append(image.pixels.reshape(8, 2, 8, 2, 3).mean(axis=(1, 3)))
         last.append(np.asarray(told[-1].preview, float))
-    for mine, other in ((0, 1), (1, 0)):
-        assert np.abs(last[mine] - pictures[mine]).mean() < np.abs(last[mine] - pictures[other]).mean()
+    placed = [(each - each.mean(axis=(0, 1))).ravel() for each in (*last, *pictures)]
+    likeness = np.corrcoef(placed)[:4, 4:]  # of each preview with each picture
+    own = likeness.diagonal().mean()
+    others = likeness[~np.eye(4, dtype=bool)].mean()
+    assert own > others + 0.1
 
 
 def test_the_colours_are_kept_beside_the_programs(previewing: Engine, folder: Path) -> None:
