@@ -60,18 +60,21 @@ def lanes_in_order(
     wanted = config.lanes
     if wanted is None:
         wanted = tuple(lane for model in models.values() for lane in lanes(model.offer))
-    serving = served_by_others(wanted, fitted=bool(config.fitted_programs))
+    offers = [model.offer for model in models.values()] if config.fitted_programs else []
+    serving = served_by_others(wanted, offers)
     by_name = {str(lane): lane for lane in wanted if lane not in serving}
     return tuple(by_name[name] for name in usage.in_order(list(by_name))), serving
 
 
-def served_by_others(wanted: Collection[Lane], *, fitted: bool) -> dict[Lane, Lane]:
-    """Return the lanes whose pictures another lane paints, with that lane.
+def served_by_others(wanted: Collection[Lane], fitted: Collection[Offer]) -> dict[Lane, Lane]:
+    """Return the lanes whose pictures another lane paints, with that lane, for offers with fitted programs.
 
-    With fitted programs a guided lane paints unguided pictures too, each of half as many rows.
+    A guided lane paints unguided pictures too, each of half as many rows. Its seats hold two texts: where
+    most pictures have no guidance, they keep a lane of their own, which has room for more of them.
     """
-    guided = {lane: replace(lane, guided=True) for lane in wanted if fitted and not lane.guided}
-    return {lane: other for lane, other in guided.items() if other in wanted}
+    guided = {offer.model for offer in fitted if offer.guidance_scale > 1}
+    others = {lane: replace(lane, guided=True) for lane in wanted if lane.model in guided and not lane.guided}
+    return {lane: other for lane, other in others.items() if other in wanted}
 
 
 def pictures_of(lane: Lane) -> str:

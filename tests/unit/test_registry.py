@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from sdjax_engine.request import Lane, Offer, Sampler
 from sdjax_engine.scheduler.intake import Intake
 from sdjax_engine.scheduler.thread import EngineThread
 from sdjax_engine.startup import registry
-from sdjax_engine.startup.registry import Registry
+from sdjax_engine.startup.registry import Registry, lanes, served_by_others
 from sdjax_engine.startup.usage import Usage
 
 LANE = Lane(model="tiny", height=16, width=16, guided=True)
@@ -164,3 +164,13 @@ def test_a_failure_of_start_pictures_leaves_the_lane_open(
     assert LANE in thread.queues
     assert not thread.intake.has_failed(LANE)
     assert thread.intake._failure((LANE, True)) is not None
+
+
+@pytest.mark.parametrize(("scale", "shared"), [(7.5, True), (1.5, True), (1.0, False), (0.0, False)])
+def test_unguided_pictures_share_the_guided_lane_unless_they_are_the_usual_ones(
+    scale: float, shared: bool
+) -> None:
+    offer = replace(OFFER, guidance_scale=scale)
+    expected = {replace(LANE, guided=False): LANE} if shared else {}
+    assert served_by_others(lanes(offer), [offer]) == expected
+    assert served_by_others(lanes(offer), []) == {}
