@@ -5,11 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-# Installs the packages of a lock: uv takes a tenth of pip's time. It does not know
-# pip's configuration, so pip installs where uv cannot.
+# Installs the packages of a lock: uv takes a tenth of pip's time. It does not know pip's configuration, so pip installs
+# where that names an index, or where uv cannot.
 define install-locked
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes --requirement $(1) \
-	  || { echo "uv cannot install $(1): pip does"; $(PIP) install $(LOCKED) $(1); }
+	@if [ -x $(BIN)/uv ] && [ -z "$$PIP_NO_INDEX$$PIP_INDEX_URL$$($(PIP) config get global.index-url 2>/dev/null)" ] \
+	  && $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes --requirement $(1); \
+	then :; else $(PIP) install $(LOCKED) $(1); fi
 endef
 
 LOCK = $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
@@ -37,11 +38,11 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with PYTHON=..."; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/bin/uv: requirements-uv.lock | $(VENV)/bin/python
-	@$(PIP) install $(LOCKED) requirements-uv.lock
+$(VENV)/.uv: requirements-uv.lock | $(VENV)/bin/python
+	@$(PIP) install --only-binary :all: $(LOCKED) requirements-uv.lock || echo "There is no uv for this machine: pip installs"
 	@touch $@
 
-$(VENV)/.installed: pyproject.toml requirements.lock | $(VENV)/bin/uv
+$(VENV)/.installed: pyproject.toml requirements.lock | $(VENV)/.uv
 	@echo "Installing sdjax-bot and its packages (a minute or two the first time)"
 	$(call install-locked,requirements.lock)
 	@PYTHONWARNINGS=ignore $(PIP) install --no-compile --no-deps --no-build-isolation --editable .
@@ -56,8 +57,8 @@ $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
 
 # Collects the tests once, so that one process compiles the modules that each process of `tests` imports.
 $(VENV)/.collected: $(VENV)/.installed-dev
-	@$(BIN)/python -m pytest --quiet --collect-only > .collected.txt || { cat .collected.txt; rm -f .collected.txt; exit 1; }
-	@mv .collected.txt $@
+	@$(BIN)/python -m pytest --quiet --collect-only > $@.txt || { cat $@.txt; exit 1; }
+	@mv $@.txt $@
 
 browser:
 	@command -v chromium >/dev/null || { \

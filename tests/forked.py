@@ -39,6 +39,7 @@ def begin(wanted):
     for file in (null, err):
         os.close(file)
     sys.argv = ["sdjax-bot", *wanted["arguments"]]
+    sys.orig_argv = [sys.executable, "-c", "raise SystemExit('a forked bot cannot restart itself')"]
     exec(compile(wanted["program"], "program", "exec"), {"__name__": "__main__"})
     sys.exit(0)
 
@@ -57,7 +58,8 @@ while True:
         elif line := lines.readline():
             pid = os.fork()
             if not pid:
-                for file in (*children, ready.fileno()):
+                ready.close()
+                for file in children:
                     os.close(file)
                 begin(json.loads(line))
             tell(begun=pid)
@@ -103,7 +105,11 @@ def asyncio_safe(end: Future[int]) -> Future[int]:
     copy: Future[int] = Future()
 
     def hand_on(done: Future[int]) -> None:
-        if copy.set_running_or_notify_cancel():
+        if not copy.set_running_or_notify_cancel():
+            return
+        if fault := done.exception():
+            copy.set_exception(fault)
+        else:
             copy.set_result(done.result())
 
     end.add_done_callback(hand_on)
@@ -155,6 +161,11 @@ class Forks:
                 self._asked.get().set_result(Forked(pid, self._ends[pid]))
             else:
                 self._ends.pop(said["ended"]).set_result(said["status"])
+        ended = RuntimeError("The process that forks bots has ended: does `import bot.cli` work?")
+        while not self._asked.empty():
+            self._asked.get().set_exception(ended)
+        for end in self._ends.values():
+            end.set_exception(ended)
 
     def close(self) -> None:
         """End the process, and all of its forks."""

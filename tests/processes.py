@@ -114,7 +114,7 @@ async def start(
     neither `folder` nor `out`, and cannot restart itself; its program begins after the imports of the bot.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    if forked:
+    if forked and hasattr(os, "pidfd_open"):  # of Linux
         source = START if program == BOT else program[-1]
         begun = forks(ROOT).fork(source, arguments, err=err, environment=environment)
         return Bot(process=await asyncio.wrap_future(begun), err=err)

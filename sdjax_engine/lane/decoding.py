@@ -27,7 +27,10 @@ TOGETHER = (2, 4)
 """The numbers of pictures that programs decode besides one."""
 
 MOST_PIXELS = 1024 * 1024
-"""The pixels of a device in one call of a decoder: each kernel of more takes much longer than its launch."""
+"""The pixels of a device in one call of a decoder.
+
+With more of them a kernel takes much longer than its launch, so that fewer launches save little.
+"""
 
 
 def further_sizes(lane: Lane, seats_per_device: int) -> list[int]:

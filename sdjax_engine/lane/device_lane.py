@@ -109,6 +109,12 @@ class DeviceLane:
         return len(self._decoders) > 1
 
     @property
+    def lacks_decoders(self) -> bool:
+        """Whether `prepare_decoders` may make a program that the lane has not, or has no memory for."""
+        sizes = {*further_sizes(self.lane, self.seats_per_device)}
+        return not (self._later.short or sizes <= self._decoders.keys())
+
+    @property
     def further_forms(self) -> list[ProgramForm]:
         """The forms of the programs that cost less than the one that suits every run."""
         return self._grid.further_forms(loras=self._model.adapts_unet)
@@ -214,18 +220,20 @@ class DeviceLane:
     def halve(self) -> bool:
         """Use less memory after the devices had too little; False where that is not possible.
 
-        Other models are evicted and stay so while this one is in use. A lane that decodes several pictures in
-        one call decodes one afterwards; else half of the seats are given up. Every seat is empty afterwards.
-        Programs for half as many seats are compiled if they were not before.
-        If that fails, the lane keeps its programs and the number of its seats, and needs a `reset`.
+        Other models are evicted and stay so while this one is in use. A lane that decodes several pictures a
+        call decodes one afterwards; else half of the seats are given up, and programs for the rest compiled.
+        Every seat is empty afterwards. If that fails, the lane keeps its seats, and needs a `reset`.
         """
-        spared, fewer = self.decodes_together, self.seats_per_device // 2
+        fewer = self.seats_per_device // 2
         moved = self._model.residency.leave_alone(self.lane.model)
+        with self._later.changing:
+            spared = self.decodes_together and self._later.spare > 0
+            self._later.decode, self._later.short = {}, True
+            self._claim(self.need)
         if not (moved or spared or fewer):
             return False
-        with self._later.changing:
-            self._later.decode = {}
-            self._claim(self.need)
+        if spared:
+            self._compiler.tell(f"{self.lane} decodes one picture a call from now on: memory was short")
         if spared or not fewer:
             self.reset()
             return True
@@ -253,10 +261,7 @@ class DeviceLane:
         return fits
 
     def prepare_pictures(self) -> None:
-        """Compile the encoding of start pictures; images may start from one afterwards, after `anew` too.
-
-        Raises DevicesFailed where there is no memory for it.
-        """
+        """Compile the encoding of start pictures. Raises DevicesFailed where there is no memory for it."""
         begin = compile_begin(self._shapes, self._compiler)
         with self._later.changing:
             if not self._claim(self._need_with(begin)):
@@ -282,21 +287,21 @@ class DeviceLane:
     def prepare_decoders(self) -> None:
         """Compile the programs that decode several pictures of a device in one call, the smallest first.
 
-        A program is left out where its memory would cost a seat or evict a model.
+        A program is left out where its memory would cost a seat or evict a model, and after a shortage.
         """
         for size in further_sizes(self.lane, self.seats_per_device):
             program = compile_decode(self._shapes, self._compiler, pictures=size)
             with self._later.changing:
-                decoders = {**self._later.decode, size: program}
+                if self._later.short:
+                    return
+                smaller = {known: each for known, each in self._later.decode.items() if known < size}
+                decoders = {**smaller, size: program}
                 fits = self._claim(self._need_with(decoders=decoders)) and self._keeps_spare
-                if fits:
-                    self._later.decode = decoders
-                else:
+                self._later.decode = decoders if fits else smaller
+                if not fits:
                     self._claim(self.need)
             if not fits:
-                self._compiler.tell(
-                    f"{self.lane} has no decoder of {size} pictures: no memory is left for it"
-                )
+                self._compiler.tell(f"{self.lane} has no decoder of {size} pictures: no memory is left")
                 return
 
     def prepare_retry(self) -> None:

@@ -1,4 +1,4 @@
-"""Newcomers of a lane: what the devices are given of them, and what runs must know of them; pure."""
+"""Newcomers of a lane: their rows for the devices, and their occupants for runs; pure."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class LaterPrograms:
     Without `begin` its pictures start from noise only; `decode_in_float32` decodes a picture again whose
     values were not finite, where that makes a difference. `denoise` has the programs of further forms, by the
     number of seats of each device, `decode` those that decode several pictures, by their number, until memory
-    is short. No other program is removed, so a caller that has seen one may rely on it.
+    was `short`. No other program is removed, so a caller that has seen one may rely on it.
     `spare` is how much spare memory the lane has claimed last for them, in bytes of each device.
     Hold `changing` to change a lane's programs and claim the memory for them.
     """
@@ -73,6 +73,7 @@ class LaterPrograms:
     denoise: dict[int, dict[ProgramForm, Program]] = field(default_factory=dict)
     decode: dict[int, Program] = field(default_factory=dict)
     spare: int = 0
+    short: bool = False
     changing: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 

@@ -64,13 +64,18 @@ class Ledger:
         return sum(self._sizes[name] for name in self._resident) + self.reserved
 
     @property
+    def needed(self) -> int:
+        """The memory for the work on the models, without any to spare."""
+        return reserved(without_spare(self._needs))
+
+    @property
     def room(self) -> int | None:
         """The memory that is left without an eviction; None without a limit."""
         return None if self.budget is None else max(self.budget - self.taken, 0)
 
     def enter(self, name: str, size: int) -> bool:
         """Add a model, not yet resident; False where it never fits."""
-        if self.budget is not None and size + reserved(without_spare(self._needs)) > self.budget:
+        if self.budget is not None and size + self.needed > self.budget:
             return False
         self._sizes[name] = size
         self._needs = self._with_spare_that_fits(self._needs)
@@ -132,9 +137,9 @@ class Ledger:
         if evicted:
             # The budget alone would not do: a larger model that is away may need more than is taken now.
             self._too_much.add(frozenset(self._resident))
+            self._needs = without_spare(self._needs)
             self.budget = max(self.taken - 1, self._largest + self.reserved)
             self._resident = {name: None} if name in self._resident else {}
-            self._needs = self._with_spare_that_fits(self._needs)
         return evicted
 
     def _exceeds(self) -> bool:

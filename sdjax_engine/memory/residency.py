@@ -334,9 +334,9 @@ def usable_memory(mesh: Mesh, configured: int) -> int | None:
 
 def too_large(name: str, size: int, ledger: Ledger) -> str:
     """Return the sentence about a model that never fits."""
-    beside = f" beside {in_bytes(ledger.reserved)} for the work on it" if ledger.reserved else ""
+    beside = f" beside {in_bytes(ledger.needed)} for the work on it" if ledger.needed else ""
     budget = ledger.budget or 0
-    lacking = in_bytes(size + ledger.reserved - budget)
+    lacking = in_bytes(size + ledger.needed - budget)
     return (
         f"The parameters of {name} take {in_bytes(size)}{beside}, and a device has {in_bytes(budget)}, "
         f"{lacking} too little: offer a smaller model, or raise device_memory."

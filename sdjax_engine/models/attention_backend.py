@@ -20,8 +20,8 @@ from sdjax_engine.wording import first_line
 CPU = Backend(platform="cpu")
 WIDTHS = {"gpu": (256, 160, 128), "tpu": (512, 128)}
 """Widest heads to try, the widest first: on GPUs Hopper's, SD 1.5's, and that of GPUs before Hopper."""
-NARROW = {"tpu": (40,)}
-"""Widths that must work too: on TPUs a head that does not fill the lanes."""
+NARROW = {"tpu": (40, 80, 160)}
+"""Narrower heads that must work too: on TPUs SD 1.5's, which do not fill the lanes."""
 TOKENS = {"gpu": 256, "tpu": PALLAS_LEAST_QUERIES}
 PROMPT, LONGEST, LENGTHS = 77, 231, (231, 77)
 """Shapes of the trial: tokens of a picture, of a prompt; keys of several prompts, and their lengths."""
@@ -76,7 +76,8 @@ def widest_head(platform: str, form: Form, problem_with: ProblemWith) -> int | s
     kernel = FUSED_KERNELS[platform][form]
     problems = []
     for width in WIDTHS[platform]:
-        trials = (trial(platform, form, each) for each in (width, *NARROW.get(platform, ())))
+        narrow = [each for each in NARROW.get(platform, ()) if each < width]
+        trials = (trial(platform, form, each) for each in (width, *narrow))
         problem = next(filter(None, (problem_with(kernel, each) for each in trials)), None)
         if problem is None:
             return width

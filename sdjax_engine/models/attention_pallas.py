@@ -51,7 +51,9 @@ def by_few_keys(queries: Array, keys_values: KeyValues) -> Array:
     n, tokens, heads, width = queries.shape
     count = keys_values.keys.shape[1]
     lengths = keys_values.lengths
-    counts = jnp.full((n,), count, jnp.int32) if lengths is None else lengths
+    counts = (
+        jnp.full((n,), count, jnp.int32) if lengths is None else jnp.maximum(lengths, 1)
+    )  # 0 in empty seats
     q, k, v = (each.reshape(n, -1, heads * width) for each in (queries, keys_values.keys, keys_values.values))
     of_a_query = heads * width * q.dtype.itemsize
     block = block_of(tokens, min(BLOCK, BLOCK * BLOCK // count, BLOCK_BYTES // of_a_query))

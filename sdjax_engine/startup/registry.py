@@ -376,7 +376,7 @@ ADDITIONS = (
     Addition(
         name="{} with larger decoders",
         wanted=Registry.decodes_together,
-        ready=lambda device: device.decodes_together,
+        ready=lambda device: not device.lacks_decoders,
         prepare=lambda device: device.prepare_decoders(),
         failed="decodes one picture at a time",
     ),

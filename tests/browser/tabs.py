@@ -38,11 +38,12 @@ class Tabs:
 
     async def end(self) -> None:
         """End the pages of the test. A page that was closed does not come back."""
-        for kind, page in self._used:
+        while self._used:
+            kind, page = self._used.pop()
             if not page.is_closed():
+                await page.mouse.move(0, 0)  # nothing is hovered when the next test begins
                 await page.goto(QUIET)
                 self._free[kind].append(page)
-        self._used.clear()
 
     async def free(self, size: tuple[int, int], **options: Any) -> Page:
         """A tab of this size and with these options of a context, which no other page of the test has."""

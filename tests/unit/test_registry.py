@@ -39,7 +39,7 @@ class ScriptedLane:
     broken: bool = False
     retries: bool = False
     fitted: bool = False
-    decodes_together: bool = False
+    lacks_decoders: bool = True
 
     def prepare_retry(self) -> None:
         self.prepared.append("retry")

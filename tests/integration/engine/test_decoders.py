@@ -187,12 +187,13 @@ def test_a_larger_decoder_takes_only_memory_that_is_left_and_is_given_up_before_
     roomy, with_room = opened(None)
     enough = with_room.residency.taken
     narrow, _ = opened(enough - 1)
-    assert said[-1] == f"{PLAIN.lane} has no decoder of 2 pictures: no memory is left for it"
+    assert said[-1] == f"{PLAIN.lane} has no decoder of 2 pictures: no memory is left"
     lane, model = opened(enough)
     assert [each.decodes_together for each in (roomy, narrow, lane)] == [True, False, True]
     assert {each.seats_per_device for each in (roomy, narrow, lane)} == {SEATS}
     assert lane.halve()
-    assert (lane.seats_per_device, lane.decodes_together) == (SEATS, False)
+    lane.prepare_decoders()
+    assert (lane.seats_per_device, lane.decodes_together, lane.lacks_decoders) == (SEATS, False, False)
     assert {picture.programs for picture in painted(lane, model, 0, 1).values()} == {"6x4-"}
     assert lane.halve()
     assert lane.seats_per_device == SEATS // 2
