@@ -144,18 +144,20 @@ class People:
         except Refused as refused:
             return _json({"errors": refused.sentences}, status=400)
         socket = web.WebSocketResponse(heartbeat=30)
-        await socket.prepare(request)
         queue: asyncio.Queue[str | None] = asyncio.Queue()
-        self._listeners[queue] = member
-        writer = asyncio.create_task(_write(socket, queue))
+        self._listeners[queue] = member  # before the page learns that it listens: it then fetches the rest
         try:
-            async for _ in socket:  # members send nothing here; reading detects the disconnection
-                pass
+            await socket.prepare(request)
+            writer = asyncio.create_task(_write(socket, queue))
+            try:
+                async for _ in socket:  # members send nothing here; reading detects the disconnection
+                    pass
+            finally:
+                writer.cancel()
+                with contextlib.suppress(asyncio.CancelledError, ConnectionError):
+                    await writer
         finally:
             del self._listeners[queue]
-            writer.cancel()
-            with contextlib.suppress(asyncio.CancelledError, ConnectionError):
-                await writer
         return socket
 
     def _on_event(self, event: Event) -> None:

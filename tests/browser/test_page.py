@@ -6,7 +6,7 @@ import re
 
 import pytest
 from page_tools import PHONE, Clock, OpenPage, box, messages, send
-from playwright.async_api import expect
+from playwright.async_api import WebSocketRoute, expect
 from small_bot import PageBot
 
 from bot.sandbox.server import Sandbox
@@ -324,6 +324,24 @@ async def test_the_page_reconnects_after_the_sandbox_was_stopped(
         await expect(page.locator("#connection")).to_be_hidden()
         await page.get_by_role("button", name="general").click()
         await expect(page.get_by_role("heading", name="Welcome to #general")).to_be_visible()
+
+
+async def test_a_message_that_comes_before_the_page_listens_is_shown(
+    open_page: OpenPage, bot: PageBot
+) -> None:
+    page = await open_page()
+    address = page.url
+    await page.goto("about:blank")
+    art = next(channel for channel in bot.guilds[0].text_channels if channel.name == "art")
+
+    async def post_first(line: WebSocketRoute) -> None:
+        await art.send("posted meanwhile")
+        line.connect_to_server()
+
+    await page.route_web_socket("**/sandbox/events*", post_first)
+    await page.goto(address)
+    await expect(messages(page).last).to_contain_text("posted meanwhile")
+    await page.close()  # with its route
 
 
 async def test_the_operator_injects_a_fault_and_reads_the_violations(

@@ -6,14 +6,12 @@ const LONGEST_WAIT = 5000;
 
 /**
  * Listen to one member's events until the returned function is called.
- * `onUp(again)` is called at each connection; `again` is true after a loss, when the
- * missed events must be fetched.
+ * `onUp()` is called at each connection: what happened before it must be fetched.
  */
 export function listen(member, { onEvent, onUp, onDown }) {
   let socket = null;
   let timer = null;
   let failures = 0;
-  let wasUp = false;
   let stopped = false;
 
   function connect() {
@@ -22,8 +20,7 @@ export function listen(member, { onEvent, onUp, onDown }) {
     socket.addEventListener("open", () => {
       if (stopped) return;
       failures = 0;
-      onUp(wasUp);
-      wasUp = true;
+      onUp();
     });
     socket.addEventListener("message", (frame) => {
       if (stopped) return;

@@ -21,6 +21,7 @@ const model = new Model();
 const presses = new Map(); // messages by the interaction that a press on them made
 let stopListening = () => {};
 let visit = 0; // counts arrivals, so that answers to a former member's questions are let go
+let early = null; // events that came before the state which they change
 
 const timeline = createTimeline(model, {
   press,
@@ -50,18 +51,47 @@ byId("send").append(icon("send"));
 
 async function act(memberId) {
   visit += 1;
+  const here = visit;
   stopListening();
   model.leave();
-  await load(memberId);
-  stopListening = listen(model.me.id, {
-    onEvent,
-    onUp: (again) => {
-      tell(null);
-      if (again) load(model.me.id).catch((error) => tell(error.message));
-    },
-    onDown: () => tell("The line to the sandbox is down. Trying again …"),
-  });
+  early = [];
+  await listening(memberId);
+  if (here !== visit) return;
+  try {
+    await load(memberId);
+  } finally {
+    if (here === visit) deliverEarly();
+  }
   focusBox();
+}
+
+/** Resolves once the line is open or has failed: what happens between loading and listening would be lost. */
+function listening(memberId) {
+  return new Promise((resolve) => {
+    let first = true;
+    const tried = () => {
+      first = false;
+      resolve();
+    };
+    stopListening = listen(memberId, {
+      onEvent: (type, data) => (early ? early.push([type, data]) : onEvent(type, data)),
+      onUp: () => {
+        tell(null);
+        if (!first) load(memberId).catch((error) => tell(error.message));
+        tried();
+      },
+      onDown: () => {
+        tell("The line to the sandbox is down. Trying again …");
+        tried();
+      },
+    });
+  });
+}
+
+function deliverEarly() {
+  const events = early;
+  early = null;
+  for (const [type, data] of events) onEvent(type, data);
 }
 
 async function load(memberId) {
