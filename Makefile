@@ -55,11 +55,6 @@ $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
 	@$(PIP) install --no-compile $(TORCH)
 	@touch $@
 
-# Collects the tests once, so that one process compiles the modules that each process of `tests` imports.
-$(VENV)/.collected: $(VENV)/.installed-dev
-	@$(BIN)/python -m pytest --quiet --collect-only > $@.txt || { cat $@.txt; exit 1; }
-	@mv $@.txt $@
-
 browser:
 	@command -v chromium >/dev/null || { \
 	  echo "Installing Chromium for the browser tests"; \
@@ -144,9 +139,9 @@ layers: install-dev
 	@rm -f .import-layers.txt
 
 # Many tests wait in real time, for leases and timers. The third process uses the two cores meanwhile.
-tests: $(VENV)/.collected browser tpu-compiler
+tests: install-dev browser tpu-compiler
 	@echo "Tests"
-	@$(BIN)/python -m pytest --quiet --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python tests/prefork.py 3 --quiet --dist loadfile --no-loadscope-reorder --max-worker-restart 2
 
 # Types are checked beside the first tests, which leave some time of two cores over.
 test: lint

@@ -1,0 +1,116 @@
+"""Runs pytest's processes as forks of one process that has collected all tests.
+
+    python tests/prefork.py PROCESSES [options of pytest]
+
+To collect the tests, a process imports their modules, and with them torch, diffusers and JAX. That takes
+20 s of the processor, in each process of pytest-xdist. A fork of a process that has done it takes 1 s. All
+else is pytest-xdist's: it starts each of its processes as `prefork.py --join ADDRESS`, which hands its pipes
+to a fork and ends with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import os
+import selectors
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+JOIN = "--join"
+PIPES = (0, 1, 2)  # input, output, errors
+EXECNET = "exec(eval(sys.stdin.readline()))"
+"""What execnet runs in a process: the first line that it sends there."""
+
+
+def main(processes: str, *options: str) -> int:
+    """Collect the tests, fork the processes that pytest asks for, and return its exit status.
+
+    A fork leaves by `SystemExit`, to end as any process does: nothing here may clean up after itself.
+    """
+    folder = tempfile.mkdtemp()
+    address = str(Path(folder, "prefork"))
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(address)
+    server.listen()
+    joining = shlex.join([sys.executable, "-I", "-S", __file__, JOIN, address])
+    command = [sys.executable, "-m", "pytest", f"--tx={processes}*popen//python={joining}", *options]
+    tests = subprocess.Popen(command)
+    failure = collect()
+    if failure:
+        tests.kill()
+    else:
+        serve(server, tests.pid)
+    shutil.rmtree(folder)
+    return failure or tests.wait()
+
+
+def collect() -> int:
+    """Import and collect all tests in this process, and print what failed."""
+    import pytest  # noqa: PLC0415 - a process that joins needs none of it
+
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        status = int(pytest.main(["--quiet", "--collect-only", "-p", "no:xdist", "-p", "no:cacheprovider"]))
+    if status:
+        print(said.getvalue(), flush=True)
+    gc.freeze()
+    return status
+
+
+def serve(server: socket.socket, tests: int) -> None:
+    """Fork for each process that joins, and wait for the forks once the process `tests` has ended."""
+    ready = selectors.DefaultSelector()
+    ready.register(server, selectors.EVENT_READ)
+    ready.register(os.pidfd_open(tests), selectors.EVENT_READ)
+    workers = []
+    while all(key.fileobj is server for key, _ in ready.select()):
+        workers.append(fork(server))
+    for worker in workers:
+        os.waitpid(worker, 0)
+
+
+def fork(server: socket.socket) -> int:
+    """Fork for the next process that joins, and return the fork's id."""
+    connection, _ = server.accept()
+    _, pipes, _, _ = socket.recv_fds(connection, 1, len(PIPES))
+    worker = os.fork()
+    if not worker:
+        work(pipes)
+        sys.exit()
+    connection.close()  # the fork's copy says to the process that joined whether the fork lives
+    for pipe in pipes:
+        os.close(pipe)
+    return worker
+
+
+def work(pipes: list[int]) -> None:
+    """Be the process of pytest-xdist at the other end of the pipes, until the tests have ended."""
+    for pipe, number in zip(pipes, PIPES, strict=True):
+        os.dup2(pipe, number)
+        os.close(pipe)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - they stay until the end of the process
+    sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
+    sys.argv = ["-c"]
+    exec(EXECNET, {"__name__": "__main__", "sys": sys})
+
+
+def join(address: str) -> None:
+    """Hand this process's pipes to a fork, and end when the fork has ended."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(address)
+        socket.send_fds(connection, [b"."], PIPES)
+        connection.recv(1)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == JOIN:
+        join(sys.argv[2])
+    else:
+        sys.exit(main(*sys.argv[1:]))
