@@ -14,7 +14,7 @@ from bot.errors import UserMistake
 from bot.holds import Hold
 from bot.jobs import Origin, Recipe, State
 from bot.quotas import Charge
-from bot.store import fairness
+from bot.store import fair_order
 from bot.store.database import insert
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
@@ -153,10 +153,10 @@ class Adding:
         now = (await connection.execute(times)).one()
         weight, room, last_tag = self.weight, self.room, now.tag
         if entrance is not None:
-            weight, room, last_tag = fairness.SESSION_WEIGHT, None, entrance.last_tag
-        one = fairness.share(recipe.cost, weight)
-        shares = fairness.shares(one, count=recipe.variants, room=room)
-        tags = fairness.tag_images(virtual_time=now.time, last_tag=last_tag, shares=shares)
+            weight, room, last_tag = fair_order.SESSION_WEIGHT, None, entrance.last_tag
+        one = fair_order.share(recipe.cost, weight)
+        shares = fair_order.shares(one, count=recipe.variants, room=room)
+        tags = fair_order.tag_images(virtual_time=now.time, last_tag=last_tag, shares=shares)
         return now.time, tags, shares
 
 

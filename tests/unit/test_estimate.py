@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.store.estimate import (
+from bot.store.fair_order import (
     Ahead,
     Arrival,
     Bench,
