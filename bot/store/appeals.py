@@ -17,11 +17,10 @@ from bot.errors import NotYours, UnknownJob, UserMistake
 from bot.holds import Cause, Hold, Outcome, Ruling
 from bot.jobs import Origin, Recipe, Showing
 from bot.quotas import Charge
-from bot.store.caps import wait_for_turn
 from bot.store.charges import NO_CHARGE
 from bot.store.database import Verbs
 from bot.store.holding import decline, show_withheld
-from bot.store.new_jobs import Adding, job_of
+from bot.store.new_jobs import Adding, job_of, wait_for_turn
 from bot.store.review_rows import HOUR_SECONDS, Kind, Review, message_due, open_review, review_of, settings_of
 from bot.store.review_tables import reviews
 from bot.store.rows import load_job, origin_from, origin_json, recipe_from, recipe_values

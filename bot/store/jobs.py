@@ -15,12 +15,19 @@ from bot.jobs import Caps, Job, Origin, Recipe, State
 from bot.quotas import Charge, with_left
 from bot.store.auditing import Act, By, note
 from bot.store.backlog import Backlog, read_backlog
-from bot.store.caps import NO_CAPS, refuse_over, room_at_full_share, wait_for_turn
 from bot.store.charges import NO_CHARGE, refuse_over_quota
 from bot.store.copies import add_copy, copies_of, no_copy
 from bot.store.database import Verbs
 from bot.store.deliveries import shown_by
-from bot.store.new_jobs import Adding, job_of, new_job_id
+from bot.store.new_jobs import (
+    NO_CAPS,
+    Adding,
+    job_of,
+    new_job_id,
+    refuse_over,
+    room_at_full_share,
+    wait_for_turn,
+)
 from bot.store.rows import load_job, load_jobs
 from bot.store.searching import find_words, words_of
 from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
