@@ -34,8 +34,7 @@ from moderation import prompts
 from store_servers import postgresql
 
 from bot.front.allowed import check_blocks, check_words
-from bot.front.automod import AutomodCache
-from bot.front.server_cache import ServerCache
+from bot.front.server_cache import AutomodCache, ServerCache
 from bot.front.services import Interaction
 from bot.jobs import Origin, Recipe
 from bot.moderation.always import breaks_hard_rule
