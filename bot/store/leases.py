@@ -17,8 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import StaleLease
 from bot.jobs import Claim, Job, Notes, Showing, State
 from bot.store import fair_order
-from bot.store.clock import SETTLING_SECONDS
-from bot.store.database import Verbs
+from bot.store.database import SETTLING_SECONDS, Verbs
 from bot.store.device_time import Spent, add_device_time, is_recorded
 from bot.store.known import NO_HASHES, Hashes, note_hashes
 from bot.store.pausing import IS_PAUSED
