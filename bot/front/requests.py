@@ -35,8 +35,7 @@ from bot.front.allowed import (
     wants_private,
 )
 from bot.front.appeal_answers import tell_answers
-from bot.front.counting import name_of
-from bot.front.first_answers import Answered, acknowledge, answered
+from bot.front.first_answers import Answered, acknowledge, answered, name_of
 from bot.front.options import echo, find_offer
 from bot.front.permissions import may_repeat
 from bot.front.services import Interaction, sender_of, services_of
