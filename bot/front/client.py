@@ -20,7 +20,6 @@ from bot.front.favourites import react
 from bot.front.first_answers import Counting
 from bot.front.gateway import Gateway
 from bot.front.keywords import Keywords, keywords_of
-from bot.front.pace import Pace
 from bot.front.resolver import Resolver
 from bot.front.services import Interaction, Services
 from bot.front.translator import CatalogueTranslator
@@ -29,6 +28,7 @@ from bot.front.views.forms import submitted
 from bot.front.waiting_room import WaitingRoom
 from bot.jobs import Job
 from bot.metrics import FrontMetrics, Metrics
+from bot.moderation.limits import Pace
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.tracing import NO_TRACING, Tracing

@@ -9,7 +9,7 @@ from recipes import RECIPE
 
 from bot.jobs import Recipe
 from bot.moderation.generosity import ANY, NO_LIMIT, Privacy, Treatment
-from bot.moderation.limits import cost_of, kept_for_later, offers_within, quotas_of, refusal
+from bot.moderation.limits import cost_of, kept_for_later, offers_within, places_of, quotas_of, refusal
 from bot.moderation.policy import Policy, Said, effective
 from bot.quotas import (
     DAY,
@@ -117,6 +117,11 @@ def test_a_job_keeps_what_counts_later() -> None:
 def test_the_cost_of_a_picture_is_in_pictures_of_the_models_default() -> None:
     assert cost_of(RECIPE, OFFER) == pytest.approx(0.25)
     assert cost_of(replace(RECIPE, num_inference_steps=40), OFFER) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("variants", "places"), [(1, 1), (8, 2), (9, 3)])
+def test_a_request_takes_as_many_places_as_it_costs_in_whole_pictures(variants: int, places: int) -> None:
+    assert places_of(replace(RECIPE, variants=variants), OFFER) == places
 
 
 def test_a_quota_is_free_again_when_enough_of_the_oldest_is_over() -> None:
