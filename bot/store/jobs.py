@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
 from bot.holds import Hold
@@ -30,7 +29,7 @@ from bot.store.new_jobs import (
 )
 from bot.store.rows import load_job, load_jobs
 from bot.store.searching import find_words, words_of
-from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
+from bot.store.seed_sequences import NextOf
 from bot.store.tables import favourites, jobs
 from bot.store.transitions import cancel_images, lock_owned_job
 
@@ -62,12 +61,8 @@ class Jobs(Verbs):
         `queue_full_server` or `queue_full` where a hard cap is reached, where a quota is used up, and as
         `Adding.add`.
         """
-
-        async def wanted(_connection: AsyncConnection) -> Wanted:
-            return Wanted(recipe=recipe)
-
         how: dict[str, Any] = {"places": places, "charge": charge, "hold": hold, "session_id": session_id}
-        return await self._accept(wanted, origin, weight=weight, caps=caps, **how)
+        return await self._accept(recipe, origin, weight=weight, caps=caps, **how)
 
     async def enqueue_again(
         self,
@@ -85,12 +80,8 @@ class Jobs(Verbs):
 
         Otherwise as `enqueue`; raises UnknownJob too.
         """
-
-        async def wanted(connection: AsyncConnection) -> Wanted:
-            return await next_in_sequence(connection, job_id)
-
         how: dict[str, Any] = {"places": places, "charge": charge, "hold": hold, "session_id": session_id}
-        return await self._accept(wanted, origin, weight=weight, caps=caps, **how)
+        return await self._accept(NextOf(job_id=job_id), origin, weight=weight, caps=caps, **how)
 
     async def copy(
         self, job_id: str, origin: Origin, *, index: int | None = None, hold: Hold | None = None
@@ -117,7 +108,7 @@ class Jobs(Verbs):
 
     async def _accept(
         self,
-        wish: Wish,
+        wish: Recipe | NextOf,
         origin: Origin,
         *,
         weight: float,

@@ -27,7 +27,7 @@ from bot.store.forgetting import source_of
 from bot.store.moderation import Kind
 from bot.store.policy_tables import charges
 from bot.store.rows import among, hold_values, origin_values, recipe_values
-from bot.store.seed_sequences import Wanted, Wish
+from bot.store.seed_sequences import NextOf, Wanted, next_in_sequence
 from bot.store.session_admission import Entrance, enter, join_session
 from bot.store.session_tables import sessions
 from bot.store.tables import images, jobs, last_tags, restrictions, start_pictures, turns, virtual_clock
@@ -139,7 +139,7 @@ class Adding:
     recipe has; with `apart` the job stays out of the session of its channel.
     """
 
-    wish: Wish
+    wish: Recipe | NextOf
     origin: Origin
     weight: float
     places: int
@@ -158,7 +158,7 @@ class Adding:
         paused = await _is_paused(connection, self.origin)
         job_id: str | None = None
         while job_id is None:  # repeated only where the id or the place in the sequence is taken
-            wanted = await self.wish(connection)
+            wanted = await self._wanted(connection)
             entrance = await self._entrance(connection, wanted.recipe)
             virtual_time, tags, shares = await self._tags(connection, wanted.recipe, entrance)
             job_id = await connection.scalar(
@@ -190,6 +190,12 @@ class Adding:
         mine = last_tags.c.user_id == self.origin.user_id
         await connection.execute(sa.update(last_tags).where(mine).values(tag=tags[-1]))
         return job_id
+
+    async def _wanted(self, connection: AsyncConnection) -> Wanted:
+        """Return the wished recipe; of a sequence the next, which another request may take meanwhile."""
+        if isinstance(self.wish, NextOf):
+            return await next_in_sequence(connection, self.wish.job_id)
+        return Wanted(recipe=self.wish)
 
     async def _entrance(self, connection: AsyncConnection, recipe: Recipe) -> Entrance | None:
         """Return the entrance into the open session of the channel; None where there is no session."""
