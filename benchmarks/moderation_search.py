@@ -24,7 +24,7 @@ from pathlib import Path
 from conditions import Stolen, print_conditions
 from moderation import SURROGATES, list_of_terms, measured
 
-from bot.moderation import Terms, breaks_hard_rule
+from bot.moderation import Terms, hard_rule
 
 PATIENCE = 40  # changes in a row that made nothing slower
 PRINTED, AGAIN = 8, 25
@@ -166,7 +166,7 @@ class Search:
         self.kinds = signs_and_letters() | forms_of([term for term in terms if len(term) > 1])
         self.found: list[tuple[float, Recipe]] = []  # the worst of each climb
         self.tried = 0
-        self._searches = (Terms(terms).find_all, breaks_hard_rule)
+        self._searches = (Terms(terms).find_all, hard_rule().matches)
 
     def milliseconds(self, text: str) -> float:
         """Return the time of the longer search: the least of three."""

@@ -34,11 +34,10 @@ from moderation import prompts
 from store_servers import postgresql
 
 from bot.front.allowed import check_blocks, check_words
-from bot.front.automod import AutomodCache
-from bot.front.server_cache import ServerCache
+from bot.front.server_cache import AutomodCache, ServerCache
 from bot.front.services import Interaction
 from bot.jobs import Origin, Recipe
-from bot.moderation.always import breaks_hard_rule
+from bot.moderation.always import hard_rule
 from bot.moderation.policy import Policy
 from bot.store import Store
 from bot.store.auditing import By
@@ -173,7 +172,7 @@ def texts(count: int) -> list[str]:
     found: list[str] = []
     while len(found) < count:
         text = ", ".join(chance.sample(innocent, 12))[:CHARACTERS]
-        if not breaks_hard_rule(text):  # innocent prompts side by side may not be innocent
+        if not hard_rule().matches(text):  # innocent prompts side by side may not be innocent
             found.append(text)
     return found
 

@@ -10,15 +10,14 @@ import socket
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
-from types import MappingProxyType
-from typing import Any, Final, Literal, TextIO
+from typing import Any, Literal, TextIO
 
 from bot.redaction import redact
+from bot.tracing import subject
 
 VERBOSE = ("aiosqlite", "alembic", "asyncio", "jax", "PIL", "sqlalchemy", "urllib3")
 REPEATING = ("opentelemetry.exporter",)  # it warns of each attempt, and then says whether it has failed
@@ -33,25 +32,6 @@ FLUSH_SECONDS = 2.0
 
 FIELDS = ("job", "image", "lane", "trace", "durations")
 """What a line may say beside its message: its job, image, lane and trace, and durations in seconds."""
-
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-_subject: ContextVar[Mapping[str, Any]] = ContextVar("subject", default=_NOTHING)
-
-
-@contextmanager
-def about(
-    job_id: str, *, image: int | None = None, lane: str | None = None, trace: str | None = None
-) -> Iterator[None]:
-    """Add these to every line logged inside the block, in this task and the tasks it starts.
-
-    `image` is an image's id, `trace` the id of the job's trace.
-    """
-    said = {"job": job_id, "image": image, "lane": lane, "trace": trace}
-    before = _subject.set({name: value for name, value in said.items() if value is not None})
-    try:
-        yield
-    finally:
-        _subject.reset(before)
 
 
 def version() -> str:
@@ -177,7 +157,7 @@ def _writer_of(stream: TextIO) -> Callable[[str], None]:
 
 
 def _add_subject(record: logging.LogRecord) -> bool:
-    for name, value in _subject.get().items():
+    for name, value in subject().items():
         if not hasattr(record, name):
             setattr(record, name, value)
     return True

@@ -1,4 +1,4 @@
-"""The stages of work, measured once for the log and for traces; and traces of jobs, from command to delivery.
+"""What work is about, and its stages, for the log and for traces; traces of jobs, from command to delivery.
 
     command ──► queue ──► paint ──► deliver          one trace a job
     a front     ├──────────────┘    a front
@@ -13,12 +13,18 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 Attributes = Mapping[str, str | int | float | bool]
 """What a span says of its work. Never words of people, names or tokens."""
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_subject: ContextVar[Mapping[str, Any]] = ContextVar("subject", default=_NOTHING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +143,23 @@ class Tracing:
 NO_TRACING: Final = Tracing()
 
 
-def trace_id_of(traceparent: str | None) -> str | None:
-    """Return the id of the trace that a `traceparent` belongs to."""
-    return None if traceparent is None else traceparent.split("-")[1]
+@contextmanager
+def about(
+    job_id: str, *, image: int | None = None, lane: str | None = None, traceparent: str | None = None
+) -> Iterator[None]:
+    """Add these to every line logged inside the block, in this task and the tasks it starts.
+
+    `image` is an image's id, `traceparent` that of the job; the lines name its trace.
+    """
+    trace = None if traceparent is None else traceparent.split("-")[1]
+    said = {"job": job_id, "image": image, "lane": lane, "trace": trace}
+    before = _subject.set({name: value for name, value in said.items() if value is not None})
+    try:
+        yield
+    finally:
+        _subject.reset(before)
+
+
+def subject() -> Mapping[str, Any]:
+    """Return what the work of this task is about: values by the names of `about`, `trace` the trace's id."""
+    return _subject.get()

@@ -11,15 +11,15 @@ import sqlalchemy as sa
 from bot.backup import Made, Restored, make_backup, restore_backup
 from bot.files import Artifacts
 from bot.store import Store
-from bot.store.database import Database
 from bot.store.dumping import snapshot
+from bot.store.opening import connect_database, make_database
 from bot.store.tables import metadata
 
 ROWS = 2  # of each table
 
 
 async def backed_up(url: str, place: Path, artifacts: Artifacts, *, keep: int | None = None) -> Made:
-    database = Database.connect(url)
+    database = connect_database(url)
     try:
         return await make_backup(place, database, artifacts, keep=keep)
     finally:
@@ -27,7 +27,7 @@ async def backed_up(url: str, place: Path, artifacts: Artifacts, *, keep: int | 
 
 
 async def restored(place: Path, url: str, artifacts: Artifacts) -> Restored:
-    database = await Database.make(url)
+    database = await make_database(url)
     try:
         return await restore_backup(place, database, artifacts)
     finally:
@@ -36,7 +36,7 @@ async def restored(place: Path, url: str, artifacts: Artifacts) -> Restored:
 
 async def all_rows(url: str) -> dict[str, list[dict[str, Any]]]:
     """Every row of every table by its columns, in an order of their own."""
-    database = Database.connect(url)
+    database = connect_database(url)
     try:
         async with snapshot(database) as seen:
             found = {}

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import sqlalchemy as sa
 
 from bot.doctor.findings import Check, Finding, run
-from bot.store.database import Database
+from bot.store.opening import connect_database
 
 Look = Callable[[], AsyncIterator[Finding]]
 
@@ -25,7 +25,7 @@ def problems(findings: list[Finding]) -> str:
 
 async def changed(url: str, statement: str) -> None:
     """Run one statement, without a migration."""
-    database_ = Database.connect(url)
+    database_ = connect_database(url)
     async with database_.write() as connection:
         await connection.execute(sa.text(statement))
     await database_.close()

@@ -8,14 +8,14 @@ from pathlib import Path
 from bot.backup import Made, Restored, make_backup, restore_backup
 from bot.config import Config
 from bot.files import Artifacts
-from bot.store.database import Database
+from bot.store.opening import connect_database, make_database
 
 
 def back_up_now(config: Config, place: Path, *, keep: int | None) -> Made:
     """Write a backup, beside a running bot; raises like `make_backup`, or ConfigurationError."""
 
     async def work() -> Made:
-        database = Database.connect(config.queue.database)
+        database = connect_database(config.queue.database)
         try:
             return await make_backup(place, database, Artifacts(config.queue.artifacts), keep=keep)
         finally:
@@ -28,7 +28,7 @@ def restore_now(config: Config, place: Path) -> Restored:
     """Restore a backup into empty places; raises like `restore_backup`, or ConfigurationError."""
 
     async def work() -> Restored:
-        database = await Database.make(config.queue.database)
+        database = await make_database(config.queue.database)
         try:
             return await restore_backup(place, database, Artifacts(config.queue.artifacts))
         finally:

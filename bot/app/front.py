@@ -28,6 +28,7 @@ from bot.front.keywords import keywords_of
 from bot.front.sessions.desk import Desk
 from bot.garbage import exclude_existing
 from bot.jobs import Job
+from bot.moderation import hard_rule
 from bot.provenance.opening import open_signing
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.threads import in_thread
@@ -159,6 +160,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
     metrics, clock, name = queue.metrics, steady_clock(), queue.name
     opening = functools.partial(open_signing, config.provenance, metrics=metrics.provenance)
     signing = await in_thread(opening, "certificate")
+    await in_thread(hard_rule, "hard rule")  # is made before any prompt waits for it
     client = Bot(
         *(config, queue.store, queue.artifacts),
         name=name,

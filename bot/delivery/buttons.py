@@ -1,4 +1,4 @@
-"""The buttons and menus of a message: labels, and the `custom_id` that the front reads at a press."""
+"""The buttons and menus of a result: labels, and the `custom_id` that the front reads at a press."""
 
 from __future__ import annotations
 
@@ -73,11 +73,6 @@ class MenuContent:
     placeholder: str
     choices: tuple[Choice, ...]
     most: int = 1
-
-
-def active_rows(job: Job, texts: Texts) -> tuple[Row, ...]:
-    """Return the buttons of an active job."""
-    return ((ButtonContent(label=texts.gettext("Cancel"), custom_id=f"cancel:{job.id}", dangerous=True),),)
 
 
 def final_rows(

@@ -20,11 +20,10 @@ from bot.delivery.render import render, without_picture
 from bot.delivery.sender import Sender, Sent
 from bot.errors import DeliveryRefused, StoreUnavailable
 from bot.jobs import Delivery, Job
-from bot.log import about
 from bot.metrics import WELL, DeliveryMetrics, Metrics
 from bot.store.store import Store
 from bot.texts import Texts
-from bot.tracing import NO_TRACING, Stages, Tracing, trace_id_of
+from bot.tracing import NO_TRACING, Stages, Tracing, about
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
@@ -136,7 +135,7 @@ class Outbox:
     async def _attempt(self, delivery: Delivery) -> None:
         """Send one result; an error affects this delivery only."""
         job, stages, outcome = delivery.job, Stages(), LATER
-        with about(job.id, trace=trace_id_of(job.origin.traceparent)):
+        with about(job.id, traceparent=job.origin.traceparent):
             try:
                 async with self._message_locks.of(job.id):
                     outcome = await self._settle(delivery, stages)

@@ -20,11 +20,11 @@ from bot.delivery.render import render, with_preview
 from bot.delivery.sender import Sender
 from bot.errors import DeliveryRefused, StoreUnavailable, UnknownJob
 from bot.jobs import Job, State
-from bot.log import about
 from bot.store.preferences import PREVIEWS, owners_at
 from bot.store.store import Store
 from bot.texts import Texts
 from bot.threads import Threads
+from bot.tracing import about
 
 log = logging.getLogger(__name__)
 

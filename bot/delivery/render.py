@@ -13,8 +13,8 @@ from types import MappingProxyType
 from bot.delivery.buttons import (
     REFUSED_SETTINGS,
     REMIX,
+    ButtonContent,
     Row,
-    active_rows,
     all_failed,
     final_rows,
     more_menu,
@@ -58,8 +58,9 @@ def render(
         status = _active(job, position, texts)
         if "left" in job.origin.policy:
             status = "\n".join([status, *left_lines(job, texts)])
+        cancel = ButtonContent(label=texts.gettext("Cancel"), custom_id=f"cancel:{job.id}", dangerous=True)
         return MessageContent(
-            heading=_heading(job.recipe), status=status, rows=active_rows(job, texts), tone=Tone(job.state)
+            heading=_heading(job.recipe), status=status, rows=((cancel,),), tone=Tone(job.state)
         )
     rows = final_rows(job, done, offers, texts)
     cut = is_cut(job.recipe.prompt, SHOWN_PROMPT)

@@ -16,12 +16,12 @@ from typing import Any
 import discord
 
 from bot.delivery.content import MessageContent, Tone
+from bot.delivery.discord_requests import layout, parts_of
 from bot.delivery.earlier import CLOCKS_APART, LOOKED_AT, custom_ids
-from bot.delivery.layout import layout
 from bot.delivery.outbox import backoff
 from bot.delivery.refusals import DeliveryDelayed, FilesGone, Refusal, Refused
 from bot.delivery.review_message import appeal_answer, review_content
-from bot.delivery.sender import Sender, parts_of
+from bot.delivery.sender import Sender
 from bot.delivery.uploads import DIRECT_LIMIT, MAX_REQUEST, Uploads, next_limit, size_of
 from bot.errors import StoreUnavailable
 from bot.store.review_messages import DueReview

@@ -13,19 +13,17 @@ token that was refused once is never used again.
 
 from __future__ import annotations
 
-import io
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import discord
 
 from bot.delivery.content import MessageContent
+from bot.delivery.discord_requests import RateGuard, layout, parts_of
 from bot.delivery.earlier import posted_earlier
-from bot.delivery.layout import layout
 from bot.delivery.pictures import PictureFile
-from bot.delivery.rate_guard import RateGuard
 from bot.delivery.refusals import CLOSED, FINAL, DeliveryDelayed, Refusal, Refused
 from bot.delivery.render import not_taken, with_notice
 from bot.delivery.uploads import DIRECT_LIMIT, Uploads, limit_of, next_limit, size_of
@@ -345,13 +343,3 @@ WAYS = (
     Way(is_open=_is_wanted, send=Sender._send_directly),
 )
 """The ways to deliver a result, in the order in which they are tried."""
-
-
-def parts_of(content: MessageContent, files: Sequence[PictureFile]) -> dict[str, Any]:
-    """Return the arguments that a message's edit takes; the files are read from their start each time."""
-    named = {picture.stem + file.suffix: file for picture, file in zip(content.pictures, files, strict=False)}
-    return {
-        "view": layout(content, file_names=list(named)),
-        "attachments": [discord.File(io.BytesIO(file.data), filename=name) for name, file in named.items()],
-        "allowed_mentions": discord.AllowedMentions.none(),
-    }

@@ -15,6 +15,7 @@ from bot.doctor.places import takes_files
 from bot.store import tables
 from bot.store.database import Database
 from bot.store.migrate import Level, level
+from bot.store.opening import connect_database
 from bot.store.sqlite_file import CONNECTIONS, check_file_system
 from bot.threads import in_thread
 
@@ -43,7 +44,7 @@ _MISSING_RIGHTS = sa.text(
 
 async def look(url: str, *, clock: Callable[[], float] = time.time) -> AsyncIterator[Finding]:
     """Yield the findings about the database at `url`; raises ConfigurationError or StoreUnavailable."""
-    database = Database.connect(url)
+    database = connect_database(url)
     file = Path(database.place)
     try:
         if not database.has_time and (missing := await in_thread(lambda: _missing(file), PART)):

@@ -20,9 +20,9 @@ from bot.front.client import intents
 from bot.front.command_tree import Tree
 from bot.front.defining import new_tree
 from bot.front.translator import CatalogueTranslator
-from bot.store.clock import Clock
-from bot.store.database import Database, Shared
+from bot.store.database import Clock, Shared
 from bot.store.offers import Offers
+from bot.store.opening import connect_database, has_tables
 from sdjax_engine.request import Offer
 
 PART = "discord"
@@ -189,9 +189,9 @@ async def _offers(config: Config) -> Sequence[Offer]:
     """Return the offers with what workers have published, where the database can be read."""
     known: dict[str, Offer] = {}
     with suppress(StoreUnavailable, ConfigurationError):  # the look at the database reports it
-        database = Database.connect(config.queue.database)
+        database = connect_database(config.queue.database)
         try:
-            if await database.has_tables():
+            if await has_tables(database):
                 shared = Shared(database=database, clock=Clock())
                 known = await Offers(shared).published([model.name for model in config.models])
         finally:

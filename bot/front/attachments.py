@@ -13,10 +13,10 @@ from yarl import URL
 
 from bot.errors import UserMistake
 from bot.front.decoding import Decoder
-from bot.front.pace import Pace, Sender
 from bot.front.pictures import Limits, Picture, Unfit, check_length
 from bot.front.resolver import Resolver
 from bot.front.waiting_room import WaitingRoom
+from bot.moderation.limits import Pace, Sender
 from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)

@@ -15,11 +15,11 @@ from bot.config import Config
 from bot.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.front.configured import attachments_of, configured_services, rates_of
-from bot.front.counting import Counting
 from bot.front.defining import define, new_tree
 from bot.front.favourites import react
+from bot.front.first_answers import Counting
+from bot.front.gateway import Gateway
 from bot.front.keywords import Keywords, keywords_of
-from bot.front.pace import Pace
 from bot.front.resolver import Resolver
 from bot.front.services import Interaction, Services
 from bot.front.translator import CatalogueTranslator
@@ -28,6 +28,7 @@ from bot.front.views.forms import submitted
 from bot.front.waiting_room import WaitingRoom
 from bot.jobs import Job
 from bot.metrics import FrontMetrics, Metrics
+from bot.moderation.limits import Pace
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.tracing import NO_TRACING, Tracing
@@ -72,7 +73,7 @@ class Bot(discord.AutoShardedClient):
         tracing: Tracing = NO_TRACING,
     ) -> None:
         metrics = metrics or Metrics().front
-        self._counting = Counting(metrics)
+        self._counting, self._gateway = Counting(metrics), Gateway(metrics)
         self._resolver = Resolver()
         self._room = WaitingRoom(places=config.pictures.waiting_files)
         pace = Pace(rates_of(config), clock=time.monotonic)
@@ -234,22 +235,22 @@ class Bot(discord.AutoShardedClient):
 
     async def on_shard_connect(self, shard_id: int) -> None:
         """Count a new connection."""
-        self._counting.gateway("identified", shard_id)
+        self._gateway.note("identified", shard_id)
 
     async def on_shard_resumed(self, shard_id: int) -> None:
         """Count a resumed connection."""
-        self._counting.gateway("resumed", shard_id)
+        self._gateway.note("resumed", shard_id)
         log.info("shard %d is connected to Discord again", shard_id)
 
     async def on_shard_disconnect(self, shard_id: int) -> None:
         """Count a lost connection; discord.py reconnects by itself."""
-        self._counting.gateway("disconnected", shard_id)
+        self._gateway.note("disconnected", shard_id)
         if not self._leaving:
             log.warning("shard %d has lost the connection to Discord, or could not make it", shard_id)
 
     async def health(self) -> str:
         """Return "well", or why the gateway is not connected."""
-        return self._counting.health()
+        return self._gateway.health()
 
     async def on_interaction(self, interaction: Interaction) -> None:
         """Count an interaction; commands and buttons answer it, and a form is answered here."""

@@ -8,11 +8,11 @@ from bot.config import Config
 from bot.front.attachments import Attachments
 from bot.front.decoding import MIB, Decoder
 from bot.front.keywords import Keywords
-from bot.front.pace import Pace, Rates
 from bot.front.pictures import Limits
 from bot.front.resolver import Resolver
 from bot.front.waiting_room import WaitingRoom
 from bot.jobs import Caps
+from bot.moderation.limits import Pace, Rates
 from bot.moderation.policy import policy_from
 from bot.store.styles import Style
 

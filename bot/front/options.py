@@ -6,7 +6,7 @@ import math
 import re
 import secrets
 import unicodedata
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
@@ -338,10 +338,9 @@ class Hint:
     option: str
 
 
-def hint_of(prompt: str, options: Container[str]) -> Hint | None:
-    """Return the first flag of another bot in `prompt` that one of `options` replaces; None without one."""
+def hints_of(prompt: str) -> Iterator[Hint]:
+    """Yield the flags of other bots in `prompt` that an option of /imagine replaces, in order."""
     for flag in _FLAG.finditer(prompt):
         option = OPTION_OF_FLAG.get(flag[1].lower())
-        if option is not None and option in options:
-            return Hint(typed=flag[0], option=option)
-    return None
+        if option is not None:
+            yield Hint(typed=flag[0], option=option)

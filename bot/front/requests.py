@@ -35,19 +35,17 @@ from bot.front.allowed import (
     wants_private,
 )
 from bot.front.appeal_answers import tell_answers
-from bot.front.counting import name_of
-from bot.front.first_answers import Answered, acknowledge, answered
+from bot.front.first_answers import Answered, acknowledge, answered, name_of
 from bot.front.options import echo, find_offer
 from bot.front.permissions import may_repeat
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.sessions.joining import joined
 from bot.holds import Hold
 from bot.jobs import Descent, Job, Origin, Parent, Recipe
-from bot.log import about
 from bot.moderation.limits import places_of
 from bot.retries import while_unavailable
 from bot.store.preferences import Owner, owners_at
-from bot.tracing import Span, Stages, trace_id_of
+from bot.tracing import Span, Stages, about
 
 log = logging.getLogger(__name__)
 
@@ -253,7 +251,7 @@ async def copy(interaction: Interaction, job: Job, origin: Origin, *, index: int
     hold = await _publication_hold(interaction, job) if published else None
     verb, origin = services_of(interaction).store.jobs.copy, _traced(interaction, origin)
     copied = await while_unavailable(PATIENCE_SECONDS, verb, job.id, origin, index=index, hold=hold)
-    with about(copied.id, trace=trace_id_of(copied.origin.traceparent)):
+    with about(copied.id, traceparent=copied.origin.traceparent):
         _answered_with(interaction, copied)  # by its delivery
     return copied
 
@@ -273,7 +271,7 @@ async def announce(interaction: Interaction, job: Job) -> None:
         log.warning("request %s was taken by %s, which hears of the same shard", job.id, job.origin.front)
         return
     services.metrics.jobs_accepted.inc()
-    with about(job.id, trace=trace_id_of(job.origin.traceparent)):
+    with about(job.id, traceparent=job.origin.traceparent):
         _enter(interaction, "announce")
         await services.announce(job)
         _answered_with(interaction, job)

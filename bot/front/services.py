@@ -14,15 +14,14 @@ import discord
 from bot.config import LimitsConfig, RetentionConfig
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
-from bot.front.automod import AutomodCache
 from bot.front.keywords import Keywords
 from bot.front.offered import Offered
 from bot.front.offered_pictures import PicturesOffered
 from bot.front.offered_recipes import RecipeOffered
-from bot.front.pace import Pace, Sender
-from bot.front.server_cache import ServerCache
+from bot.front.server_cache import AutomodCache, ServerCache
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics
+from bot.moderation.limits import Pace, Sender
 from bot.moderation.policy import Policy
 from bot.provenance.signing import Signing
 from bot.store import Store

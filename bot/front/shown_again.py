@@ -8,7 +8,7 @@ import io
 import discord
 
 from bot.delivery.content import MessageContent
-from bot.delivery.layout import layout
+from bot.delivery.discord_requests import layout
 from bot.delivery.pictures import fit_and_sign
 from bot.delivery.render import render, without_picture
 from bot.errors import MissingArtifact, UnknownJob, UserMistake

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 from bot.errors import UserMistake
-from bot.front.pace import Sender
+from bot.moderation.limits import Sender
 
 AT_WORK = 2  # requests with files in memory: one fetches while another decodes
 

@@ -8,8 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import NameTaken
-from bot.store.clock import SETTLING_SECONDS
-from bot.store.database import Verbs, insert
+from bot.store.database import SETTLING_SECONDS, Verbs, insert
 from bot.store.tables import deliveries, jobs, processes
 from bot.store.transitions import ACTIVE
 

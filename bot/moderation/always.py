@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from bot.moderation.readings import Readings, read
 from bot.moderation.tables import read_lists
-from bot.moderation.terms import Terms
+from bot.moderation.terms import BothOf
 
 _LANGUAGES = ("en", "ko", "zh", "ar")
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Rule:
-    minors: Terms
-    sexual: Terms
-    harmless: re.Pattern[str]
-
-
 @cache
-def _rule() -> _Rule:
+def hard_rule() -> BothOf:
+    """Return the rule, which matches a text that names a minor, by a word or an age, and something sexual.
+
+    Phrases such as "sex education", "nude lipstick" or "baby blue" count as neither. It is made and prepared
+    once, which takes some 0.2 s.
+    """
     data = read_lists("hard_rule.toml")
     minors = [word for language in _LANGUAGES for word in data["minors"][language]]
     sexual = [word for language in _LANGUAGES for word in data["sexual"][language]]
-    phrases = data["harmless"]["sexual"] + data["harmless"]["minors"]
-    spaced = "|".join(r"[\s-]+".join(map(re.escape, phrase.split())) for phrase in phrases)
-    return _Rule(
-        minors=Terms([*minors, *_ages(data["ages"])]),
-        sexual=Terms(sexual),
-        harmless=re.compile(rf"\b(?:{spaced})"),
-    )
+    harmless = data["harmless"]["sexual"] + data["harmless"]["minors"]
+    rule = BothOf(sexual, [*minors, *_ages(data["ages"])], harmless=harmless)
+    rule.prepare()
+    return rule
 
 
 def _ages(data: dict[str, Any]) -> Iterator[str]:
@@ -42,20 +34,3 @@ def _ages(data: dict[str, Any]) -> Iterator[str]:
         numbers = [*map(str, range(1, data["oldest"] + 1)), *data[f"{language}_numbers"].split()]
         for form in data[language]:
             yield from map(form.format, numbers)
-
-
-def breaks_hard_rule(text: str | Readings) -> bool:
-    """Return whether a text names a minor, by a word or an age, and something sexual together.
-
-    Phrases such as "sex education", "nude lipstick" or "baby blue" count as neither.
-    """
-    readings = read(text) if isinstance(text, str) else text
-    rule = _rule()
-    if not _names_both(rule, readings):
-        return False
-    without = rule.harmless.sub(" ", readings.lower)
-    return without == readings.lower or _names_both(rule, read(without))
-
-
-def _names_both(rule: _Rule, text: Readings) -> bool:
-    return rule.sexual.matches(text) and rule.minors.matches(text)

@@ -294,6 +294,31 @@ class Terms:
                         yield from self._phrases.get(phrase, ())
 
 
+class BothOf:
+    """Two lists of terms of which a text must hold one each; phrases of `harmless` count for neither."""
+
+    def __init__(self, first: Sequence[str], second: Sequence[str], *, harmless: Sequence[str] = ()) -> None:
+        self._first, self._second = Terms(first), Terms(second)
+        spaced = [r"[\s-]+".join(map(re.escape, phrase.split())) for phrase in harmless]
+        self._harmless = re.compile(rf"\b(?:{'|'.join(spaced)})") if spaced else None
+
+    def prepare(self) -> None:
+        """Make what searches need in any language."""
+        self._first.prepare()
+        self._second.prepare()
+
+    def matches(self, text: str | Readings) -> bool:
+        """Return whether a text holds a term of each list."""
+        readings = _readings(text)
+        if not self._hold(readings):
+            return False
+        left = readings.lower if self._harmless is None else self._harmless.sub(" ", readings.lower)
+        return left == readings.lower or self._hold(read(left))
+
+    def _hold(self, text: Readings) -> bool:
+        return self._first.matches(text) and self._second.matches(text)
+
+
 def _numbers_of(found: Iterable[str], numbers: Numbers) -> Iterator[int]:
     for each in found:
         yield from numbers.get(each, ())
@@ -321,9 +346,3 @@ def find(text: str, terms: Sequence[str]) -> str | None:
 def find_all(text: str, terms: Sequence[str]) -> list[str]:
     """Return all of the terms that a text holds, in their order."""
     return _compiled(tuple(terms)).find_all(text)
-
-
-def matches_both(text: str, first: Sequence[str], second: Sequence[str]) -> bool:
-    """Return whether a text holds a term of each of two lists."""
-    readings = read(text)
-    return _compiled(tuple(first)).matches(readings) and _compiled(tuple(second)).matches(readings)

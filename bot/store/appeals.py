@@ -17,15 +17,13 @@ from bot.errors import NotYours, UnknownJob, UserMistake
 from bot.holds import Cause, Hold, Outcome, Ruling
 from bot.jobs import Origin, Recipe, Showing
 from bot.quotas import Charge
-from bot.store.caps import wait_for_turn
 from bot.store.charges import NO_CHARGE
 from bot.store.database import Verbs
 from bot.store.holding import decline, show_withheld
-from bot.store.new_jobs import Adding, job_of
+from bot.store.new_jobs import Adding, job_of, wait_for_turn
 from bot.store.review_rows import HOUR_SECONDS, Kind, Review, message_due, open_review, review_of, settings_of
 from bot.store.review_tables import reviews
 from bot.store.rows import load_job, origin_from, origin_json, recipe_from, recipe_values
-from bot.store.seed_sequences import Wanted
 from bot.store.transitions import lock_job
 
 DAY_SECONDS = 86_400.0
@@ -153,15 +151,11 @@ async def end_appeal(connection: AsyncConnection, review: Review, ruling: Ruling
 async def _paint(connection: AsyncConnection, request: Mapping[str, Any], *, now: float) -> None:
     """Store the job of a refused prompt, over the caps and quotas: moderators have asked for it."""
     recipe, origin = recipe_from(request["recipe"]), origin_from(request["origin"])
-
-    async def wanted(_connection: AsyncConnection) -> Wanted:
-        return Wanted(recipe=recipe)
-
     await wait_for_turn(connection, origin.user_id)
     if await job_of(connection, origin.interaction_id) is None:
         share = {"weight": request["weight"], "places": request["places"], "room": None}
         said = request.get("hold")
         hold = None if said is None else Hold(cause=Cause(said["cause"]), rule=said["rule"])
         charge = Charge(**request.get("charge", {}))  # an earlier version stored none
-        adding = Adding(wish=wanted, origin=origin, hold=hold, charge=charge, now=now, apart=True, **share)
+        adding = Adding(wish=recipe, origin=origin, hold=hold, charge=charge, now=now, apart=True, **share)
         await adding.add(connection)

@@ -1,15 +1,21 @@
-"""One database: transactions, and the wake-ups that follow committed changes; the base of the verbs.
+"""One database and its clock: transactions, the wake-ups that follow committed changes, the base of verbs.
 
     transaction ──commit──► WakeUps.ring            loops of this process
          └─ pg_notify ────► listen ──► WakeUps.ring  loops of other processes
 
 SQLite has no notifications: the loops of other processes find the work by polling.
+
+All processes of a queue share its clock: with SQLite the machine's, with PostgreSQL the server's. Both may be
+set by an administrator. Times are therefore compared only with times that are renewed regularly, and no lease
+is taken from a process soon after a jump: see `undisturbed`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
+import logging
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
@@ -20,14 +26,15 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from bot.errors import StoreUnavailable
-from bot.store.clock import Clock
-from bot.store.engines import create_engine, parse_url, patient
 from bot.store.failures import TRANSLATED, unavailable
-from bot.store.migrate import upgrade
 from bot.store.notifications import CHANNEL, listen
-from bot.store.postgresql_server import postgresql_place
-from bot.store.sqlite_file import check_file, sqlite_path
-from bot.threads import in_uninterruptible_thread
+
+log = logging.getLogger(__name__)
+
+JUMP_SECONDS = 2.0
+REFRESH_SECONDS = 10.0
+SETTLING_SECONDS = 3 * REFRESH_SECONDS
+"""Within these seconds after a jump every living process has renewed its leases by the new time."""
 
 # A reader sees one snapshot; in SQLite this is always so.
 _READ_ONLY: dict[str, dict[str, Any]] = {
@@ -69,53 +76,6 @@ class Database:
         """Whether the database has a server whose clock is used instead of this machine's."""
         return self._engine.dialect.name == "postgresql"
 
-    @classmethod
-    async def open(cls, url: str) -> Database:
-        """Connect and bring the tables up to date.
-
-        Raises ConfigurationError for an invalid URL, and StoreUnavailable for a database that cannot be used
-        now.
-        """
-        upgrading = await cls.make(url)
-        try:
-            async with upgrading.write() as connection:
-                await connection.run_sync(upgrade)
-        finally:
-            await upgrading.close()
-        return cls(create_engine(parse_url(url)), upgrading.place)
-
-    @classmethod
-    async def make(cls, url: str) -> Database:
-        """Return the database with its tables as they are; a missing file of SQLite is made, without tables.
-
-        A transaction waits up to UPGRADE_SECONDS for SQLite's lock. Raises like `open`.
-        """
-        parsed = parse_url(url)
-        if parsed.get_backend_name() == "sqlite":
-            place = sqlite_path(parsed)
-            with _translated(place):
-                await in_uninterruptible_thread(lambda: check_file(parsed))
-        else:
-            place = postgresql_place(parsed)
-        return cls(create_engine(patient(parsed)), place)
-
-    @classmethod
-    def connect(cls, url: str) -> Database:
-        """Return the database with its tables as they are; connects to nothing yet.
-
-        Raises ConfigurationError for an invalid URL.
-        """
-        parsed = parse_url(url)
-        local = parsed.get_backend_name() == "sqlite"
-        return cls(create_engine(parsed), sqlite_path(parsed) if local else postgresql_place(parsed))
-
-    async def has_tables(self) -> bool:
-        """Return whether the tables have been made; a missing file of SQLite is not made."""
-        if not self.has_time and not os.path.exists(self._place):  # noqa: ASYNC240, PTH110 - a local file
-            return False
-        async with self.read() as connection:
-            return await connection.run_sync(lambda here: sa.inspect(here).has_table("alembic_version"))
-
     async def close(self) -> None:
         """Refuse new transactions, wait for the open ones, and close every connection.
 
@@ -128,20 +88,20 @@ class Database:
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
         """Begin a transaction that may write: committed at the end, rolled back on any error."""
-        with self._awaited(), _translated(self._place, self.on_failure):
+        with self._awaited(), translated(self._place, self.on_failure):
             async with self._turn or nullcontext(), self._engine.begin() as connection:
                 yield connection
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
         """Begin a transaction that only reads, from one snapshot."""
-        with self._awaited(), _translated(self._place, self.on_failure):
+        with self._awaited(), translated(self._place, self.on_failure):
             async with self._reader.begin() as connection:
                 yield connection
 
     async def look(self, statement: sa.Select[Any], values: Mapping[str, Any]) -> Sequence[sa.Row[Any]]:
         """Return the rows of one statement that only reads, without the time that a transaction takes."""
-        with self._awaited(), _translated(self._place, self.on_failure):
+        with self._awaited(), translated(self._place, self.on_failure):
             async with self._looker.connect() as connection:
                 found: Sequence[sa.Row[Any]] = (await connection.execute(statement, values)).all()
                 return found
@@ -168,6 +128,68 @@ class Database:
             self._under_way -= 1
             if not self._under_way:
                 self._quiet.set()
+
+
+class Clock:
+    """Seconds since the epoch. `on_jump` is called when the clock was set.
+
+    `wall` may be set at any time, `steady` is monotonic. With `server` the time is that of `refresh`, carried
+    forward by `steady`.
+    """
+
+    def __init__(
+        self,
+        wall: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
+        *,
+        server: bool = False,
+        on_jump: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._steady = steady
+        self._server = server
+        self._wall = self._carried if server else wall
+        self._on_jump = on_jump
+        self._offset = 0.0
+        self._refreshed_at = -math.inf
+        self._jumped_at = -math.inf
+        self._last: tuple[float, float] | None = None
+
+    def __call__(self) -> float:
+        """Return the time now."""
+        now, elapsed = self._wall(), self._steady()
+        if self._last is not None:
+            self._compare((now - self._last[0]) - (elapsed - self._last[1]), elapsed)
+        self._last = now, elapsed
+        return now
+
+    @property
+    def undisturbed(self) -> float:
+        """Return for how many seconds the clock has not jumped; infinite if it has not jumped."""
+        self()
+        return self._steady() - self._jumped_at
+
+    @property
+    def is_stale(self) -> bool:
+        """Return whether `refresh` is due; never without a server."""
+        return self._server and self._steady() - self._refreshed_at >= REFRESH_SECONDS
+
+    async def refresh(self, connection: AsyncConnection) -> None:
+        """Read the server's time."""
+        before = self._steady()
+        told = await connection.scalar(sa.text("SELECT extract(epoch FROM clock_timestamp())::float8"))
+        after = self._steady()
+        self._offset = float(told) - (before + after) / 2
+        self._refreshed_at = after
+
+    def _carried(self) -> float:
+        return self._steady() + self._offset
+
+    def _compare(self, jump: float, elapsed: float) -> None:
+        if abs(jump) < JUMP_SECONDS:
+            return
+        self._jumped_at = elapsed
+        self._on_jump()
+        log.warning("the queue's clock has jumped by %+.0f s: no lease is taken back for a while", jump)
 
 
 class WakeUp:
@@ -296,7 +318,8 @@ def _begin_on_sqlite(connection: sa.Connection) -> None:
 
 
 @contextmanager
-def _translated(place: str, on_failure: Callable[[], None] = lambda: None) -> Iterator[None]:
+def translated(place: str, on_failure: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Raise StoreUnavailable, with the place, for errors that mean that the database cannot be used now."""
     try:
         yield
     except TRANSLATED as error:

@@ -18,6 +18,7 @@ from bot.errors import StoreUnavailable
 from bot.file_states import FileState
 from bot.store.database import Database
 from bot.store.migrate import level, tables_at
+from bot.store.opening import has_tables
 
 ROWS_AT_ONCE = 500
 BYTES, JSON, PLAIN = "bytes", "json", "plain"
@@ -61,7 +62,7 @@ async def snapshot(database: Database) -> AsyncIterator[Snapshot]:
 
     Raises StoreUnavailable for a database without tables, or of a newer version.
     """
-    if not await database.has_tables():
+    if not await has_tables(database):
         raise StoreUnavailable(f"{database.place} holds no queue: there is nothing to back up.")
     async with database.read() as connection:
         found = await connection.run_sync(level)

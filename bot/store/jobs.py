@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
 from bot.holds import Hold
@@ -15,15 +14,22 @@ from bot.jobs import Caps, Job, Origin, Recipe, State
 from bot.quotas import Charge, with_left
 from bot.store.auditing import Act, By, note
 from bot.store.backlog import Backlog, read_backlog
-from bot.store.caps import NO_CAPS, refuse_over, room_at_full_share, wait_for_turn
 from bot.store.charges import NO_CHARGE, refuse_over_quota
 from bot.store.copies import add_copy, copies_of, no_copy
 from bot.store.database import Verbs
 from bot.store.deliveries import shown_by
-from bot.store.new_jobs import Adding, job_of, new_job_id
+from bot.store.new_jobs import (
+    NO_CAPS,
+    Adding,
+    job_of,
+    new_job_id,
+    refuse_over,
+    room_at_full_share,
+    wait_for_turn,
+)
 from bot.store.rows import load_job, load_jobs
 from bot.store.searching import find_words, words_of
-from bot.store.seed_sequences import Wanted, Wish, next_in_sequence
+from bot.store.seed_sequences import NextOf
 from bot.store.tables import favourites, jobs
 from bot.store.transitions import cancel_images, lock_owned_job
 
@@ -55,12 +61,8 @@ class Jobs(Verbs):
         `queue_full_server` or `queue_full` where a hard cap is reached, where a quota is used up, and as
         `Adding.add`.
         """
-
-        async def wanted(_connection: AsyncConnection) -> Wanted:
-            return Wanted(recipe=recipe)
-
         how: dict[str, Any] = {"places": places, "charge": charge, "hold": hold, "session_id": session_id}
-        return await self._accept(wanted, origin, weight=weight, caps=caps, **how)
+        return await self._accept(recipe, origin, weight=weight, caps=caps, **how)
 
     async def enqueue_again(
         self,
@@ -78,12 +80,8 @@ class Jobs(Verbs):
 
         Otherwise as `enqueue`; raises UnknownJob too.
         """
-
-        async def wanted(connection: AsyncConnection) -> Wanted:
-            return await next_in_sequence(connection, job_id)
-
         how: dict[str, Any] = {"places": places, "charge": charge, "hold": hold, "session_id": session_id}
-        return await self._accept(wanted, origin, weight=weight, caps=caps, **how)
+        return await self._accept(NextOf(job_id=job_id), origin, weight=weight, caps=caps, **how)
 
     async def copy(
         self, job_id: str, origin: Origin, *, index: int | None = None, hold: Hold | None = None
@@ -110,7 +108,7 @@ class Jobs(Verbs):
 
     async def _accept(
         self,
-        wish: Wish,
+        wish: Recipe | NextOf,
         origin: Origin,
         *,
         weight: float,

@@ -16,9 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import StaleLease
 from bot.jobs import Claim, Job, Notes, Showing, State
-from bot.store import fairness
-from bot.store.clock import SETTLING_SECONDS
-from bot.store.database import Verbs
+from bot.store import fair_order
+from bot.store.database import SETTLING_SECONDS, Verbs
 from bot.store.device_time import Spent, add_device_time, is_recorded
 from bot.store.known import NO_HASHES, Hashes, note_hashes
 from bot.store.pausing import IS_PAUSED
@@ -320,7 +319,7 @@ async def _advance_clock(
 
     Claims would otherwise wait for each other's commits. The next claim makes up for an advance left out.
     """
-    time = fairness.advance(0.0, claimed, waiting)
+    time = fair_order.advance(0.0, claimed, waiting)
     behind = sa.select(virtual_clock.c.id).where(virtual_clock.c.time < time)
     free = behind.with_for_update(skip_locked=True)
     await connection.execute(sa.update(virtual_clock).where(virtual_clock.c.id.in_(free)).values(time=time))

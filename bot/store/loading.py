@@ -15,8 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import StoreUnavailable
 from bot.jobs import State
-from bot.store.clock import Clock
-from bot.store.database import Database
+from bot.store.database import Clock, Database
 from bot.store.dumping import BYTES, JSON, kind_of, reflected
 from bot.store.migrate import make_tables, tables_at, upgrade
 from bot.store.tables import deliveries, duties, files, images, jobs, previews, processes, workers

@@ -1,4 +1,10 @@
-"""A new job and all rows that come with it."""
+"""A new job: whether the caps let it wait, and all rows that come with it.
+
+Caps limit the waiting work, by its cost, and the number of images at which a person is slowed. Rows are
+counted only up to the cap. Requests of one person are decided one at a time, by the lock on that person's
+row. Requests of one server, or of all servers, are decided one at a time only near their cap, so that
+transactions seldom wait for each other.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +18,28 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UserMistake
 from bot.holds import Hold
-from bot.jobs import Origin, Recipe, State
+from bot.jobs import Caps, Origin, Recipe, State
 from bot.quotas import Charge
-from bot.store import fairness
+from bot.store import fair_order
 from bot.store.database import insert
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
 from bot.store.moderation import Kind
 from bot.store.policy_tables import charges
-from bot.store.rows import hold_values, origin_values, recipe_values
-from bot.store.seed_sequences import Wanted, Wish
+from bot.store.rows import among, hold_values, origin_values, recipe_values
+from bot.store.seed_sequences import NextOf, Wanted, next_in_sequence
 from bot.store.session_admission import Entrance, enter, join_session
 from bot.store.session_tables import sessions
-from bot.store.tables import images, jobs, last_tags, restrictions, start_pictures, virtual_clock
+from bot.store.tables import images, jobs, last_tags, restrictions, start_pictures, turns, virtual_clock
 
 _ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: none looks like another
 _ID_LENGTH = 8
+
+NEAR = 500
+"""Requests are decided one at a time if fewer places are left: more than arrive at one moment."""
+NO_CAPS = Caps()
+_EVERYBODY, _DIRECT = "all", "direct"
+_WAITS = jobs.c.state == State.WAITING
 
 
 def new_job_id() -> str:
@@ -43,6 +55,82 @@ async def job_of(connection: AsyncConnection, interaction_id: int) -> str | None
     return found
 
 
+async def wait_for_turn(connection: AsyncConnection, user_id: int) -> None:
+    """Lock the person's row, so that their requests are stored one at a time and each counts the others."""
+    mine = insert(connection, last_tags).values(user_id=user_id, tag=0.0)
+    # One statement makes or locks the row: between two statements the row can be deleted.
+    locked = mine.on_conflict_do_update(index_elements=[last_tags.c.user_id], set_={"tag": last_tags.c.tag})
+    await connection.execute(locked)
+
+
+async def refuse_over(
+    connection: AsyncConnection, caps: Caps, origin: Origin, *, places: int = 1, only_looking: bool = False
+) -> None:
+    """Raise UserMistake `queue_full_user`, `queue_full_server` or `queue_full` where a hard cap is reached.
+
+    Call it after `wait_for_turn`, or with `only_looking` without any lock. A request larger than its cap is
+    accepted where nothing else counts against the cap.
+    """
+    limit = caps.waiting_per_user
+    mine = await _waiting(connection, jobs.c.user_id == origin.user_id, 1 if limit is None else limit)
+    if limit is not None and _over(mine, places, limit):
+        raise UserMistake("queue_full_user", limit=limit)
+    look = _Look(connection=connection, places=places, only=only_looking)
+    kept = caps.kept if mine else 0.0
+    if await look.full(sa.true(), caps.waiting, kept, _EVERYBODY):
+        raise UserMistake("queue_full", limit=caps.waiting)
+    here = jobs.c.guild_id == origin.guild_id  # all direct messages count as one server
+    if await look.full(here, caps.waiting_per_server, kept, str(origin.guild_id or _DIRECT)):
+        problem = "queue_full" if origin.guild_id is None else "queue_full_server"
+        raise UserMistake(problem, limit=caps.waiting_per_server)
+
+
+async def room_at_full_share(connection: AsyncConnection, caps: Caps, user_id: int) -> int | None:
+    """Return how many more images of this person may wait at full share; None without this cap."""
+    if caps.images_at_full_share is None:
+        return None
+    active = jobs.c.state.in_((State.WAITING, State.RUNNING))
+    waiting = (
+        sa.select(sa.func.count())
+        .select_from(jobs.join(images))
+        .where(active, jobs.c.user_id == user_id, among(images, State.WAITING))
+    )
+    return max(0, caps.images_at_full_share - (await connection.scalar(waiting) or 0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Look:
+    """Compares one request with caps; with `only`, without locks."""
+
+    connection: AsyncConnection
+    places: int
+    only: bool
+
+    async def full(self, which: sa.ColumnElement[bool], limit: int | None, kept: float, scope: str) -> bool:
+        """Return whether the cap is reached; the fraction `kept` of it is reserved for other people."""
+        if limit is None:
+            return False
+        open_places = limit - int(kept * limit)
+        waiting = await _waiting(self.connection, which, limit)
+        if self.only or waiting + self.places <= open_places - NEAR:
+            return _over(waiting, self.places, open_places)
+        turn = insert(self.connection, turns).values(scope=scope).on_conflict_do_nothing()
+        await self.connection.execute(turn)
+        mine = sa.select(turns.c.scope).where(turns.c.scope == scope)
+        await self.connection.execute(mine.with_for_update())
+        return _over(await _waiting(self.connection, which, limit), self.places, open_places)
+
+
+def _over(waiting: int, places: int, limit: int) -> bool:
+    return waiting > 0 and waiting + places > limit
+
+
+async def _waiting(connection: AsyncConnection, which: sa.ColumnElement[bool], limit: int) -> int:
+    """Return the places of up to `limit` waiting requests; each request takes at least one place."""
+    some = sa.select(jobs.c.places).where(_WAITS, which).limit(limit).subquery()
+    return await connection.scalar(sa.select(sa.func.coalesce(sa.func.sum(some.c.places), 0))) or 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Adding:
     """Writes a new job; `room` is how many more images of the person may wait at full share.
@@ -51,7 +139,7 @@ class Adding:
     recipe has; with `apart` the job stays out of the session of its channel.
     """
 
-    wish: Wish
+    wish: Recipe | NextOf
     origin: Origin
     weight: float
     places: int
@@ -70,7 +158,7 @@ class Adding:
         paused = await _is_paused(connection, self.origin)
         job_id: str | None = None
         while job_id is None:  # repeated only where the id or the place in the sequence is taken
-            wanted = await self.wish(connection)
+            wanted = await self._wanted(connection)
             entrance = await self._entrance(connection, wanted.recipe)
             virtual_time, tags, shares = await self._tags(connection, wanted.recipe, entrance)
             job_id = await connection.scalar(
@@ -102,6 +190,12 @@ class Adding:
         mine = last_tags.c.user_id == self.origin.user_id
         await connection.execute(sa.update(last_tags).where(mine).values(tag=tags[-1]))
         return job_id
+
+    async def _wanted(self, connection: AsyncConnection) -> Wanted:
+        """Return the wished recipe; of a sequence the next, which another request may take meanwhile."""
+        if isinstance(self.wish, NextOf):
+            return await next_in_sequence(connection, self.wish.job_id)
+        return Wanted(recipe=self.wish)
 
     async def _entrance(self, connection: AsyncConnection, recipe: Recipe) -> Entrance | None:
         """Return the entrance into the open session of the channel; None where there is no session."""
@@ -153,10 +247,10 @@ class Adding:
         now = (await connection.execute(times)).one()
         weight, room, last_tag = self.weight, self.room, now.tag
         if entrance is not None:
-            weight, room, last_tag = fairness.SESSION_WEIGHT, None, entrance.last_tag
-        one = fairness.share(recipe.cost, weight)
-        shares = fairness.shares(one, count=recipe.variants, room=room)
-        tags = fairness.tag_images(virtual_time=now.time, last_tag=last_tag, shares=shares)
+            weight, room, last_tag = fair_order.SESSION_WEIGHT, None, entrance.last_tag
+        one = fair_order.share(recipe.cost, weight)
+        shares = fair_order.shares(one, count=recipe.variants, room=room)
+        tags = fair_order.tag_images(virtual_time=now.time, last_tag=last_tag, shares=shares)
         return now.time, tags, shares
 
 

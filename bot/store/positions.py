@@ -18,9 +18,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UnknownJob
 from bot.jobs import State
 from bot.positions import Position
-from bot.store import estimate
+from bot.store import fair_order
 from bot.store.database import Shared, Verbs
-from bot.store.estimate import Ahead, Arrival, Bench, Line
+from bot.store.fair_order import Ahead, Arrival, Bench, Line
 from bot.store.pausing import OF_PAUSE
 from bot.store.rows import among
 from bot.store.tables import images, jobs, offered_lanes, restrictions, run_times, virtual_clock, workers
@@ -124,7 +124,7 @@ class Positions(Verbs):
             bench = Bench(seats=seats, running=tuple(image.left for image in mine))
             benches.append(bench)
             if bench.seats > 0 and pace is not None:
-                found = estimate.spans(bench, pace)
+                found = fair_order.spans(bench, pace)
                 spans |= {image.id: span for image, span in zip(mine, found, strict=True)}
         arrivals = (
             Arrival(user_id=row.user_id, steps=row.steps, lead=row.lead) for row in recent if row.lane == lane
@@ -207,10 +207,10 @@ class _Outlook:
         images_ahead, steps = self.ahead[row.tag, row.id]
         lead = row.tag - self.virtual_time
         work = Ahead(images=images_ahead, steps=steps, lead=lead, user_id=row.user_id)
-        start = estimate.seconds_to_start(self.line, work)
+        start = fair_order.seconds_to_start(self.line, work)
         if start is None or self.line.pace is None:
             return None
-        before = estimate.steps_ahead(self.line, work)
+        before = fair_order.steps_ahead(self.line, work)
         end = start + self.line.pace * row.steps
         return start * self._part(before), end * self._part(before + row.steps)
 
@@ -219,7 +219,7 @@ class _Outlook:
         if row.id not in self.spans:
             return None
         start, end = self.spans[row.id]
-        part = self._part(estimate.steps_ahead(self.line, Ahead(images=0, steps=0)))
+        part = self._part(fair_order.steps_ahead(self.line, Ahead(images=0, steps=0)))
         return start * part, end * part
 
     def _part(self, steps: float) -> float:

@@ -9,9 +9,9 @@ from bot.errors import UnknownJob, UserMistake
 from bot.holds import Cause, Hold
 from bot.jobs import Job, lacking
 from bot.store.auditing import OPERATOR, Act, By, note
-from bot.store.caps import wait_for_turn
 from bot.store.database import Verbs, insert
 from bot.store.holding import hold_pictures
+from bot.store.new_jobs import wait_for_turn
 from bot.store.review_rows import Kind, about_pictures, message_due, open_review, settings_of, waits
 from bot.store.review_tables import reports, reviews
 from bot.store.rows import load_job

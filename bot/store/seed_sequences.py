@@ -7,7 +7,6 @@ repeat 2                         s+2v … s+3v-1       of the first job or of re
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,8 +27,11 @@ class Wanted:
     place: dict[str, Any] = field(default_factory=dict)
 
 
-Wish = Callable[[AsyncConnection], Awaitable[Wanted]]
-"""Returns the recipe of a new job; called again where its place in the sequence was taken meanwhile."""
+@dataclass(frozen=True, kw_only=True)
+class NextOf:
+    """Asks for the next repeat in the seed sequence of a job."""
+
+    job_id: str
 
 
 async def next_in_sequence(connection: AsyncConnection, job_id: str) -> Wanted:

@@ -1,7 +1,7 @@
 """The admission of a request to the session of its channel, within the transaction that stores it.
 
 A person in a session has a place in the fair order apart from the person's own: `session_tags` is to a
-session what `last_tags` is to the server. See `bot.store.fairness`.
+session what `last_tags` is to the server. See `bot.store.fair_order`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UserMistake
 from bot.holds import Cause, Hold
 from bot.jobs import Origin, Showing, State
-from bot.store import fairness
+from bot.store import fair_order
 from bot.store.database import insert
 from bot.store.session_rows import Phase, plan_from
 from bot.store.session_tables import session_jobs, session_tags
@@ -100,6 +100,6 @@ async def refund_in_session(connection: AsyncConnection, job_id: str, shares: It
     own = sa.select(last_tags.c.user_id).where(last_tags.c.user_id == row.user_id)
     await connection.execute(own.with_for_update())
     mine = (session_tags.c.session_id == row.session_id) & (session_tags.c.user_id == row.user_id)
-    tag = session_tags.c.tag - fairness.refund(shares)
+    tag = session_tags.c.tag - fair_order.refund(shares)
     await connection.execute(sa.update(session_tags).where(mine).values(tag=tag))
     return True

@@ -9,8 +9,7 @@ from bot.store.appeals import Appeals
 from bot.store.automod import Automod
 from bot.store.batches import Batches
 from bot.store.charges import Charges
-from bot.store.clock import Clock
-from bot.store.database import Database, Shared
+from bot.store.database import Clock, Shared
 from bot.store.deliveries import Deliveries
 from bot.store.demand import Demands
 from bot.store.device_time import DeviceTime
@@ -22,6 +21,7 @@ from bot.store.known import Known
 from bot.store.leases import Leases
 from bot.store.moderation import Moderation
 from bot.store.offers import Offers
+from bot.store.opening import open_database
 from bot.store.policies import Policies
 from bot.store.positions import Positions
 from bot.store.preferences import Preferences
@@ -121,7 +121,7 @@ class Store:
         never work.
         """
         metrics = metrics or Metrics().store
-        database = await Database.open(url)
+        database = await open_database(url)
         database.on_failure = metrics.failures.inc
         if clock is not None:
             given = clock if isinstance(clock, Clock) else Clock(clock, clock)

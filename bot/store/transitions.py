@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import NotYours, UnknownJob
 from bot.holds import Cause
 from bot.jobs import ALLOWED, Showing, State, state_of_job
-from bot.store import fairness
+from bot.store import fair_order
 from bot.store.charges import recount
 from bot.store.database import insert
 from bot.store.previews import drop_previews
@@ -138,5 +138,5 @@ async def refund(
     connection: AsyncConnection, user_id: int | sa.ScalarSelect[int], shares: Iterable[float]
 ) -> None:
     """Subtract the shares of images that never ran from a user's last tag."""
-    tag = last_tags.c.tag - fairness.refund(shares)
+    tag = last_tags.c.tag - fair_order.refund(shares)
     await connection.execute(sa.update(last_tags).where(last_tags.c.user_id == user_id).values(tag=tag))

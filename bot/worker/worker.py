@@ -16,13 +16,12 @@ from bot.errors import StoreUnavailable
 from bot.files import Artifacts
 from bot.heap import trim_regularly
 from bot.jobs import BATCHES_AHEAD, Claim
-from bot.log import about
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
 from bot.store.run_times import Bench
 from bot.store.store import Store
 from bot.threads import in_uninterruptible_thread
-from bot.tracing import NO_TRACING, Attributes, Tracing, trace_id_of
+from bot.tracing import NO_TRACING, Attributes, Tracing, about
 from bot.worker.ends import Ends
 from bot.worker.failures import failure_of
 from bot.worker.held_image import HeldImage
@@ -243,8 +242,7 @@ class Worker:
             "lane": str(lane),
             "seats": self._seats([lane]).get(lane, 0),
         }
-        trace = trace_id_of(claim.traceparent)
-        with about(claim.job_id, image=claim.image_id, lane=str(lane), trace=trace):
+        with about(claim.job_id, image=claim.image_id, lane=str(lane), traceparent=claim.traceparent):
             try:
                 await self._paint_and_record(held)
             except asyncio.CancelledError:

@@ -26,7 +26,7 @@ UNSEEN: Mapping[str, tuple[str, ...]] = {
         "a large yellow moon above a small pink heart on a purple background",
         "a small pink flower above a large cyan moon",
     ),
-    "bot/front/counting.py": (  # the operator's page of health
+    "bot/front/gateway.py": (  # the operator's page of health
         "shard ",
         " is not connected to Discord's gateway",
         "not connected to Discord's gateway",

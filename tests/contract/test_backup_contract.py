@@ -23,8 +23,8 @@ from bot.errors import StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.jobs import State
 from bot.store import Store
-from bot.store.database import Database
 from bot.store.migrate import make_tables
+from bot.store.opening import make_database
 
 ROOT = Path(__file__).parents[2]
 OF_PROCESSES = {"processes", "workers", "offered_lanes", "duties", "previews"}
@@ -138,7 +138,7 @@ async def test_the_restored_queue_goes_on(
 async def test_a_backup_of_an_older_version_is_brought_up_to_date(
     bare_sqlite_url: str, target_url: str, places: Places
 ) -> None:
-    database = await Database.make(bare_sqlite_url)
+    database = await make_database(bare_sqlite_url)
     row = "INSERT INTO favourites (user_id, job_id) SELECT 7, id FROM jobs"
     async with database.write() as connection:
         await connection.run_sync(make_tables, "v010")

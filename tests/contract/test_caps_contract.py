@@ -8,7 +8,7 @@ from stores import TTL
 from bot.errors import UserMistake
 from bot.jobs import Caps
 from bot.store import Store
-from bot.store.caps import NEAR
+from bot.store.new_jobs import NEAR
 from bot.store.tables import images, last_tags, turns
 
 

@@ -8,7 +8,7 @@ from stores import TTL
 
 from bot.jobs import State
 from bot.store import Store
-from bot.store.clock import SETTLING_SECONDS, Clock
+from bot.store.database import SETTLING_SECONDS, Clock
 
 LATER = SETTLING_SECONDS + 1.0
 

@@ -12,8 +12,8 @@ from stores import OpenStore
 
 from bot.store import Store, migrate
 from bot.store.auditing import By
-from bot.store.database import Database
 from bot.store.moderation import Scope as Restricted
+from bot.store.opening import connect_database
 from bot.store.policies import PolicyScope
 from bot.store.policy_tables import server_revisions
 from bot.store.preferences import Scope, owners_at
@@ -142,7 +142,7 @@ async def test_servers_that_said_something_before_the_upgrade_have_a_revision(
         command.upgrade(config, "v017")
         connection.execute(sa.text(f"INSERT INTO automod (guild_id, applied) VALUES ({HERE}, false)"))
 
-    database = Database.connect(bare_database_url)
+    database = connect_database(bare_database_url)
     async with database.write() as connection:
         await connection.run_sync(older)
     await database.close()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.store.estimate import (
+from bot.store.fair_order import (
     Ahead,
     Arrival,
     Bench,
@@ -181,6 +181,8 @@ def test_overtaking_is_by_the_second_and_only_of_what_came_with_less_lead() -> N
     assert overtaking(some, Ahead(images=0, steps=0, lead=2.0)) == pytest.approx(1.0)
     assert overtaking(some, Ahead(images=0, steps=0, lead=4.0)) == pytest.approx(3.0)
     assert overtaking(some, Ahead(images=0, steps=0, lead=-1.0)) == 0.0
+    first = Line(benches=some.benches, pace=PACE, arrivals=(Arrival(user_id=2, steps=60, lead=-1.0),))
+    assert overtaking(first, Ahead(images=0, steps=0, lead=0.0)) == 0.0
 
 
 def test_overtaking_is_a_fraction_of_what_the_lane_paints() -> None:

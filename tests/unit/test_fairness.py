@@ -1,6 +1,6 @@
 """The tags of fair queueing, on their own: a queue of many users served one image at a time.
 
-What is promised stands in `bot.store.fairness`; here it is checked against the worst that hypothesis finds.
+What is promised stands in `bot.store.fair_order`; here it is checked against the worst that hypothesis finds.
 """
 
 import heapq
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.store import fairness
+from bot.store import fair_order
 
 COSTS = st.floats(min_value=0.1, max_value=20.0)
 WEIGHTS = st.sampled_from([0.5, 1.0, 2.0, 4.0])
@@ -28,10 +28,10 @@ class Queue:
         self.entered = 0
 
     def ask(self, user: int, cost: float, *, weight: float = 1.0, count: int = 1) -> None:
-        tags = fairness.tag_images(
+        tags = fair_order.tag_images(
             virtual_time=self.virtual_time,
             last_tag=self.last_tags.get(user, 0.0),
-            shares=[fairness.share(cost, weight)] * count,
+            shares=[fair_order.share(cost, weight)] * count,
         )
         self.last_tags[user] = tags[-1]
         for tag in tags:
@@ -44,7 +44,7 @@ class Queue:
     def serve(self) -> tuple[int, float]:
         tag, _, user, cost = heapq.heappop(self.waiting)
         waiting = [self.waiting[0][0]] if self.waiting else []
-        self.virtual_time = fairness.advance(self.virtual_time, [tag], waiting)
+        self.virtual_time = fair_order.advance(self.virtual_time, [tag], waiting)
         return user, cost
 
 
@@ -156,7 +156,7 @@ def test_a_weight_counts_that_many_times_while_both_wait(weight: float, cost: fl
 
 @given(share=COSTS, count=st.integers(1, 9), room=st.none() | st.integers(0, 12))
 def test_beyond_the_full_share_a_picture_costs_twice(share: float, count: int, room: int | None) -> None:
-    shares = fairness.shares(share, count=count, room=room)
+    shares = fair_order.shares(share, count=count, room=room)
     full = count if room is None else min(count, room)
     assert shares == [share] * full + [2 * share] * (count - full)
 
@@ -183,28 +183,28 @@ def test_time_without_asking_earns_no_credit(idle: int, cost: float) -> None:
 def test_tags_grow_from_the_later_of_both_times(
     virtual_time: float, last_tag: float, cost: float, weight: float, n: int
 ) -> None:
-    share = fairness.share(cost, weight)
-    tags = fairness.tag_images(virtual_time=virtual_time, last_tag=last_tag, shares=[share] * n)
+    share = fair_order.share(cost, weight)
+    tags = fair_order.tag_images(virtual_time=virtual_time, last_tag=last_tag, shares=[share] * n)
     assert tags == sorted(set(tags))
     assert tags[0] == max(virtual_time, last_tag) + share
     assert tags[-1] == pytest.approx(max(virtual_time, last_tag) + n * share)
 
 
 def test_virtual_time_never_goes_back() -> None:
-    assert fairness.advance(5.0, [1.0, 3.0], []) == 5.0
-    assert fairness.advance(5.0, [1.0, 7.0], [2.0]) == 5.0
-    assert fairness.advance(5.0, [1.0, 7.0], [8.0]) == 7.0
-    assert fairness.advance(5.0, [], []) == 5.0
+    assert fair_order.advance(5.0, [1.0, 3.0], []) == 5.0
+    assert fair_order.advance(5.0, [1.0, 7.0], [2.0]) == 5.0
+    assert fair_order.advance(5.0, [1.0, 7.0], [8.0]) == 7.0
+    assert fair_order.advance(5.0, [], []) == 5.0
 
 
 def test_virtual_time_does_not_pass_who_still_waits() -> None:
-    assert fairness.advance(5.0, [6.0, 100.0], [9.0, 50.0]) == 9.0
+    assert fair_order.advance(5.0, [6.0, 100.0], [9.0, 50.0]) == 9.0
 
 
 @pytest.mark.parametrize(("cost", "weight"), [(0.0, 1.0), (-1.0, 1.0), (1.0, 0.0), (1.0, -2.0)])
 def test_a_share_that_would_overtake_everyone_is_refused(cost: float, weight: float) -> None:
     with pytest.raises(ValueError, match="must be positive"):
-        fairness.share(cost, weight)
+        fair_order.share(cost, weight)
 
 
 @given(
@@ -224,12 +224,12 @@ def test_in_a_session_all_have_one_pace_and_neither_it_nor_the_server_starves_th
     for user, (cost, weight) in enumerate(outside):
         queue.ask(user, cost, weight=weight, count=2000)
     for number, cost in enumerate(members):
-        queue.ask(session + number, cost, weight=fairness.SESSION_WEIGHT, count=2000)
+        queue.ask(session + number, cost, weight=fair_order.SESSION_WEIGHT, count=2000)
     for _ in range(before):
         queue.serve()
-    queue.ask(session + len(members), late, weight=fairness.SESSION_WEIGHT, count=2000)
+    queue.ask(session + len(members), late, weight=fair_order.SESSION_WEIGHT, count=2000)
     costs = {
-        session + number: (cost, fairness.SESSION_WEIGHT) for number, cost in enumerate((*members, late))
+        session + number: (cost, fair_order.SESSION_WEIGHT) for number, cost in enumerate((*members, late))
     }
     costs |= dict(enumerate(outside))
     served: Counter[int] = Counter()
@@ -242,34 +242,34 @@ def test_in_a_session_all_have_one_pace_and_neither_it_nor_the_server_starves_th
 
 def test_the_tags_of_new_images_follow_the_later_of_virtual_time_and_the_last_tag() -> None:
     def tags(virtual_time: float, last_tag: float) -> list[float]:
-        return fairness.tag_images(virtual_time=virtual_time, last_tag=last_tag, shares=[1.0, 2.0])
+        return fair_order.tag_images(virtual_time=virtual_time, last_tag=last_tag, shares=[1.0, 2.0])
 
     assert tags(5.0, 3.0) == [6.0, 8.0]
     assert tags(3.0, 5.0) == [6.0, 8.0]
 
 
 def test_images_beyond_the_full_share_cost_twice_as_much() -> None:
-    assert fairness.shares(3.0, count=2, room=None) == [3.0, 3.0]
-    assert fairness.shares(3.0, count=3, room=1) == [3.0, 6.0, 6.0]
-    assert fairness.shares(3.0, count=2, room=9) == [3.0, 3.0]
-    assert fairness.shares(3.0, count=2, room=-1) == [6.0, 6.0]
+    assert fair_order.shares(3.0, count=2, room=None) == [3.0, 3.0]
+    assert fair_order.shares(3.0, count=3, room=1) == [3.0, 6.0, 6.0]
+    assert fair_order.shares(3.0, count=2, room=9) == [3.0, 3.0]
+    assert fair_order.shares(3.0, count=2, room=-1) == [6.0, 6.0]
 
 
 def test_virtual_time_follows_the_claimed_tags_up_to_the_first_that_waits() -> None:
-    assert fairness.advance(1.0, [2.0, 4.0], []) == 4.0
-    assert fairness.advance(1.0, [2.0, 4.0], [3.0, 5.0]) == 3.0
-    assert fairness.advance(6.0, [2.0, 4.0], [3.0]) == 6.0
-    assert fairness.advance(1.0, [], [0.5]) == 1.0
-    assert fairness.advance(1.0, [], []) == 1.0
+    assert fair_order.advance(1.0, [2.0, 4.0], []) == 4.0
+    assert fair_order.advance(1.0, [2.0, 4.0], [3.0, 5.0]) == 3.0
+    assert fair_order.advance(6.0, [2.0, 4.0], [3.0]) == 6.0
+    assert fair_order.advance(1.0, [], [0.5]) == 1.0
+    assert fair_order.advance(1.0, [], []) == 1.0
 
 
 def test_a_share_is_the_cost_by_the_weight_and_both_are_positive() -> None:
-    assert fairness.share(6.0, 2.0) == 3.0
+    assert fair_order.share(6.0, 2.0) == 3.0
     for cost, weight in ((0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, -1.0)):
         with pytest.raises(ValueError, match=f"cost {cost} and weight {weight} must be positive"):
-            fairness.share(cost, weight)
+            fair_order.share(cost, weight)
 
 
 def test_a_refund_is_the_sum_of_what_was_added() -> None:
-    assert fairness.refund([0.5, 1.5]) == 2.0
-    assert fairness.refund([]) == 0.0
+    assert fair_order.refund([0.5, 1.5]) == 2.0
+    assert fair_order.refund([]) == 0.0

@@ -14,7 +14,8 @@ from typing import Literal, TextIO
 
 import pytest
 
-from bot.log import LinesHandler, about, flush, name_process, set_up, version
+from bot.log import LinesHandler, flush, name_process, set_up, version
+from bot.tracing import about
 
 
 @pytest.fixture(autouse=True)

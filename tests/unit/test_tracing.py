@@ -14,7 +14,7 @@ import pytest
 from bot.app.tracing import MISSING, mistakes_in_tracing, open_tracing
 from bot.config.operators import TracesConfig
 from bot.errors import ConfigurationError
-from bot.tracing import NO_TRACING, trace_id_of
+from bot.tracing import NO_TRACING, about, subject
 
 ON = TracesConfig(export=True)
 PROCESS = {"name": "front-1", "role": "front"}
@@ -103,7 +103,7 @@ def test_opentelemetrys_own_switches_turn_traces_off(variables: dict[str, str]) 
 
 
 def test_a_trace_id_is_the_second_part_of_the_header_of_w3c() -> None:
-    assert trace_id_of("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01") == (
-        "0af7651916cd43dd8448eb211c80319c"
-    )
-    assert trace_id_of(None) is None
+    with about("3f9k2", traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"):
+        assert subject()["trace"] == "0af7651916cd43dd8448eb211c80319c"
+    with about("3f9k2", traceparent=None):
+        assert "trace" not in subject()

@@ -10,7 +10,7 @@ from discord.app_commands import Range, locale_str
 
 from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.content import MessageContent, Tone
-from bot.delivery.layout import layout
+from bot.delivery.discord_requests import layout
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.commands.naming import request_facts, request_name, request_words

@@ -14,7 +14,7 @@ from discord.app_commands import Range, locale_str
 
 from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.content import MessageContent, PictureContent, Tone
-from bot.delivery.layout import layout
+from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import message_address
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.front.command_tree import Command, Option, make_command

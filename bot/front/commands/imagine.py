@@ -17,7 +17,7 @@ from bot.front.options import (
     MAX_CHOICES,
     Asked,
     find_offer,
-    hint_of,
+    hints_of,
     hires_choices,
     lora_choices,
     may_expand,
@@ -263,8 +263,11 @@ async def filled(
 
 async def hint(interaction: Interaction, prompt: str) -> None:
     """Tell the person alone which option replaces a flag of another bot in the prompt."""
+    if not (typed := list(hints_of(prompt))):
+        return
     services = services_of(interaction)
-    found = hint_of(prompt, {option.name for option in imagine_options(services.offers)})
+    offered = {option.name for option in imagine_options(services.offers)}
+    found = next((each for each in typed if each.option in offered), None)
     if found is None:
         return
     option = Texts.for_locale(str(interaction.locale)).pgettext("name", found.option)

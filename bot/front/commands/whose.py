@@ -11,7 +11,7 @@ from discord.app_commands import Range, locale_str
 
 from bot.delivery.buttons import ROW, ButtonContent
 from bot.delivery.content import MessageContent, Tone
-from bot.delivery.layout import layout
+from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import message_address
 from bot.errors import UserMistake
 from bot.front.answers import page_lines

@@ -10,8 +10,7 @@ from typing import Any
 import discord
 
 from bot.delivery.content import MessageContent
-from bot.delivery.layout import layout
-from bot.delivery.rate_guard import RateGuard
+from bot.delivery.discord_requests import RateGuard, layout
 from bot.delivery.refusals import Refused
 from bot.store.session_rows import GroupSession
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from bot.front.services import Interaction
 from bot.front.views.items import pressed
-from bot.log import about
+from bot.tracing import about
 
 
 @dataclass(frozen=True, kw_only=True)

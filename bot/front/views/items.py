@@ -15,7 +15,7 @@ import discord
 
 from bot.front.answers import report
 from bot.front.services import Interaction, services_of
-from bot.log import about
+from bot.tracing import about
 
 NEVER = r"(?!)"
 KINDS: Mapping[str, Callable[[str], Any]] = MappingProxyType({"index": int, "key": int, "person": int})

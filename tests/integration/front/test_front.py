@@ -101,7 +101,8 @@ async def test_imagine_is_queued_with_its_options_and_shows_its_place(served: Se
 async def test_an_option_of_another_bot_in_the_prompt_gets_a_private_hint(
     served: Served, ravi: Member, omar: Member
 ) -> None:
-    interaction = await ravi.imagine(prompt="a red circle --ar 16:9")
+    # There is one model, so that /imagine has no option `model` in place of the first flag.
+    interaction = await ravi.imagine(prompt="a red circle --v 6 --ar 16:9")
     await ravi.wait_for_message(lambda message: ephemeral(message) and "**size**" in text_of(message))
     assert "--ar 16:9" in text_of(await ravi.message_of(interaction))
     assert not [seen for seen in await omar.messages() if "**size**" in text_of(seen)]

@@ -6,7 +6,8 @@ from typing import Any
 
 from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.content import MessageContent, PictureContent, Tone
-from bot.delivery.layout import COLOURS, layout
+from bot.delivery.discord_requests import COLOURS, layout, parts_of
+from bot.delivery.pictures import PictureFile
 
 TEXT, ROW, BUTTON, SELECT, GALLERY = 10, 1, 2, 3, 12
 PRIMARY, SECONDARY, DANGER = 1, 2, 4
@@ -94,3 +95,13 @@ def test_a_menu_takes_no_more_choices_than_it_has() -> None:
 
 def test_no_time_ends_the_view() -> None:
     assert layout(MessageContent(heading="x", tone=Tone.WAITING)).timeout is None
+
+
+async def test_a_message_goes_with_its_files_by_their_names_and_mentions_nobody() -> None:
+    picture = PictureContent(artifacts=("a",), stem="one", alt="first")
+    content = MessageContent(heading="@everyone", pictures=(picture,), tone=Tone.DONE)
+    sent = parts_of(content, [PictureFile(data=b"pixels", suffix=".png")])
+    assert [(file.filename, file.fp.read()) for file in sent["attachments"]] == [("one.png", b"pixels")]
+    assert sent["allowed_mentions"].to_dict() == {"parse": []}
+    (container,) = sent["view"].to_components()
+    assert container["components"][1]["items"][0]["media"]["url"] == "attachment://one.png"

@@ -9,7 +9,7 @@ import discord
 import pytest
 from stores import Clock
 
-from bot.delivery.rate_guard import BAN_SECONDS, MAX_INVALID, WINDOW_SECONDS, RateGuard
+from bot.delivery.discord_requests import BAN_SECONDS, MAX_INVALID, WINDOW_SECONDS, RateGuard
 from bot.delivery.refusals import DeliveryDelayed, Refusal, Refused
 
 

@@ -9,7 +9,7 @@ import pytest
 from recipes import ORIGIN, RECIPE, job_of, recipe
 
 from bot.delivery.content import MAX_ALT, MessageContent, Tone
-from bot.delivery.layout import layout
+from bot.delivery.discord_requests import layout
 from bot.delivery.render import MAX_TEXT, TROUBLES, render
 from bot.delivery.result import FAILURES, seeds_text
 from bot.jobs import Descent, Job, Notes, Parent, Showing, State

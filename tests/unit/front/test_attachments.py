@@ -14,9 +14,9 @@ from yarl import URL
 from bot.errors import UserMistake
 from bot.front.attachments import CDN, PROXIES, Attachments, is_attachment, is_proxied
 from bot.front.decoding import Decoder
-from bot.front.pace import Pace, Rates
 from bot.front.pictures import Limits
 from bot.front.waiting_room import WaitingRoom
+from bot.moderation.limits import Pace, Rates
 
 LIMITS = Limits(max_bytes=1000, max_pixels=10_000)
 ORIGINS = frozenset({*map(URL, CDN), URL("http://127.0.0.1:8420")})

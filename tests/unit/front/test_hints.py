@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.front.commands.imagine import imagine_options
-from bot.front.options import OPTION_OF_FLAG, Hint, hint_of
+from bot.front.options import OPTION_OF_FLAG, Hint, hints_of
 from sdjax_engine.request import Offer, Sampler
 
 OFFER = Offer(
@@ -32,18 +32,18 @@ OPTIONS = {option.name for option in imagine_options([OFFER, OFFER])}
 def test_an_option_of_another_bot_is_found_with_the_option_that_does_the_same(
     prompt: str, typed: str, option: str
 ) -> None:
-    assert hint_of(prompt, OPTIONS) == Hint(typed=typed, option=option)
+    assert next(hints_of(prompt)) == Hint(typed=typed, option=option)
 
 
 @pytest.mark.parametrize(
     "prompt", ["a red circle", "well-known--art", "a -- b", "rock'n'roll --- no", "a --- ar", "--unknown 7"]
 )
 def test_other_dashes_are_words(prompt: str) -> None:
-    assert hint_of(prompt, OPTIONS) is None
+    assert list(hints_of(prompt)) == []
 
 
-def test_an_option_that_is_not_offered_is_no_hint() -> None:
-    assert hint_of("a red circle --v 6", OPTIONS - {"model"}) is None
+def test_every_option_of_another_bot_is_found_in_order() -> None:
+    assert [hint.option for hint in hints_of("--v 6 a red circle --ar 3:2")] == ["model", "size"]
 
 
 def test_every_hint_names_an_option_that_exists() -> None:

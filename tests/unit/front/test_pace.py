@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from bot.errors import UserMistake
-from bot.front.pace import MOST_BUCKETS, Buckets, Pace, Rates, Sender
 from bot.front.waiting_room import WaitingRoom
+from bot.moderation.limits import MOST_BUCKETS, Buckets, Pace, Rates, Sender
 
 
 class Clock:
@@ -124,6 +124,33 @@ def test_full_buckets_are_forgotten() -> None:
         buckets.take(key, 1, now=float(key))
     assert len(buckets._levels) <= MOST_BUCKETS
     assert not buckets.wait(0, 1, now=float(3 * MOST_BUCKETS))
+
+
+def test_a_bucket_in_use_is_not_forgotten_with_the_full_ones() -> None:
+    buckets = Buckets(60)
+    for key in range(MOST_BUCKETS - 1):
+        buckets.take(key, 1, now=0.0)
+    buckets.take("busy", 60, now=60.0)
+    buckets.take("last", 1, now=60.0)
+    assert len(buckets._levels) == 2
+    assert buckets.wait("busy", 1, now=60.0) == 1.0
+
+
+def test_a_request_without_files_takes_and_gives_back_no_file() -> None:
+    pace = Pace(Rates(files=1), clock=Clock())
+    assert [problem_of(pace, RAVI) for _ in range(3)] == [None] * 3
+    assert problem_of(pace, RAVI, files=1) is None
+    pace.give_back(RAVI)
+    assert problem_of(pace, RAVI, files=1) == ("files_too_quick", 60)
+
+
+@pytest.mark.parametrize("rates", [Rates(requests=2), Rates(server_requests=2)])
+def test_one_request_is_given_back_at_a_time(rates: Rates) -> None:
+    pace = Pace(rates, clock=Clock())
+    assert [problem_of(pace, RAVI) for _ in range(2)] == [None] * 2
+    pace.give_back(RAVI)
+    assert problem_of(pace, RAVI) is None
+    assert problem_of(pace, RAVI) is not None
 
 
 def test_without_rates_there_is_no_limit() -> None:

@@ -10,7 +10,7 @@ import pytest
 from recipes import job_of, origin, recipe
 
 from bot.config import MAX_MODELS, Config
-from bot.delivery.layout import layout
+from bot.delivery.discord_requests import layout
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import MAX_PAGE, page, sentence_for
 from bot.front.commands import menus

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from recipes import origin, recipe
 
-from bot.delivery.layout import layout
+from bot.delivery.discord_requests import layout
 from bot.delivery.review_message import appeal_answer, review_content
 from bot.front.commands.audit import entry_lines
 from bot.front.commands.review import settings_lines, waiting_lines

@@ -9,7 +9,7 @@ from recipes import RECIPE, job_of, recipe
 
 from bot.config import Config
 from bot.delivery.buttons import ROW
-from bot.delivery.layout import layout
+from bot.delivery.discord_requests import layout
 from bot.delivery.render import render, without_picture
 from bot.errors import UserMistake
 from bot.front.variations import NEAR_STRENGTH, enlarged, varied, varied_near

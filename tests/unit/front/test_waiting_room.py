@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from bot.errors import UserMistake
-from bot.front.pace import Sender
 from bot.front.waiting_room import WaitingRoom
+from bot.moderation.limits import Sender
 
 
 async def admitted(room: WaitingRoom, senders: list[Sender]) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.moderation import breaks_hard_rule, read
+from bot.moderation import hard_rule, read
 
 BROKEN = [
     "nude 15 year old",
@@ -65,27 +65,27 @@ KEPT = [
 
 @pytest.mark.parametrize("text", BROKEN)
 def test_sexual_content_with_minors_breaks_the_rule(text: str) -> None:
-    assert breaks_hard_rule(text)
-    assert breaks_hard_rule(read(text))
+    assert hard_rule().matches(text)
+    assert hard_rule().matches(read(text))
 
 
 @pytest.mark.parametrize("text", KEPT)
 def test_one_of_both_alone_or_in_a_harmless_phrase_keeps_the_rule(text: str) -> None:
-    assert not breaks_hard_rule(text)
+    assert not hard_rule().matches(text)
 
 
 @pytest.mark.parametrize("age", range(1, 18))
 def test_every_age_of_a_minor_counts_in_every_language(age: int) -> None:
     for text in (f"{age} year old", f"{age}yo", f"{age}살", f"{age}岁", f"{age} سنة"):
-        assert breaks_hard_rule(f"nude {text}"), text
+        assert hard_rule().matches(f"nude {text}"), text
 
 
 @pytest.mark.parametrize("age", [18, 19, 21, 35, 70, 115])
 def test_no_age_of_a_grown_person_counts(age: int) -> None:
     for text in (f"{age} year old", f"{age}yo", f"{age}살", f"{age}岁", f"{age} سنة"):
-        assert not breaks_hard_rule(f"nude {text}"), text
+        assert not hard_rule().matches(f"nude {text}"), text
 
 
 def test_a_harmless_phrase_does_not_cover_another_use() -> None:
-    assert breaks_hard_rule("sex education, naked child")
-    assert breaks_hard_rule("baby blue, nude baby")
+    assert hard_rule().matches("sex education, naked child")
+    assert hard_rule().matches("baby blue, nude baby")

@@ -9,7 +9,7 @@ from recipes import RECIPE
 
 from bot.jobs import Recipe
 from bot.moderation.generosity import ANY, NO_LIMIT, Privacy, Treatment
-from bot.moderation.limits import cost_of, kept_for_later, offers_within, quotas_of, refusal
+from bot.moderation.limits import cost_of, kept_for_later, offers_within, places_of, quotas_of, refusal
 from bot.moderation.policy import Policy, Said, effective
 from bot.quotas import (
     DAY,
@@ -42,25 +42,35 @@ OFFER = Offer(
 @pytest.mark.parametrize(
     ("policy", "recipe", "said"),
     [
-        (Policy(paint=False), RECIPE, "policy_paint"),
-        (Policy(models=("other",)), RECIPE, "policy_model"),
-        (Policy(models=()), RECIPE, "policy_model"),
-        (Policy(pixels=128 * 128 - 1), RECIPE, "policy_size"),
-        (Policy(pixels=128 * 128), LARGE, "policy_size"),
-        (Policy(steps=19), RECIPE, "policy_steps"),
-        (Policy(steps=20), LARGE, "policy_steps"),
-        (Policy(variants=3), replace(RECIPE, variants=4), "policy_variants"),
-        (Policy(loras=()), INKED, "policy_lora"),
-        (Policy(loras=("fog",)), INKED, "policy_lora"),
-        (Policy(start_pictures=False), replace(RECIPE, init_image="aa/aa.png"), "policy_start_pictures"),
+        (Policy(paint=False), RECIPE, ("policy_paint", {})),
+        (
+            Policy(models=("other", "third")),
+            RECIPE,
+            ("policy_model", {"value": "demo", "choices": "other, third"}),
+        ),
+        (Policy(models=()), RECIPE, ("policy_model", {"value": "demo", "choices": "-"})),
+        (Policy(pixels=128 * 128 - 1), RECIPE, ("policy_size", {"value": "128x128", "limit": "127x127"})),
+        (Policy(pixels=128 * 128), LARGE, ("policy_size", {"value": "256x256", "limit": "128x128"})),
+        (Policy(steps=19), RECIPE, ("policy_steps", {"limit": "19"})),
+        (Policy(steps=20), LARGE, ("policy_steps", {"limit": "20"})),
+        (Policy(variants=3), replace(RECIPE, variants=4), ("policy_variants", {"limit": "3"})),
+        (Policy(loras=()), INKED, ("policy_lora", {"value": "ink", "choices": "-"})),
+        (Policy(loras=("fog",)), INKED, ("policy_lora", {"value": "ink", "choices": "fog"})),
+        (
+            Policy(start_pictures=False),
+            replace(RECIPE, init_image="aa/aa.png"),
+            ("policy_start_pictures", {}),
+        ),
         (Policy(), LARGE, None),
         (Policy(paint=True, models=(ANY,), pixels=NO_LIMIT, steps=40, variants=1, loras=()), LARGE, None),
-        (Policy(loras=("ink",), start_pictures=False), INKED, None),
+        (Policy(models=("demo",), pixels=128 * 128, loras=("ink",), start_pictures=False), INKED, None),
     ],
 )
-def test_a_policy_refuses_what_is_beyond_it(policy: Policy, recipe: Recipe, said: str | None) -> None:
+def test_a_policy_refuses_what_is_beyond_it(
+    policy: Policy, recipe: Recipe, said: tuple[str, dict[str, str]] | None
+) -> None:
     found = refusal(policy, recipe)
-    assert (None if found is None else found.message_id) == said
+    assert (None if found is None else (found.message_id, dict(found.details))) == said
 
 
 def test_quotas_count_where_their_rule_holds_and_bounds_everywhere() -> None:
@@ -73,18 +83,27 @@ def test_quotas_count_where_their_rule_holds_and_bounds_everywhere() -> None:
     bounds = Policy(pictures_per_hour=7)
     said.append(Said(scope=PolicyScope.BOUND, policy=bounds))
     found = quotas_of(effective(said), bounds, guild_id=HERE)
-    assert {(quota.key, quota.limit, quota.seconds, quota.guild_id, quota.channel_id) for quota in found} == {
-        ("pictures_per_hour", 5, HOUR, HERE, CHANNEL),
-        ("cost_per_day", 9, DAY, HERE, 0),
-        ("cost_per_hour", 4, HOUR, 0, 0),
-        ("pictures_per_hour", 7, HOUR, 0, 0),
+    pictures, cost = Measure.PICTURES, Measure.COST
+    assert set(found) == {
+        Quota(
+            key="pictures_per_hour",
+            measure=pictures,
+            limit=5,
+            seconds=HOUR,
+            guild_id=HERE,
+            channel_id=CHANNEL,
+        ),
+        Quota(key="cost_per_day", measure=cost, limit=9, seconds=DAY, guild_id=HERE),
+        Quota(key="cost_per_hour", measure=cost, limit=4, seconds=HOUR),
+        Quota(key="pictures_per_hour", measure=pictures, limit=7, seconds=HOUR),
     }
 
 
 def test_a_cool_down_is_one_request_in_its_seconds() -> None:
     said = [Said(scope=PolicyScope.SERVER, id=HERE, policy=Policy(cool_down=60))]
-    [quota] = quotas_of(effective(said), Policy(), guild_id=HERE)
-    assert (quota.measure, quota.limit, quota.seconds) == (Measure.REQUESTS, 1, 60)
+    quota = Quota(key="cool_down", measure=Measure.REQUESTS, limit=1, seconds=60, guild_id=HERE)
+    assert quotas_of(effective(said), Policy(), guild_id=HERE) == (quota,)
+    assert quotas_of(effective(said), Policy(), guild_id=None) == (replace(quota, guild_id=0),)
 
 
 def test_offers_keep_within_a_policy_and_are_whole_where_nothing_is_left() -> None:
@@ -96,6 +115,9 @@ def test_offers_keep_within_a_policy_and_are_whole_where_nothing_is_left() -> No
         ("fog",),
     )
     assert offers_within([OFFER], Policy(models=("other",))) == (OFFER,)
+    other, wide = replace(OFFER, model="other"), replace(OFFER, sizes=((256, 128), (128, 128)))
+    assert [offer.model for offer in offers_within([OFFER, other], Policy(models=("demo",)))] == ["demo"]
+    assert offers_within([wide], Policy(pixels=128 * 128))[0].sizes == ((128, 128),)
     assert offers_within([OFFER], Policy()) == (OFFER,)
 
 
@@ -117,6 +139,11 @@ def test_a_job_keeps_what_counts_later() -> None:
 def test_the_cost_of_a_picture_is_in_pictures_of_the_models_default() -> None:
     assert cost_of(RECIPE, OFFER) == pytest.approx(0.25)
     assert cost_of(replace(RECIPE, num_inference_steps=40), OFFER) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("variants", "places"), [(1, 1), (8, 2), (9, 3)])
+def test_a_request_takes_as_many_places_as_it_costs_in_whole_pictures(variants: int, places: int) -> None:
+    assert places_of(replace(RECIPE, variants=variants), OFFER) == places
 
 
 def test_a_quota_is_free_again_when_enough_of_the_oldest_is_over() -> None:

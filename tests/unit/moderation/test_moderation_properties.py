@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.moderation import Terms, breaks_hard_rule, find, find_all, matches, read
+from bot.moderation import Terms, find, find_all, hard_rule, matches, read
 from bot.moderation.characters import _with_letters
 from bot.moderation.scripts import numbered_words_of, words_of
 
@@ -19,7 +19,7 @@ def test_no_text_and_no_list_raises(text: str, terms: list[str]) -> None:
     found = find_all(text, terms)
     assert find(text, terms) == (found[0] if found else None)
     assert matches(text, terms) == bool(found)
-    breaks_hard_rule(text)
+    hard_rule().matches(text)
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=()), max_size=100))

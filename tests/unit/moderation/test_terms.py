@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.moderation import Terms, find, find_all, matches, matches_both, read
+from bot.moderation import BothOf, Terms, find, find_all, matches, read
 
 CAUGHT = {
     "the word itself": ("a nude woman", "nude"),
@@ -149,9 +149,16 @@ def test_readings_serve_many_lists() -> None:
 
 
 def test_both_lists_must_match() -> None:
-    assert matches_both("a gun in a school", ["gun", "knife"], ["school"])
-    assert not matches_both("a gun in a field", ["gun", "knife"], ["school"])
-    assert not matches_both("a pen in a school", ["gun", "knife"], ["school"])
+    both = BothOf(["gun", "knife"], ["school"])
+    assert both.matches("a gun in a school")
+    assert not both.matches("a gun in a field")
+    assert not both.matches("a pen in a school")
+
+
+def test_a_harmless_phrase_counts_for_neither_list() -> None:
+    both = BothOf(["gun"], ["school"], harmless=["water gun"])
+    assert not both.matches("a Water-Gun in a school")
+    assert both.matches("a water gun and a gun in a school")
 
 
 def test_many_compounds_of_a_chinese_term_do_not_hide_a_true_use() -> None:

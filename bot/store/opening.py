@@ -1,0 +1,62 @@
+"""How a database is opened: by its URL, with its tables brought up to date or as they are."""
+
+from __future__ import annotations
+
+import os
+
+import sqlalchemy as sa
+
+from bot.store.database import Database, translated
+from bot.store.engines import create_engine, parse_url, patient
+from bot.store.migrate import upgrade
+from bot.store.postgresql_server import postgresql_place
+from bot.store.sqlite_file import check_file, sqlite_path
+from bot.threads import in_uninterruptible_thread
+
+
+async def open_database(url: str) -> Database:
+    """Connect and bring the tables up to date.
+
+    Raises ConfigurationError for an invalid URL, and StoreUnavailable for a database that cannot be used now.
+    """
+    upgrading = await make_database(url)
+    try:
+        async with upgrading.write() as connection:
+            await connection.run_sync(upgrade)
+    finally:
+        await upgrading.close()
+    return Database(create_engine(parse_url(url)), upgrading.place)
+
+
+async def make_database(url: str) -> Database:
+    """Return the database with its tables as they are; a missing file of SQLite is made, without tables.
+
+    A transaction waits up to UPGRADE_SECONDS for SQLite's lock. Raises like `open_database`.
+    """
+    parsed = parse_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        place = sqlite_path(parsed)
+        with translated(place):
+            await in_uninterruptible_thread(lambda: check_file(parsed))
+    else:
+        place = postgresql_place(parsed)
+    return Database(create_engine(patient(parsed)), place)
+
+
+def connect_database(url: str) -> Database:
+    """Return the database with its tables as they are; connects to nothing yet.
+
+    Raises ConfigurationError for an invalid URL.
+    """
+    parsed = parse_url(url)
+    local = parsed.get_backend_name() == "sqlite"
+    return Database(create_engine(parsed), sqlite_path(parsed) if local else postgresql_place(parsed))
+
+
+async def has_tables(database: Database) -> bool:
+    """Return whether the tables have been made; a missing file of SQLite is not made."""
+    local = not database.has_time
+    if local and not os.path.exists(database.place):  # noqa: ASYNC240, PTH110 - a local file
+        return False
+    async with database.read() as connection:
+        return await connection.run_sync(lambda here: sa.inspect(here).has_table("alembic_version"))
