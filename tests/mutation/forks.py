@@ -90,7 +90,7 @@ class Forks:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         answer = in_fork(lambda: self._callers(session), 600.0)
         if answer is None or answer["failed"]:
-            raise pytest.Exit(f"without a mutant, a test fails: {answer}", 1)
+            pytest.exit(f"without a mutant, a test fails: {answer}", 1)
         self._seconds = answer["seconds"]
         callers: dict[str, list[str]] = answer["callers"]
         tests = {item.nodeid: item for item in session.items}
