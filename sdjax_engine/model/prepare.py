@@ -6,6 +6,7 @@ No JAX here: the result is plain data and arrays of the host.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.model.pictures import Fitted, fitted
 from sdjax_engine.request import WHOLE, Offer, PromptFacts, Request, Sampler
-from sdjax_engine.samplers import MAX_ROWS, pipeline_config, plan
+from sdjax_engine.samplers import MAX_ROWS, SAMPLERS, SchedulerConfig, pipeline_config, plan
 from sdjax_engine.samplers.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -173,13 +174,13 @@ class Preparation:
 class Planner:
     """Plans the requests of one offer on the schedule of one checkpoint.
 
-    `samplers` are those that suit the schedule. Raises UnreadableCheckpoint, naming the key of
-    `scheduler_config` that is the reason, where the offer's own sampler or number of steps does not suit it.
+    `samplers` are those that suit the schedule, with their settings. Raises UnreadableCheckpoint, naming the
+    key of `scheduler_config` that is the reason, where the offer's own sampler or number of steps does not
+    suit it.
     """
 
     def __init__(self, offer: Offer, scheduler_config: Mapping[str, Any]) -> None:
         self._offer = offer
-        self._scheduler_config = scheduler_config
         self.samplers = suited_samplers(offer.num_inference_steps, scheduler_config)
         try:
             plan(offer.sampler, offer.num_inference_steps, scheduler_config)
@@ -196,7 +197,8 @@ class Planner:
 
     def table(self, request: Request, *, from_picture: bool = False) -> Table:
         """Return the table of a request within the offer; raises InvalidRequest."""
-        if request.sampler not in self.samplers:
+        config = self.samplers.get(request.sampler)
+        if config is None:
             choices = ", ".join(self.samplers)
             raise InvalidRequest(
                 "unsuited_sampler", value=request.sampler, model=request.model, choices=choices
@@ -207,29 +209,31 @@ class Planner:
         if from_picture and (request.mask_image is None or request.strength != 1):
             strength = request.strength
         try:
-            return plan(request.sampler, steps, self._scheduler_config, strength=strength)
+            return config.plan(steps, strength=strength)
         except UnreadableCheckpoint:  # so many steps leave the schedule, though the sampler suits it
-            limit = self._most_steps(request.sampler)
+            limit = self._most_steps(config)
             raise InvalidRequest("steps", value=steps, limit=limit) from None
 
-    def _most_steps(self, sampler: Sampler) -> int:
+    def _most_steps(self, config: SchedulerConfig) -> int:
         """Return the most steps of the offer in which the sampler suits the schedule."""
-        return max(
-            steps
-            for steps in range(1, self._offer.max_steps + 1)
-            if suits(sampler, steps, self._scheduler_config)
-        )
+        return max(steps for steps in range(1, self._offer.max_steps + 1) if suits(config, steps))
 
 
-def suited_samplers(num_inference_steps: int, scheduler_config: Mapping[str, Any]) -> tuple[Sampler, ...]:
-    """Return the samplers that suit a checkpoint's schedule in so many steps."""
-    return tuple(sampler for sampler in Sampler if suits(sampler, num_inference_steps, scheduler_config))
+def suited_samplers(
+    num_inference_steps: int, scheduler_config: Mapping[str, Any]
+) -> dict[Sampler, SchedulerConfig]:
+    """Return the samplers that suit a checkpoint's schedule in so many steps, with their settings."""
+    found = {}
+    for sampler in Sampler:
+        with suppress(UnreadableCheckpoint):
+            found[sampler] = SAMPLERS[sampler].read(scheduler_config)
+    return {sampler: config for sampler, config in found.items() if suits(config, num_inference_steps)}
 
 
-def suits(sampler: Sampler, num_inference_steps: int, scheduler_config: Mapping[str, Any]) -> bool:
-    """Whether the sampler has a table of so many steps on the schedule."""
+def suits(config: SchedulerConfig, num_inference_steps: int) -> bool:
+    """Whether a sampler has a table of so many steps."""
     try:
-        plan(sampler, num_inference_steps, scheduler_config)
+        config.plan(num_inference_steps)
     except (UnreadableCheckpoint, InvalidRequest):
         return False
     return True
