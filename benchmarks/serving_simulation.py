@@ -17,7 +17,8 @@ from serving_arrivals import ServedArrival, TimedArrival
 from serving_devices import LANE, Costs, DeviceWork, SimulatedDevices, VirtualClock
 from serving_whole_batch import Seating, WholeBatchSeats
 
-from sdjax_engine.model.prepare import Prepared, TokenizedText
+from sdjax_engine.model.prepare import Prepared
+from sdjax_engine.prompts import TokenizedText
 from sdjax_engine.request import Image, PromptFacts, Request, Sampler
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.loop import Scheduler

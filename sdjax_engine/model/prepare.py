@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.model.pictures import Fitted, fitted
+from sdjax_engine.prompts import TokenizedText, padded_text, read_prompt
 from sdjax_engine.request import WHOLE, Offer, PromptFacts, Request, Sampler
 from sdjax_engine.samplers import MAX_ROWS, SAMPLERS, SchedulerConfig, pipeline_config, plan
 from sdjax_engine.samplers.tables import Column, Table
@@ -22,28 +24,10 @@ from sdjax_engine.samplers.tables import Column, Table
 if TYPE_CHECKING:
     from sdjax_engine.denoising.traced import Networks
     from sdjax_engine.model.loras import LoraBank, SeatRows
-    from sdjax_engine.prompts import Tokens
     from sdjax_engine.weights import Checkpoint
 
 NOT_GUIDED: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
 NO_LORAS: SeatRows = (np.zeros(0, np.int32), np.zeros(0, np.float32))
-
-
-@dataclass(frozen=True, kw_only=True)
-class TokenizedText:
-    """One text as the text encoders read it; equal texts have equal encodings.
-
-    `ids` is (encoders, chunks, length) int32 and `weights` (chunks, length) float32, as bytes, padded to the
-    most chunks of the offer; `chunks` says how many count. A `silent` text is encoded as zeros. The LoRAs
-    that adapt the encoders are `lora_rows` (rank,) int32 and `lora_scales` (rank,) float32, as bytes.
-    """
-
-    ids: bytes = field(repr=False)
-    weights: bytes = field(repr=False)
-    chunks: int
-    silent: bool = False
-    lora_rows: bytes = field(default=b"", repr=False)
-    lora_scales: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -124,18 +108,20 @@ class Preparation:
         rows, evaluations = table.padded(MAX_ROWS), table.evaluations
         loras = self._loras.seat_rows(request.loras)
         tokens, negative_tokens = (
-            [each.tokens(text, max_chunks=self.ids_shape[1]) for each in self._tokenizers]
-            for text in (request.prompt, request.negative_prompt)
+            [each.tokens(prompt, max_chunks=self.ids_shape[1]) for each in self._tokenizers]
+            for prompt in map(read_prompt, (request.prompt, request.negative_prompt))
         )
         facts = tuple(
             PromptFacts(tokens=first.count, limit=first.limit, cut=first.cut)
             for first, *_ in (negative_tokens, tokens)
         )
         silent = self._zeros_for_empty_prompt and not request.negative_prompt.strip()
-        positive = self._padded(tokens, loras, silent=False)
+        lora_rows, lora_scales = loras if self._adapts_texts else NO_LORAS
+        padded = partial(padded_text, shape=self.ids_shape, lora_rows=lora_rows, lora_scales=lora_scales)
+        positive = padded(tokens, silent=False)
         # A lane without guidance has one text, and so has a network that is conditioned on the guidance.
         two_texts = request.guided and not self._networks.takes_guidance
-        negative = self._padded(negative_tokens, loras, silent=silent) if two_texts else positive
+        negative = padded(negative_tokens, silent=silent) if two_texts else positive
         height, width = request.height, request.width
         return Prepared(
             request=request,
@@ -151,23 +137,6 @@ class Preparation:
             time_ids=(height, width, 0, 0, height, width) if self._networks.takes_sizes else (),
             loras=loras,
             guided=table.rows[:, Column.GUIDANCE] > 1 if two_texts else NOT_GUIDED,
-        )
-
-    def _padded(self, encoders: Sequence[Tokens], loras: SeatRows, *, silent: bool) -> TokenizedText:
-        """Return the text of all encoders' tokens, padded to `ids_shape`, with the LoRAs that adapt them."""
-        ids, weights, chunks = np.zeros(self.ids_shape, np.int32), np.ones(self.ids_shape[1:], np.float32), 0
-        for index, tokens in enumerate(encoders):
-            chunks = len(encoders[0].ids)
-            ids[index, :chunks] = tokens.ids
-            weights[:chunks] = encoders[0].weights
-        rows, scales = loras if self._adapts_texts else NO_LORAS
-        return TokenizedText(
-            ids=ids.tobytes(),
-            weights=weights.tobytes(),
-            chunks=chunks,
-            silent=silent,
-            lora_rows=rows.tobytes(),
-            lora_scales=scales.tobytes(),
         )
 
 
