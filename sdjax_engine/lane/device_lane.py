@@ -20,8 +20,7 @@ from sdjax_engine.compiling.compiler import Compiler, Program
 from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising.state import SeatState, StartPicture
 from sdjax_engine.errors import DevicesFailed
-from sdjax_engine.lane.decoding import DecodingQueue, further_sizes, groups_of
-from sdjax_engine.lane.newcomers import Rows, occupant_of, rows_of
+from sdjax_engine.lane.decoding import DecodingQueue, Picture, further_sizes, groups_of
 from sdjax_engine.lane.previews import Estimates, compile_previews
 from sdjax_engine.lane.programs import (
     LanePrograms,
@@ -31,9 +30,8 @@ from sdjax_engine.lane.programs import (
     compile_denoise_form,
     compile_lane,
 )
-from sdjax_engine.lane.results import Picture, Run
-from sdjax_engine.lane.rows import Occupant, ProgramForm, as_text
-from sdjax_engine.lane.runs import calls_of, make_turn
+from sdjax_engine.lane.rows import Newcomers, Occupant, ProgramForm, as_text, newcomers_by_device, occupant_of
+from sdjax_engine.lane.runs import Run, calls_of, make_turn
 from sdjax_engine.lane.shapes import LaneShapes, zeros
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.model.loaded import LoadedModel
@@ -71,7 +69,7 @@ class DeviceLane:
         shapes = LaneShapes(lane=lane, model=model, seats_per_device=seats_per_device)
         with_begin = start_pictures or bool(model.networks.further_channels)
         self._use(shapes, self._compiled(shapes, self._later if with_begin else None))
-        self._nobody: Rows = zeros(shapes.newcomer)
+        self._nobody: Newcomers = zeros(shapes.newcomer)
         start = zeros(shapes.start(shapes.devices))
         start.mask[:] = 1  # without a start picture the whole picture is painted
         self._noise_alone: StartPicture = start
@@ -144,7 +142,7 @@ class DeviceLane:
         state = Shares.of(self._seated, self._model.mesh)
         for wave in self._grid.waves(newcomers):
             prepared = {device: newcomers[seat] for device, seat in wave.items()}
-            rows = rows_of(wave, newcomers, self._nobody, self._grid)
+            inputs = newcomers_by_device(wave, newcomers, self._nobody, self._grid)
             self._occupants |= {seat: occupant_of(newcomers[seat], self._grid) for seat in wave.values()}
             negative, positive = (
                 encodings.gather(
@@ -153,9 +151,9 @@ class DeviceLane:
                 for half in range(2)
             )
             start = Shares.of(self._noise_alone, self._model.mesh)
-            start |= self._begun(arrays.decoding[0], prepared, rows.seed)
+            start |= self._begun(arrays.decoding[0], prepared, inputs.seed)
             state |= call_on(
-                self._programs.admit, wave.keys(), arrays.unet, state, negative, positive, start, rows
+                self._programs.admit, wave.keys(), arrays.unet, state, negative, positive, start, inputs
             )
             self._state = state.together(self._model.mesh)
 

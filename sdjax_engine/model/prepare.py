@@ -58,12 +58,6 @@ class Prepared:
     programs: str | None = None
     second: Prepared | None = field(default=None, repr=False)
 
-    @property
-    def uses_loras(self) -> bool:
-        """Whether a LoRA changes the picture."""
-        _, scales = self.loras
-        return bool(scales.any())
-
 
 class Preparation:
     """Prepares the requests of one offer for one checkpoint; may be used from any thread.
