@@ -279,7 +279,8 @@ class Engine:
         for pass_, lane in enumerate(lanes):
             from_picture = pass_ > 0 or prepared.picture is not None
             if registry is not None and lane in offered:
-                registry.usage.count(registry.names[lane], *[pictures_of(lane)] * from_picture)
+                further = [pictures_of(lane)] if from_picture else []
+                registry.usage.count(registry.names[lane], *further)
             if lane not in offered or intake.has_failed(lane):
                 raise InvalidRequest("lane", value=lane, choices=", ".join(map(str, self.lanes)))
             if from_picture and not self._starts_from_pictures(lane):

@@ -10,7 +10,6 @@ import copy
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import jax
 import numpy as np
@@ -138,8 +137,9 @@ class DeviceLane:
 
     def admit(self, newcomers: Mapping[int, Prepared]) -> None:
         """Write newcomers into their seats: encoded texts, noise, tables, start pictures."""
-        encodings, arrays = self._model.encodings, self._model.arrays
+        with_start = self._with_start(newcomers)
         state = Shares.of(self._seated, self._model.mesh)
+        encodings, arrays = self._model.encodings, self._model.arrays
         for wave in self._grid.waves(newcomers):
             prepared = {device: newcomers[seat] for device, seat in wave.items()}
             inputs = newcomers_by_device(wave, newcomers, self._nobody, self._grid)
@@ -151,7 +151,10 @@ class DeviceLane:
                 for half in range(2)
             )
             start = Shares.of(self._noise_alone, self._model.mesh)
-            start |= self._begun(arrays.decoding[0], prepared, inputs.seed)
+            begun = {device: prepared[device].picture for device, seat in wave.items() if seat in with_start}
+            if begun:
+                pictures = self._shapes.start_pictures(begun)
+                start |= call_on(self._later.begin, begun, arrays.decoding[0], *pictures, inputs.seed)
             state |= call_on(
                 self._programs.admit, wave.keys(), arrays.unet, state, negative, positive, start, inputs
             )
@@ -367,22 +370,13 @@ class DeviceLane:
         )
         return Need(held=self._shapes.bytes_per_device, working=working, spare=most - working)
 
-    def _begun(
-        self, parameters: Any, prepared: Mapping[int, Prepared], seeds: npt.NDArray[np.uint32]
-    ) -> Mapping[int, StartPicture]:
-        """Return the starts, by device, of the newcomers with a picture; of an inpainting UNet's, of all."""
+    def _with_start(self, newcomers: Mapping[int, Prepared]) -> set[int]:
+        """Return the seats of the newcomers with a start picture; of an inpainting UNet's, of all."""
         always = self._model.networks.further_channels > 0
-        begun = [device for device, one in prepared.items() if always or one.picture is not None]
-        if not begun:
-            return {}
-        if self._later.begin is None:
+        seats = {seat for seat, one in newcomers.items() if always or one.picture is not None}
+        if seats and self._later.begin is None:
             raise DevicesFailed(f"{self.lane} cannot start from pictures: what encodes them is not ready.")
-        pixels, mask = zeros(self._shapes.pictures)
-        mask[:] = True  # without a mask the whole picture is repainted
-        for device, one in prepared.items():
-            if one.picture is not None:
-                pixels[device], mask[device] = one.picture.pixels, one.picture.mask
-        return call_on(self._later.begin, begun, parameters, pixels, mask, seeds)
+        return seats
 
     def _taken(self, seats: Iterable[int]) -> dict[int, jax.Array]:
         """Return the latents (1, h, w, c) in each of these seats, on its device."""
