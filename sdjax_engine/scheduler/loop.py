@@ -29,11 +29,17 @@ from sdjax_engine.lane.verdicts import why_no_picture
 from sdjax_engine.memory.devices import is_out_of_memory
 from sdjax_engine.request import Image, Lane, Trouble
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, RunTimes, moving_mean
-from sdjax_engine.scheduler.lane_shares import Demand, LaneShares
+from sdjax_engine.scheduler.next_run import (
+    AT_ONCE,
+    RUNS_AHEAD,
+    Demand,
+    LaneShares,
+    next_run_at,
+    runs_ahead,
+)
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.request_table import InFlightBatch, RequestTable
-from sdjax_engine.scheduler.run_ahead import AT_ONCE, RUNS_AHEAD, next_run_at, runs_ahead
 from sdjax_engine.scheduler.seats import Readiness
 from sdjax_engine.scheduler.watchdog import Watchdog
 from sdjax_engine.wording import first_line

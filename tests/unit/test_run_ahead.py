@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 from sdjax_engine.scheduler.lane_queue import REMEMBERED, LaneQueue
+from sdjax_engine.scheduler.next_run import AT_ONCE, MANY_SEATS, next_run_at, runs_ahead
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.request_table import InFlightBatch
-from sdjax_engine.scheduler.run_ahead import AT_ONCE, MANY_SEATS, next_run_at, runs_ahead
 from sdjax_engine.scheduler.seats import Readiness, Seats
 
 ROWS = 4
