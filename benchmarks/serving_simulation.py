@@ -83,9 +83,9 @@ def simulate(simulation: Simulation, arrivals: Sequence[TimedArrival]) -> Outcom
     queue = simulation.queue(clock)
     scheduler = Scheduler({LANE: queue}, clock=clock, watchdog=Watchdog(clock=clock, stuck_after=0.0))
     coming, served = deque(arrivals), list[ServedArrival]()
-    while coming or scheduler.occupied:
+    while coming or scheduler.table.present:
         while coming and coming[0].at <= clock.now:
-            scheduler.join(_ticket(coming.popleft(), served, clock))
+            scheduler.table.join(_ticket(coming.popleft(), served, clock), clock())
         turn_at = scheduler.next_turn_at
         if turn_at is not None and turn_at <= clock.now:
             scheduler.turn()
