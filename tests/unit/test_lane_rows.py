@@ -215,6 +215,10 @@ def test_the_programs_of_a_picture_are_kept_as_text() -> None:
     assert forms_of("9999999999x4", 2, otherwise=form(8)) == [form(4)] * 2
 
 
+def test_newcomers_come_in_waves_of_one_for_each_device() -> None:
+    assert GUIDED.waves([1, 0, 6, 2, 4]) == [{0: 1, 1: 6}, {0: 0, 1: 4}, {0: 2}]
+
+
 def nobody(devices: int) -> Newcomers:
     """The inputs of devices without a newcomer, told by sevens from those of a newcomer."""
     of_one = {"variation_seeds": 8, "variation_strengths": 8, "time_ids": 2, "lora_rows": 2, "lora_scales": 2}

@@ -69,6 +69,14 @@ def test_with_free_seats_the_next_run_is_queued_just_before_the_current_one_ends
     assert at == pytest.approx(6.0 + 0.1 * flying.evaluations - 0.02)
 
 
+def test_before_a_queueing_was_measured_the_next_run_is_queued_when_the_current_one_ends() -> None:
+    one = queue(1, 4, 1)
+    for _ in range(2):
+        one.learn_run(0.4, 4, ROWS)
+    flying = batch(one)
+    assert next_run_at([flying], 6.0, ready(one)) == pytest.approx(6.0 + 0.1 * flying.evaluations)
+
+
 def test_with_no_seat_free_it_is_queued_at_once() -> None:
     full = practised(1, 4, 5)
     assert next_run_at([batch(full)], 6.0, ready(full)) == AT_ONCE
