@@ -17,7 +17,8 @@ from serving_arrivals import ServedArrival, TimedArrival
 from serving_devices import LANE, Costs, DeviceWork, SimulatedDevices, VirtualClock
 from serving_whole_batch import Seating, WholeBatchSeats
 
-from sdjax_engine.model.prepare import Prepared, TokenizedText
+from sdjax_engine.model.prepare import Prepared
+from sdjax_engine.prompts import TokenizedText
 from sdjax_engine.request import Image, PromptFacts, Request, Sampler
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.loop import Scheduler
@@ -82,9 +83,9 @@ def simulate(simulation: Simulation, arrivals: Sequence[TimedArrival]) -> Outcom
     queue = simulation.queue(clock)
     scheduler = Scheduler({LANE: queue}, clock=clock, watchdog=Watchdog(clock=clock, stuck_after=0.0))
     coming, served = deque(arrivals), list[ServedArrival]()
-    while coming or scheduler.occupied:
+    while coming or scheduler.table.present:
         while coming and coming[0].at <= clock.now:
-            scheduler.join(_ticket(coming.popleft(), served, clock))
+            scheduler.table.join(_ticket(coming.popleft(), served, clock), clock())
         turn_at = scheduler.next_turn_at
         if turn_at is not None and turn_at <= clock.now:
             scheduler.turn()

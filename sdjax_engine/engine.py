@@ -38,7 +38,7 @@ from sdjax_engine.scheduler.seats import Seats
 from sdjax_engine.scheduler.thread import EngineThread
 from sdjax_engine.scores import PictureScores
 from sdjax_engine.startup.changing import Change, arrived, leaving_lanes, read_change, release
-from sdjax_engine.startup.registry import NewSeats, Registry
+from sdjax_engine.startup.registry import NewSeats, Registry, pictures_of
 from sdjax_engine.startup.usage import Usage
 from sdjax_engine.startup.warm_up import WarmUp
 
@@ -270,19 +270,17 @@ class Engine:
             raise InvalidRequest("model", value=request.model, choices=", ".join(self._models))
         model.offer.check(request)
         registry = self._registry
-        pending = PendingRequest(
-            prepared=model.prepare(request, start, programs=programs),
-            on_progress=on_progress,
-            previews=previews,
-            serving={} if registry is None else registry.serving,
-        )
-        wanted = [(lane, pending.prepared.picture is not None) for lane in pending.lanes[:1]]
-        wanted += [(lane, True) for lane in pending.lanes[1:]]
+        serving = {} if registry is None else registry.serving
+        lanes = tuple(serving.get(lane, lane) for lane in request.lanes)
+        prepared = model.prepare(request, start, programs=programs)
+        pending = PendingRequest(prepared=prepared, lanes=lanes, on_progress=on_progress, previews=previews)
         intake = self._thread.intake
         offered = self._thread.queues if registry is None else registry.lanes
-        for lane, from_picture in wanted:
+        for pass_, lane in enumerate(lanes):
+            from_picture = pass_ > 0 or prepared.picture is not None
             if registry is not None and lane in offered:
-                registry.count(lane, from_picture=from_picture)
+                further = [pictures_of(lane)] if from_picture else []
+                registry.usage.count(registry.names[lane], *further)
             if lane not in offered or intake.has_failed(lane):
                 raise InvalidRequest("lane", value=lane, choices=", ".join(map(str, self.lanes)))
             if from_picture and not self._starts_from_pictures(lane):

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sdjax_engine.lane.verdicts import Verdicts
-from sdjax_engine.model.prepare import Prepared, TokenizedText
+from sdjax_engine.model.prepare import Prepared
+from sdjax_engine.prompts import TokenizedText
 from sdjax_engine.request import Lane, PromptFacts, Request, Sampler
 
 LANE = Lane(model="scripted", height=8, width=8, guided=True)

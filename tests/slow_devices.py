@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sdjax_engine.lane.results import Run
+from sdjax_engine.lane.runs import Run
 
 
 @contextmanager

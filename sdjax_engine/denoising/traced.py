@@ -49,7 +49,7 @@ from sdjax_engine.denoising.state import (
 from sdjax_engine.models.clip_pixels import Preprocessing
 from sdjax_engine.models.lora_bank import Bank
 from sdjax_engine.models.vit_pixels import ViTPreprocessing
-from sdjax_engine.prompts import apply_weights
+from sdjax_engine.prompts.weighting import apply_weights
 from sdjax_engine.samplers import step
 from sdjax_engine.weights.blueprint import Blueprint, Parameters
 

@@ -2,25 +2,32 @@
 
 A program decodes a fixed number of pictures of each device. A picture has the same bits in any company at one
 place of a program, and is the same but for rounding in other places and programs.
+
+XLA's client for the CPU runs the programs that one thread has queued one after the other on a device,
+whatever they depend on, and those of different threads in parallel. Denoising and decoding each leave cores
+idle: running them at the same time uses both.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import numpy as np
+import numpy.typing as npt
 
 from sdjax_engine.compiling.compiler import Program
-from sdjax_engine.compiling.decode_thread import DecodeThread, call_directly
 from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising.traced import Decoded
-from sdjax_engine.lane.results import Latents, Picture, copied_to_host
 from sdjax_engine.lane.rows import ALONE, DecoderPlace, SeatGrid
+from sdjax_engine.lane.verdicts import Verdicts, read_safety_scores
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.model.picture_classifier import PictureClassifier
 from sdjax_engine.request import Lane
 
 TOGETHER = (2, 4)
@@ -31,6 +38,9 @@ MOST_PIXELS = 1024 * 1024
 
 With more of them a kernel takes much longer than its launch, so that fewer launches save little.
 """
+
+
+Latents = jax.Array | npt.NDArray[np.float32]
 
 
 def further_sizes(lane: Lane, seats_per_device: int) -> list[int]:
@@ -88,6 +98,54 @@ def _of_one_device(
             yield [seat] * own.pictures, {seat: own}
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Picture:
+    """A decoded picture, being copied to the host; every array has one row, `latents` are (1, h, w, c).
+
+    `probabilities` are those of the `classifier`; without one both are None. `programs` says which programs
+    made its evaluations and decoded it, as `rows.as_text` does; it is empty where that is not known.
+    """
+
+    latents: Latents = field(repr=False)
+    pixels: jax.Array = field(repr=False)
+    finite: jax.Array = field(repr=False)
+    scores: jax.Array = field(repr=False)
+    probabilities: jax.Array | None = field(default=None, repr=False)
+    classifier: PictureClassifier | None = field(default=None, repr=False)
+    programs: str = ""
+
+    def fetch(self) -> npt.NDArray[np.uint8] | None:
+        """Wait for the pixels, uint8 (height, width, 3); None where the picture is not finite."""
+        return np.array(np.asarray(self.pixels)[0]) if np.asarray(self.finite)[0] else None
+
+    def fetch_latents(self) -> npt.NDArray[np.float32]:
+        """Wait for the latents that it was decoded from, (h, w, c)."""
+        return np.array(np.asarray(self.latents)[0])
+
+    def fetch_verdicts(self) -> Verdicts:
+        """Wait for what the safety checker and the picture classifier say."""
+        scores, classified = np.asarray(self.scores)[0], None
+        if self.classifier is not None and self.probabilities is not None:
+            classified = self.classifier.read(np.asarray(self.probabilities)[0])
+        return Verdicts(safety=read_safety_scores(scores) if scores.size else None, classified=classified)
+
+
+class DecodeThread:
+    """Calls programs in a thread of its own, one after the other; the thread ends with this object."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sdjax-decode")
+
+    def __call__(self, program: Callable[..., Any], *arguments: Any) -> Any:
+        """Queue a program; returns and raises what its call does."""
+        return self._thread.submit(program, *arguments).result()
+
+
+def call_directly(program: Callable[..., Any], *arguments: Any) -> Any:
+    """Queue a program from the caller's thread: an accelerator has one queue for all threads."""
+    return program(*arguments)
+
+
 @dataclass(kw_only=True, eq=False)
 class DecodingQueue:
     """Queues the decoding of a model's pictures; on a CPU beside the other programs."""
@@ -134,7 +192,8 @@ class DecodingQueue:
         if self.model.classifier is None:
             return Shares()
         seen = Shares({device: each.seen for device, each in decoded.items()})
-        return self.model.classifier.queue(self._call, seen)
+        judged: Shares = self._call(self.model.classifier.queue, seen)
+        return judged
 
     def _picture(self, latents: Latents, decoded: Decoded, probabilities: jax.Array | None) -> Picture:
         judged = {} if probabilities is None else {"probabilities": probabilities}
@@ -144,3 +203,10 @@ class DecodingQueue:
             programs="",
             **copied_to_host(pixels=decoded.pixels, finite=decoded.finite, scores=decoded.scores, **judged),
         )
+
+
+def copied_to_host(**arrays: jax.Array) -> dict[str, jax.Array]:
+    """Return the arrays, whose copies to the host have begun."""
+    for array in arrays.values():
+        array.copy_to_host_async()
+    return arrays

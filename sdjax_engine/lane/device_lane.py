@@ -10,7 +10,6 @@ import copy
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import jax
 import numpy as np
@@ -20,8 +19,7 @@ from sdjax_engine.compiling.compiler import Compiler, Program
 from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising.state import SeatState, StartPicture
 from sdjax_engine.errors import DevicesFailed
-from sdjax_engine.lane.decoding import DecodingQueue, further_sizes, groups_of
-from sdjax_engine.lane.newcomers import Rows, occupant_of, rows_of
+from sdjax_engine.lane.decoding import DecodingQueue, Picture, further_sizes, groups_of
 from sdjax_engine.lane.previews import Estimates, compile_previews
 from sdjax_engine.lane.programs import (
     LanePrograms,
@@ -31,9 +29,8 @@ from sdjax_engine.lane.programs import (
     compile_denoise_form,
     compile_lane,
 )
-from sdjax_engine.lane.results import Picture, Run
-from sdjax_engine.lane.rows import Occupant, ProgramForm, as_text
-from sdjax_engine.lane.runs import calls_of, make_turn
+from sdjax_engine.lane.rows import Newcomers, Occupant, ProgramForm, as_text, newcomers_by_device, occupant_of
+from sdjax_engine.lane.runs import Run, calls_of, make_turn
 from sdjax_engine.lane.shapes import LaneShapes, zeros
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.model.loaded import LoadedModel
@@ -71,7 +68,7 @@ class DeviceLane:
         shapes = LaneShapes(lane=lane, model=model, seats_per_device=seats_per_device)
         with_begin = start_pictures or bool(model.networks.further_channels)
         self._use(shapes, self._compiled(shapes, self._later if with_begin else None))
-        self._nobody: Rows = zeros(shapes.newcomer)
+        self._nobody: Newcomers = zeros(shapes.newcomer)
         start = zeros(shapes.start(shapes.devices))
         start.mask[:] = 1  # without a start picture the whole picture is painted
         self._noise_alone: StartPicture = start
@@ -140,11 +137,12 @@ class DeviceLane:
 
     def admit(self, newcomers: Mapping[int, Prepared]) -> None:
         """Write newcomers into their seats: encoded texts, noise, tables, start pictures."""
-        encodings, arrays = self._model.encodings, self._model.arrays
+        with_start = self._with_start(newcomers)
         state = Shares.of(self._seated, self._model.mesh)
+        encodings, arrays = self._model.encodings, self._model.arrays
         for wave in self._grid.waves(newcomers):
             prepared = {device: newcomers[seat] for device, seat in wave.items()}
-            rows = rows_of(wave, newcomers, self._nobody, self._grid)
+            inputs = newcomers_by_device(wave, newcomers, self._nobody, self._grid)
             self._occupants |= {seat: occupant_of(newcomers[seat], self._grid) for seat in wave.values()}
             negative, positive = (
                 encodings.gather(
@@ -153,9 +151,12 @@ class DeviceLane:
                 for half in range(2)
             )
             start = Shares.of(self._noise_alone, self._model.mesh)
-            start |= self._begun(arrays.decoding[0], prepared, rows.seed)
+            begun = {device: prepared[device].picture for device, seat in wave.items() if seat in with_start}
+            if begun:
+                pictures = self._shapes.start_pictures(begun)
+                start |= call_on(self._later.begin, begun, arrays.decoding[0], *pictures, inputs.seed)
             state |= call_on(
-                self._programs.admit, wave.keys(), arrays.unet, state, negative, positive, start, rows
+                self._programs.admit, wave.keys(), arrays.unet, state, negative, positive, start, inputs
             )
             self._state = state.together(self._model.mesh)
 
@@ -369,22 +370,13 @@ class DeviceLane:
         )
         return Need(held=self._shapes.bytes_per_device, working=working, spare=most - working)
 
-    def _begun(
-        self, parameters: Any, prepared: Mapping[int, Prepared], seeds: npt.NDArray[np.uint32]
-    ) -> Mapping[int, StartPicture]:
-        """Return the starts, by device, of the newcomers with a picture; of an inpainting UNet's, of all."""
+    def _with_start(self, newcomers: Mapping[int, Prepared]) -> set[int]:
+        """Return the seats of the newcomers with a start picture; of an inpainting UNet's, of all."""
         always = self._model.networks.further_channels > 0
-        begun = [device for device, one in prepared.items() if always or one.picture is not None]
-        if not begun:
-            return {}
-        if self._later.begin is None:
+        seats = {seat for seat, one in newcomers.items() if always or one.picture is not None}
+        if seats and self._later.begin is None:
             raise DevicesFailed(f"{self.lane} cannot start from pictures: what encodes them is not ready.")
-        pixels, mask = zeros(self._shapes.pictures)
-        mask[:] = True  # without a mask the whole picture is repainted
-        for device, one in prepared.items():
-            if one.picture is not None:
-                pixels[device], mask[device] = one.picture.pixels, one.picture.mask
-        return call_on(self._later.begin, begun, parameters, pixels, mask, seeds)
+        return seats
 
     def _taken(self, seats: Iterable[int]) -> dict[int, jax.Array]:
         """Return the latents (1, h, w, c) in each of these seats, on its device."""

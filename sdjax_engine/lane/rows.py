@@ -1,4 +1,4 @@
-"""Which rows a run computes on each device, and which of a lane's programs computes them; pure policy.
+"""The seats of a lane, which rows a run computes on each device, and by which program; pure policy.
 
 A row is one text of one seat, and costs one evaluation of the network: a picture whose evaluation is guided
 has two, another picture one. A program computes a fixed number of rows, and is told which. Rows that are left
@@ -12,10 +12,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 import numpy.typing as npt
+
+from sdjax_engine.denoising.state import Newcomer
+from sdjax_engine.model.prepare import NOT_GUIDED, Prepared
+
+Newcomers = Newcomer[npt.NDArray[Any]]
+"""The inputs of one newcomer for each device."""
 
 Spans = Mapping[int, tuple[int, int]]
 """The evaluations of a run, from start up to, not including, stop, by seat."""
@@ -132,6 +139,36 @@ class Occupant:
 
 Occupants = Mapping[int, Occupant]
 """The pictures by their seats."""
+
+
+def newcomers_by_device(
+    wave: Mapping[int, int], newcomers: Mapping[int, Prepared], nobody: Newcomers, grid: SeatGrid
+) -> Newcomers:
+    """Return the inputs of each device: of the newcomer in the seat of the `wave`, or of `nobody`."""
+    inputs: Newcomers = jax.tree.map(np.copy, nobody)
+    for device, seat in wave.items():
+        one = newcomers[seat]
+        inputs.seat[device] = seat % grid.seats_per_device
+        inputs.seed[device] = one.request.seed
+        for number, variation in enumerate(one.request.variations):
+            inputs.variation_seeds[device, number] = variation.seed
+            inputs.variation_strengths[device, number] = variation.strength
+        inputs.init_noise_sigma[device] = one.init_noise_sigma
+        inputs.init_latent_scale[device] = one.init_latent_scale
+        inputs.time_ids[device] = one.time_ids
+        inputs.lora_rows[device], inputs.lora_scales[device] = one.loras
+        inputs.rows[device] = one.rows
+    return inputs
+
+
+def occupant_of(one: Prepared, grid: SeatGrid) -> Occupant:
+    """Return what runs must know of a newcomer; in a lane of one text no evaluation is guided."""
+    _, lora_scales = one.loras
+    occupant = Occupant(adapted=bool(lora_scales.any()), guided=one.guided if grid.halves > 1 else NOT_GUIDED)
+    if one.programs is not None:
+        occupant.wanted = forms_of(one.programs, one.evaluations, grid.suits_all)
+        occupant.place = place_of(one.programs)
+    return occupant
 
 
 @dataclass(frozen=True, kw_only=True)

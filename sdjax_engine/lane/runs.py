@@ -1,10 +1,10 @@
-"""The calls of a run's programs: each device's own rows, evaluation by evaluation where the host counts."""
+"""Runs: the calls of their programs, evaluation by evaluation where the host counts, and their end."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -115,3 +115,21 @@ def make_turn(
         made |= part.program.on(part.devices, of_model, *shares, *of_rows)
     together: tuple[SamplerState, jax.Array] = made.together(mesh)
     return together
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """A run that was queued on the devices, with programs of at most so many `rows` on each."""
+
+    done: jax.Array = field(repr=False)
+    rows: int
+
+    @property
+    def ready(self) -> bool:
+        """Whether the devices have finished it, so that `wait` returns at once."""
+        done = cast("Any", self.done)  # jax.Array's stub leaves `is_ready` out
+        return bool(done.is_deleted() or done.is_ready())
+
+    def wait(self) -> None:
+        """Return when the devices have finished it; raises their error."""
+        np.asarray(self.done)

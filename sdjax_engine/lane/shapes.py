@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from sdjax_engine.denoising.state import (
 from sdjax_engine.lane.rows import SeatGrid
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.model.pictures import Fitted
 from sdjax_engine.request import MAX_VARIATIONS, Lane
 from sdjax_engine.samplers import MAX_ROWS, ROW
 from sdjax_engine.samplers.tables import HISTORY
@@ -149,6 +151,18 @@ class LaneShapes:
             self.rows(count, height, width, 3, dtype=np.uint8),
             self.rows(count, height, width, dtype=np.bool_),
         )
+
+    def start_pictures(self, by_device: Mapping[int, Fitted | None]) -> tuple[Any, Any]:
+        """Return pixels and mask of the start picture of each device, as `pictures` says.
+
+        Without a mask, or without a picture, the whole picture is repainted.
+        """
+        pixels, mask = zeros(self.pictures)
+        mask[:] = True
+        for device, picture in by_device.items():
+            if picture is not None:
+                pixels[device], mask[device] = picture.pixels, picture.mask
+        return pixels, mask
 
     @property
     def sizes(self) -> int:

@@ -45,5 +45,5 @@ def default_offer(
         num_inference_steps=steps,
         guidance_scale=guidance,
         sampler=sampler or default_sampler(described.scheduler_config),
-        samplers=suited_samplers(steps, described.scheduler_config),
+        samplers=tuple(suited_samplers(steps, described.scheduler_config)),
     )

@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 
 from sdjax_engine.compiling.per_device import Shares
 from sdjax_engine.denoising.state import Encoding
-from sdjax_engine.model.prepare import TokenizedText
+from sdjax_engine.prompts import TokenizedText
 
 MOST_TEXTS = 256
 """How many texts' encodings are kept for each model; one of SD 1.x takes 240 kB for each chunk."""

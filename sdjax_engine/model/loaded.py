@@ -46,10 +46,10 @@ class ModelArrays(NamedTuple):
 class LoadedModel:
     """A checkpoint whose parameters `residency` keeps on the devices or in the host's memory.
 
-    `preparation` prepares its requests; `networks` are what its programs are traced with. With a
-    `preview_decoder`, whose parameters stay on the devices, lanes that are compiled afterwards decode their
-    previews. Raises UnreadableCheckpoint where the offer does not suit the checkpoint, DevicesFailed where
-    the devices can never hold it.
+    `preparation` prepares its requests; `networks` are what its programs are traced with; `adapts_unet` says
+    that a LoRA that it offers adapts the UNet. With a `preview_decoder`, whose parameters stay on the
+    devices, lanes that are compiled afterwards decode their previews. Raises UnreadableCheckpoint where the
+    offer does not suit the checkpoint, DevicesFailed where the devices can never hold it.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class LoadedModel:
         self.device_count = devices.device_count(compiler.mesh)
         self.counted_by_host = devices.counts_on_host(compiler.mesh)
         self.loras = loras or LoraBank()
+        self.adapts_unet = UNET in self.loras.banks
         self.networks = networks_of(checkpoint, offer)
         self.preparation = Preparation(offer, checkpoint, self.networks, self.loras)
         self.prepare = self.preparation.prepare
@@ -128,11 +129,6 @@ class LoadedModel:
         rest = checkpoint.preprocessor_config, self.offer.prompt_chunks, found_backend().facts
         judged = [] if self.classifier is None else [self.classifier.facts]
         return [checkpoint.pipeline, configs, *rest, *judged]
-
-    @property
-    def adapts_unet(self) -> bool:
-        """Whether a LoRA that it offers adapts the UNet."""
-        return UNET in self.loras.banks
 
     def halves(self, lane: Lane) -> int:
         """How many texts a picture of this lane has: two with guidance, the negative prompt and the prompt.

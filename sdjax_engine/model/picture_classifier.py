@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image as Pictures
 
 from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
-from sdjax_engine.compiling.decode_thread import call_directly
 from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising import judging
 from sdjax_engine.errors import PaintingFailed
@@ -22,9 +19,6 @@ from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.vit_pixels import ViTPreprocessing
 from sdjax_engine.scores import PictureScores
 from sdjax_engine.weights.picture_classifier import LoadedClassifier
-
-Call = Callable[..., Any]
-"""Calls a program with arguments, in this thread or in another."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,10 +44,9 @@ class PictureClassifier:
         """The bytes of each device for its parameters and its program."""
         return self.loaded.memory + working_memory(self.program)
 
-    def queue(self, call: Call, seen: Shares) -> Shares:
+    def queue(self, seen: Shares) -> Shares:
         """Queue the program on the devices of `seen` (1, h, w, 3); returns probabilities (1, labels)."""
-        parameters = self.loaded.component.parameters
-        return cast("Shares", call(call_on, self.program, list(seen), parameters, seen))
+        return call_on(self.program, list(seen), self.loaded.component.parameters, seen)
 
     def read(self, probabilities: npt.NDArray[np.float32]) -> PictureScores:
         """Return what one row of probabilities says; raises PaintingFailed where they are no numbers.
@@ -70,7 +63,7 @@ class PictureClassifier:
     def judge(self, pixels: npt.NDArray[np.uint8]) -> PictureScores:
         """Judge a picture (height, width, 3) of any size; waits for the devices; raises as `read` does."""
         seen = Shares({0: host_pixels(pixels, self.preprocessing)[None]})
-        return self.read(np.asarray(self.queue(call_directly, seen)[0])[0])
+        return self.read(np.asarray(self.queue(seen)[0])[0])
 
 
 def compile_classifier(name: str, loaded: LoadedClassifier, compiler: Compiler) -> PictureClassifier:

@@ -6,7 +6,9 @@ No JAX here: the result is plain data and arrays of the host.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,35 +16,18 @@ import numpy.typing as npt
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.model.pictures import Fitted, fitted
+from sdjax_engine.prompts import TokenizedText, padded_text, read_prompt
 from sdjax_engine.request import WHOLE, Offer, PromptFacts, Request, Sampler
-from sdjax_engine.samplers import MAX_ROWS, pipeline_config, plan
+from sdjax_engine.samplers import MAX_ROWS, SAMPLERS, SchedulerConfig, pipeline_config, plan
 from sdjax_engine.samplers.tables import Column, Table
 
 if TYPE_CHECKING:
     from sdjax_engine.denoising.traced import Networks
     from sdjax_engine.model.loras import LoraBank, SeatRows
-    from sdjax_engine.prompts import Tokens
     from sdjax_engine.weights import Checkpoint
 
 NOT_GUIDED: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
 NO_LORAS: SeatRows = (np.zeros(0, np.int32), np.zeros(0, np.float32))
-
-
-@dataclass(frozen=True, kw_only=True)
-class TokenizedText:
-    """One text as the text encoders read it; equal texts have equal encodings.
-
-    `ids` is (encoders, chunks, length) int32 and `weights` (chunks, length) float32, as bytes, padded to the
-    most chunks of the offer; `chunks` says how many count. A `silent` text is encoded as zeros. The LoRAs
-    that adapt the encoders are `lora_rows` (rank,) int32 and `lora_scales` (rank,) float32, as bytes.
-    """
-
-    ids: bytes = field(repr=False)
-    weights: bytes = field(repr=False)
-    chunks: int
-    silent: bool = False
-    lora_rows: bytes = field(default=b"", repr=False)
-    lora_scales: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,12 +57,6 @@ class Prepared:
     guided: npt.NDArray[np.bool_] = field(default_factory=lambda: NOT_GUIDED, repr=False)
     programs: str | None = None
     second: Prepared | None = field(default=None, repr=False)
-
-    @property
-    def uses_loras(self) -> bool:
-        """Whether a LoRA changes the picture."""
-        _, scales = self.loras
-        return bool(scales.any())
 
 
 class Preparation:
@@ -123,18 +102,20 @@ class Preparation:
         rows, evaluations = table.padded(MAX_ROWS), table.evaluations
         loras = self._loras.seat_rows(request.loras)
         tokens, negative_tokens = (
-            [each.tokens(text, max_chunks=self.ids_shape[1]) for each in self._tokenizers]
-            for text in (request.prompt, request.negative_prompt)
+            [each.tokens(prompt, max_chunks=self.ids_shape[1]) for each in self._tokenizers]
+            for prompt in map(read_prompt, (request.prompt, request.negative_prompt))
         )
         facts = tuple(
             PromptFacts(tokens=first.count, limit=first.limit, cut=first.cut)
             for first, *_ in (negative_tokens, tokens)
         )
         silent = self._zeros_for_empty_prompt and not request.negative_prompt.strip()
-        positive = self._padded(tokens, loras, silent=False)
+        lora_rows, lora_scales = loras if self._adapts_texts else NO_LORAS
+        padded = partial(padded_text, shape=self.ids_shape, lora_rows=lora_rows, lora_scales=lora_scales)
+        positive = padded(tokens, silent=False)
         # A lane without guidance has one text, and so has a network that is conditioned on the guidance.
         two_texts = request.guided and not self._networks.takes_guidance
-        negative = self._padded(negative_tokens, loras, silent=silent) if two_texts else positive
+        negative = padded(negative_tokens, silent=silent) if two_texts else positive
         height, width = request.height, request.width
         return Prepared(
             request=request,
@@ -152,34 +133,17 @@ class Preparation:
             guided=table.rows[:, Column.GUIDANCE] > 1 if two_texts else NOT_GUIDED,
         )
 
-    def _padded(self, encoders: Sequence[Tokens], loras: SeatRows, *, silent: bool) -> TokenizedText:
-        """Return the text of all encoders' tokens, padded to `ids_shape`, with the LoRAs that adapt them."""
-        ids, weights, chunks = np.zeros(self.ids_shape, np.int32), np.ones(self.ids_shape[1:], np.float32), 0
-        for index, tokens in enumerate(encoders):
-            chunks = len(encoders[0].ids)
-            ids[index, :chunks] = tokens.ids
-            weights[:chunks] = encoders[0].weights
-        rows, scales = loras if self._adapts_texts else NO_LORAS
-        return TokenizedText(
-            ids=ids.tobytes(),
-            weights=weights.tobytes(),
-            chunks=chunks,
-            silent=silent,
-            lora_rows=rows.tobytes(),
-            lora_scales=scales.tobytes(),
-        )
-
 
 class Planner:
     """Plans the requests of one offer on the schedule of one checkpoint.
 
-    `samplers` are those that suit the schedule. Raises UnreadableCheckpoint, naming the key of
-    `scheduler_config` that is the reason, where the offer's own sampler or number of steps does not suit it.
+    `samplers` are those that suit the schedule, with their settings. Raises UnreadableCheckpoint, naming the
+    key of `scheduler_config` that is the reason, where the offer's own sampler or number of steps does not
+    suit it.
     """
 
     def __init__(self, offer: Offer, scheduler_config: Mapping[str, Any]) -> None:
         self._offer = offer
-        self._scheduler_config = scheduler_config
         self.samplers = suited_samplers(offer.num_inference_steps, scheduler_config)
         try:
             plan(offer.sampler, offer.num_inference_steps, scheduler_config)
@@ -196,7 +160,8 @@ class Planner:
 
     def table(self, request: Request, *, from_picture: bool = False) -> Table:
         """Return the table of a request within the offer; raises InvalidRequest."""
-        if request.sampler not in self.samplers:
+        config = self.samplers.get(request.sampler)
+        if config is None:
             choices = ", ".join(self.samplers)
             raise InvalidRequest(
                 "unsuited_sampler", value=request.sampler, model=request.model, choices=choices
@@ -207,29 +172,31 @@ class Planner:
         if from_picture and (request.mask_image is None or request.strength != 1):
             strength = request.strength
         try:
-            return plan(request.sampler, steps, self._scheduler_config, strength=strength)
+            return config.plan(steps, strength=strength)
         except UnreadableCheckpoint:  # so many steps leave the schedule, though the sampler suits it
-            limit = self._most_steps(request.sampler)
+            limit = self._most_steps(config)
             raise InvalidRequest("steps", value=steps, limit=limit) from None
 
-    def _most_steps(self, sampler: Sampler) -> int:
+    def _most_steps(self, config: SchedulerConfig) -> int:
         """Return the most steps of the offer in which the sampler suits the schedule."""
-        return max(
-            steps
-            for steps in range(1, self._offer.max_steps + 1)
-            if suits(sampler, steps, self._scheduler_config)
-        )
+        return max(steps for steps in range(1, self._offer.max_steps + 1) if suits(config, steps))
 
 
-def suited_samplers(num_inference_steps: int, scheduler_config: Mapping[str, Any]) -> tuple[Sampler, ...]:
-    """Return the samplers that suit a checkpoint's schedule in so many steps."""
-    return tuple(sampler for sampler in Sampler if suits(sampler, num_inference_steps, scheduler_config))
+def suited_samplers(
+    num_inference_steps: int, scheduler_config: Mapping[str, Any]
+) -> dict[Sampler, SchedulerConfig]:
+    """Return the samplers that suit a checkpoint's schedule in so many steps, with their settings."""
+    found = {}
+    for sampler in Sampler:
+        with suppress(UnreadableCheckpoint):
+            found[sampler] = SAMPLERS[sampler].read(scheduler_config)
+    return {sampler: config for sampler, config in found.items() if suits(config, num_inference_steps)}
 
 
-def suits(sampler: Sampler, num_inference_steps: int, scheduler_config: Mapping[str, Any]) -> bool:
-    """Whether the sampler has a table of so many steps on the schedule."""
+def suits(config: SchedulerConfig, num_inference_steps: int) -> bool:
+    """Whether a sampler has a table of so many steps."""
     try:
-        plan(sampler, num_inference_steps, scheduler_config)
+        config.plan(num_inference_steps)
     except (UnreadableCheckpoint, InvalidRequest):
         return False
     return True

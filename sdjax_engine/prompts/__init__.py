@@ -1,9 +1,22 @@
-"""Prompts: cleaned, read for emphasis, divided into chunks of CLIP token ids, and their weights applied."""
+"""Prompts: cleaned, read for emphasis, divided into chunks of CLIP token ids, and their weights applied.
+
+Only `weighting.py`, which runs on the device, imports JAX.
+"""
 
 from __future__ import annotations
 
-from sdjax_engine.prompts.emphasis import MAX_WEIGHT, Piece, parse_emphasis
-from sdjax_engine.prompts.tokenizer import Tokenizer, Tokens, clean
-from sdjax_engine.prompts.weighting import apply_weights
+from sdjax_engine.prompts.emphasis import MAX_WEIGHT, Piece, Prompt, clean, parse_emphasis, read_prompt
+from sdjax_engine.prompts.tokenizer import TokenizedText, Tokenizer, Tokens, padded_text
 
-__all__ = ["MAX_WEIGHT", "Piece", "Tokenizer", "Tokens", "apply_weights", "clean", "parse_emphasis"]
+__all__ = [
+    "MAX_WEIGHT",
+    "Piece",
+    "Prompt",
+    "TokenizedText",
+    "Tokenizer",
+    "Tokens",
+    "clean",
+    "padded_text",
+    "parse_emphasis",
+    "read_prompt",
+]

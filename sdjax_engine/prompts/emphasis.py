@@ -1,4 +1,4 @@
-"""Emphasis in prompts: the weights of their parts, in the grammar of AUTOMATIC1111's web UI.
+"""Prompts cleaned, and their emphasis: the weights of their parts, in the grammar of AUTOMATIC1111's web UI.
 
     (word)       × 1.1                        [word]        ÷ 1.1
     ((word))     × 1.21, and so on            (word:1.3)    × 1.3
@@ -10,11 +10,14 @@ never opened is text.
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+
+import ftfy
 
 FACTORS = {"(": 1.1, "[": 1 / 1.1}
 OPENINGS = {")": "(", "]": "["}
@@ -46,6 +49,31 @@ class Piece:
     weight: float = 1.0
     places: tuple[int, ...] = ()
     breaks: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """A prompt that is read once for every tokenizer: its cleaned text, and the parts of that in order."""
+
+    text: str
+    pieces: tuple[Piece, ...]
+
+
+def read_prompt(written: str) -> Prompt:
+    """Return a prompt cleaned and divided by its emphasis; every string is valid.
+
+    Emphasis is read from the cleaned text, so that （빨강：1.3） is emphasis too.
+    """
+    text = clean(written)
+    return Prompt(text=text, pieces=parse_emphasis(text))
+
+
+def clean(text: str) -> str:
+    """Return `text` with Unicode and HTML entities repaired and outer blanks removed, as in CLIP's code.
+
+    ftfy, which CLIP's code uses, also replaces full-width letters, digits and brackets by plain ones.
+    """
+    return html.unescape(html.unescape(ftfy.fix_text(text))).strip()
 
 
 def parse_emphasis(text: str) -> tuple[Piece, ...]:

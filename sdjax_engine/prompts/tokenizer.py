@@ -1,21 +1,20 @@
 """Prompts to chunks of CLIP token ids with their weights.
 
-clean ──► parse_emphasis ──► tokens of each piece ──► divide into chunks ──► pad each to the fixed length
+read_prompt ──► tokens of each piece ──► divide into chunks ──► pad each to the fixed length
+    ──► pad to the most chunks, for all text encoders together
 """
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import ftfy
 import numpy as np
 import numpy.typing as npt
 import tokenizers
 
-from sdjax_engine.prompts.emphasis import Piece, parse_emphasis
+from sdjax_engine.prompts.emphasis import Piece, Prompt, clean
 from sdjax_engine.prompts.tokenizer_files import length_of, read_bpe, read_settings, special_token
 
 COMMA = ",</w>"
@@ -48,13 +47,21 @@ class Tokens:
     cut: str
 
 
-def clean(text: str) -> str:
-    """Return `text` with Unicode and HTML entities repaired and outer blanks removed, as in CLIP's code.
+@dataclass(frozen=True, kw_only=True)
+class TokenizedText:
+    """One text as the text encoders read it; equal texts have equal encodings.
 
-    ftfy, which CLIP's code uses, also replaces full-width letters, digits and brackets by plain ones.
-    Emphasis is read from the cleaned text, so that （빨강：1.3） is emphasis too.
+    `ids` is (encoders, chunks, length) int32 and `weights` (chunks, length) float32, as bytes, padded to the
+    most chunks of the offer; `chunks` says how many count. A `silent` text is encoded as zeros. The LoRAs
+    that adapt the encoders are `lora_rows` (rank,) int32 and `lora_scales` (rank,) float32, as bytes.
     """
-    return html.unescape(html.unescape(ftfy.fix_text(text))).strip()
+
+    ids: bytes = field(repr=False)
+    weights: bytes = field(repr=False)
+    chunks: int
+    silent: bool = False
+    lora_rows: bytes = field(default=b"", repr=False)
+    lora_scales: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,14 +117,13 @@ class Tokenizer:
         offsets = self._encoding(cleaned).offsets
         return cleaned[offsets[self.room][0] :] if len(offsets) > self.room else ""
 
-    def tokens(self, text: str, *, max_chunks: int) -> Tokens:
+    def tokens(self, prompt: Prompt, *, max_chunks: int) -> Tokens:
         """Return a prompt in as many chunks as it needs, up to `max_chunks`, with its emphasis as weights.
 
         A prompt of one chunk without brackets and BREAK has the same ids as from `encode`.
         """
-        cleaned = clean(text)
         parts: list[list[Token]] = [[]]
-        for piece in parse_emphasis(cleaned):
+        for piece in prompt.pieces:
             if piece.breaks:
                 parts.append([])
             parts[-1].extend(self._tokens_of(piece))
@@ -129,7 +135,7 @@ class Tokenizer:
             weights=np.stack([self._weights(chunk) for chunk in chunks]),
             count=sum(map(len, parts)),
             limit=limit,
-            cut=cleaned[left[0].place :] if left else "",
+            cut=prompt.text[left[0].place :] if left else "",
         )
 
     def _encoding(self, text: str) -> tokenizers.Encoding:
@@ -190,3 +196,27 @@ def size_of_first(part: Sequence[Token], *, room: int, comma_id: int | None) -> 
 def places_left(chunks: Sequence[Sequence[Token]], *, room: int, max_chunks: int) -> int:
     """Return the number of places for tokens, given the ends of all chunks but the last one."""
     return max_chunks * room - sum(room - len(chunk) for chunk in chunks[:-1])
+
+
+def padded_text(
+    encoders: Sequence[Tokens],
+    shape: tuple[int, int, int],
+    *,
+    silent: bool,
+    lora_rows: npt.NDArray[np.int32],
+    lora_scales: npt.NDArray[np.float32],
+) -> TokenizedText:
+    """Return one text from its tokens for each encoder; its ids are of `shape` (encoders, chunks, length)."""
+    ids, weights = np.zeros(shape, np.int32), np.ones(shape[1:], np.float32)
+    chunks = len(encoders[0].ids)
+    weights[:chunks] = encoders[0].weights
+    for index, tokens in enumerate(encoders):
+        ids[index, :chunks] = tokens.ids
+    return TokenizedText(
+        ids=ids.tobytes(),
+        weights=weights.tobytes(),
+        chunks=chunks,
+        silent=silent,
+        lora_rows=lora_rows.tobytes(),
+        lora_scales=lora_scales.tobytes(),
+    )

@@ -1,7 +1,7 @@
-"""A sampler's settings from a checkpoint's `scheduler_config.json`, read as the reference's `from_config`.
+"""A sampler's settings from a checkpoint's `scheduler_config.json`, and the tables of requests with them.
 
-A request may choose another sampler than the checkpoint names. The reference then takes the keys that the
-chosen class knows, uses that class's defaults for missing keys and ignores all other keys.
+A request may choose another sampler than the checkpoint names. The reference's `from_config` then takes the
+keys that the chosen class knows, uses that class's defaults for missing keys and ignores all other keys.
 `SchedulerConfig.read` does the same. Unsupported values are reported in one error.
 """
 
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.samplers.tables import Table
 
 Beta = Annotated[float, Field(gt=0, lt=1)]
@@ -66,12 +68,36 @@ class SchedulerConfig(BaseModel):
             faults = "; ".join(_fault(entry["loc"], entry["input"], entry["msg"]) for entry in error.errors())
             raise UnreadableCheckpoint(f"scheduler_config.json for {cls.reference}: {faults}") from None
 
+    def plan(self, num_inference_steps: int, *, strength: float | None = None) -> Table:
+        """Return the table of this sampler for `num_inference_steps` steps.
+
+        With a `strength` from 0 to 1 the table starts from a picture: this share of the steps is left, as in
+        the reference's image-to-image pipelines, and at least one step, where the reference raises an error.
+        Raises `InvalidRequest` for more steps than trained timesteps, and `UnreadableCheckpoint` for a
+        schedule that gives no finite coefficients.
+        """
+        if not 1 <= num_inference_steps <= self.num_train_timesteps:
+            raise InvalidRequest("steps", value=num_inference_steps, limit=self.num_train_timesteps)
+        if strength is None:
+            return _table(self, num_inference_steps, 0)
+        if not 0 <= strength <= 1:
+            raise InvalidRequest("strength", value=strength)
+        left = max(1, int(num_inference_steps * strength))
+        return _table(self, num_inference_steps, num_inference_steps - left).on_picture()
+
     @abstractmethod
     def table(self, num_inference_steps: int, *, begin: int = 0) -> Table:
         """Return the table of this sampler for `num_inference_steps` steps, without the first `begin`.
 
         The timesteps are those of the whole table, but a multistep method starts with an empty history.
         """
+
+
+@lru_cache(maxsize=256)
+def _table(config: SchedulerConfig, num_inference_steps: int, begin: int) -> Table:
+    # The table raises for values that are not finite.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return config.table(num_inference_steps, begin=begin)
 
 
 def unchosen_keys(scheduler_config: Mapping[str, Any]) -> list[str]:

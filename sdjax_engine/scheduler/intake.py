@@ -104,7 +104,7 @@ class Intake:
     def queues(self, scheduler: Scheduler) -> dict[Lane, LaneQueue]:
         """Return the queues of a scheduler, with those that it has not taken in yet."""
         with self._changed:
-            return {**scheduler.queues, **{queue.lane: queue for queue in self._opened}}
+            return {**scheduler.table.queues, **{queue.lane: queue for queue in self._opened}}
 
     def close(self, *, drop: bool) -> None:
         """Accept no more requests; with `drop`, cancel every request that is here."""
@@ -127,7 +127,7 @@ class Intake:
                     wake_at = scheduler.next_turn_at
                     self._changed.wait(None if wake_at is None else max(0.0, wake_at - self._clock()))
                 answers = self._take_in(scheduler)
-                goes_on = scheduler.occupied or bool(self._unserved) or not self._closing
+                goes_on = bool(scheduler.table.present or self._unserved) or not self._closing
             if not answers:
                 return goes_on
             for answer in answers:
@@ -143,12 +143,12 @@ class Intake:
             return True
         if any(self._failure(wanted) for wanted in self._unserved):
             return True
-        return self._closing and not (scheduler.occupied or self._unserved)
+        return self._closing and not (scheduler.table.present or self._unserved)
 
     def _take_in(self, scheduler: Scheduler) -> list[Callable[[], object]]:
         """Give the scheduler the arrivals, and return the calls that answer requests without a lane."""
         for queue in self._opened:
-            scheduler.open(queue)
+            scheduler.table.open(queue)
         arrivals, cancelled = self._arrivals, self._cancelled
         self._arrivals, self._cancelled, self._opened, self._look_again = [], [], [], False
         settled = [
@@ -161,7 +161,7 @@ class Intake:
         for pending in [*served, *arrivals, *reversed(scheduler.onward)]:
             wanted = wanted_by(pending)
             if can_paint(scheduler, wanted):
-                scheduler.join(pending)
+                scheduler.table.join(pending, self._clock())
             elif (error := self._failure(wanted)) is not None:
                 answers.append(partial(pending.fail, error))
             else:
@@ -178,11 +178,11 @@ class Intake:
     def _may_leave(self, scheduler: Scheduler) -> bool:
         """Return whether nothing of the lanes that leave is here or with the devices."""
         wanted = (lane for pending in self._unanswered for lane in pending.lanes)
-        return self._leaving.isdisjoint(wanted) and self._leaving.isdisjoint(scheduler.busy_lanes)
+        return self._leaving.isdisjoint(wanted) and self._leaving.isdisjoint(scheduler.table.busy_lanes)
 
     def _close_leaving(self, scheduler: Scheduler) -> None:
         for lane in self._leaving:
-            scheduler.close(lane)
+            scheduler.table.close(lane)
             for pictures_only in (False, True):
                 self._failed.pop((lane, pictures_only), None)
         self._leaving.clear()
@@ -195,7 +195,7 @@ class Intake:
         waiting.pop(pending, None)
         if not waiting:
             self._unserved.pop(wanted, None)
-        scheduler.leave(pending)
+        scheduler.table.remove(pending)
 
     def _failure(self, wanted: Wanted) -> EngineError | None:
         """Return why nothing can ever be painted that needs this; None: no reason is known."""
@@ -219,5 +219,5 @@ def wanted_by(pending: PendingRequest) -> Wanted:
 def can_paint(scheduler: Scheduler, wanted: Wanted) -> bool:
     """Return whether the scheduler has that lane, able to start from pictures where that is wanted."""
     lane, from_picture = wanted
-    queue = scheduler.queues.get(lane)
+    queue = scheduler.table.queues.get(lane)
     return queue is not None and (not from_picture or queue.device.starts_from_pictures)

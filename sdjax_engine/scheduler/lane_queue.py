@@ -220,6 +220,10 @@ class LaneQueue:
             long=max(1, min(LIMITS.long, int(LONG_SECONDS / seconds))),
         )
 
+    def seconds_of(self, evaluations: int) -> float:
+        """Return how long so many evaluations usually take; a second each before the first run."""
+        return evaluations * (self.seconds_per_evaluation or 1.0)
+
     def quickest_evaluation(self, rows: int) -> float | None:
         """Return the least that an evaluation of so many rows took lately; None before the second run."""
         known = self.quickest_evaluations.get(rows)

@@ -2,7 +2,7 @@
 
 One turn serves one lane:
 
-    take seats ─► queue a run ─► queue the decoding of the pictures that it finishes
+    take seats, plan ─► queue a run ─► queue the decoding of the pictures that it finishes
     ─► only then wait for the run before this one, tell its progress, answer with its pictures
 
 So the devices always have the next run while the host waits. The `RequestTable` knows where each request is.
@@ -19,7 +19,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,11 +28,10 @@ from sdjax_engine.lane.verdicts import why_no_picture
 from sdjax_engine.memory.devices import is_out_of_memory
 from sdjax_engine.request import Image, Lane, Trouble
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, RunTimes, moving_mean
-from sdjax_engine.scheduler.lane_shares import Demand, LaneShares
+from sdjax_engine.scheduler.next_run import AT_ONCE, RUNS_AHEAD, Demand, LaneShares, next_run_at, runs_ahead
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.request_table import InFlightBatch, RequestTable
-from sdjax_engine.scheduler.run_ahead import AT_ONCE, RUNS_AHEAD, next_run_at, runs_ahead
 from sdjax_engine.scheduler.seats import Readiness
 from sdjax_engine.scheduler.watchdog import Watchdog
 from sdjax_engine.wording import first_line
@@ -44,14 +42,13 @@ MOST_ATTEMPTS = 2
 STUCK = "The devices hung twice while this picture was painted."
 COMPILING = 60.0  # seconds that compiling the programs of a lane takes, about
 
-Answer = TypeVar("Answer")
-
 
 class Scheduler:
     """The requests of the engine and the work on them; used by one thread at a time.
 
-    `queues` are those of the open lanes; `landed` counts the batches that the devices have finished. `onward`
-    requests have finished the first pass of two and wait for the lane of the second; the newest is the last.
+    `table` has the open lanes and the requests in them; `landed` counts the batches that the devices have
+    finished. `onward` requests have finished the first pass of two and wait for the lane of the second; the
+    newest is the last.
     """
 
     def __init__(
@@ -61,59 +58,32 @@ class Scheduler:
         self.landed = 0
         self.onward: list[PendingRequest] = []
         self.run_times = RunTimes()
-        self._table = RequestTable(queues)
-        self.queues: Mapping[Lane, LaneQueue] = self._table.queues
+        self.table = RequestTable(queues)
         self._clock = clock
         self._shares: LaneShares[Lane] = LaneShares()
         self._landed_at = clock()
 
     @property
-    def occupied(self) -> bool:
-        """Whether a request is here, though there may be nothing to do for it yet."""
-        return bool(self._table.present)
-
-    @property
     def next_turn_at(self) -> float | None:
         """When a turn has something to do; `AT_ONCE`: now; None: not before something comes in."""
-        if self._table.interrupted:
+        if self.table.interrupted:
             return AT_ONCE
         ready = self._ready_queues()
-        if ready or self._table.in_flight:
-            return next_run_at(self._table.in_flight, self._landed_at, ready)
-        times = (queue.seats.wake_at() for queue in self.queues.values() if queue.seats.line)
+        if ready or self.table.in_flight:
+            return next_run_at(self.table.in_flight, self._landed_at, ready)
+        times = (queue.seats.wake_at() for queue in self.table.queues.values() if queue.seats.line)
         return min((time for time in times if time is not None), default=None)
-
-    def open(self, queue: LaneQueue) -> None:
-        """Serve one more lane."""
-        self._table.queues[queue.lane] = queue
-
-    def close(self, lane: Lane) -> None:
-        """Serve a lane no more; it has no requests and is none of `busy_lanes`."""
-        self._table.queues.pop(lane, None)
-
-    @property
-    def busy_lanes(self) -> set[Lane]:
-        """The lanes of which the devices still have work."""
-        return {batch.queue.lane for batch in self._table.every_batch()}
-
-    def join(self, pending: PendingRequest) -> None:
-        """Put a request at the end of its lane's queue; at the front for its second pass."""
-        self._table.join(pending, self._clock())
-
-    def leave(self, pending: PendingRequest) -> None:
-        """Drop a request that was cancelled; it may be unknown here."""
-        self._table.remove(pending)
 
     def turn(self) -> None:
         """Take the next step for one lane, and answer what is finished."""
-        if self._table.interrupted:
+        if self.table.interrupted:
             self._resume_interrupted()
-        in_flight = self._table.in_flight
+        in_flight = self.table.in_flight
         while len(in_flight) > RUNS_AHEAD and (in_flight[0].run is None or in_flight[0].run.ready):
             self._land(in_flight[0])  # without waiting: the devices have finished it
-            in_flight = self._table.in_flight
+            in_flight = self.table.in_flight
         ready = self._ready_queues()
-        if next_run_at(self._table.in_flight, self._landed_at, ready) > self._clock():
+        if next_run_at(self.table.in_flight, self._landed_at, ready) > self._clock():
             return
         queue = None
         if ready:
@@ -124,15 +94,15 @@ class Scheduler:
                 )
                 for each, readiness in ready.items()
             }
-            queue = self.queues[self._shares.choose(demands)]
+            queue = self.table.queues[self._shares.choose(demands)]
             self._launch(queue, wanted=ready[queue].seats, shared=shared)
-        while len(self._table.in_flight) > runs_ahead(queue):
-            self._land(self._table.in_flight[0])
+        while len(self.table.in_flight) > runs_ahead(queue):
+            self._land(self.table.in_flight[0])
 
     def land_everything(self) -> None:
         """Wait for everything that the devices have been given."""
-        while self._table.in_flight:
-            self._land(self._table.in_flight[0])
+        while self.table.in_flight:
+            self._land(self.table.in_flight[0])
 
     def restarted(self, watchdog: Watchdog) -> Scheduler:
         """Return another with the same requests and empty seats; the thread of this one is abandoned.
@@ -141,27 +111,19 @@ class Scheduler:
         request that is restarted for the second time is answered with an error.
         """
         other = Scheduler({}, clock=self._clock, watchdog=watchdog)
-        other._table = self._table.restarted()
-        other.queues = other._table.queues
+        other.table = self.table.restarted()
         other.onward = list(self.onward)
         other.run_times = self.run_times
         return other
 
     def _ready_queues(self) -> dict[LaneQueue, Readiness]:
         now = self._clock()
-        found = ((queue, queue.seats.readiness(now)) for queue in self.queues.values())
+        found = ((queue, queue.seats.readiness(now)) for queue in self.table.queues.values())
         return {queue: readiness for queue, readiness in found if readiness is not None}
-
-    def _call(
-        self, queue: LaneQueue, evaluations: int, function: Callable[..., Answer], *arguments: object
-    ) -> Answer:
-        """Call the devices, which usually need as long as for so many evaluations: a second each at first."""
-        seconds = evaluations * (queue.seconds_per_evaluation or 1.0)
-        return self.watchdog.call(seconds, function, *arguments)
 
     def _launch(self, queue: LaneQueue, *, wanted: int, shared: bool) -> None:
         """Give the devices a lane's next run; if that fails, its batches in flight may fail too."""
-        table = self._table
+        table = self.table
         behind = table.in_flight[-1] if table.in_flight else None
         batch = InFlightBatch(queue=queue, queued_at=self._clock(), wanted=wanted)
         if behind is not None and queue.on_several_devices:
@@ -177,35 +139,35 @@ class Scheduler:
             if table.preparing is batch:
                 self._recover(queue, [batch], error)
         else:
-            batch.charged = batch.evaluations * (queue.seconds_per_evaluation or 1.0)
-            self._shares.charge(queue.lane, batch.charged, wanted)
             table.launch(batch)
+            batch.charged = queue.seconds_of(batch.evaluations)
+            self._shares.charge(queue.lane, batch.charged, wanted)
 
     def _prepare_run(self, batch: InFlightBatch, *, shared: bool) -> None:
-        """Give requests their seats, and queue the run and the decoding of the pictures that it finishes."""
-        queue, device, table = batch.queue, batch.queue.device, self._table
+        """Seat requests, plan the run, and queue it with the decoding of the pictures that it finishes."""
+        queue, device, table = batch.queue, batch.queue.device, self.table
         limits = queue.limits(shared=shared)
-        placements = table.take_seats(queue, batch.queued_at)
+        seconds = queue.seconds_of(limits.long)
+        placements = table.plan_run(batch, limits)
         for placement in placements:
             placement.request.tell(0)  # before the devices have anything of it: it may break the process
-        self._call(queue, limits.long, device.bring)
+        self.watchdog.call(seconds, device.bring)
         if queue.broken:
-            self._call(queue, limits.long, device.reset)
+            self.watchdog.call(seconds, device.reset)
             queue.broken = False
         brought_at = self._clock()
         if placements:
             admitted = {placement.seat: placement.request.prepared for placement in placements}
-            self._call(queue, limits.long, device.admit, admitted)
-        table.plan_run(batch, limits)
+            self.watchdog.call(seconds, device.admit, admitted)
         spans = {span.seat: (span.start, span.stop) for span in batch.spans}
         began = self._clock()
-        batch.run = self._call(queue, limits.long, device.denoise, spans)
+        batch.run = self.watchdog.call(seconds, device.denoise, spans)
         batch.dispatching = self._clock() - began
         if queue.previews is not None:
             self._queue_estimates(batch, queue.previews)
         last = {span.seat: span.request for span in batch.spans if span.last}
         if last:
-            decoded = self._call(queue, limits.long, device.decode, list(last))
+            decoded = self.watchdog.call(seconds, device.decode, list(last))
             batch.pictures |= {last[seat]: picture for seat, picture in decoded.items()}
         batch.queueing = self._clock() - brought_at
 
@@ -214,12 +176,12 @@ class Scheduler:
         queue = batch.queue
         try:
             if batch.run is not None:
-                self._call(queue, batch.evaluations, batch.run.wait)
+                self.watchdog.call(queue.seconds_of(batch.evaluations), batch.run.wait)
         except Exception as error:
             logger.exception("a run of %s broke", queue.lane)
-            self._recover(queue, self._table.batches_of(queue), error)
+            self._recover(queue, self.table.batches_of(queue), error)
             return
-        self._table.land(batch)
+        self.table.land(batch)
         self.landed += 1
         landed_at = self._clock()
         seconds, self._landed_at = landed_at - max(batch.queued_at, self._landed_at), landed_at
@@ -252,7 +214,7 @@ class Scheduler:
                     shortage = error  # other pictures may be there: they are read first
                 else:
                     self._try_again(queue, [pending], Trouble.FAILED, failed(error))
-        if shortage is not None and not self._halve(queue, self._table.batches_of(queue)):
+        if shortage is not None and not self._halve(queue, self.table.batches_of(queue)):
             self._try_again(queue, list(batch.pictures), Trouble.FAILED, failed(shortage))
 
     def _read(self, batch: InFlightBatch, pending: PendingRequest, picture: Picture | None) -> None:
@@ -260,13 +222,13 @@ class Scheduler:
         queue = batch.queue
         assert picture is not None, "a batch is launched once the decoding of its pictures is queued"
         asked_at = self._clock()
-        pixels = self._call(queue, 1, picture.fetch)
-        if all(each.landed for each in self._table.in_flight):  # else the next run's time has the decoding's
+        pixels = self.watchdog.call(queue.seconds_of(1), picture.fetch)
+        if all(each.landed for each in self.table.in_flight):  # else the next run's time has the decoding's
             pending.device_seconds += (self._clock() - asked_at) * queue.devices
         if pixels is None:
             self._decode_again(queue, pending, picture)
             return
-        verdicts = self._call(queue, 1, picture.fetch_verdicts)
+        verdicts = self.watchdog.call(queue.seconds_of(1), picture.fetch_verdicts)
         seconds = self._clock() - pending.seated_at
         if batch.run is not None:
             queue.seconds_per_image = moving_mean(queue.seconds_per_image, seconds)
@@ -282,7 +244,7 @@ class Scheduler:
             device_seconds=pending.device_seconds,
             programs=(*pending.programs, picture.programs or pending.programs_of_latents),
         )
-        self._table.remove(pending)
+        self.table.remove(pending)
         if pending.prepared.second is None:
             pending.give(image)
         else:
@@ -291,14 +253,15 @@ class Scheduler:
         learns = queue.previews is not None and queue.previews.latent_rgb.learns
         if queue.previews is not None and learns and not queue.device.decodes_previews:
             with without_previews(queue):
-                queue.previews.latent_rgb.learn(self._call(queue, 1, picture.fetch_latents), pixels)
+                latents = self.watchdog.call(queue.seconds_of(1), picture.fetch_latents)
+                queue.previews.latent_rgb.learn(latents, pixels)
 
     def _queue_estimates(self, batch: InFlightBatch, previews: Previews) -> None:
         """Queue the estimates for the previews that are due after a run."""
         device = batch.queue.device
         if weights := previews.due(batch.spans, batch.queued_at, decoded=device.decodes_previews):
             with without_previews(batch.queue):
-                batch.estimates = self._call(batch.queue, 1, device.estimate, weights)
+                batch.estimates = self.watchdog.call(batch.queue.seconds_of(1), device.estimate, weights)
                 batch.previewed = list(weights)
 
     def _fetch_previews(self, batch: InFlightBatch, landed_at: float) -> Mapping[int, npt.NDArray[np.uint8]]:
@@ -306,23 +269,23 @@ class Scheduler:
         queue = batch.queue
         if batch.estimates is not None and queue.previews is not None:
             with without_previews(queue):
-                estimates = self._call(queue, 1, batch.estimates.fetch)
+                estimates = self.watchdog.call(queue.seconds_of(1), batch.estimates.fetch)
                 queue.previews.took(self._clock() - landed_at)
                 return queue.previews.pixels(estimates, batch.previewed)
         return {}
 
     def _decode_again(self, queue: LaneQueue, pending: PendingRequest, picture: Picture) -> None:
-        latents = self._call(queue, 1, picture.fetch_latents)
+        latents = self.watchdog.call(queue.seconds_of(1), picture.fetch_latents)
         again = None
         if not pending.decoded_again:
-            self._call(queue, 1, queue.device.bring)
-            again = self._call(queue, 1, queue.device.decode_again, latents)
+            self.watchdog.call(queue.seconds_of(1), queue.device.bring)
+            again = self.watchdog.call(queue.seconds_of(1), queue.device.decode_again, latents)
         if again is None:
             self._fail(pending, PaintingFailed(why_no_picture(latents)))
         else:
             pending.decoded_again = True
             pending.programs_of_latents = picture.programs
-            self._table.decode_alone({pending: again}, queue, self._clock())
+            self.table.decode_alone({pending: again}, queue, self._clock())
 
     def _recover(self, queue: LaneQueue, lost: Sequence[InFlightBatch], error: Exception) -> None:
         """Restart every request in a seat of a lane or in one of its `lost` batches."""
@@ -335,12 +298,12 @@ class Scheduler:
             halved = self.watchdog.call(COMPILING, queue.device.halve)
         except Exception as error:
             logger.exception("%s cannot make do with fewer seats", queue.lane)
-            self._empty(queue, self._table.batches_of(queue), error)
+            self._empty(queue, self.table.batches_of(queue), error)
             return True
         if halved:
-            requests = self._table.empty(queue, lost)
+            requests = self.table.empty(queue, lost)
             queue.broken = False
-            self._table.restart(queue, requests, alone=False, now=self._clock())
+            self.table.restart(queue, requests, alone=False, now=self._clock())
             logger.warning("out of memory: %s goes on with %d seats", queue.lane, len(queue.seats))
             for pending in requests:
                 pending.tell_trouble(Trouble.OUT_OF_MEMORY)
@@ -348,15 +311,15 @@ class Scheduler:
 
     def _empty(self, queue: LaneQueue, lost: Sequence[InFlightBatch], error: Exception) -> None:
         """Empty the seats, which an error has broken, and restart their requests."""
-        requests = self._table.empty(queue, lost)
+        requests = self.table.empty(queue, lost)
         queue.broken = True
         self._try_again(queue, requests, Trouble.FAILED, failed(error))
 
     def _resume_interrupted(self) -> None:
         """Restart the requests that were with the devices when the last thread was abandoned."""
         by_queue: dict[LaneQueue, list[PendingRequest]] = {}
-        for pending in self._table.interrupted:
-            by_queue.setdefault(self.queues[pending.lane], []).append(pending)
+        for pending in self.table.interrupted:
+            by_queue.setdefault(self.table.queues[pending.lane], []).append(pending)
         for queue, requests in by_queue.items():
             self._try_again(queue, requests, Trouble.STUCK, PaintingFailed(STUCK))
 
@@ -367,7 +330,7 @@ class Scheduler:
         again = {pending: None for pending in requests if pending.attempts + 1 < MOST_ATTEMPTS}
         for pending in again:
             pending.attempts += 1
-        self._table.restart(queue, list(again), alone=trouble is Trouble.FAILED, now=self._clock())
+        self.table.restart(queue, list(again), alone=trouble is Trouble.FAILED, now=self._clock())
         for pending in requests:
             if pending in again:
                 pending.tell_trouble(trouble)
@@ -375,7 +338,7 @@ class Scheduler:
                 self._fail(pending, error)
 
     def _fail(self, pending: PendingRequest, error: EngineError) -> None:
-        self._table.remove(pending)
+        self.table.remove(pending)
         pending.fail(error)
 
 

@@ -54,11 +54,11 @@ class PendingRequest:
     The future may be cancelled at any moment, from any thread; the cancellation or the answer counts,
     whichever comes first. With `previews`, its progress brings previews. `attempts` counts how often the
     request was started again; `decoded_again` says whether its latents have been decoded a second time.
-    `prepared` and `lane` are those of the pass that it is in, and `request` is the whole request. A lane may
-    serve the requests of others too: `serving` has the lane that serves each, where it is another.
-    `seconds_of_first_pass` is None before the second. `programs` are those of the passes that are painted,
-    `programs_of_latents` those of latents that are decoded again. `device_seconds` is its part of the
-    devices' time: of both passes, and of attempts that ended in a restart.
+    `prepared` and `lane` are those of the pass that it is in, and `request` is the whole request. `lanes`
+    paint its passes: the request's own where no others are given. `seconds_of_first_pass` is None before the
+    second. `programs` are those of the passes that are painted, `programs_of_latents` those of latents that
+    are decoded again. `device_seconds` is its part of the devices' time: of both passes, and of attempts that
+    ended in a restart.
     """
 
     prepared: Prepared
@@ -68,15 +68,16 @@ class PendingRequest:
     seated_at: float = 0.0
     attempts: int = 0
     decoded_again: bool = False
-    serving: Mapping[Lane, Lane] = field(default_factory=dict)
+    lanes: tuple[Lane, ...] = ()
     _state: State = State.WAITING
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
         """Make a cancellation the answer at once, wherever the request is."""
         first, second = self.prepared, self.prepared.second
-        self.request, self.lane = first.request, self._serving(first)
-        self.lanes = (self.lane,) if second is None else (self.lane, self._serving(second))
+        self.request = first.request
+        self.lanes = self.lanes or self.request.lanes
+        self.lane = self.lanes[0]
         self.programs: tuple[str, ...] = ()
         self.programs_of_latents = ""
         self.seconds_of_first_pass: float | None = None
@@ -156,10 +157,6 @@ class PendingRequest:
     def tell_trouble(self, trouble: Trouble) -> None:
         """Call the caller back with the reason why the request is started again."""
         self.tell(0, trouble=trouble)
-
-    def _serving(self, prepared: Prepared) -> Lane:
-        lane = prepared.request.lane
-        return self.serving.get(lane, lane)
 
     def _tell(self, progress: Progress) -> None:
         if self.on_progress is None or self.answered:

@@ -64,8 +64,9 @@ class InFlightBatch:
 
 
 class RequestTable:
-    """The requests, by the queues and batches that they are in; changed by one thread only.
+    """The open lanes, and the requests by the queues and batches that they are in; one thread changes it.
 
+    `present` are all requests, though there may be nothing to do for some yet.
     `interrupted` requests were with devices that another thread was abandoned at; they are in no other place.
     """
 
@@ -76,6 +77,19 @@ class RequestTable:
         self.interrupted: dict[PendingRequest, None] = {}
         self.present: dict[PendingRequest, None] = {}
 
+    def open(self, queue: LaneQueue) -> None:
+        """Serve one more lane."""
+        self.queues[queue.lane] = queue
+
+    def close(self, lane: Lane) -> None:
+        """Serve a lane no more; it has no requests and is none of `busy_lanes`."""
+        self.queues.pop(lane, None)
+
+    @property
+    def busy_lanes(self) -> set[Lane]:
+        """The lanes of which the devices still have work."""
+        return {batch.queue.lane for batch in self.every_batch()}
+
     def join(self, pending: PendingRequest, now: float) -> None:
         """Put a request at the end of its lane's queue; at the front for its second pass."""
         self.present[pending] = None
@@ -85,22 +99,23 @@ class RequestTable:
         else:
             seats.join(pending, evaluations, now=now)
 
-    def take_seats(self, queue: LaneQueue, now: float) -> list[Placement[PendingRequest]]:
-        """Give the free seats of a lane to the requests that have waited longest."""
-        placements = queue.seats.take_seats(now)
+    def plan_run(self, batch: InFlightBatch, limits: RunLimits) -> list[Placement[PendingRequest]]:
+        """Give free seats to the requests that have waited longest, and decide what the run of a batch does.
+
+        Requests that it finishes go from their seats to the batch. Returns those that have just got a seat.
+        """
+        seats, now = batch.queue.seats, batch.queued_at
+        placements = seats.take_seats(now)
+        batch.spans = seats.plan_run(limits)
+        batch.evaluations = max((span.stop - span.start for span in batch.spans), default=0)
         for placement in placements:
             placement.request.seated_at = now
             placement.request.move(State.SEATED)
-        return placements
-
-    def plan_run(self, batch: InFlightBatch, limits: RunLimits) -> None:
-        """Decide what a batch's run does; requests that it finishes go from their seats to the batch."""
-        batch.spans = batch.queue.seats.plan_run(limits)
-        batch.evaluations = max((span.stop - span.start for span in batch.spans), default=0)
         for span in batch.spans:
             if span.last:
                 batch.pictures[span.request] = None
                 span.request.move(State.IN_FLIGHT)
+        return placements
 
     def launch(self, batch: InFlightBatch) -> None:
         """Put a batch that has been prepared behind those in flight."""

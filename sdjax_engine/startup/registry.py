@@ -166,10 +166,6 @@ class Registry:
         """The name of each lane in the counts of use and in the report."""
         return {lane: str(lane) for lane in self.lanes}
 
-    def count(self, lane: Lane, *, from_picture: bool) -> None:
-        """Count a request for this lane."""
-        self.usage.count(self.names[lane], *([pictures_of(lane)] if from_picture else []))
-
     def stop(self) -> None:
         """Make nothing ready any more, and write the counts of use."""
         self.compiler.stop()

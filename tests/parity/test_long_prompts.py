@@ -19,7 +19,7 @@ from engines import like
 from pictures import LanePainter, Pixels, as_latents
 
 from sdjax_engine.denoising.noise import initial_noise
-from sdjax_engine.prompts import Tokenizer
+from sdjax_engine.prompts import Tokenizer, read_prompt
 from sdjax_engine.request import Offer, Request, Sampler
 
 pytestmark = [
@@ -79,7 +79,7 @@ def pipeline(checkpoint: Path) -> StableDiffusionPipeline:
 
 def encoded(pipeline: StableDiffusionPipeline, checkpoint: Path, text: str) -> npt.NDArray[np.float32]:
     """The weighed encodings of all chunks, one after the other: (1, tokens, width)."""
-    tokens = Tokenizer.load(checkpoint / "tokenizer").tokens(text, max_chunks=CHUNKS)
+    tokens = Tokenizer.load(checkpoint / "tokenizer").tokens(read_prompt(text), max_chunks=CHUNKS)
     weighed = []
     for ids, weights in zip(tokens.ids, tokens.weights, strict=True):
         with torch.no_grad():

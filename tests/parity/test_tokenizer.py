@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from transformers import CLIPTokenizer
 
-from sdjax_engine.prompts import Tokenizer, clean
+from sdjax_engine.prompts import Tokenizer, clean, read_prompt
 
 pytestmark = pytest.mark.parity
 
@@ -80,7 +80,7 @@ def test_ids_of_any_text_are_the_references(folder: Path, reference: CLIPTokeniz
 def test_a_plain_prompt_has_the_references_ids_in_its_one_chunk(
     prompt: str, folder: Path, reference: CLIPTokenizer
 ) -> None:
-    tokens = Tokenizer.load(folder).tokens(prompt, max_chunks=1)
+    tokens = Tokenizer.load(folder).tokens(read_prompt(prompt), max_chunks=1)
 
     assert tokens.ids.tolist() == [ids_of(reference, prompt)]
 
@@ -94,7 +94,7 @@ def test_a_plain_prompt_has_the_references_ids_in_its_one_chunk(
     ],
 )
 def test_emphasis_changes_no_ids(written: str, meant: str, folder: Path, reference: CLIPTokenizer) -> None:
-    tokens = Tokenizer.load(folder).tokens(written, max_chunks=1)
+    tokens = Tokenizer.load(folder).tokens(read_prompt(written), max_chunks=1)
 
     assert tokens.ids.tolist() == [ids_of(reference, meant)]
 

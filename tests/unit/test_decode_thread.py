@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from sdjax_engine.compiling.decode_thread import DecodeThread, call_directly
+from sdjax_engine.lane.decoding import DecodeThread, call_directly
 
 DEADLINE = 30.0
 

@@ -34,12 +34,12 @@ class Lane:
 
     def paint(self, *requests: PendingRequest) -> list[Image]:
         for request in requests:
-            self.scheduler.join(request)
-        while self.scheduler.occupied:
+            self.scheduler.table.join(request, self.now)
+        while self.scheduler.table.present:
             self.now = max(self.now, self.scheduler.next_turn_at or self.now)  # the devices are at work
             self.scheduler.turn()
             for onward in self.scheduler.onward:
-                self.scheduler.join(onward)
+                self.scheduler.table.join(onward, self.now)
             self.scheduler.onward.clear()
         return [request.future.result() for request in requests]
 

@@ -8,7 +8,7 @@ from checkpoints import make_tiny_checkpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sdjax_engine.prompts import Tokenizer, Tokens
+from sdjax_engine.prompts import Tokenizer, Tokens, read_prompt
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def words_of(tokens: Tokens, tokenizer: Tokenizer) -> list[str]:
 
 @pytest.mark.parametrize("text", ["", "  ", "()", "[(:1.5)]"])
 def test_nothing_is_one_chunk_of_start_end_and_padding(text: str, tokenizer: Tokenizer) -> None:
-    tokens = tokenizer.tokens(text, max_chunks=3)
+    tokens = tokenizer.tokens(read_prompt(text), max_chunks=3)
 
     assert tokens.ids.tolist() == [[tokenizer.start_id, tokenizer.end_id, *[tokenizer.pad_id] * 75]]
     assert (tokens.weights == 1).all()
@@ -34,7 +34,7 @@ def test_nothing_is_one_chunk_of_start_end_and_padding(text: str, tokenizer: Tok
 
 
 def test_a_prompt_without_brackets_has_the_plain_ids_and_weights_of_one(tokenizer: Tokenizer) -> None:
-    tokens = tokenizer.tokens("a red  circle, &amp; 빨간 별", max_chunks=3)
+    tokens = tokenizer.tokens(read_prompt("a red  circle, &amp; 빨간 별"), max_chunks=3)
 
     assert tokens.ids.tolist() == [tokenizer.encode("a red  circle, &amp; 빨간 별").tolist()]
     assert (tokens.ids.dtype, tokens.weights.dtype) == (np.int32, np.float32)
@@ -42,7 +42,7 @@ def test_a_prompt_without_brackets_has_the_plain_ids_and_weights_of_one(tokenize
 
 
 def test_each_token_of_a_piece_has_its_weight(tokenizer: Tokenizer) -> None:
-    tokens = tokenizer.tokens("a (red circle:1.5) on [white]", max_chunks=1)
+    tokens = tokenizer.tokens(read_prompt("a (red circle:1.5) on [white]"), max_chunks=1)
 
     assert tokens.ids.tolist() == [tokenizer.encode("a red circle on white").tolist()]
     assert tokens.weights[0, :8] == pytest.approx([1, 1, 1.5, 1.5, 1, 1 / 1.1, 1, 1])
@@ -51,7 +51,8 @@ def test_each_token_of_a_piece_has_its_weight(tokenizer: Tokenizer) -> None:
 
 def test_full_width_brackets_are_brackets(tokenizer: Tokenizer) -> None:
     wide, narrow = (
-        tokenizer.tokens(text, max_chunks=1) for text in ("（red：１．３） star", "(red:1.3) star")
+        tokenizer.tokens(read_prompt(text), max_chunks=1)
+        for text in ("（red：１．３） star", "(red:1.3) star")
     )
 
     assert wide.ids.tolist() == narrow.ids.tolist()
@@ -59,16 +60,16 @@ def test_full_width_brackets_are_brackets(tokenizer: Tokenizer) -> None:
 
 
 def test_tokens_over_the_length_go_into_the_next_chunk(tokenizer: Tokenizer) -> None:
-    tokens = tokenizer.tokens("red " * 75 + "circle " * 75 + "blue", max_chunks=3)
+    tokens = tokenizer.tokens(read_prompt("red " * 75 + "circle " * 75 + "blue"), max_chunks=3)
 
     assert words_of(tokens, tokenizer) == ["red " * 74 + "red", "circle " * 74 + "circle", "blue"]
     assert (tokens.count, tokens.limit, tokens.cut) == (151, 225, "")
 
 
 def test_a_chunk_ends_behind_a_comma_where_one_is_near(tokenizer: Tokenizer) -> None:
-    near = tokenizer.tokens("red " * 55 + ", " + "blue " * 30, max_chunks=2)
-    far = tokenizer.tokens("red " * 54 + ", " + "blue " * 30, max_chunks=2)
-    next_one = tokenizer.tokens("red " * 70 + ", " + "blue " * 4 + ", red", max_chunks=2)
+    near = tokenizer.tokens(read_prompt("red " * 55 + ", " + "blue " * 30), max_chunks=2)
+    far = tokenizer.tokens(read_prompt("red " * 54 + ", " + "blue " * 30), max_chunks=2)
+    next_one = tokenizer.tokens(read_prompt("red " * 70 + ", " + "blue " * 4 + ", red"), max_chunks=2)
 
     assert words_of(near, tokenizer)[1] == "blue " * 29 + "blue"
     assert near.limit == 150 - 19
@@ -79,10 +80,12 @@ def test_a_chunk_ends_behind_a_comma_where_one_is_near(tokenizer: Tokenizer) -> 
 def test_break_begins_a_chunk_as_long_as_there_are_any(tokenizer: Tokenizer) -> None:
     text = "red BREAK (circle BREAK blue)"
 
-    assert words_of(tokenizer.tokens(text, max_chunks=3), tokenizer) == ["red", "circle", "blue"]
-    assert words_of(tokenizer.tokens(text, max_chunks=2), tokenizer) == ["red", "circle blue"]
-    assert words_of(tokenizer.tokens(text, max_chunks=1), tokenizer) == ["red circle blue"]
-    assert words_of(tokenizer.tokens("BREAK a BREAK BREAK b BREAK", max_chunks=9), tokenizer) == [
+    assert words_of(tokenizer.tokens(read_prompt(text), max_chunks=3), tokenizer) == ["red", "circle", "blue"]
+    assert words_of(tokenizer.tokens(read_prompt(text), max_chunks=2), tokenizer) == ["red", "circle blue"]
+    assert words_of(tokenizer.tokens(read_prompt(text), max_chunks=1), tokenizer) == ["red circle blue"]
+    assert words_of(
+        tokenizer.tokens(read_prompt("BREAK a BREAK BREAK b BREAK"), max_chunks=9), tokenizer
+    ) == [
         "",
         "a",
         "",
@@ -91,14 +94,14 @@ def test_break_begins_a_chunk_as_long_as_there_are_any(tokenizer: Tokenizer) -> 
 
 
 def test_the_cut_end_is_returned_as_written(tokenizer: Tokenizer) -> None:
-    tokens = tokenizer.tokens("red, " * 75 + "((the BLUE star:1.2)), 그림 BREAK x", max_chunks=2)
+    tokens = tokenizer.tokens(read_prompt("red, " * 75 + "((the BLUE star:1.2)), 그림 BREAK x"), max_chunks=2)
 
     assert tokens.cut == "((the BLUE star:1.2)), 그림 BREAK x"
     assert tokens.count > tokens.limit == 150
 
 
 def test_a_break_reduces_the_limit(tokenizer: Tokenizer) -> None:
-    tokens = tokenizer.tokens("red BREAK " + "blue " * 75 + "circle", max_chunks=2)
+    tokens = tokenizer.tokens(read_prompt("red BREAK " + "blue " * 75 + "circle"), max_chunks=2)
 
     assert (tokens.count, tokens.limit, tokens.cut) == (77, 76, "circle")
 
@@ -112,7 +115,7 @@ def test_any_text_is_either_in_the_chunks_or_cut(tokenizer: Tokenizer) -> None:
     @settings(max_examples=100, deadline=None)
     @given(syntax, st.integers(1, 3))
     def check(text: str, max_chunks: int) -> None:
-        tokens = tokenizer.tokens(text, max_chunks=max_chunks)
+        tokens = tokenizer.tokens(read_prompt(text), max_chunks=max_chunks)
         kept = sum(chunk.index(tokenizer.end_id, 1) - 1 for chunk in tokens.ids.tolist())
 
         assert 1 <= len(tokens.ids) <= max_chunks

@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 from sdjax_engine.scheduler.lane_queue import REMEMBERED, LaneQueue
+from sdjax_engine.scheduler.next_run import AT_ONCE, MANY_SEATS, next_run_at, runs_ahead
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.request_table import InFlightBatch
-from sdjax_engine.scheduler.run_ahead import AT_ONCE, MANY_SEATS, next_run_at, runs_ahead
 from sdjax_engine.scheduler.seats import Readiness, Seats
 
 ROWS = 4
@@ -67,6 +67,14 @@ def test_with_free_seats_the_next_run_is_queued_just_before_the_current_one_ends
     flying = batch(one)
     at = next_run_at([flying], 6.0, ready(one))
     assert at == pytest.approx(6.0 + 0.1 * flying.evaluations - 0.02)
+
+
+def test_before_a_queueing_was_measured_the_next_run_is_queued_when_the_current_one_ends() -> None:
+    one = queue(1, 4, 1)
+    for _ in range(2):
+        one.learn_run(0.4, 4, ROWS)
+    flying = batch(one)
+    assert next_run_at([flying], 6.0, ready(one)) == pytest.approx(6.0 + 0.1 * flying.evaluations)
 
 
 def test_with_no_seat_free_it_is_queued_at_once() -> None:

@@ -10,8 +10,9 @@ from enum import Enum
 import jax
 import numpy as np
 
+from sdjax_engine.lane.decoding import Picture
 from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.lane.results import Picture, Run
+from sdjax_engine.lane.runs import Run
 from sdjax_engine.model.prepare import Prepared
 
 POISON = 666

@@ -14,10 +14,9 @@ from engines import PLAIN, SMALLEST, TINY, like
 
 from sdjax_engine.compiling.compiler import Compiler, Program
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
-from sdjax_engine.lane.decoding import DecodingQueue
+from sdjax_engine.lane.decoding import DecodingQueue, Picture
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.lane.programs import compile_decode
-from sdjax_engine.lane.results import Picture
 from sdjax_engine.lane.seat_count import FoundSeats, open_lane
 from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.memory import devices

@@ -14,7 +14,7 @@ from engines import like
 from sdjax_engine.denoising.state import Encoding
 from sdjax_engine.model.encoding_cache import EncodingCache
 from sdjax_engine.model.loaded import LoadedModel
-from sdjax_engine.model.prepare import TokenizedText
+from sdjax_engine.prompts import TokenizedText
 
 
 class Counted:

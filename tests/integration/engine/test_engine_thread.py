@@ -178,9 +178,8 @@ def work_of_a_turn(waiting: int) -> int:
     clock = Hanging().clock
     scheduler = Scheduler({LANE: queue}, clock=clock, watchdog=Watchdog(clock=clock, stuck_after=0.0))
     for number in range(waiting):
-        scheduler.join(
-            PendingRequest(prepared=prepared(seed=number % 200, evaluations=1000, prompt=str(number)))
-        )
+        one = prepared(seed=number % 200, evaluations=1000, prompt=str(number))
+        scheduler.table.join(PendingRequest(prepared=one), clock())
     for _ in range(4):
         scheduler.turn()
     count = 0
@@ -195,7 +194,7 @@ def work_of_a_turn(waiting: int) -> int:
     sys.settrace(trace)
     try:
         assert scheduler.next_turn_at is not None
-        assert scheduler.occupied
+        assert scheduler.table.present
         scheduler.turn()
     finally:
         sys.settrace(before)
@@ -220,5 +219,5 @@ def test_a_lane_closes_at_once_with_the_cancellation_of_its_last_request(hanging
     intake._leaving.add(LANE)  # the first thing that `close_lanes` does
     intake.wait_for_work(scheduler)
     intake.close_lanes([])
-    assert not scheduler.queues
+    assert not scheduler.table.queues
     assert not intake._leaving

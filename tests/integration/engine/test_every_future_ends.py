@@ -142,9 +142,9 @@ class Evening:
 
     def turn(self) -> None:
         for pending in [*self.coming, *reversed(self.scheduler.onward)]:
-            self.scheduler.join(pending)
+            self.scheduler.table.join(pending, self.now)
         for pending in self.cancelled:
-            self.scheduler.leave(pending)
+            self.scheduler.table.remove(pending)
         self.coming, self.cancelled, self.scheduler.onward = [], [], []
         scheduler = self.scheduler
         self.now = max(self.now, scheduler.next_turn_at or self.now)
@@ -159,7 +159,7 @@ class Evening:
         for each in wanted:
             self.come(each)
         turns = 0
-        while self.coming or self.scheduler.occupied or self.scheduler.onward:
+        while self.coming or self.scheduler.table.present or self.scheduler.onward:
             self.turn()
             turns += 1
             assert turns < 1000, "somebody waits for ever"
@@ -176,7 +176,7 @@ def known_colours() -> LatentRGB:
 
 def check_places(scheduler: Scheduler) -> None:
     """Every request is in one place, and its state names that."""
-    table = scheduler._table
+    table = scheduler.table
     places: dict[PendingRequest, list[set[State]]] = {pending: [] for pending in table.present}
     for queue in table.queues.values():
         for pending in queue.seats.waiting:
@@ -313,7 +313,7 @@ def test_an_image_between_its_passes_survives_an_abandoned_thread() -> None:
 def test_memory_that_is_short_where_a_picture_is_read_halves_the_seats() -> None:
     calls = spend({}).calls
     evening = spend({calls.index("fetch"): Fail(shortage=True)})
-    [queue] = evening.scheduler.queues.values()
+    [queue] = evening.scheduler.table.queues.values()
     assert len(queue.seats) == 2
     assert all(pending.future.exception(0) is None for pending in evening.requests)
     told = {progress.trouble for told in evening.told.values() for progress in told if progress.trouble}

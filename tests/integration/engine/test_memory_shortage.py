@@ -21,8 +21,8 @@ from jax.stages import Compiled, Lowered
 from sdjax_engine.compiling.compiler import Compiler, Program
 from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.images import encode_png
+from sdjax_engine.lane.decoding import Picture
 from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.lane.results import Picture
 from sdjax_engine.lane.seat_count import FoundSeats, open_lane
 from sdjax_engine.lane.verdicts import why_no_picture
 from sdjax_engine.memory import devices

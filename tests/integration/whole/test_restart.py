@@ -106,7 +106,7 @@ HANGS_ONCE = """
 import os, threading
 from bot.restarts import VARIABLE
 from sdjax_engine.scheduler import watchdog as watch
-from sdjax_engine.lane.results import Run
+from sdjax_engine.lane.runs import Run
 
 def hang(run):
     threading.Event().wait()
