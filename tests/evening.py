@@ -13,7 +13,7 @@ import signal
 import socket
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,7 @@ class Role:
 
     `name` is the process's name, `role` the command of the command line, `program` the arguments of Python.
     A process that is `forked` starts without the time of its imports, which come before its program.
+    `variables` are added to its environment.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Role:
     config: Path
     port: int
     forked: bool = False
+    variables: Mapping[str, str] | None = None
     process: Bot | None = None
     lives: int = 0
     kills: int = 0
@@ -67,7 +69,11 @@ class Role:
         self.lives += 1
         err = self.config.with_name(f"{self.name}-{self.lives}.err")
         self.process = await start(
-            *(self.role, "--config", str(self.config)), err=err, program=self.program, forked=self.forked
+            *(self.role, "--config", str(self.config)),
+            err=err,
+            program=self.program,
+            forked=self.forked,
+            variables=self.variables,
         )
 
     async def kill(self) -> None:
