@@ -47,8 +47,8 @@ class Role:
     """One shipped process that a supervisor restarts.
 
     `name` is the process's name, `role` the command of the command line, `program` the arguments of Python.
-    A process that is `forked` starts without the time of its imports, which come before its program.
-    `variables` are added to its environment.
+    A process that is `forked` starts without the time of its imports, which come before its program. Its
+    environment is this process's, with `variables`.
     """
 
     name: str
@@ -68,13 +68,8 @@ class Role:
         """Start the process; each life has its own log file."""
         self.lives += 1
         err = self.config.with_name(f"{self.name}-{self.lives}.err")
-        self.process = await start(
-            *(self.role, "--config", str(self.config)),
-            err=err,
-            program=self.program,
-            forked=self.forked,
-            variables=self.variables,
-        )
+        how: dict[str, Any] = {"program": self.program, "forked": self.forked, "variables": self.variables}
+        self.process = await start(self.role, "--config", str(self.config), err=err, **how)
 
     async def kill(self) -> None:
         """Send SIGKILL, and wait for the end."""
