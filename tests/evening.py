@@ -13,7 +13,7 @@ import signal
 import socket
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,8 @@ class Role:
     """One shipped process that a supervisor restarts.
 
     `name` is the process's name, `role` the command of the command line, `program` the arguments of Python.
-    A process that is `forked` starts without the time of its imports, which come before its program.
+    A process that is `forked` starts without the time of its imports, which come before its program. Its
+    environment is this process's, with `variables`.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Role:
     config: Path
     port: int
     forked: bool = False
+    variables: Mapping[str, str] | None = None
     process: Bot | None = None
     lives: int = 0
     kills: int = 0
@@ -66,9 +68,8 @@ class Role:
         """Start the process; each life has its own log file."""
         self.lives += 1
         err = self.config.with_name(f"{self.name}-{self.lives}.err")
-        self.process = await start(
-            *(self.role, "--config", str(self.config)), err=err, program=self.program, forked=self.forked
-        )
+        how: dict[str, Any] = {"program": self.program, "forked": self.forked, "variables": self.variables}
+        self.process = await start(self.role, "--config", str(self.config), err=err, **how)
 
     async def kill(self) -> None:
         """Send SIGKILL, and wait for the end."""

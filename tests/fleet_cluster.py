@@ -29,6 +29,8 @@ NODE: dict[str, Any] = {
     "num_cpus": 4,
     "object_store_memory": 80 * 2**20,
     "include_dashboard": False,
+    "include_log_monitor": False,
+    "no_monitor": True,
 }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import aiohttp
 from evening import Role, alive, interaction_of, is_final, text_of, write_role
+from forked import CLOCK
 from processes import SLOW_DEVICES, START, Bot
 
 from bot.sandbox.client import Member
@@ -22,14 +23,14 @@ Message = dict[str, Any]
 DEADLINE = 120.0
 PROMPT = "a red circle on a white background"
 
-# Two changes before the shipped command starts: SIGUSR1 and SIGUSR2 set the wall clock two hours forward
+# Two changes before the shipped command begins: SIGUSR1 and SIGUSR2 set the wall clock two hours forward
 # and back, and waits after a failure of Discord are a tenth as long.
-PROGRAM = """
+PROGRAM = (
+    CLOCK
+    + """
 import asyncio, signal, sys, time
-true, shift = time.time, [0.0]
-time.time = lambda: true() + shift[0]
 def move(by):
-    return lambda *_: shift.__setitem__(0, shift[0] + by)
+    return lambda *_: setattr(time, "moved_by", time.moved_by + by)
 signal.signal(signal.SIGUSR1, move(7200.0))
 signal.signal(signal.SIGUSR2, move(-7200.0))
 sleep = asyncio.sleep
@@ -41,6 +42,7 @@ import bot.delivery.outbox as outbox
 backoff = outbox.backoff
 outbox.backoff = lambda attempts, jitter: backoff(attempts, jitter) / 10
 """
+)
 
 
 @dataclass(kw_only=True)
@@ -112,7 +114,12 @@ async def on_stage(
     sandbox: Sandbox, folder: Path, *, cache: Path, checkpoint: Path, database: str = ""
 ) -> AsyncIterator[FaultScene]:
     """Start a front, and a worker on slow devices, and end both with the block."""
-    common = {"cache": cache, "checkpoint": str(checkpoint), "database": database}
+    common: dict[str, Any] = {
+        "cache": cache,
+        "checkpoint": str(checkpoint),
+        "database": database,
+        "forked": True,
+    }
     front = write_role(folder, "front", sandbox, program=("-c", PROGRAM + START), **common)
     slow = ("-c", PROGRAM + SLOW_DEVICES + START)
     worker = write_role(folder, "worker", sandbox, program=slow, **common)

@@ -9,7 +9,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from compilations import QUICKLY_COMPILED
 from processes import Bot, end, start
+
+VARIABLES = {"XLA_FLAGS": QUICKLY_COMPILED}
+"""A run of all tests of the demo paints some hundred steps: less work than quick compilations save."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +34,11 @@ class Demo:
 async def running_demo(folder: Path) -> AsyncIterator[Bot]:
     """`sdjax-bot demo` in `folder`, its page on any free port; killed at the end if it still runs."""
     bot = await start(
-        "demo", "--port", "0", err=folder / "demo.err", folder=folder, out=asyncio.subprocess.PIPE
+        *("demo", "--port", "0"),
+        err=folder / "demo.err",
+        folder=folder,
+        out=asyncio.subprocess.PIPE,
+        variables=VARIABLES,
     )
     try:
         yield bot

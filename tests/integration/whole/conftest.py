@@ -28,7 +28,9 @@ OFFER = Offer(
 )
 
 
-SMALL = SMALLEST | {"vae": {"block_out_channels": (4,) * 4, "norm_num_groups": 2}}
+SMALL = SMALLEST | {
+    "vae": {"block_out_channels": (4,) * 4, "norm_num_groups": 2, "mid_block_add_attention": False}
+}
 """Networks that compile quickly, and whose latents have an eighth of a picture's sides."""
 
 

@@ -91,9 +91,10 @@ def test_the_same_command_gives_the_same_bytes_and_a_grids_tiles_are_the_seeds_a
 def test_a_folder_a_single_file_and_a_hub_id_paint_the_same(
     imagine: Imagine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = make_tiny_checkpoint(tmp_path / "folder", **original_form("SD 1"))
+    # One name of the model in all three, so that they share their programs.
+    folder = make_tiny_checkpoint(tmp_path / "folder" / "tiny", **original_form("SD 1"))
     (tmp_path / "one").mkdir()
-    file = write_original(folder, tmp_path / "one" / "model.safetensors")
+    file = write_original(folder, tmp_path / "one" / "tiny.safetensors")
     shutil.copytree(folder / "tokenizer", tmp_path / "one" / "tokenizer")
     commit = "1" * 40  # as a download leaves it; tests have no hub
     repository = tmp_path / "hub" / "models--someone--tiny"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import SLOW_BOT, end, finished, running, sentences, write_config
+from processes import SLOW_BOT, START, end, finished, running, sentences, write_config
 from results import shows_result
 
 from bot.sandbox.client import Member
@@ -102,20 +102,21 @@ async def test_after_a_shutdown_and_after_a_kill_every_result_is_delivered_once(
         assert_each_once(await mina.messages(), interactions)
 
 
-HANGS_ONCE = """
-import os, threading
-from bot.restarts import VARIABLE
+HANGS = (
+    """
+import sys, threading
 from sdjax_engine.scheduler import watchdog as watch
 from sdjax_engine.lane.runs import Run
 
 def hang(run):
     threading.Event().wait()
 
-if VARIABLE not in os.environ:
-    Run.wait, watch.PATIENCE = hang, 0.0
-from bot.cli import main
-main()
+Run.wait, watch.PATIENCE = hang, 0.0
+sys.orig_argv = [sys.executable, "-m", "bot", *sys.argv[1:]]
 """
+    + START
+)
+"""A bot on devices that hang; it restarts as the shipped command."""
 
 
 @pytest.mark.slow
@@ -131,7 +132,7 @@ async def test_after_hanging_devices_a_new_process_delivers_once(
         engine="stuck_seconds = 3.0",
     )
     async with Member(sandbox.address, "Mina") as mina:
-        async with running(config, program=("-c", HANGS_ONCE), forked=False) as process:
+        async with running(config, program=("-c", HANGS)) as process:
             await connected(sandbox)
             interactions = [
                 await mina.imagine(prompt=f"a green star {number}", seed=number) for number in range(3)
@@ -155,7 +156,7 @@ async def test_a_wrong_token_is_one_sentence_and_a_mistake_of_configuration(
         cache=compile_cache,
         token="wrong-token",
     )
-    ended = await finished(config, forked=False)
+    ended = await finished(config)
     assert ended.status == 2, ended.err
     assert len(sentences(ended.err)) == 1
     assert "refuses the token" in ended.err

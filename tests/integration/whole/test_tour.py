@@ -17,6 +17,7 @@ from typing import Any
 
 import PIL.Image
 import pytest
+from compilations import quickly_compiled
 from serving import Served, serving, until
 from tour import Guest, Message, Used, is_within_limits, offered_in, text_of, unused
 from tour_known import know_pictures
@@ -94,11 +95,11 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
 
 
 @pytest.fixture(scope="module")
-def two_sizes(config: Config, tiny_checkpoint: Path, compile_cache: Path) -> Iterator[Engine]:
+def two_sizes(config: Config, tiny_checkpoint: Path, program_folder: Path) -> Iterator[Engine]:
     """An engine of two sizes; it may still compile programs of the larger one while the evening begins."""
     spec = ModelSpec(offer=config.models[0].offer, source=str(tiny_checkpoint))
-    engine = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=compile_cache)
-    with Engine.open(engine, report=lambda _line: None) as opened:
+    engine = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=program_folder)
+    with quickly_compiled(), Engine.open(engine, report=lambda _line: None) as opened:
         yield opened
 
 
