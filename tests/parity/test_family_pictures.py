@@ -1,8 +1,8 @@
 """A finished picture of every family of checkpoints against its own reference pipeline, all at its default.
 
 The sampler is the one that the checkpoint names. The networks have one block each way, with all else that
-is the family's own; `test_models_families.py` compares whole ones. Differences are the largest of any value on the scale from
-0 to 1, after 20 steps in float32. Run with `-s` to see the figures.
+is the family's own; `test_models_families.py` compares whole ones. Differences are the largest of any value
+on the scale from 0 to 1, after 20 steps in float32. Run with `-s` to see the figures.
 """
 
 from __future__ import annotations
