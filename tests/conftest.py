@@ -36,5 +36,6 @@ def pytest_collection_finish() -> None:
 
 
 pytest_plugins = [
-    *("chromium", "compiled_statements", "exchanges", "postgres_server", "sharing_out", "sqlite_files")
+    *("chromium", "compiled_statements", "exchanges", "postgres_server"),
+    *("reflected_tables", "sharing_out", "sqlite_files"),
 ]

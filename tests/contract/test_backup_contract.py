@@ -26,6 +26,8 @@ from bot.store import Store
 from bot.store.migrate import make_tables
 from bot.store.opening import make_database
 
+pytestmark = pytest.mark.usefixtures("reflected_once")
+
 ROOT = Path(__file__).parents[2]
 OF_PROCESSES = {"processes", "workers", "offered_lanes", "duties", "previews"}
 FREED = {"jobs": ["front"], "files": ["leased_until"], "deliveries": ["fencing_token", "next_try_at"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from diffusers.configuration_utils import ConfigMixin
 
 from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import SAMPLERS
@@ -35,6 +37,8 @@ SD = {
 }
 FLOW = {"_class_name": "FlowMatchEulerDiscreteScheduler", "num_train_timesteps": 1000, "shift": 3.0}
 ROWS = 120  # of 60 steps with two evaluations
+SEATS = (3, 10, 31, 60)
+"""The sizes of batches: smaller ones are filled up, so that few programs are compiled."""
 SHAPE = (4, 4, 4)
 Z0, PICTURE = np.random.default_rng(1).standard_normal((2, *SHAPE), np.float32)
 NOISE = np.random.default_rng(2).standard_normal((ROWS, *SHAPE), np.float32)
@@ -75,11 +79,13 @@ def paint(x: jax.Array, rows: jax.Array, mask: jax.Array) -> jax.Array:
 
 def paint_tables(tables: Sequence[Table], *, mask: np.ndarray = EVERYTHING) -> np.ndarray:
     """The last latents of each table, all of them seats of one batch."""
-    rows = np.stack([table.padded(ROWS) for table in tables])
-    scales = np.array([(table.init_latent_scale, table.init_noise_sigma) for table in tables], np.float32)
+    seats = next(seats for seats in SEATS if seats >= len(tables))
+    filled = [*tables, *[tables[-1]] * (seats - len(tables))]
+    rows = np.stack([table.padded(ROWS) for table in filled])
+    scales = np.array([(table.init_latent_scale, table.init_noise_sigma) for table in filled], np.float32)
     of_picture, of_noise = scales.T.reshape(2, -1, 1, 1, 1)
     x = of_picture * PICTURE + of_noise * Z0
-    return np.asarray(paint(jnp.asarray(x), jnp.asarray(rows), jnp.asarray(mask)))
+    return np.asarray(paint(jnp.asarray(x), jnp.asarray(rows), jnp.asarray(mask)))[: len(tables)]
 
 
 @dataclass
@@ -105,6 +111,9 @@ class BrownianMotion:
         return way / (start - end) ** 0.5
 
 
+init_keys = functools.cache(ConfigMixin._get_init_keys)
+
+
 @dataclass
 class Reference:
     """Makes the reference's schedulers and runs them on `Z0`, `PICTURE` and `NOISE`."""
@@ -116,6 +125,8 @@ class Reference:
         # It warns about every key of another scheduler.
         told = logging.getLogger("diffusers.configuration_utils")
         self.monkeypatch.setattr(told, "disabled", True)
+        keys = staticmethod(lambda kind: set(init_keys(kind)))  # `from_config` looks at every scheduler's
+        self.monkeypatch.setattr(ConfigMixin, "_get_init_keys", keys)
         ours = SAMPLERS[sampler]
         own = {key: ours.model_fields[key].default for key in ours.named}
         return getattr(diffusers, ours.reference).from_config(dict(config), **own)
@@ -161,7 +172,7 @@ class Reference:
     def _step(self, scheduler: Any, t: torch.Tensor, x: torch.Tensor, **options: Any) -> torch.Tensor:
         told = scheduler.scale_model_input(x, t) if hasattr(scheduler, "scale_model_input") else x
         m = network(torch, told, t.to(torch.float32))
-        after: torch.Tensor = scheduler.step(m, t, x, **options).prev_sample
+        after: torch.Tensor = scheduler.step(m, t, x, return_dict=False, **options)[0]
         return after
 
     def _noisy(self, scheduler: Any, picture: torch.Tensor, timesteps: torch.Tensor) -> torch.Tensor:

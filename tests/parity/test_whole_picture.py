@@ -1,8 +1,9 @@
 """The finished picture against the reference's pipeline: same checkpoint, same first noise, every sampler.
 
 Ours is painted by the engine's own programs, in a lane whose seats hold all samplers at once; the
-reference paints one after the other. Differences are the largest of any value of the picture on the
-scale from 0 to 1, before it is rounded to whole numbers. Run with `-s` to see the figures.
+reference paints one after the other. The networks are as small as they can be: `test_models.py` compares
+whole ones. Differences are the largest of any value of the picture on the scale from 0 to 1, before it is
+rounded to whole numbers. Run with `-s` to see the figures.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import pytest
 import torch
 from checkpoints import make_tiny_checkpoint
 from diffusers import StableDiffusionPipeline
-from engines import SUITED
+from engines import SMALLEST, SUITED
 from pictures import LanePainter, as_latents
 from sampler_reference import BrownianMotion
 
@@ -37,7 +38,8 @@ pytestmark = [
 ]
 
 STEPS = 20
-LATENTS = (8, 6, 4)
+WIDTH, HEIGHT = 8, 16
+LATENTS = (8, 4, 4)
 TOLERANCE = 2e-3
 GUIDANCE = 5.0
 NOWHERE = (0.0, 0.0)
@@ -66,22 +68,26 @@ def request_for(sampler: Sampler, interval: Interval) -> Request:
         guidance_scale=1.0 if interval == NOWHERE else GUIDANCE,
         guidance_interval=WHOLE if interval == NOWHERE else interval,
         sampler=sampler,
-        height=64,
-        width=48,
+        height=HEIGHT,
+        width=WIDTH,
         model="tiny",
     )
 
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny")
+    return make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny", **SMALLEST)
 
 
 @pytest.fixture(scope="module")
 def ours(checkpoint: Path) -> Pictures:
     """Pictures (height, width, 3) from 0 to 1, before rounding."""
     offer = Offer(
-        model="tiny", sizes=((48, 64),), num_inference_steps=STEPS, guidance_scale=5.0, sampler=Sampler.DDIM
+        model="tiny",
+        sizes=((WIDTH, HEIGHT),),
+        num_inference_steps=STEPS,
+        guidance_scale=5.0,
+        sampler=Sampler.DDIM,
     )
     painter = LanePainter(checkpoint, offer)
     pictures: Pictures = {}

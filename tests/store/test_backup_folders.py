@@ -24,6 +24,8 @@ from bot.files import Artifacts, Files
 from bot.jobs import Job
 from bot.store import Store
 
+pytestmark = pytest.mark.usefixtures("reflected_once")
+
 ROOT = Path(__file__).parents[2]
 KILLED = """
 import asyncio, os, pathlib, signal, sys

@@ -45,7 +45,7 @@ def test_a_later_program_overtakes_one_of_the_decode_thread(seconds: Callable[[f
     """Queued from one thread, the later program would wait for the earlier one."""
     picture = jnp.ones((256, 256))
     jax.block_until_ready(twice(picture))  # compiled
-    under_way = DecodeThread()(multiply, seconds(3.0))
+    under_way = DecodeThread()(multiply, seconds(1.5))
     jax.block_until_ready(twice(picture))
     assert not under_way.is_ready()
 

@@ -39,6 +39,12 @@ def messages(language: str) -> list[Message]:
     return [message for message in catalogue(language) if message.id]
 
 
+@pytest.fixture(scope="module")
+def said() -> frozenset[str]:
+    """The English form of every sentence."""
+    return frozenset(said_by_the_code())
+
+
 def said_by_the_code() -> Iterator[str]:
     """The English form of every sentence: written in a call, or in a table of sentences."""
     keys_of_tables = {*MISTAKES, *result.FAILURES, *render.TROUBLES}
@@ -68,8 +74,7 @@ def forms(value: str | tuple[str, ...] | list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_catalogue_has_exactly_the_sentences_of_the_code(language: str) -> None:
-    said = set(said_by_the_code())
+def test_a_catalogue_has_exactly_the_sentences_of_the_code(language: str, said: frozenset[str]) -> None:
     known = {forms(message.id)[0] for message in messages(language)}
     assert said - known == set(), "not in the catalogue"
     assert known - said == set(), "said nowhere"

@@ -42,6 +42,9 @@ UNETS: dict[str, dict[str, Any]] = {
     "SD 1, one block": UNET | SMALLEST["unet"],
     "SDXL": UNET_XL,
     "only cross-attention": UNET | ONLY_CROSS,
+    "only cross-attention, down": UNET
+    | ONLY_CROSS
+    | {"mid_block_type": None, "up_block_types": ("UpBlock2D",) * 2},
 }
 
 
@@ -98,7 +101,7 @@ def quickly(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize(
-    ("name", "loras"), [("SD 1, one block", True), ("SDXL", False), ("only cross-attention", True)]
+    ("name", "loras"), [("SD 1, one block", True), ("SDXL", False), ("only cross-attention, down", True)]
 )
 def test_a_projection_predicts_what_its_context_predicts(name: str, loras: bool) -> None:
     network = ProjectedUNet(UNETS[name], loras=loras)
