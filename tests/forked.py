@@ -37,10 +37,10 @@ SERVER = (
 import gc, json, os, selectors, signal, sys, warnings
 import bot.app.both
 import bot.cli
-from bot.moderation.always import breaks_hard_rule
+from bot.moderation import hard_rule
 from bot.texts import LANGUAGES, Texts
 
-breaks_hard_rule("a boat")
+hard_rule().matches("a boat")
 for language in LANGUAGES:
     Texts.for_locale(language).gettext("a boat")
 

@@ -160,11 +160,11 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
     metrics, clock, name = queue.metrics, steady_clock(), queue.name
     opening = functools.partial(open_signing, config.provenance, metrics=metrics.provenance)
     signing = await in_thread(opening, "certificate")
-    await in_thread(hard_rule, "hard rule")  # is made before any prompt waits for it
     client = Bot(
         *(config, queue.store, queue.artifacts),
         name=name,
         announce=announce,
+        hard_rule=await in_thread(hard_rule, "hard rule"),
         clock=clock,
         metrics=metrics.front,
         signing=signing,

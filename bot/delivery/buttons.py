@@ -1,4 +1,4 @@
-"""The buttons and menus of a result: labels, and the `custom_id` that the front reads at a press."""
+"""The buttons and menus of a message: labels, and the `custom_id` that the front reads at a press."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from bot.front.server_cache import Ruled
 from bot.front.services import Interaction, Services, services_of
 from bot.holds import Cause, Hold
 from bot.jobs import Origin, Recipe
-from bot.moderation.always import hard_rule
 from bot.moderation.automod import AutomodVerdict
 from bot.moderation.bounds import LONGEST_SENT
 from bot.moderation.generosity import Privacy
@@ -207,7 +206,7 @@ async def check_words(interaction: Interaction, recipe: Recipe) -> Hold | None:
 async def check_texts(interaction: Interaction, texts: Sequence[str]) -> Hold | None:
     """Do as `check_words`, for texts that go into prompts later."""
     known = readings_of(texts)
-    if any(map(hard_rule().matches, known.values())):
+    if any(map(services_of(interaction).hard_rule.matches, known.values())):
         raise UserMistake("rule_always")
     if interaction.guild_id is None:
         return None

@@ -18,7 +18,7 @@ from bot.front.configured import attachments_of, configured_services, rates_of
 from bot.front.defining import define, new_tree
 from bot.front.favourites import react
 from bot.front.first_answers import Counting
-from bot.front.gateway import Gateway
+from bot.front.gateway import GatewayConnections
 from bot.front.keywords import Keywords, keywords_of
 from bot.front.resolver import Resolver
 from bot.front.services import Interaction, Services
@@ -28,6 +28,7 @@ from bot.front.views.forms import submitted
 from bot.front.waiting_room import WaitingRoom
 from bot.jobs import Job
 from bot.metrics import FrontMetrics, Metrics
+from bot.moderation import BothOf
 from bot.moderation.limits import Pace
 from bot.provenance.signing import Signing
 from bot.store import Store
@@ -67,13 +68,14 @@ class Bot(discord.AutoShardedClient):
         *,
         name: str,
         announce: Callable[[Job], Awaitable[None]],
+        hard_rule: BothOf,
         clock: Callable[[], float] = time.time,
         metrics: FrontMetrics | None = None,
         signing: Signing | None = None,
         tracing: Tracing = NO_TRACING,
     ) -> None:
         metrics = metrics or Metrics().front
-        self._counting, self._gateway = Counting(metrics), Gateway(metrics)
+        self._counting, self._gateway = Counting(metrics), GatewayConnections(metrics)
         self._resolver = Resolver()
         self._room = WaitingRoom(places=config.pictures.waiting_files)
         pace = Pace(rates_of(config), clock=time.monotonic)
@@ -99,6 +101,7 @@ class Bot(discord.AutoShardedClient):
             attachments=attachments_of(config, pace, self._resolver, self._room),
             pace=pace,
             announce=announce,
+            hard_rule=hard_rule,
             offers=tuple(model.offer for model in config.models),
             **configured_services(config, keywords_of(config.prompts.keywords_file)),
             clock=clock,

@@ -3,7 +3,8 @@
 An attempt whose outcome is unknown is repeated until Discord answers. Discord refuses the repeated answer as
 a second one (40060) if it took the first: the interaction is then answered by this front. The same refusal of
 a first attempt means that another front of the same shard has answered. `Counting` sees each request of the
-client: it knows which attempts had an unknown outcome, and measures how long first answers take.
+client: it knows which attempts had an unknown outcome, and measures how long first answers take, by the names
+of commands and buttons (`name_of`).
 """
 
 from __future__ import annotations

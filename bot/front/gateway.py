@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.metrics import WELL, FrontMetrics
 
 
-class Gateway:
+class GatewayConnections:
     """Counts lost and restored connections, and knows which shards are connected."""
 
     def __init__(self, metrics: FrontMetrics) -> None:

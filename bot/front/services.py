@@ -21,6 +21,7 @@ from bot.front.offered_recipes import RecipeOffered
 from bot.front.server_cache import AutomodCache, ServerCache
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics
+from bot.moderation import BothOf
 from bot.moderation.limits import Pace, Sender
 from bot.moderation.policy import Policy
 from bot.provenance.signing import Signing
@@ -69,7 +70,8 @@ class Services:
     operator's, and no server's is more generous than `bounds`. `was_unclear`
     says whether an attempt to answer an interaction first, by its id, had an unknown outcome. `languages`
     are those of persons and servers, by their ids; `language` is that of all others, empty for each
-    person's own as Discord knows it. `styles` are those that every server has. `signing` signs the files
+    person's own as Discord knows it. `hard_rule` is the rule that no server can
+    switch off. `styles` are those that every server has. `signing` signs the files
     that are sent. `label` says whether results are labelled as AI-generated.
     `host_permission` is Discord's name of what hosts of group sessions may do. `fitting` makes one grid at a
     time: nine pictures take hundreds of megabytes. `hashing` hashes one picture at a time, `judging`
@@ -90,6 +92,7 @@ class Services:
     clock: Callable[[], float]
     metrics: FrontMetrics
     was_unclear: Callable[[int], bool]
+    hard_rule: BothOf
     language: str = ""
     languages: Mapping[int, str] = field(default_factory=dict)
     weights: Mapping[int, float] = field(default_factory=dict)

@@ -17,7 +17,7 @@ def hard_rule() -> BothOf:
     """Return the rule, which matches a text that names a minor, by a word or an age, and something sexual.
 
     Phrases such as "sex education", "nude lipstick" or "baby blue" count as neither. It is made and prepared
-    once, which takes some 0.2 s.
+    once, which takes about 0.1 s.
     """
     data = read_lists("hard_rule.toml")
     minors = [word for language in _LANGUAGES for word in data["minors"][language]]

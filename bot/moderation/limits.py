@@ -4,7 +4,7 @@ A token bucket for each person and each server says how often. It holds a minute
 a minute's requests may come at once. Buckets belong to this process. One front gets all commands of a server,
 so a server has one bucket. A person has one bucket at each front that serves one of the person's servers.
 
-All else are pure functions. There is no I/O here, and no Discord.
+The other functions are pure. There is no I/O here, and no Discord.
 """
 
 from __future__ import annotations

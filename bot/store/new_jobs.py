@@ -133,9 +133,9 @@ async def _waiting(connection: AsyncConnection, which: sa.ColumnElement[bool], l
 
 @dataclass(frozen=True, kw_only=True)
 class Adding:
-    """Writes a new job; `room` is how many more images of the person may wait at full share.
+    """Writes a new job; `wish` is its recipe, or the job whose sequence it continues.
 
-    `charge` is what the job counts against quotas. `session_id` is that of the group session whose words the
+    `room` is how many more images of the person may wait at full share. `charge` is what the job counts against quotas. `session_id` is that of the group session whose words the
     recipe has; with `apart` the job stays out of the session of its channel.
     """
 
@@ -192,7 +192,10 @@ class Adding:
         return job_id
 
     async def _wanted(self, connection: AsyncConnection) -> Wanted:
-        """Return the wished recipe; of a sequence the next, which another request may take meanwhile."""
+        """Return the recipe of the new job.
+
+        For `NextOf` it is the next in the sequence, whose place another request may take first.
+        """
         if isinstance(self.wish, NextOf):
             return await next_in_sequence(connection, self.wish.job_id)
         return Wanted(recipe=self.wish)

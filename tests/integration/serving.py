@@ -21,6 +21,7 @@ from bot.front.address import use_address
 from bot.front.client import Bot
 from bot.front.sessions.desk import Desk
 from bot.jobs import Job
+from bot.moderation import hard_rule
 from bot.provenance.signing import Signing
 from bot.sandbox.community import GUILD_ID
 from bot.sandbox.server import Sandbox
@@ -93,7 +94,14 @@ async def serving(
     async def announce(job: Job) -> None:
         await progress.announce(job)
 
-    bot = Bot(config, store, artifacts, name=name, announce=announce, signing=signing, tracing=tracing)
+    bot = Bot(
+        *(config, store, artifacts),
+        name=name,
+        announce=announce,
+        hard_rule=hard_rule(),
+        signing=signing,
+        tracing=tracing,
+    )
     message_locks, sender = MessageLocks(), Sender(bot, artifacts, clock=time.time, signing=signing)
     progress = Progress(store, sender, message_locks, front=name, clock=time.time)
     outbox = Outbox(

@@ -1,7 +1,7 @@
 """Mutation testing: changes modules in small ways, and counts how many changes the modules' own tests notice.
 
 `make mutants` runs a sample of each module, `make mutants ALL=1` every mutant, and
-`make mutants ONLY="scheduler store/caps"` the modules whose paths contain one of the words. The exit code is
+`make mutants ONLY="scheduler store/jobs"` the modules whose paths contain one of the words. The exit code is
 1 below 95 %, of all mutants together in a sample and of each module with every mutant, and where
 equivalent.toml lists a mutant that does not exist.
 """

@@ -108,6 +108,13 @@ async def test_an_option_of_another_bot_in_the_prompt_gets_a_private_hint(
     assert not [seen for seen in await omar.messages() if "**size**" in text_of(seen)]
 
 
+async def test_an_option_that_is_not_offered_gets_no_hint(served: Served, ravi: Member) -> None:
+    message = await ravi.message_of(await ravi.imagine(prompt="a red circle --v 6"))
+    await queued(ravi, "another")
+    assert "--v 6" in text_of(message)
+    assert not [seen for seen in await ravi.messages() if ephemeral(seen)]
+
+
 async def test_a_deliberate_disconnection_is_not_counted_as_lost(
     served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
