@@ -1,7 +1,7 @@
 """What servers say, ready for any number of requests: policies by their owners, and compiled rules on words.
 
-`ServerCache` keeps what the store has, until its revision changes. `AutomodCache` keeps Discord's AutoMod rules
-for FRESH_SECONDS.
+`ServerCache` keeps what the store has, until its revision changes. `AutomodCache` keeps Discord's AutoMod
+rules for FRESH_SECONDS.
 """
 
 from __future__ import annotations

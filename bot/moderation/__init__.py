@@ -1,4 +1,4 @@
-"""What may be painted, by whom and how often: pure decisions, rates, and moderators' terms found in a text."""
+"""What may be painted, by whom and how often: pure decisions, rates, and moderators' terms."""
 
 from bot.moderation.always import hard_rule
 from bot.moderation.readings import Readings, read

@@ -135,8 +135,9 @@ async def _waiting(connection: AsyncConnection, which: sa.ColumnElement[bool], l
 class Adding:
     """Writes a new job; `wish` is its recipe, or the job whose sequence it continues.
 
-    `room` is how many more images of the person may wait at full share. `charge` is what the job counts against quotas. `session_id` is that of the group session whose words the
-    recipe has; with `apart` the job stays out of the session of its channel.
+    `room` is how many more images of the person may wait at full share. `charge` is what the job counts
+    against quotas. `session_id` is that of the group session whose words the recipe has; with `apart` the job
+    stays out of the session of its channel.
     """
 
     wish: Recipe | NextOf
