@@ -141,7 +141,7 @@ layers: install-dev
 # Many tests wait in real time, for leases and timers. The third process uses the two cores meanwhile.
 tests: install-dev browser tpu-compiler
 	@echo "Tests"
-	@$(BIN)/python tests/prefork.py 3 --quiet --dist loadfile --no-loadscope-reorder --max-worker-restart 2
+	@$(BIN)/python tests/prefork.py 3 --quiet --no-loadscope-reorder --max-worker-restart 2
 
 # Types are checked beside the first tests, which leave some time of two cores over.
 test: lint

@@ -11,12 +11,14 @@ to a fork and ends with it.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import io
 import os
 import selectors
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -24,6 +26,7 @@ import tempfile
 from pathlib import Path
 
 JOIN = "--join"
+PR_SET_PDEATHSIG = 1  # of prctl: the signal for this process when its parent dies
 PIPES = (0, 1, 2)  # input, output, errors
 EXECNET = "exec(eval(sys.stdin.readline()))"
 """What execnet runs in a process: the first line that it sends there."""
@@ -34,19 +37,23 @@ def main(processes: str, *options: str) -> int:
 
     A fork leaves by `SystemExit`, to end as any process does: nothing here may clean up after itself.
     """
-    folder = tempfile.mkdtemp()
+    folder = tempfile.mkdtemp(dir="/tmp")  # the address of a socket has 107 bytes at most
     address = str(Path(folder, "prefork"))
     server = socket.socket(socket.AF_UNIX)
     server.bind(address)
     server.listen()
     joining = shlex.join([sys.executable, "-I", "-S", __file__, JOIN, address])
-    command = [sys.executable, "-m", "pytest", f"--tx={processes}*popen//python={joining}", *options]
-    tests = subprocess.Popen(command)
-    failure = collect()
-    if failure:
-        tests.kill()
-    else:
-        serve(server, tests.pid)
+    command = [sys.executable, "-m", "pytest", f"--tx={processes}*popen//python={joining}", "--dist=loadfile"]
+    tests = subprocess.Popen([*command, *options])
+    signal.signal(signal.SIGTERM, lambda *_: tests.terminate())
+    failure = 0
+    try:
+        if failure := collect():
+            tests.kill()
+        else:
+            serve(server, tests.pid)
+    except KeyboardInterrupt:  # pytest has it too, and says how far it came
+        pass
     shutil.rmtree(folder)
     return failure or tests.wait()
 
@@ -58,6 +65,9 @@ def collect() -> int:
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         status = int(pytest.main(["--quiet", "--collect-only", "-p", "no:xdist", "-p", "no:cacheprovider"]))
+    if not status and len(list(Path("/proc/self/task").iterdir())) > 1:
+        status = 1
+        print("A module of the tests starts a thread when it is imported: a fork would lack it.", file=said)
     if status:
         print(said.getvalue(), flush=True)
     gc.freeze()
@@ -73,6 +83,7 @@ def serve(server: socket.socket, tests: int) -> None:
     while all(key.fileobj is server for key, _ in ready.select()):
         workers.append(fork(server))
     for worker in workers:
+        os.kill(worker, signal.SIGKILL)  # pytest has waited for it as long as it waits
         os.waitpid(worker, 0)
 
 
@@ -82,9 +93,16 @@ def fork(server: socket.socket) -> int:
     _, pipes, _, _ = socket.recv_fds(connection, 1, len(PIPES))
     worker = os.fork()
     if not worker:
-        work(pipes)
+        server.close()
+        connection.detach()  # open until the fork has ended, which the process that joined waits for
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        try:
+            work(pipes)
+        except KeyboardInterrupt:
+            sys.exit(1)
         sys.exit()
-    connection.close()  # the fork's copy says to the process that joined whether the fork lives
+    connection.close()
     for pipe in pipes:
         os.close(pipe)
     return worker
@@ -106,10 +124,13 @@ def join(address: str) -> None:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(address)
         socket.send_fds(connection, [b"."], PIPES)
-        connection.recv(1)
+        with contextlib.suppress(ConnectionError, KeyboardInterrupt):
+            connection.recv(1)
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     if sys.argv[1] == JOIN:
         join(sys.argv[2])
     else:

@@ -46,5 +46,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)  # nobody asks in a run of one process
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
-    """The scheduler of a run with `--numprocesses`."""
+    """The scheduler of a run in several processes."""
     return ByFolder(config, log)

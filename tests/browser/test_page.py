@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
@@ -333,15 +334,36 @@ async def test_a_message_that_comes_before_the_page_listens_is_shown(
     address = page.url
     await page.goto("about:blank")
     art = next(channel for channel in bot.guilds[0].text_channels if channel.name == "art")
+    seen = asyncio.Event()
+
+    async def hold(line: WebSocketRoute) -> None:
+        await art.send("posted before")
+        await seen.wait()
+        await art.send("posted meanwhile")
+        line.connect_to_server()
+
+    await page.route_web_socket("**/sandbox/events*", hold)
+    await page.goto(address)
+    await expect(messages(page).last).to_contain_text("posted before")  # although nothing has opened the line
+    seen.set()
+    await expect(messages(page).last).to_contain_text("posted meanwhile")
+    await page.close()  # with its route
+
+
+async def test_an_answer_that_comes_while_the_page_loads_is_shown(open_page: OpenPage, bot: PageBot) -> None:
+    page = await open_page()
+    address = page.url
+    await page.goto("about:blank")
+    art = next(channel for channel in bot.guilds[0].text_channels if channel.name == "art")
 
     async def post_first(line: WebSocketRoute) -> None:
-        await art.send("posted meanwhile")
+        await art.send("posted first")
         line.connect_to_server()
 
     await page.route_web_socket("**/sandbox/events*", post_first)
     await page.goto(address)
-    await expect(messages(page).last).to_contain_text("posted meanwhile")
-    await page.close()  # with its route
+    await expect(messages(page).last).to_contain_text("posted first")
+    await page.close()
 
 
 async def test_the_operator_injects_a_fault_and_reads_the_violations(

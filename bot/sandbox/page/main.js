@@ -16,6 +16,7 @@ import { createWelcome } from "./welcome.js";
 
 const FIRST_MEMBER = "mina";
 const BUSY_FOR = 3000; // milliseconds Discord gives a bot to answer a press
+const LATE = 2000; // milliseconds after which the page shows what there is without a line
 
 const model = new Model();
 const presses = new Map(); // messages by the interaction that a press on them made
@@ -56,19 +57,15 @@ async function act(memberId) {
   model.leave();
   early = [];
   await listening(memberId);
-  if (here !== visit) return;
-  try {
-    await load(memberId);
-  } finally {
-    if (here === visit) deliverEarly();
-  }
-  focusBox();
+  if (here === visit) await load(memberId);
+  if (here === visit) focusBox();
 }
 
-/** Resolves once the line is open or has failed: what happens between loading and listening would be lost. */
+/** Resolves once the line is open, has failed or is late: what happens between loading and listening is lost. */
 function listening(memberId) {
   return new Promise((resolve) => {
     let first = true;
+    setTimeout(() => tried(), LATE);
     const tried = () => {
       first = false;
       resolve();
@@ -88,19 +85,31 @@ function listening(memberId) {
   });
 }
 
-function deliverEarly() {
-  const events = early;
-  early = null;
-  for (const [type, data] of events) onEvent(type, data);
-}
-
+/** Load the state; events that come meanwhile are delivered afterwards. */
 async function load(memberId) {
   const here = visit;
-  const state = await api.fetchState(memberId);
-  if (here !== visit) return;
-  model.applyState(state);
-  composer.refresh();
-  await open(model.channelId, { focus: false });
+  early ??= [];
+  try {
+    const state = await api.fetchState(memberId);
+    if (here !== visit) return;
+    model.applyState(state);
+    composer.refresh();
+    await open(model.channelId, { focus: false });
+  } finally {
+    if (here === visit) deliverEarly();
+  }
+}
+
+function deliverEarly() {
+  const events = early ?? [];
+  early = null;
+  for (const [type, data] of events) {
+    try {
+      onEvent(type, data);
+    } catch (error) {
+      reportError(error);
+    }
+  }
 }
 
 async function open(channelId, { focus = true } = {}) {
