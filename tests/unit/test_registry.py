@@ -144,7 +144,7 @@ def test_after_a_restart_a_step_prepares_the_lane_that_is_served_now(monkeypatch
     lane, pictures, _retry = registry_of(device, monkeypatch).steps(thread)
     lane.make()
     stuck = thread._scheduler
-    stuck.open(thread.queues[LANE])
+    stuck.table.open(thread.queues[LANE])
     thread.intake = Intake(lambda: 0.0)
     thread._scheduler = stuck.restarted(thread._new_watchdog())
     pictures.make()
