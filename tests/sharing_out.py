@@ -1,8 +1,8 @@
 """Which tests share a process in a parallel run: the tests of a file, and of some folders.
 
-The tests of some folders share an engine or a demo, which each further process would have to make again. Those
-of whole bots and of the fleet wait in real time, for leases and timers: one process has them all, and the others
-use the cores meanwhile. Tests that take long begin first, so that no process is left alone with one of them at
+The tests of some folders share an engine or a demo, which each further process would have to make again.
+Those of whole bots wait in real time, for leases and timers: one process has them all, and the others use the
+cores meanwhile. Tests that take long begin first, so that no process is left alone with one of them at
 the end.
 """
 
@@ -13,15 +13,10 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.scheduler.protocol import Scheduling
 
-TOGETHER = {
-    "tests/integration/engine": "engine",
-    "tests/integration/whole": "waiting",
-    "tests/integration/fleet": "waiting",
-    "tests/demo": "demo",
-}
-"""The tests of folders with the same word run in one process."""
+TOGETHER = ("tests/integration/engine", "tests/integration/whole", "tests/demo")
+"""Each of these folders runs in one process."""
 
-FIRST = ("tests/integration/engine", "tests/integration/whole", "tests/integration/fleet", "tests/demo")
+FIRST = ("tests/integration/engine", "tests/integration/whole", "tests/demo", "tests/integration/fleet")
 """The longest first."""
 
 
@@ -37,11 +32,12 @@ def place_of(nodeid: str) -> int:
 
 
 class ByFolder(LoadFileScheduling):
-    """Gives each process a file, or folders that belong together, at a time."""
+    """Gives each process a file, or one of the folders, at a time."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return TOGETHER.get(folder_of(nodeid), file)
+        folder = folder_of(nodeid)
+        return folder if folder in TOGETHER else file
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
