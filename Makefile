@@ -79,8 +79,9 @@ $(COMPILERS)/cuda/.installed: $(VENV)/.installed
 	@touch $@
 
 # The engine's programs as the vendors' compilers make them: memory, kernels, branches, a bound of the speed.
-compiled: tpu-compiler $(COMPILERS)/cuda/.installed
+compiled: install-dev tpu-compiler $(COMPILERS)/cuda/.installed
 	@TPU_LIBRARY_PATH=$(COMPILERS)/tpu/libtpu/libtpu.so $(BIN)/python benchmarks/compiled.py --on v5e --checkpoint demo
+	@CUDA_COMPILER_PYTHON=$(COMPILERS)/cuda/bin/python $(BIN)/python -m pytest --quiet tests/integration/engine/test_compiled_programs.py
 	@$(COMPILERS)/cuda/bin/python benchmarks/compiled.py --on h200 --checkpoint demo sd15 sdxl
 
 # One page of an accelerator's figures: ON=gpu, ON=tpu, or ON=cpu for the rehearsal. JAX with its device and torch have

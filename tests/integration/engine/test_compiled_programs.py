@@ -1,4 +1,4 @@
-"""Every program of a lane, as the TPU's own compiler compiles it: no branch, no loop on a device's bound."""
+"""Every program of a lane, as the vendors' compilers compile it: no branch, no loop on a device's bound."""
 
 from __future__ import annotations
 
@@ -22,33 +22,21 @@ OF_SOME_PICTURES = {"decode, 2 pictures"}
 Row = dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def library() -> str:
-    """The TPU's compiler; `make tpu-compiler` installs it."""
-    if named := os.environ.get("TPU_LIBRARY_PATH"):
-        return named
-    if LIBRARY.is_file():
-        return str(LIBRARY)
-    if importlib.util.find_spec("libtpu"):
-        return ""
-    pytest.skip("the TPU's compiler is not installed: make tpu-compiler")
-
-
-@pytest.fixture(scope="module")
-def rows(library: str, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
-    """The demo, and SDXL's inpainting with long prompts in an odd size, compiled for a v5e in one process."""
+@pytest.fixture(scope="module", params=["v5e", "h200"])
+def rows(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+    """The demo, and SDXL's inpainting with long prompts in an odd size, compiled by one process."""
+    python, told = tpu_compiler() if request.param == "v5e" else cuda_compiler()
     folder = tmp_path_factory.mktemp("compiled")
     odd = make_tiny_checkpoint(
         folder / "odd", pipeline="StableDiffusionXLInpaintPipeline", unet={"in_channels": 9}
     )
     figures = folder / "figures.json"
-    told = {"TPU_LIBRARY_PATH": library} if library else {}
-    command = [sys.executable, str(ROOT / "benchmarks" / "compiled.py"), "--on", "v5e", "--chunks", "3"]
+    command = [python, str(ROOT / "benchmarks" / "compiled.py"), "--on", request.param, "--chunks", "3"]
     command += ["--seats", "2", "--json", str(figures), "--checkpoint", "demo@32", f"{odd}@24"]
     command += ["--fitted", "demo"]
     done = subprocess.run(
         command,
-        env={**os.environ, **told, "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, **told, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)},
         check=False,
         capture_output=True,
         text=True,
@@ -57,6 +45,24 @@ def rows(library: str, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     assert done.returncode == 0, done.stderr[-2000:]
     found: list[Row] = json.loads(figures.read_text())
     return found
+
+
+def tpu_compiler() -> tuple[str, dict[str, str]]:
+    """The Python with the TPU's compiler, which `make tpu-compiler` installs, and what it is told."""
+    if named := os.environ.get("TPU_LIBRARY_PATH"):
+        return sys.executable, {"TPU_LIBRARY_PATH": named}
+    if LIBRARY.is_file():
+        return sys.executable, {"TPU_LIBRARY_PATH": str(LIBRARY)}
+    if importlib.util.find_spec("libtpu"):
+        return sys.executable, {}
+    pytest.skip("the TPU's compiler is not installed: make tpu-compiler")
+
+
+def cuda_compiler() -> tuple[str, dict[str, str]]:
+    """The Python with NVIDIA's compiler, which `make compiled` installs and names: it has 5 GB."""
+    if named := os.environ.get("CUDA_COMPILER_PYTHON"):
+        return str(Path(named).absolute()), {}
+    pytest.skip("NVIDIA's compiler is not named: make compiled")
 
 
 def programs_of(row: Row) -> dict[str, Row]:
