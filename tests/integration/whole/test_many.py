@@ -71,6 +71,14 @@ async def shards_connected(sandbox: Sandbox) -> None:
             await asyncio.sleep(0.05)
 
 
+async def waiting_for_a_worker(fronts: Sequence[Bot]) -> None:
+    """Wait until each front says that it waits: a worker may otherwise be there before it looks."""
+    async with asyncio.timeout(START_SECONDS):
+        words = "waiting for a worker to publish what tiny offers"
+        while not all(words in bot.err.read_text() for bot in fronts):  # noqa: ASYNC110 - other processes
+            await asyncio.sleep(0.05)
+
+
 async def refused(config: Path) -> str:
     """The sentence with which a front's start is refused as a mistake in its configuration."""
     ended = await end(
@@ -172,6 +180,7 @@ async def test_every_result_is_delivered_once_although_a_worker_is_replaced(
             await run("front", "first", front=shard(0)),
             await run("front", "server", front=shard(OF_SERVER)),
         ]
+        await waiting_for_a_worker(fronts)
         old = await run("worker", "old")
         await shards_connected(sandbox)
         asking = Asking(mina)
@@ -187,4 +196,3 @@ async def test_every_result_is_delivered_once_although_a_worker_is_replaced(
     assert not any("Traceback" in process.err for process in ended), ended
     assert_lines_are_objects(ended)
     assert_each_job_has_one_trace(collector, asking.count)
-    assert any("waiting for a worker to publish what tiny offers" in process.err for process in ended)
