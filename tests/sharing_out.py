@@ -8,6 +8,8 @@ the end.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
@@ -19,16 +21,34 @@ TOGETHER = ("tests/integration/engine", "tests/integration/whole", "tests/demo")
 FIRST = ("tests/integration/engine", "tests/integration/whole", "tests/demo", "tests/integration/fleet")
 """The longest first."""
 
+MIXED = ("tests/integration/front", "tests/parity")
+"""The files of these folders alternate: those of `front` wait in real time, those of `parity` compute."""
+
 
 def folder_of(nodeid: str) -> str:
     """Return the folder of a test's file."""
-    return nodeid.partition("::")[0].rpartition("/")[0]
+    return file_of(nodeid).rpartition("/")[0]
 
 
-def place_of(nodeid: str) -> int:
-    """Return the place of a test's folder in the order of a parallel run."""
-    folder = folder_of(nodeid)
-    return FIRST.index(folder) if folder in FIRST else len(FIRST)
+def file_of(nodeid: str) -> str:
+    """Return a test's file."""
+    return nodeid.partition("::")[0]
+
+
+def places_of(nodeids: Iterable[str]) -> dict[str, float]:
+    """Return the place of each test's file in the order of a parallel run."""
+    files = list(dict.fromkeys(map(file_of, nodeids)))
+    of_folder = {folder: [each for each in files if folder_of(each) == folder] for folder in MIXED}
+
+    def place(file: str) -> float:
+        folder = folder_of(file)
+        if folder in FIRST:
+            return FIRST.index(folder) - len(FIRST)
+        if folder in MIXED:
+            return of_folder[folder].index(file) / len(of_folder[folder])
+        return 1.0
+
+    return {file: place(file) for file in files}
 
 
 class ByFolder(LoadFileScheduling):
@@ -43,7 +63,8 @@ class ByFolder(LoadFileScheduling):
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the folders first in a process of a parallel run; all processes need the same order."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: place_of(item.nodeid))
+        places = places_of(item.nodeid for item in items)
+        items.sort(key=lambda item: places[file_of(item.nodeid)])
 
 
 @pytest.hookimpl(optionalhook=True)  # nobody asks in a run of one process

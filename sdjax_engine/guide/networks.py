@@ -57,7 +57,7 @@ def as_removed(unet: Component) -> Component:
     """
 
     def make() -> nnx.Module:
-        module = unet.blueprint.make()
+        module = nnx.clone(unet.blueprint.make())  # models of one form share what `make` returns
         for _, part in nnx.iter_modules(module):
             if isinstance(part, Transformer2DModel):
                 part.norm.eps = REMOVED_NORM_EPS

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from sdjax_engine.errors import UnreadableCheckpoint
@@ -52,6 +55,20 @@ class Part:
     config: dict[str, Any]
     stored: Mapping[str, Stored]
     origin: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """What a network without parameters depends on; `text` is `config` as JSON, which can be compared."""
+
+    model: str
+    text: str
+    dtype: str
+    config: Mapping[str, Any] = field(compare=False)
+
+
+FORMS_KEPT = 16
+"""How many forms keep their network. An SDXL's takes two seconds to make, and most models share a form."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +123,20 @@ def build(part: Part, dtype: DTypeLike) -> Any:
 
 
 def described(model: str, config: Mapping[str, Any], dtype: DTypeLike) -> Any:
-    """Return a network of class `model` without memory for its parameters."""
+    """Return a network of class `model` without memory for its parameters.
+
+    Models of one form share it. Only a copy may be changed.
+    """
+    text = json.dumps(config, sort_keys=True)
+    return _network(Form(model=model, text=text, dtype=jnp.dtype(dtype).name, config=config))
+
+
+@lru_cache(maxsize=FORMS_KEPT)
+def _network(form: Form) -> Any:
     from flax import nnx  # noqa: PLC0415 - see `blueprint`
 
-    network = getattr(import_module(f"sdjax_engine.models.{KINDS[model].home}"), model)
-    return nnx.eval_shape(lambda: network(config, dtype=dtype, rngs=OneKey()))
+    network = getattr(import_module(f"sdjax_engine.models.{KINDS[form.model].home}"), form.model)
+    return nnx.eval_shape(lambda: network(form.config, dtype=jnp.dtype(form.dtype), rngs=OneKey()))
 
 
 def autoencoder_in_float32(config: Mapping[str, Any]) -> Blueprint:

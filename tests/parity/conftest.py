@@ -6,13 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from described_networks import networks_described_once
-
-
-@pytest.fixture(autouse=True, scope="package")
-def _networks_once() -> Iterator[None]:
-    with networks_described_once():
-        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

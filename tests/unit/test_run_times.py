@@ -26,6 +26,7 @@ def test_a_lane_whose_dispatching_takes_as_long_as_its_runs_is_told_once(
             times.add(lane, 0.09, 0.1)
     assert [str(LANE) in line or str(OTHER) in line for line in warnings(caplog)] == [True, True]
     assert "takes 90 ms of the 100 ms" in warnings(caplog)[0]
+    assert warnings(caplog)[0].endswith("the host waits for the devices in it, so that runs do not overlap")
     assert (times.all.runs, round(times.all.dispatching, 2)) == (6 * WINDOW, 17.28)
 
 

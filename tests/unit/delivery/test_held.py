@@ -1,11 +1,11 @@
-"""What the message of held and rejected pictures says, in every language."""
+"""What the message says of held and rejected pictures in every language, and of other jobs without a picture."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
-from recipes import ORIGIN, recipe
+from recipes import ORIGIN, job_of, recipe
 
 from bot.delivery.content import Tone
 from bot.delivery.render import render
@@ -93,3 +93,16 @@ def test_a_picture_that_the_checker_withheld_is_not_said_to_be_a_moderators_deci
     status = render(both, None, EN).status
     assert "1 picture is not shown: the safety checker" in status
     assert "1 picture is not shown: a moderator" in status
+
+
+def test_a_job_without_a_picture_has_the_tone_of_its_end() -> None:
+    tones = {state: render(job_of(state), None, EN).tone for state in (State.CANCELLED, State.FAILED)}
+    assert tones == {State.CANCELLED: Tone.CANCELLED, State.FAILED: Tone.FAILED}
+    assert render(job(Showing.WITHHOLD, hold=None), None, EN).tone is Tone.FAILED
+
+
+def test_a_person_with_little_left_of_a_quota_reads_it_under_the_request() -> None:
+    waiting = job_of(State.WAITING)
+    policy = {"left": {"key": "pictures_per_day", "left": 3, "limit": 20}}
+    told = render(replace(waiting, origin=replace(waiting.origin, policy=policy)), None, EN)
+    assert told.status.splitlines()[1:] == ["-# Pictures a day: 3 of 20 left."]

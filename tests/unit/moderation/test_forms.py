@@ -105,7 +105,16 @@ def test_syllables_that_stand_apart_have_a_line_with_the_word_after_them() -> No
 
 
 @pytest.mark.parametrize(
-    ("word", "hangul"), [("k팝", True), ("팝k", False), ("총기", True), ("\u1109", True), ("", False)]
+    ("word", "hangul"),
+    [
+        ("k팝", True),
+        ("팝k", False),
+        ("총기", True),
+        ("가", True),
+        ("힣", True),
+        ("\u1109", True),
+        ("", False),
+    ],
 )
 def test_a_particle_may_follow_a_word_whose_last_letter_is_hangul(word: str, hangul: bool) -> None:
     assert is_hangul(word) is hangul

@@ -82,3 +82,9 @@ def test_words_of_the_basic_plane_are_those_of_any_text(text: str) -> None:
     beyond = "\U00010330"  # a letter, after which the text is not of the basic plane
     assert words_of(f"{text} {beyond}") == [*words_of(text), beyond]
     assert numbered_words_of(f"{text} {beyond}") == [*numbered_words_of(text), beyond]
+
+
+def test_words_end_where_latin_and_hangul_touch_anywhere_in_a_text() -> None:
+    assert words_of("! 총gun") == ["총", "gun"]
+    assert words_of("! gun총") == ["gun", "총"]
+    assert words_of("총 gun") == ["총", "gun"]

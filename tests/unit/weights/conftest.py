@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from checkpoints import make_tiny_checkpoint
-from described_networks import networks_described_once
-
-
-@pytest.fixture(autouse=True, scope="package")
-def _networks_once() -> Iterator[None]:
-    with networks_described_once():
-        yield
 
 
 @pytest.fixture(scope="package")

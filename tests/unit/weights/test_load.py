@@ -12,8 +12,10 @@ import jax
 import ml_dtypes
 import numpy as np
 import pytest
+from flax import nnx
 from safetensors.numpy import load_file, save_file
 
+from sdjax_engine.guide.networks import as_removed
 from sdjax_engine.weights import Checkpoint, load_checkpoint
 
 Tensors = dict[str, np.ndarray]
@@ -184,3 +186,11 @@ def test_hub_id_is_read_from_the_cache_without_a_network(
 
     assert checkpoint.name == "someone/tiny"
     assert checkpoint.fingerprint == load_checkpoint(str(original)).fingerprint
+
+
+def test_models_of_one_form_share_their_description_and_the_guide_changes_a_copy(original: Path) -> None:
+    one, other = load_checkpoint(str(original)).unet, load_checkpoint(str(original)).unet
+    assert one.blueprint.make() is other.blueprint.make()
+    before = nnx.graphdef(other.blueprint.make())
+    assert as_removed(one).blueprint.graphdef != before
+    assert nnx.graphdef(other.blueprint.make()) == before
