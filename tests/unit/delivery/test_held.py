@@ -1,4 +1,4 @@
-"""What the message says of held and rejected pictures in every language, and of other jobs without a picture."""
+"""What the message of a job without a picture says: held, rejected, waiting, failed."""
 
 from __future__ import annotations
 
