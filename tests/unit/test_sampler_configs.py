@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import SAMPLERS, default_sampler, pipeline_config, plan
 from sdjax_engine.samplers.ddpm import DDPM
+from sdjax_engine.samplers.euler import exploding_evaluation
 from sdjax_engine.samplers.schedules import alphas_cumprod
-from sdjax_engine.samplers.tables import Column, Term
+from sdjax_engine.samplers.tables import REST, Column, Level, Term
 
 
 @pytest.mark.parametrize(
@@ -215,3 +217,10 @@ def test_the_last_timestep_of_all_adds_no_noise() -> None:
 def test_the_last_timestep_becomes_pure_noise_unless_it_is_the_only_one(timesteps: int, last: float) -> None:
     values = {"num_train_timesteps": timesteps, "beta_start": 0.5, "beta_end": 0.5}
     assert alphas_cumprod(DDPM.read(values), zero_terminal_snr=True)[-1] == last
+
+
+def test_an_evaluation_has_the_level_that_is_named_and_else_that_of_its_noise() -> None:
+    own = exploding_evaluation("epsilon", 500.0, 2.0, x=REST)
+    named = exploding_evaluation("epsilon", 500.0, 2.0, x=REST, level=Level(1.0, 0.5))
+    assert own.level == Level(1.0, 2.0)
+    assert named == replace(own, level=Level(1.0, 0.5))
