@@ -29,11 +29,24 @@ BITS_APART = "bits_apart"
 """The function of SQL that PostgreSQL has as `bit_count`: the distance of two perceptual hashes."""
 
 
+class _Connection(sqlite3.Connection):
+    """Rolls its transaction back when it is closed.
+
+    Where a task is cancelled within a statement, a cursor outlives the connection. SQLite would keep the
+    transaction, and its lock, for as long: no other connection could write.
+    """
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self.rollback()
+        super().close()
+
+
 def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
     """Return an engine whose driver begins no transactions by itself: `Database` begins them."""
     engine = create_async_engine(
         url,
-        connect_args={"isolation_level": None, "timeout": _busy_seconds(url)},
+        connect_args={"isolation_level": None, "timeout": _busy_seconds(url), "factory": _Connection},
         # Each connection has a thread, and the event loop waits until a new thread runs: 0.3 s on a busy
         # machine. So all connections are kept open.
         pool_size=CONNECTIONS,
