@@ -1,7 +1,7 @@
 # `make demo` and `make test` set up all they need: a virtual environment in .venv and, for the tests, a browser.
 
 # A Python built without optimisations, as pyenv builds it, takes a tenth more of the processor than the system's.
-OPTIMISED := import ensurepip, sys, sysconfig; sys.exit(sys.version_info < (3, 11) or sys.base_prefix != "/usr" and "--enable-optimizations" not in sysconfig.get_config_var("CONFIG_ARGS"))
+OPTIMISED := import ensurepip, sys, sysconfig; optimised = sys.base_prefix == "/usr" or "--enable-optimizations" in sysconfig.get_config_var("CONFIG_ARGS"); sys.exit(sys.version_info < (3, 11) or not optimised)
 PYTHON ?= $(shell for each in python3 /usr/bin/python3; do $$each -c '$(OPTIMISED)' 2>/dev/null && echo $$each && exit; done; echo python3)
 VENV := .venv
 BIN := $(VENV)/bin

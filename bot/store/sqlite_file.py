@@ -6,6 +6,8 @@ import sqlite3
 import time
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
+from weakref import WeakSet
 
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -30,13 +32,27 @@ BITS_APART = "bits_apart"
 
 
 class _Connection(sqlite3.Connection):
-    """Rolls its transaction back when it is closed.
+    """Ends its statements and its transaction when it is closed.
 
-    Where a task is cancelled within a statement, a cursor outlives the connection. SQLite would keep the
-    transaction, and its lock, for as long: no other connection could write.
+    A task that is cancelled within a statement leaves a cursor, which lives until Python collects it. SQLite
+    keeps a closed connection as long as one of its cursors: with it the lock, so that nobody could write, and
+    the snapshot, so that the write-ahead log would grow.
     """
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._cursors: WeakSet[sqlite3.Cursor] = WeakSet()
+
+    def cursor(self, *arguments: Any, **options: Any) -> Any:
+        """Return a new cursor; `execute` makes its own here too."""
+        cursor = super().cursor(*arguments, **options)
+        self._cursors.add(cursor)
+        return cursor
+
     def close(self) -> None:
+        for cursor in list(self._cursors):
+            with suppress(sqlite3.Error):
+                cursor.close()
         with suppress(sqlite3.Error):
             self.rollback()
         super().close()

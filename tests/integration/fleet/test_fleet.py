@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 
 import pytest
@@ -12,6 +13,7 @@ import sqlalchemy as sa
 from fleet_cluster import Fleet, Nodes
 from recipes import origin, recipe
 
+from bot.errors import FleetUnavailable
 from bot.jobs import Job, State
 from bot.store import Store
 from bot.store.tables import deliveries, images
@@ -75,8 +77,12 @@ def has(fleet: Fleet, *parts: str) -> bool:
 
 
 async def seen(fleet: Fleet, *parts: str) -> None:
+    """Wait until each part is in the status, which there is none of while Ray restarts the controller."""
     async with asyncio.timeout(PATIENCE):
-        while not has(fleet, *parts):  # noqa: ASYNC110 - another process sets no event
+        while True:
+            with suppress(FleetUnavailable):
+                if has(fleet, *parts):
+                    return
             await asyncio.sleep(0.3)
 
 
