@@ -1,47 +1,16 @@
-"""Counts traces, lowerings and compilations of JAX, sets JAX's cache and settings, and compiles quickly."""
+"""Counts traces, lowerings and compilations of JAX, and sets JAX's cache and settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
 import jax
 import jax.monitoring
 from jax.experimental.compilation_cache import compilation_cache
 
-from sdjax_engine.compiling.compiler import Compiler, Program
-
 PREFIX = "/jax/core/compile/"
-QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-"""XLA's options for programs that run briefly: a third of the time to compile, three times that to run."""
-QUICKLY_COMPILED = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-"""The same as XLA_FLAGS of a process."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuickCompiler(Compiler):
-    """Compiles the engine's programs with the options of `QUICK`."""
-
-    def compile(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        *arguments: Any,
-        options: Mapping[str, str] | None = None,
-        **how: Any,
-    ) -> Program:
-        return super().compile(name, function, *arguments, options={**(options or {}), **QUICK}, **how)
-
-
-@contextmanager
-def quickly_compiled() -> Iterator[None]:
-    """Let engines that open within the context compile their programs with the options of `QUICK`."""
-    with patch("sdjax_engine.engine.Compiler", QuickCompiler):
-        yield
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import signal
 import socket
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,8 +47,7 @@ class Role:
     """One shipped process that a supervisor restarts.
 
     `name` is the process's name, `role` the command of the command line, `program` the arguments of Python.
-    A process that is `forked` starts without the time of its imports, which come before its program. Its
-    environment is this process's, with `variables`.
+    A process that is `forked` starts without the time of its imports, which come before its program.
     """
 
     name: str
@@ -57,7 +56,6 @@ class Role:
     config: Path
     port: int
     forked: bool = False
-    variables: Mapping[str, str] | None = None
     process: Bot | None = None
     lives: int = 0
     kills: int = 0
@@ -68,7 +66,7 @@ class Role:
         """Start the process; each life has its own log file."""
         self.lives += 1
         err = self.config.with_name(f"{self.name}-{self.lives}.err")
-        how: dict[str, Any] = {"program": self.program, "forked": self.forked, "variables": self.variables}
+        how: dict[str, Any] = {"program": self.program, "forked": self.forked}
         self.process = await start(self.role, "--config", str(self.config), err=err, **how)
 
     async def kill(self) -> None:

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 import torch
-from compilations import QUICK
 from flax import nnx
 
 from sdjax_engine.weights.blueprint import Blueprint, Parameters
@@ -54,7 +53,7 @@ class Filled:
         """Return the network's result; `call` gets the network and then the values."""
         return self._compute(self.parameters, values, named, call)
 
-    @partial(jax.jit, static_argnums=(0, 4), compiler_options=QUICK)
+    @partial(jax.jit, static_argnums=(0, 4))
     def _compute(
         self, parameters: Parameters, values: Any, named: Any, call: Callable[..., Any] | None
     ) -> Any:

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 import torch
-from compilations import QUICK, QuickCompiler
 
+from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.denoising.traced import to_unit
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
@@ -33,7 +33,7 @@ class LanePainter:
         self, source: Path, offer: Offer, *, loras: Mapping[str, Path] = MappingProxyType({}), **how: Any
     ) -> None:
         devices.setup_cpu(2)
-        self.compiler = QuickCompiler(mesh=devices.open_mesh(), report=lambda _line: None)
+        self.compiler = Compiler(mesh=devices.open_mesh(), report=lambda _line: None)
         put = partial(devices.replicate, mesh=self.compiler.mesh)
         checkpoint = load_checkpoint(str(source), put=put, **how)
         bank = LoraBank.load(loras, checkpoint, put)
@@ -62,8 +62,7 @@ def decoded(checkpoint: Checkpoint, latents: npt.NDArray[np.float32]) -> Pixels:
     def decode(parameters: Parameters, latents: jax.Array) -> jax.Array:
         return to_unit(checkpoint.vae.module(parameters).decode(latents / checkpoint.scaling_factor))
 
-    quick = jax.jit(decode, compiler_options=QUICK)
-    return np.asarray(quick(checkpoint.vae.parameters, jnp.asarray(latents)))
+    return np.asarray(jax.jit(decode)(checkpoint.vae.parameters, jnp.asarray(latents)))
 
 
 def as_latents(noise: jax.Array) -> torch.Tensor:

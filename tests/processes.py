@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,15 +107,13 @@ async def start(
     out: int | None = None,
     program: Sequence[str] = BOT,
     forked: bool = False,
-    variables: Mapping[str, str] | None = None,
 ) -> Bot:
     """Start `sdjax-bot` with these arguments, in `folder`; `out` is where its standard output goes.
 
     `program` are the arguments of Python: the bot itself, or a program that runs it. A forked process has
     neither `folder` nor `out`, and cannot restart itself; its program begins after the imports of the bot.
-    `variables` are added to the environment.
     """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **(variables or {})}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     if forked and hasattr(os, "pidfd_open"):  # of Linux
         source = START if program == BOT else program[-1]
         begun = forks(ROOT).fork(source, arguments, err=err, environment=environment)

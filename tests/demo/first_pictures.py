@@ -12,7 +12,7 @@ import io
 import json
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,13 +200,8 @@ async def whole_visit(browser: Browser, address: str, keep: Keep, *, first_steps
 
 
 @asynccontextmanager
-async def demo_of_two_sizes(
-    folder: Path, cache: Path, *, steps: int | None = None, variables: Mapping[str, str] | None = None
-) -> AsyncIterator[Sandbox]:
-    """Run a sandbox and the bot, which paints in two sizes, in `steps` where a request names none.
-
-    `variables` are added to the bot's environment.
-    """
+async def demo_of_two_sizes(folder: Path, cache: Path, *, steps: int | None = None) -> AsyncIterator[Sandbox]:
+    """Run a sandbox and the bot, which paints in two sizes, in `steps` where a request names none."""
     async with Sandbox() as sandbox:
         port = free_port()
         (folder / "token").write_text(sandbox.token)
@@ -233,7 +228,7 @@ async def demo_of_two_sizes(
             port = {port}
             """
         )
-        bot = Role(name="run", role="run", config=config, port=port, forked=True, variables=variables)
+        bot = Role(name="run", role="run", config=config, port=port, forked=True)
         async with alive([bot]):
             yield sandbox
 

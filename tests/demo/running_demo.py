@@ -9,11 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from compilations import QUICKLY_COMPILED
 from processes import Bot, end, start
-
-VARIABLES = {"XLA_FLAGS": QUICKLY_COMPILED}
-"""A run of all tests of the demo paints some hundred steps: less work than quick compilations save."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +34,6 @@ async def running_demo(folder: Path) -> AsyncIterator[Bot]:
         err=folder / "demo.err",
         folder=folder,
         out=asyncio.subprocess.PIPE,
-        variables=VARIABLES,
     )
     try:
         yield bot

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from first_pictures import IMAGES, ROOT, demo_of_two_sizes, small, whole_visit
 from playwright.async_api import Browser
-from running_demo import VARIABLES, Demo
+from running_demo import Demo
 
 MOST_BYTES = 120_000
 STEPS = 4  # of a picture; no test looks at what it shows
@@ -30,7 +30,7 @@ async def test_newcomers_paint_pick_enlarge_and_remix_on_a_phone(
     tmp_path: Path, demo: Demo, chromium: Browser
 ) -> None:
     kept: dict[str, bytes] = {}
-    async with demo_of_two_sizes(tmp_path, demo.cache, steps=STEPS, variables=VARIABLES) as sandbox:
+    async with demo_of_two_sizes(tmp_path, demo.cache, steps=STEPS) as sandbox:
         await whole_visit(chromium, sandbox.address, kept.__setitem__, first_steps=2 * STEPS)
         assert sandbox.violations == []
     assert {name for name, picture in kept.items() if len(small(picture)) > MOST_BYTES} == set()

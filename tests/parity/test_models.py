@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import torch
 from checkpoints import make_tiny_checkpoint
-from compilations import QUICK
 from diffusers import AutoencoderKL, UNet2DConditionModel
 from networks import Array, channels_first, noise, relative_difference
 from transformers import CLIPTextModel
@@ -82,7 +81,7 @@ def compare() -> Iterator[Compare]:
 
 def run(component: Component, call: Callable[..., Any], *values: Array) -> Any:
     module = component.module()
-    return jax.jit(call, compiler_options=QUICK)(module, *values)
+    return jax.jit(call)(module, *values)
 
 
 def unet_difference(folder: Path, *, height: int = 8, width: int = 8, dtype: str = "float32") -> float:

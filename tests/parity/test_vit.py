@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pytest
 import torch
 from checkpoints import make_tiny_classifier
-from compilations import QUICK
 from networks import channels_first, noise
 from PIL import Image
 from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessorPil
@@ -57,7 +56,7 @@ def test_logits_are_the_references(name: str, dtype: str, tmp_path: Path) -> Non
     pixels = noise(2, *loaded.preprocessing.size, 3)
     with torch.no_grad():
         theirs = reference(channels_first(pixels)).logits.numpy()
-    compute = jax.jit(lambda parameters, x: loaded.component.module(parameters)(x), compiler_options=QUICK)
+    compute = jax.jit(lambda parameters, x: loaded.component.module(parameters)(x))
     ours = np.asarray(compute(loaded.component.parameters, pixels))
     difference = np.abs(ours - theirs).max()
     print(f"\nViT, {name}, {dtype}: logits differ by at most {difference:.1e} of {np.abs(theirs).max():.1f}")
@@ -77,7 +76,7 @@ def picture(height: int, width: int) -> npt.NDArray[np.uint8]:
 @pytest.fixture(scope="module")
 def on_devices() -> Any:
     """The devices' way to make pictures ready, compiled once for each size and preprocessing."""
-    return jax.jit(vit_pixels, static_argnums=1, compiler_options=QUICK)
+    return jax.jit(vit_pixels, static_argnums=1)
 
 
 @pytest.mark.parametrize(("height", "width", "resample"), FILTERS)

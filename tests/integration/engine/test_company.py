@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from compilations import QUICKLY_COMPILED
 from engines import VARIED
 
 SCRIPT = Path(__file__).with_name("paint_in_company.py")
 ROOT = Path(__file__).parents[3]
 SEATS_PER_DEVICE = 2
+OPTIMISED = "--xla_backend_optimization_level=1"
+"""XLA_FLAGS of programs that are vectorised and fused, as those of a bot are; other tests do without."""
 
 pytestmark = pytest.mark.slow
 
@@ -34,12 +35,12 @@ def paint(
     *ways: str,
     dtype: str = "float32",
     fitted_programs: bool = False,
-    **environment: str,
 ) -> dict[str, Any]:
     arguments = (SCRIPT, checkpoint, devices, SEATS_PER_DEVICE, dtype, fitted_programs, cache_dir, *ways)
     finished = subprocess.run(
         [sys.executable, *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])} | environment,
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), "XLA_FLAGS": OPTIMISED},
         capture_output=True,
         text=True,
         check=False,
@@ -90,9 +91,7 @@ def test_fitted_programs_change_pictures_only_by_rounding(
 def test_pictures_in_bfloat16_are_reproducible_and_close_to_float32(
     on_two: dict[str, Any], checkpoint: Path, tmp_path: Path
 ) -> None:
-    ways = "alone", "in_company"
-    # In a cache folder of its own: programs of other flags would replace those of the other tests.
-    answer = paint(checkpoint, tmp_path, 2, *ways, dtype="bfloat16", XLA_FLAGS=QUICKLY_COMPILED)
+    answer = paint(checkpoint, tmp_path, 2, "alone", "in_company", dtype="bfloat16")
     assert [len(different) for different in answer["pictures"]] == [1] * len(VARIED)
     assert 0 < largest_difference(answer, on_two) < 64
 

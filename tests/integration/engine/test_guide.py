@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 import pytest
-from compilations import QUICKLY_COMPILED
 
 SCRIPT = Path(__file__).with_name("guide_lines.py")
 ROOT = Path(__file__).parents[3]
@@ -39,7 +38,7 @@ def guide(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Followe
     folder = tmp_path_factory.mktemp("guide")
     finished = subprocess.run(
         [sys.executable, "-W", "error", str(SCRIPT), str(checkpoint), str(folder)],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "XLA_FLAGS": QUICKLY_COMPILED},
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import jax
 import numpy as np
 import PIL.Image
 import pytest
 from checkpoints import FAMILIES, make_tiny_checkpoint
-from compilations import QUICK, application
+from compilations import application
 from engines import SMALLEST
 
 from sdjax_engine import (
@@ -35,13 +32,6 @@ from sdjax_engine.guide.image_to_image import strength_of
 from sdjax_engine.samplers.tables import Column
 
 KEY = 3
-
-
-@pytest.fixture
-def _quickly_compiled() -> Iterator[None]:
-    """For programs that paint one or two pictures in a few steps."""
-    with patch("jax.jit", partial(jax.jit, compiler_options=QUICK)):
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +61,6 @@ def test_given_latents_replace_the_keys_noise(
         pipeline(ids, params, key(), num_inference_steps=3, latents=drawn[:1])
 
 
-@pytest.mark.usefixtures("_quickly_compiled")
 def test_settings_of_the_process_change_no_picture(
     text_to_image: tuple[FlaxStableDiffusionPipeline, Any],
 ) -> None:
@@ -197,7 +186,6 @@ def drawn(colour: str, size: tuple[int, int] = (40, 35)) -> PIL.Image.Image:
     return PIL.Image.new("RGB", size, colour)
 
 
-@pytest.mark.usefixtures("_quickly_compiled")
 def test_a_smaller_strength_keeps_more_of_the_start_picture(
     text_to_image: tuple[FlaxStableDiffusionPipeline, Any],
 ) -> None:
@@ -225,7 +213,6 @@ def test_steps_left_out_and_strength_say_the_same(
         assert pipeline.get_timestep_start(steps, strength_of(left_out, steps)) == left_out
 
 
-@pytest.mark.usefixtures("_quickly_compiled")
 def test_inpainting_leaves_the_masked_part_out_of_what_the_network_sees(tmp_path: Path) -> None:
     form = FAMILIES["SD 1 inpainting"]
     small = {**SMALLEST, "unet": {**SMALLEST["unet"], **form["unet"]}}
@@ -248,7 +235,6 @@ def test_inpainting_leaves_the_masked_part_out_of_what_the_network_sees(tmp_path
     assert np.abs(first - paint(1 - masks, seen)).max() > 1e-3
 
 
-@pytest.mark.usefixtures("_quickly_compiled")
 def test_sdxl_uses_two_encodings_and_returns_latents_on_request(tmp_path: Path) -> None:
     unet = SMALLEST["unet"] | {"attention_head_dim": 4, "transformer_layers_per_block": 1}
     kind = FAMILIES["SDXL"]["pipeline"]
@@ -270,7 +256,6 @@ def test_sdxl_uses_two_encodings_and_returns_latents_on_request(tmp_path: Path) 
     np.testing.assert_allclose(made, latents(guidance_scale=3.0), atol=1e-4)
 
 
-@pytest.mark.usefixtures("_quickly_compiled")
 def test_the_safety_checker_blackens_what_it_finds_unless_it_is_left_out(tmp_path: Path) -> None:
     strict = make_tiny_checkpoint(tmp_path / "strict", safety_checker={"threshold": -1.0}, **SMALLEST)
     pipeline, params = FlaxStableDiffusionPipeline.from_pretrained(strict)
@@ -283,7 +268,6 @@ def test_the_safety_checker_blackens_what_it_finds_unless_it_is_left_out(tmp_pat
     assert "safety_checker" not in fewer
 
 
-@pytest.mark.usefixtures("_quickly_compiled")
 def test_the_demo_checkpoint_paints_the_prompt() -> None:
     pipeline, params = FlaxStableDiffusionPipeline.from_pretrained("demo")
     ids = pipeline.prepare_inputs("a red circle on a white background")

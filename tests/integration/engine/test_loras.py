@@ -10,7 +10,6 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 import pytest
-from compilations import quickly_compiled
 from engines import PLAIN, TINY, like
 from lora_files import write_three
 
@@ -56,7 +55,7 @@ def engine(checkpoint: Path, files: dict[str, Path], said: list[str]) -> Iterato
         start_pictures=False,
         fitted_programs=True,
     )
-    with quickly_compiled(), Engine.open(config, report=said.append) as engine:
+    with Engine.open(config, report=said.append) as engine:
         yield engine
 
 

@@ -11,7 +11,7 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 
 import pytest
-from compilations import counted_compilations, quickly_compiled
+from compilations import counted_compilations
 from engines import PLAIN, SUITED, TINY, like
 from lora_files import write_three
 from PIL import Image as Pictures
@@ -47,7 +47,7 @@ def engine(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     config = EngineConfig(
         models=(spec,), cpu_devices=2, seats_per_device=2, lanes=lanes, fitted_programs=True
     )
-    with quickly_compiled(), Engine.open(config, report=lambda _line: None) as engine:
+    with Engine.open(config, report=lambda _line: None) as engine:
         engine.wait_until_ready()
         yield engine
 

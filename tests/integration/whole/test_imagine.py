@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import huggingface_hub
@@ -14,7 +14,6 @@ import PIL.Image
 import pytest
 from checkpoint_files import original_form, write_original
 from checkpoints import make_tiny_checkpoint
-from compilations import quickly_compiled
 
 from bot import oneshot
 from bot.cli import main
@@ -24,13 +23,6 @@ from sdjax_engine.images import read_recipe
 
 Imagine = Callable[..., int]
 PROMPT = "a red circle on a white background"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _quickly_compiled() -> Iterator[None]:
-    """Every picture has a few steps."""
-    with quickly_compiled():
-        yield
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from typing import Any
 
 import PIL.Image
 import pytest
-from compilations import quickly_compiled
 from serving import Served, serving, until
 from tour import Guest, Message, Used, is_within_limits, offered_in, text_of, unused
 from tour_known import know_pictures
@@ -99,7 +98,7 @@ def two_sizes(config: Config, tiny_checkpoint: Path, program_folder: Path) -> It
     """An engine of two sizes; it may still compile programs of the larger one while the evening begins."""
     spec = ModelSpec(offer=config.models[0].offer, source=str(tiny_checkpoint))
     engine = EngineConfig(models=(spec,), seats_per_device=2, cpu_devices=2, cache_dir=program_folder)
-    with quickly_compiled(), Engine.open(engine, report=lambda _line: None) as opened:
+    with Engine.open(engine, report=lambda _line: None) as opened:
         yield opened
 
 

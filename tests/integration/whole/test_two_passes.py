@@ -12,7 +12,6 @@ from pathlib import Path
 import PIL.Image
 import pytest
 from checkpoints import make_tiny_checkpoint
-from compilations import quickly_compiled
 from engines import SMALLEST, TINY
 from recipes import origin, recipe
 from serving import until
@@ -36,7 +35,7 @@ def two_sizes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     checkpoint = make_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny", **SMALLEST)
     spec = ModelSpec(offer=OFFER, source=str(checkpoint))
     config = EngineConfig(models=(spec,), lanes=LARGE.request(0).lanes, seats_per_device=2)
-    with quickly_compiled(), Engine.open(config, report=lambda _line: None) as engine:
+    with Engine.open(config, report=lambda _line: None) as engine:
         engine.wait_until_ready()
         yield engine
 

@@ -5,7 +5,6 @@ The engine paints by them, so that every comparison of its pictures with the ref
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -14,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from checkpoints import UNET, UNET_XL
-from compilations import QUICK
 from engines import SMALLEST
 from flax import nnx
 from jaxprs import equations
@@ -94,21 +92,15 @@ class ProjectedUNet:
         return predicted
 
 
-def quickly(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile without optimisation, which takes less time than it would save."""
-    compiled: Callable[..., Any] = jax.jit(function, compiler_options=QUICK)
-    return compiled
-
-
 @pytest.mark.parametrize(
     ("name", "loras"), [("SD 1, one block", True), ("SDXL", False), ("only cross-attention, down", True)]
 )
 def test_a_projection_predicts_what_its_context_predicts(name: str, loras: bool) -> None:
     network = ProjectedUNet(UNETS[name], loras=loras)
-    projection = quickly(network.project)(network.parameters, network.context)
+    projection = jax.jit(network.project)(network.parameters, network.context)
 
-    ours = quickly(network.ask_with_projection)(network.parameters, projection)
-    theirs = quickly(network.ask_with_context)(network.parameters, network.context)
+    ours = jax.jit(network.ask_with_projection)(network.parameters, projection)
+    theirs = jax.jit(network.ask_with_context)(network.parameters, network.context)
 
     difference = np.abs(np.asarray(ours) - np.asarray(theirs)).max()
     assert difference <= 1e-6 * np.abs(np.asarray(theirs)).max()
@@ -118,7 +110,7 @@ def test_a_projection_predicts_what_its_context_predicts(name: str, loras: bool)
 def test_states_beyond_the_lengths_do_not_change_a_projection(loras: bool) -> None:
     network = ProjectedUNet(UNETS["only cross-attention"], loras=loras)
     beyond = np.arange(KEYS)[None, :, None] >= LENGTHS[:, None, None]
-    project = quickly(network.project)
+    project = jax.jit(network.project)
     clean = project(network.parameters, jnp.where(beyond, 0.0, network.context))
     filled = project(network.parameters, jnp.where(beyond, jnp.nan, network.context))
     jax.tree.map(np.testing.assert_array_equal, clean, filled)

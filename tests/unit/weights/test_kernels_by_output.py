@@ -8,7 +8,6 @@ import jax
 import numpy as np
 import pytest
 from checkpoints import make_tiny_checkpoint
-from compilations import QUICK
 
 from sdjax_engine.models.convolution_kernels import by_output, by_window
 from sdjax_engine.weights import Component, load_checkpoint
@@ -28,7 +27,7 @@ def test_network_whose_kernels_lie_as_a_gpu_reads_them_computes_the_same(tmp_pat
 
     def decoded(component: Component) -> np.ndarray:
         of_parameters = jax.jit(lambda parameters, x: component.module(parameters).decode(x))
-        compiled = of_parameters.lower(component.parameters, latents).compile(QUICK)
+        compiled = of_parameters.lower(component.parameters, latents).compile()
         return np.asarray(compiled(component.parameters, latents))
 
     key = "decoder.conv_in.kernel"
