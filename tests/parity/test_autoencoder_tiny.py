@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pytest
 import torch
 from checkpoints import make_tiny_checkpoint, make_tiny_decoder
-from compilations import QuickCompiler
 from diffusers import AutoencoderTiny
 from diffusers.image_processor import VaeImageProcessor
 from engines import PLAIN, SMALLEST, TINY, like
 from networks import Filled, channels_first, noise, relative_difference
 
+from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.denoising.previews import LONGEST_SIDE, pooled
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
@@ -96,7 +96,7 @@ def lane(tmp_path_factory: pytest.TempPathFactory) -> tuple[DeviceLane, DeviceLa
     folder = make_tiny_decoder(room / "decoder", scaling_factor=0.7)
     checkpoint = make_tiny_checkpoint(room / "checkpoint", **SMALLEST)
     devices.setup_cpu(2)
-    compiler = QuickCompiler(mesh=devices.open_mesh(), report=lambda _line: None)
+    compiler = Compiler(mesh=devices.open_mesh(), report=lambda _line: None)
     put = partial(devices.replicate, mesh=compiler.mesh)
     model = LoadedModel(TINY, load_checkpoint(str(checkpoint), put=put), compiler)
     lanes = []
