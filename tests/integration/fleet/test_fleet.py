@@ -92,6 +92,11 @@ def each_once(fleet: Fleet) -> None:
     assert {seed: number for seed, number in times.items() if number > 1} == {}
 
 
+def processes_of(fleet: Fleet) -> set[int]:
+    """The processes that have begun an image."""
+    return {process for _, process in fleet.begun()}
+
+
 async def test_workers_come_with_a_burst_and_go_without_work(painters: Fleet, queue: Store) -> None:
     painters.start()
     await seen(painters, "painters: 0 wanted, nothing runs")
@@ -101,15 +106,15 @@ async def test_workers_come_with_a_burst_and_go_without_work(painters: Fleet, qu
     await asking.all_painted()
     await seen(painters, "painters: 0 wanted, nothing runs")
     each_once(painters)
-    assert len({process for _, process in painters.begun()}) == 3
+    assert len(processes_of(painters)) == 3
     painters.stop()
 
 
 async def test_an_upgrade_under_load_begins_no_image_twice(painters: Fleet, queue: Store) -> None:
     painters.start(least=2, most=2)
     asking = Asking(queue)
-    await asking.keep_asking(until=lambda: has(painters, "2 painting"))
-    before = {process for _, process in painters.begun()}
+    await asking.keep_asking(until=lambda: len(processes_of(painters)) == 2)
+    before = processes_of(painters)
     painters.start(least=2, most=2, version="2")
     await asking.keep_asking(
         until=lambda: has(painters, "2 wanted, 2 painting") and not has(painters, "earlier")
@@ -117,7 +122,7 @@ async def test_an_upgrade_under_load_begins_no_image_twice(painters: Fleet, queu
     await asking.ask(4)
     await asking.all_painted()
     each_once(painters)
-    after = {process for _, process in painters.begun()} - before
+    after = processes_of(painters) - before
     assert len(after) == 2, "the new workers have painted"
     assert painters.stop()[0] == "2 processes are ending their work"
 
@@ -125,10 +130,10 @@ async def test_an_upgrade_under_load_begins_no_image_twice(painters: Fleet, queu
 async def test_a_node_that_dies_costs_no_request(nodes: Nodes, painters: Fleet, queue: Store) -> None:
     painters.start(least=2, most=2, cores=3.0)  # one on each node
     asking = Asking(queue)
-    await asking.keep_asking(until=lambda: len({process for _, process in painters.begun()}) == 2)
+    await asking.keep_asking(until=lambda: len(processes_of(painters)) == 2)
     nodes.kill_one()
     nodes.add()
-    await asking.keep_asking(until=lambda: len({process for _, process in painters.begun()}) == 3)
+    await asking.keep_asking(until=lambda: len(processes_of(painters)) == 3)
     await asking.all_painted()
     painters.stop()
 
@@ -138,7 +143,7 @@ async def test_a_head_that_dies_and_returns_costs_no_request(
 ) -> None:
     painters.start(least=2, most=2)
     asking = Asking(queue)
-    await asking.keep_asking(until=lambda: len({process for _, process in painters.begun()}) == 2)
+    await asking.keep_asking(until=lambda: len(processes_of(painters)) == 2)
     nodes.kill_head()
     begun = len(painters.begun())
     await asking.keep_asking(until=lambda: len(painters.begun()) > begun + 10)  # workers paint without a head
