@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from checkpoints import make_tiny_checkpoint
+from engines import SMALLEST
 
 ROOT = Path(__file__).parents[3]
 LIBRARY = ROOT / ".compilers" / "tpu" / "libtpu" / "libtpu.so"
@@ -27,12 +28,12 @@ def rows(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """The demo, and SDXL's inpainting with long prompts in an odd size, compiled by one process."""
     python, told = tpu_compiler() if request.param == "v5e" else cuda_compiler()
     folder = tmp_path_factory.mktemp("compiled")
-    odd = make_tiny_checkpoint(
-        folder / "odd", pipeline="StableDiffusionXLInpaintPipeline", unet={"in_channels": 9}
-    )
+    unet = SMALLEST["unet"] | {"in_channels": 9, "attention_head_dim": 4, "transformer_layers_per_block": 1}
+    kind = "StableDiffusionXLInpaintPipeline"
+    odd = make_tiny_checkpoint(folder / "odd", pipeline=kind, unet=unet, vae=SMALLEST["vae"])
     figures = folder / "figures.json"
     command = [python, str(ROOT / "benchmarks" / "compiled.py"), "--on", request.param, "--chunks", "3"]
-    command += ["--seats", "2", "--json", str(figures), "--checkpoint", "demo@32", f"{odd}@24"]
+    command += ["--seats", "2", "--json", str(figures), "--checkpoint", "demo@16", f"{odd}@10"]
     command += ["--fitted", "demo"]
     done = subprocess.run(
         command,
