@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -30,6 +30,27 @@ def engine(open_engine: Callable[..., Engine], lane: SabotagedLane) -> Engine:
     return open_engine(sabotaged={PLAIN.lane: lane})
 
 
+@pytest.fixture(scope="module")
+def known() -> dict[tuple[Request, ...], list[str]]:
+    """What was painted before a failure: pictures do not depend on the engine that paints them."""
+    return {}
+
+
+@pytest.fixture
+def unharmed(
+    engine: Engine, known: dict[tuple[Request, ...], list[str]]
+) -> Callable[[Sequence[Request]], list[str]]:
+    """Paints requests without a failure, the same requests only once for all tests."""
+
+    def paint_once(requests: Sequence[Request]) -> list[str]:
+        key = tuple(requests)
+        if key not in known:
+            known[key] = paint(engine, *key)
+        return known[key]
+
+    return paint_once
+
+
 def paint(engine: Engine, *requests: Request) -> list[str]:
     futures = [engine.submit(request) for request in requests]
     return [fingerprint(future.result(DEADLINE)) for future in futures]
@@ -37,10 +58,14 @@ def paint(engine: Engine, *requests: Request) -> list[str]:
 
 @pytest.mark.parametrize("fault", Fault)
 def test_the_requests_of_a_failed_run_are_retried_without_effect_on_others(
-    fault: Fault, engine: Engine, lane: SabotagedLane, caplog: pytest.LogCaptureFixture
+    fault: Fault,
+    engine: Engine,
+    lane: SabotagedLane,
+    unharmed: Callable[[Sequence[Request]], list[str]],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     wanted = [like(request, num_inference_steps=80, guidance_scale=5.0) for request in VARIED[: lane.seats]]
-    expected, before = paint(engine, *wanted), paint(engine, *VARIED)
+    expected, before = unharmed(wanted), unharmed(VARIED)
     told: dict[int, list[Progress]] = {index: [] for index in range(len(wanted))}
 
     def listen(index: int) -> Callable[[Progress], None]:
@@ -66,9 +91,9 @@ def test_the_requests_of_a_failed_run_are_retried_without_effect_on_others(
 
 
 def test_an_image_that_breaks_the_devices_fails_and_no_other_with_it(
-    engine: Engine, lane: SabotagedLane
+    engine: Engine, lane: SabotagedLane, unharmed: Callable[[Sequence[Request]], list[str]]
 ) -> None:
-    before = paint(engine, *VARIED)
+    before = unharmed(VARIED)
     lane.breaks_on = BREAKING
     futures = [engine.submit(request) for request in (*VARIED[:2], like(seed=BREAKING), *VARIED[2:])]
     breaking = futures.pop(2)
@@ -118,8 +143,10 @@ def test_work_queued_before_a_run_that_fails_to_queue_is_still_delivered(
     assert [each.trouble for each in told_of_other if each.trouble] == [Trouble.FAILED]
 
 
-def test_a_picture_that_cannot_be_read_is_retried(engine: Engine, lane: SabotagedLane) -> None:
-    before = paint(engine, *VARIED)
+def test_a_picture_that_cannot_be_read_is_retried(
+    engine: Engine, lane: SabotagedLane, unharmed: Callable[[Sequence[Request]], list[str]]
+) -> None:
+    before = unharmed(VARIED)
     lane.spoil_pictures = 1
     assert paint(engine, *VARIED) == before
 
@@ -131,8 +158,10 @@ def test_a_picture_that_can_never_be_read_fails_alone(engine: Engine, lane: Sabo
     assert paint(engine, PLAIN)
 
 
-def test_a_picture_that_is_not_a_number_fails_alone(engine: Engine) -> None:
-    before = paint(engine, *VARIED)
+def test_a_picture_that_is_not_a_number_fails_alone(
+    engine: Engine, unharmed: Callable[[Sequence[Request]], list[str]]
+) -> None:
+    before = unharmed(VARIED)
     poisoned = engine.submit(like(seed=POISON))
     assert paint(engine, *VARIED) == before
     with pytest.raises(PaintingFailed, match="values that are no numbers"):
