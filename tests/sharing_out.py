@@ -21,8 +21,8 @@ TOGETHER = ("tests/integration/engine", "tests/integration/whole", "tests/demo")
 FIRST = ("tests/integration/engine", "tests/integration/whole", "tests/demo", "tests/integration/fleet")
 """The longest first."""
 
-MIXED = ("tests/integration/front", "tests/parity")
-"""The files of these folders alternate: those of `front` wait in real time, those of `parity` compute."""
+MIXED = ("tests/integration/front", "tests/parity", "tests/unit/models", "tests/unit/weights")
+"""The files of these folders alternate: those of `front` wait in real time, the others compute."""
 
 
 def folder_of(nodeid: str) -> str:
