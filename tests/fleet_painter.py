@@ -1,6 +1,7 @@
 """The shipped command with an engine that paints at a set pace, for tests of many workers on few cores.
 
-For each image that it begins, it writes the seed and its process into the file `begun` of the cache folder.
+When the first step of an image is done, it writes the seed and its process into the file `begun` of the cache
+folder. Until the engine has told of that step, a drain gives the image back.
 The modules that load JAX have stand-ins here: nothing uses JAX, and loading it is half of a start.
 """
 
@@ -40,6 +41,7 @@ class PacedEngine:
         )
         self._begun = Path(config.engine.cache_dir, "begun")
         self._seats = {lane: threading.Semaphore(SEATS) for lane in self.lanes}
+        self._unwanted: set[Future[Image]] = set()
 
     def capacity(self, _lane: Lane) -> int:
         return SEATS
@@ -61,6 +63,7 @@ class PacedEngine:
         return future
 
     def cancel(self, future: Future[Image]) -> bool:
+        self._unwanted.add(future)
         return future.cancel()
 
     def close(self, *, drain: bool) -> None:
@@ -72,14 +75,20 @@ class PacedEngine:
         with self._seats[request.lane]:
             if not future.set_running_or_notify_cancel():
                 return
-            with self._begun.open("a") as file:
-                file.write(f"{request.seed} {os.getpid()}\n")
             steps = request.num_inference_steps
             for step in range(steps):
                 on_progress(Progress(step=step, steps=steps))
                 time.sleep(SECONDS_PER_STEP)
+                if future in self._unwanted:
+                    return
+                if step == 0:
+                    self._note(request)
             pixels = np.full((request.height, request.width, 3), request.seed % 256, np.uint8)
             future.set_result(Image(request=request, pixels=pixels, seconds=steps * SECONDS_PER_STEP))
+
+    def _note(self, request: Request) -> None:
+        with self._begun.open("a") as file:
+            file.write(f"{request.seed} {os.getpid()}\n")
 
 
 STAND_INS: dict[str, dict[str, Any]] = {

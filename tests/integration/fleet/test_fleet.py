@@ -113,7 +113,7 @@ async def test_workers_come_with_a_burst_and_go_without_work(painters: Fleet, qu
 async def test_an_upgrade_under_load_begins_no_image_twice(painters: Fleet, queue: Store) -> None:
     painters.start(least=2, most=2)
     asking = Asking(queue)
-    await asking.keep_asking(until=lambda: len(processes_of(painters)) == 2)
+    await asking.keep_asking(until=lambda: has(painters, "2 painting") and len(processes_of(painters)) == 2)
     before = processes_of(painters)
     painters.start(least=2, most=2, version="2")
     await asking.keep_asking(
