@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import io
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
 
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.request import Image, Offer, Request, Sampler
@@ -58,6 +63,20 @@ VARIED = (
 def like(request: Request = PLAIN, **changes: Any) -> Request:
     """`request` with some values changed."""
     return dataclasses.replace(request, **changes)
+
+
+def file_of(pixels: npt.NDArray[Any]) -> bytes:
+    """The file of a picture, or of a mask."""
+    file = io.BytesIO()
+    PIL.Image.fromarray(pixels.astype(np.uint8)).save(file, "PNG")
+    return file.getvalue()
+
+
+ROWS, COLUMNS = np.mgrid[0:16, 0:16]
+START = np.stack([ROWS * 16, COLUMNS * 16, (ROWS + COLUMNS) * 8], axis=-1)
+MASK = np.where(COLUMNS < 8, 255, 0)  # the left half is repainted
+FROM_PICTURE = like(init_image=file_of(START), strength=0.5)
+PART = like(init_image=file_of(START), mask_image=file_of(MASK), strength=0.9, seed=9)
 
 
 def tiny_config(checkpoint: Path, *, cache_dir: Path | None, **changes: Any) -> EngineConfig:

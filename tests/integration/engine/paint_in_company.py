@@ -14,23 +14,24 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from compilations import counted_compilations
-from engines import PLAIN, VARIED, like, tiny_config
+from engines import PART, PLAIN, VARIED, like, tiny_config
 
 from sdjax_engine.config import Dtype
 from sdjax_engine.engine import Engine
 from sdjax_engine.request import Image, Request
 
 DEADLINE = 120.0
+PAINTED = (*VARIED, PART)
 
 
 def alone(engine: Engine) -> list[Image]:
     """Each by itself."""
-    return [engine.submit(request).result(DEADLINE) for request in VARIED]
+    return [engine.submit(request).result(DEADLINE) for request in PAINTED]
 
 
 def in_company(engine: Engine) -> list[Image]:
     """All at once, and all twice."""
-    futures = [engine.submit(request) for request in VARIED * 2]
+    futures = [engine.submit(request) for request in PAINTED * 2]
     return [future.result(DEADLINE) for future in futures]
 
 
@@ -48,7 +49,7 @@ def in_every_seat(engine: Engine) -> list[Image]:
 def joined_late(engine: Engine) -> list[Image]:
     """Join while a longer image is half painted."""
     images = []
-    for request in VARIED:
+    for request in PAINTED:
         begun = threading.Event()
         first = engine.submit(
             like(num_inference_steps=150), on_progress=lambda _told, begun=begun: begun.set()
@@ -67,7 +68,7 @@ def between_lanes(engine: Engine) -> list[Image]:
         for seed in range(2)
         for scale in (1.0, 5.0)
     ]
-    images = [engine.submit(request).result(DEADLINE) for request in VARIED]
+    images = [engine.submit(request).result(DEADLINE) for request in PAINTED]
     for other in others:
         engine.cancel(other)
     return images
@@ -104,7 +105,7 @@ def main(  # noqa: PLR0917 – the command line
         dtype=Dtype(dtype),
         fitted_programs=fitted_programs == "True",
     )
-    found: dict[Request, set[str]] = {request: set() for request in VARIED}
+    found: dict[Request, set[str]] = {request: set() for request in PAINTED}
     with counted_compilations() as made, Engine.open(config, report=said.append) as engine:
         engine.wait_until_ready()
         until_ready = len(made)
@@ -113,7 +114,7 @@ def main(  # noqa: PLR0917 – the command line
                 found[image.request].add(image.pixels.tobytes().hex())
         capacity, lanes = engine.capacity(PLAIN.lane), list(map(str, engine.lanes))
         painted_again = again(engine) if config.fitted_programs else []
-    pictures = [sorted(found[request]) for request in VARIED]
+    pictures = [sorted(found[request]) for request in PAINTED]
     answer = {"capacity": capacity, "said": said, "pictures": pictures, "made": made}
     answer |= {"lanes": lanes, "again": painted_again}
     answer |= {"made_once_ready": made[until_ready:], "imported_flax": "flax" in sys.modules}

@@ -29,11 +29,12 @@ def rows(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     python, told = tpu_compiler() if request.param == "v5e" else cuda_compiler()
     folder = tmp_path_factory.mktemp("compiled")
     unet = SMALLEST["unet"] | {"in_channels": 9, "attention_head_dim": 4, "transformer_layers_per_block": 1}
+    vae = SMALLEST["vae"] | {"mid_block_add_attention": True}
     kind = "StableDiffusionXLInpaintPipeline"
-    odd = make_tiny_checkpoint(folder / "odd", pipeline=kind, unet=unet, vae=SMALLEST["vae"])
+    odd = make_tiny_checkpoint(folder / "odd", pipeline=kind, unet=unet, vae=vae)
     figures = folder / "figures.json"
     command = [python, str(ROOT / "benchmarks" / "compiled.py"), "--on", request.param, "--chunks", "3"]
-    command += ["--seats", "2", "--json", str(figures), "--checkpoint", "demo@16", f"{odd}@10"]
+    command += ["--seats", "2", "--json", str(figures), "--checkpoint", "demo@24", f"{odd}@10"]
     command += ["--fitted", "demo"]
     done = subprocess.run(
         command,
@@ -89,5 +90,5 @@ def test_the_state_of_seats_is_changed_in_place(rows: list[Row]) -> None:
         for name in {"admit", "denoise", *OF_SOME_ROWS} & programs.keys():
             program = programs[name]
             assert program["aliased"] > 0
-            assert program["outputs"] - program["aliased"] <= 4096, name
+            assert program["outputs"] - program["aliased"] <= 0.05 * program["outputs"], name
         assert programs["denoise"]["arguments"] > programs["denoise"]["aliased"]

@@ -32,7 +32,7 @@ def engine(open_engine: Callable[..., Engine], lane: SabotagedLane) -> Engine:
 
 @pytest.fixture(scope="module")
 def known() -> dict[tuple[Request, ...], list[str]]:
-    """What was painted before a failure: pictures do not depend on the engine that paints them."""
+    """Fingerprints of what an engine painted without a failure: each engine of this file paints the same."""
     return {}
 
 

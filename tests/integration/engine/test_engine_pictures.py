@@ -10,7 +10,7 @@ import pytest
 import torch
 from checkpoints import make_tiny_checkpoint
 from diffusers.pipelines.stable_diffusion.safety_checker import StableDiffusionSafetyChecker
-from engines import PLAIN, SMALLEST, TINY, fingerprint, like
+from engines import FROM_PICTURE, MASK, PART, PLAIN, SMALLEST, START, TINY, file_of, fingerprint, like
 from PIL import Image as Pictures
 from transformers import CLIPImageProcessor
 
@@ -21,19 +21,6 @@ from sdjax_engine.images import encode_png, read_recipe
 from sdjax_engine.request import Image, Request, Sampler
 
 DEADLINE = 120.0
-
-
-def file_of(pixels: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    Pictures.fromarray(pixels.astype(np.uint8)).save(file, "PNG")
-    return file.getvalue()
-
-
-ROWS, COLUMNS = np.mgrid[0:16, 0:16]
-START = np.stack([ROWS * 16, COLUMNS * 16, (ROWS + COLUMNS) * 8], axis=-1)
-MASK = np.where(COLUMNS < 8, 255, 0)  # the left half is repainted
-FROM_PICTURE = like(init_image=file_of(START), strength=0.5)
-PART = like(init_image=file_of(START), mask_image=file_of(MASK), strength=0.9, seed=9)
 MIXED = (
     PLAIN,
     FROM_PICTURE,

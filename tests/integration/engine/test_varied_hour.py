@@ -21,7 +21,7 @@ from sdjax_engine.engine import Engine
 from sdjax_engine.request import Image, Lane, Lora, Request
 
 DEADLINE = 120.0
-SECONDS = 5.0
+SECONDS = 10.0
 MOST = 200
 SIZES = ((16, 16), (24, 16))
 GUIDANCE = {(16, 16): (1.0, 1.0, 1.5, 12.5), (24, 16): (0.0, 1.0)}
