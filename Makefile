@@ -141,10 +141,10 @@ layers: install-dev
 	@$(BIN)/lint-imports --no-cache > .import-layers.txt || { cat .import-layers.txt; rm -f .import-layers.txt; exit 1; }
 	@rm -f .import-layers.txt
 
-# Many tests wait in real time, for leases and timers. The other processes use the two cores meanwhile.
+# Many tests wait in real time, for leases and timers. The third process uses the two cores meanwhile.
 tests: install-dev browser tpu-compiler
 	@echo "Tests"
-	@$(BIN)/python tests/prefork.py 4 --quiet --no-loadscope-reorder --max-worker-restart 2
+	@$(BIN)/python tests/prefork.py 3 --quiet --no-loadscope-reorder --max-worker-restart 2
 
 # Types are checked beside the first tests, which leave some time of two cores over.
 test: lint
