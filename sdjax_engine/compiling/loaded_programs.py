@@ -28,6 +28,7 @@ class LoadedProgram:
         self._program = program
         self._report = report
         self._compile_again: Callable[[], Compiled] | None = compile_again  # None: it works
+        self._analysis: tuple[Compiled | None, Any] = None, None
         self._lock = threading.Lock()
 
     def __call__(self, *arguments: Any) -> Any:
@@ -44,8 +45,15 @@ class LoadedProgram:
         return self._tried(lambda program: program.out_info)
 
     def memory_analysis(self) -> Any:
-        """Return what XLA says of the memory that the program needs."""
-        return self._tried(lambda program: program.memory_analysis())
+        """Return what XLA says of the memory that the program needs; an answer takes milliseconds, once."""
+        return self._tried(self._analysed)
+
+    def _analysed(self, program: Compiled) -> Any:
+        analysed, answer = self._analysis
+        if analysed is not program:
+            answer = program.memory_analysis()
+            self._analysis = program, answer
+        return answer
 
     def _tried(self, use: Callable[[Compiled], Any]) -> Any:
         program = self._program

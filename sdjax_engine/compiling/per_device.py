@@ -63,6 +63,7 @@ class PerDevice:
         self._mesh = mesh
         self._devices = list(mesh.devices.flat)
         self._copies: dict[int, tuple[list[SpreadArray], list[Any]]] = {}
+        self._analysis: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
         """Queue the work of every device; raises the first error of any of them."""
@@ -87,8 +88,13 @@ class PerDevice:
         return jax.tree.map(together, self._each[0].out_info)
 
     def memory_analysis(self) -> Any:
-        """Return what XLA says of the memory that each device needs."""
-        return self._each[0].memory_analysis()
+        """Return what XLA says of the memory that each device needs; an answer takes milliseconds, once."""
+        first = self._each[0]
+        if isinstance(first, LoadedProgram):
+            return first.memory_analysis()  # it may be compiled again, and then needs other memory
+        if self._analysis is None:
+            self._analysis = first.memory_analysis()
+        return self._analysis
 
     def _shares(self, place: int, tree: Any, spec: PartitionSpec) -> Sequence[Any] | Shares:
         """Return each device's share of the argument at `place`; those of parameters are computed once."""

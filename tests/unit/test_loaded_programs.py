@@ -52,3 +52,30 @@ def test_a_program_that_has_worked_is_not_compiled_again() -> None:
     assert program(2) == 0.5
     with pytest.raises(ZeroDivisionError):
         program(0)
+
+
+class AnalysedProgram:
+    """A program that says what memory it needs, and counts how often it is asked; it works where told to."""
+
+    def __init__(self, memory: int, *, works: bool) -> None:
+        self.memory = memory
+        self.works = works
+        self.asked = 0
+
+    def __call__(self, number: int) -> int:
+        if not self.works:
+            raise ValueError("bytes of another version")
+        return number
+
+    def memory_analysis(self) -> int:
+        self.asked += 1
+        return self.memory
+
+
+def test_xla_is_asked_once_what_a_program_needs_and_again_once_it_is_compiled_again() -> None:
+    loaded, compiled = AnalysedProgram(1, works=False), AnalysedProgram(2, works=True)
+    program = LoadedProgram(cast("Compiled", loaded), lambda: cast("Compiled", compiled), lambda _line: None)
+    assert [program.memory_analysis() for _ in range(2)] == [1, 1]
+    assert program(5) == 5
+    assert [program.memory_analysis() for _ in range(2)] == [2, 2]
+    assert (loaded.asked, compiled.asked) == (1, 1)

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from compilations import cache_of_jax
 from jax.sharding import Mesh
+from jax.stages import Compiled
 
 from sdjax_engine.compiling import serialized
-from sdjax_engine.compiling.compiler import Compiler, Program
+from sdjax_engine.compiling.compiler import Compiler, Program, working_memory
 from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED, mesh_over, replicate, shard
 
@@ -63,6 +64,20 @@ def test_every_device_has_its_share(mesh: Mesh, program: Program) -> None:
         x = walked
     np.testing.assert_array_equal(np.asarray(x)[:, 0, 0], [22, 55])
     assert (x.shape, x.sharding) == (program.out_info[0].shape, program.out_info[0].sharding)
+
+
+def test_xla_is_asked_once_what_a_program_needs(mesh: Mesh, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start asks for each lane, and for each program that it gets later; each answer takes milliseconds."""
+    program, asked = compiled(mesh, []), list[Compiled]()
+    answer = Compiled.memory_analysis
+
+    def counted(one: Compiled) -> object:
+        asked.append(one)
+        return answer(one)
+
+    monkeypatch.setattr(Compiled, "memory_analysis", counted)
+    assert working_memory(program) == working_memory(program) > 0
+    assert len(asked) == 1
 
 
 def test_the_rows_of_a_host_s_array_are_the_devices_in_turn(mesh: Mesh, program: Program) -> None:

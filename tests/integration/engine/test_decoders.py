@@ -160,7 +160,7 @@ def test_a_picture_that_is_painted_again_has_the_place_in_the_decoder_that_it_ha
 def test_decoding_asks_no_program_for_its_memory(
     lane: DeviceLane, model: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """XLA takes milliseconds to answer, and the devices would wait for their next run."""
+    """XLA takes milliseconds for its first answer, and the devices would wait for their next run."""
     painted(lane, model, 0, 1)
     asked: list[Program] = []
     monkeypatch.setattr("sdjax_engine.lane.programs.working_memory", asked.append)
