@@ -58,10 +58,11 @@ $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
 	@touch $@
 
 browser:
-	@command -v chromium >/dev/null || { \
+	@command -v chromium-headless-shell >/dev/null || command -v chromium >/dev/null || { \
 	  echo "Installing Chromium for the browser tests"; \
 	  SUDO=; [ "$$(id -u)" = 0 ] || SUDO=sudo; \
-	  $$SUDO apt-get -qq update && DEBIAN_FRONTEND=noninteractive $$SUDO apt-get -qq install -y --no-install-recommends chromium fonts-noto-cjk >/dev/null; }
+	  $$SUDO apt-get -qq update && DEBIAN_FRONTEND=noninteractive $$SUDO apt-get -qq install -y --no-install-recommends fonts-noto-cjk \
+	    "$$(apt-cache show chromium-headless-shell >/dev/null 2>&1 && echo chromium-headless-shell || echo chromium)" >/dev/null; }
 
 # The compilers of devices that need not be there. Beside the packages of .venv they would change how JAX starts.
 # libtpu has no hash: its version follows the installed JAX.
