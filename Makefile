@@ -143,13 +143,16 @@ layers: install-dev
 	@rm -f .import-layers.txt
 
 # Many tests wait in real time, for leases and timers. The third process uses the two cores meanwhile.
-tests: install-dev browser tpu-compiler
+NEEDED := browser tpu-compiler
+tests: install-dev $(NEEDED)
 	@echo "Tests"
 	@$(BIN)/python tests/prefork.py 3 --quiet --no-loadscope-reorder --max-worker-restart 2
 
-# Types are checked beside the first tests, which leave some time of two cores over.
-test: lint
-	@$(MAKE) --no-print-directory --jobs 2 types layers tests
+# What the tests need is installed side by side. Types are checked beside the first tests, which leave some
+# time of two cores over.
+test:
+	@$(MAKE) --no-print-directory --jobs 3 lint $(NEEDED)
+	@$(MAKE) --no-print-directory --jobs 2 types layers tests NEEDED=
 
 # The unit tests that neither write checkpoints nor compile networks.
 unit: install-dev
