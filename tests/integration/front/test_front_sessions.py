@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from front_tools import Message, ephemeral, give_role, offer_to_all, refusal, text_of
 from serving import Served, serving, until
 
@@ -24,6 +25,7 @@ from bot.store import Store
 from bot.store.auditing import By
 from bot.store.moderation import Scope
 from bot.store.session_rows import Phase
+from bot.store.session_tables import sessions
 
 OPTIONS = ("where", "role", "voting", "hours", "review", "channel_")
 RAVI, YUNA, OMAR = (person.id for person in PEOPLE[1:4])
@@ -126,7 +128,9 @@ async def test_two_rounds_with_votes_and_restarts_in_a_round_and_in_a_vote(
 
 
 async def settled(store: Store) -> bool:
-    return not await store.showing.keep("other", ttl=0.0)
+    """Whether nothing is left to show of any session."""
+    async with store.shared.database.read() as connection:
+        return not await connection.scalar(sa.select(sa.exists().where(~sessions.c.settled)))
 
 
 async def paints_plainly(restarted: Callable[[], Any], ravi: Member, place: str, store: Store) -> None:
