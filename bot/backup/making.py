@@ -1,8 +1,8 @@
 """Makes a backup while the bot runs.
 
-Rows first, then the pictures that they name: a picture's file is there before a row names it. A file may be
-deleted between the two. Then the rows are read again, and what is new is copied, until every picture of the
-rows is in the backup.
+Most pictures are copied first, while nothing is held. Then a snapshot of the rows is taken, the last pictures
+that it names are copied, and the rows are written. A picture's file is there before a row names it, but can
+be deleted between the snapshot and the copy: then the rows are not written, and a later snapshot is taken.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from bot.store.dumping import Snapshot, snapshot
 
 log = logging.getLogger(__name__)
 
-LOOKS = 5  # at the rows; each later look copies what has changed within seconds
+PASSES = 3  # over the pictures, before the snapshot: each copies what was painted during the one before
+LOOKS = 50  # each at a snapshot: only where a place loses every new picture does none of them end the backup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,19 +58,22 @@ async def _fill(
 ) -> Manifest:
     """Write tables and pictures into a folder, and return their manifest."""
     (folder / TABLES).mkdir(mode=0o700)
-    make_folders(folder, ())
-    there, missing = set[str](), set[str]()
+    pictures = _Pictures(folder=folder, artifacts=artifacts, earlier=earlier)
+    for _ in range(PASSES):
+        async with snapshot(database) as seen:
+            names = await seen.pictures()
+        await pictures.bring(names)
     for look in range(1, LOOKS + 1):
         async with snapshot(database) as seen:
-            tables = await _write_tables(folder, seen)
             names = await seen.pictures()
+            deleted = await pictures.bring(names)
+            if deleted and look < LOOKS:
+                log.info("%d pictures were deleted just before they were copied", len(deleted))
+                continue
+            tables = await _write_tables(folder, seen)
             revision = seen.revision
-        known, missing = missing, await collect(folder, names - there, artifacts, earlier=earlier)
-        there |= names - missing
-        if missing <= known:  # not deleted since the last look: they were lost before
-            break
-        log.info("%d pictures were deleted during the backup: look %d at the rows", len(missing), look + 1)
-    for name in there - names:
+        break
+    for name in pictures.there - names:
         picture_file(folder, name).unlink()
     return Manifest(
         format=FORMAT,
@@ -78,9 +82,31 @@ async def _fill(
         revision=revision,
         database="postgresql" if database.has_time else "sqlite",
         tables=tables,
-        pictures={name: picture_file(folder, name).stat().st_size for name in sorted(names - missing)},
-        lost=sorted(missing),
+        pictures={name: picture_file(folder, name).stat().st_size for name in sorted(pictures.there & names)},
+        lost=sorted(names - pictures.there),
     )
+
+
+class _Pictures:
+    """The pictures of a backup that is being made: `there` are the names of those that it has."""
+
+    def __init__(self, *, folder: Path, artifacts: Artifacts, earlier: Path | None) -> None:
+        make_folders(folder, ())
+        self.there = set[str]()
+        self._gone = set[str]()
+        self._folder, self._artifacts, self._earlier = folder, artifacts, earlier
+
+    async def bring(self, names: set[str]) -> set[str]:
+        """Copy those of a snapshot's pictures that are not there; return what is gone since the snapshot.
+
+        A picture that was gone at an earlier one, and that this one still names, is not deleted but lost.
+        """
+        new = names - self.there
+        missing = await collect(self._folder, new, self._artifacts, earlier=self._earlier)
+        self.there |= new - missing
+        deleted = missing - self._gone
+        self._gone |= missing
+        return deleted
 
 
 async def _write_tables(folder: Path, seen: Snapshot) -> dict[str, TableFile]:

@@ -18,8 +18,9 @@ from postgres_server import PostgresServer
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
+from bot.backup import making
 from bot.backup.manifest import Manifest
-from bot.errors import StoreUnavailable
+from bot.errors import MissingArtifact, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.jobs import State
 from bot.store import Store
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.usefixtures("reflected_once")
 ROOT = Path(__file__).parents[2]
 OF_PROCESSES = {"processes", "workers", "offered_lanes", "duties", "previews"}
 FREED = {"jobs": ["front"], "files": ["leased_until"], "deliveries": ["fencing_token", "next_try_at"]}
+MOST = 10  # deletions beside a backup
 KILLED = """
 import asyncio, os, pathlib, signal, sys
 from backups import restored
@@ -228,3 +230,58 @@ async def test_a_backup_beside_jobs_and_deletions_has_the_picture_of_every_row(
         assert not each.lost
         assert len(each.pictures) >= each.tables["jobs"].rows // 2 - 1
     assert len(made[-1].pictures) > len(made[0].pictures)
+
+
+class DeletedWhenRead(Artifacts):
+    """A place whose new picture is deleted, or only lost, in the moment in which it is read, `most` times."""
+
+    def __init__(self, url: str, *, most: int, is_row_kept: bool) -> None:
+        super().__init__(url)
+        self.store: Store
+        self.left, self.is_row_kept = most, is_row_kept
+        self.jobs: dict[str, str] = {}
+
+    async def paint(self) -> None:
+        job = await self.store.jobs.enqueue(RECIPE, origin(self.left))
+        (claim,) = await self.store.leases.claim("worker", limit=1, ttl=TTL)
+        name = await Files(self.store.files, self).keep(f"picture {self.left}".encode(), "png")
+        await self.store.leases.complete(claim, artifact=name, seconds=1.0)
+        self.jobs[name] = job.id
+
+    async def get(self, name: str, *, tidy: bool = True) -> bytes:
+        if self.left and (job := self.jobs.pop(name, "")):
+            self.left -= 1
+            if self.is_row_kept:
+                await self.delete(name)
+            else:
+                files = await self.store.deliveries.delete_result(job, user_id=None)
+                await Files(self.store.files, self).drop(files)
+            await self.paint()
+            raise MissingArtifact(name)
+        return await super().get(name, tidy=tidy)
+
+
+@pytest.mark.parametrize("is_row_kept", [False, True])
+async def test_only_a_picture_whose_row_is_kept_is_lost(
+    is_row_kept: bool, database_url: str, open_store: OpenStore, places: Places, tmp_path: Path
+) -> None:
+    artifacts = DeletedWhenRead(str(tmp_path / "artifacts"), most=MOST, is_row_kept=is_row_kept)
+    artifacts.store = await open_store()
+    await artifacts.paint()
+    kept = (await backed_up(database_url, places.backups, artifacts)).manifest
+    assert len(kept.lost) == (MOST if is_row_kept else 0)
+    assert list(kept.pictures) == list(artifacts.jobs)
+    assert kept.tables["jobs"].rows == MOST + 1
+
+
+async def test_a_place_that_loses_every_new_picture_is_backed_up_without_them(
+    sqlite_url: str, places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "LOOKS", 4)
+    artifacts = DeletedWhenRead(str(tmp_path / "artifacts"), most=MOST, is_row_kept=True)
+    artifacts.store = await Store.open(sqlite_url)
+    await artifacts.paint()
+    kept = (await backed_up(sqlite_url, places.backups, artifacts)).manifest
+    await artifacts.store.close()
+    assert len(kept.lost) == making.PASSES + 4
+    assert not kept.pictures
