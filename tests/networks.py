@@ -14,7 +14,6 @@ import torch
 from flax import nnx
 
 from sdjax_engine.weights.blueprint import Blueprint, Parameters
-from sdjax_engine.weights.networks import OneKey
 from sdjax_engine.weights.tensor_names import arrange
 
 Array = npt.NDArray[np.float32]
@@ -35,9 +34,7 @@ class Filled:
         dtype: str = "float32",
         take: bool = False,
     ) -> None:
-        self.blueprint = Blueprint(
-            lambda: nnx.eval_shape(lambda: kind(config, dtype=jnp.dtype(dtype), rngs=OneKey()))
-        )
+        self.blueprint = Blueprint(lambda: kind(config, dtype=jnp.dtype(dtype)))
         theirs = dict(reference.named_parameters())
         wanted = self.blueprint.wanted
         assert wanted.keys() == theirs.keys()

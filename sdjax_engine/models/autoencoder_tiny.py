@@ -24,9 +24,9 @@ class AutoencoderTiny(nnx.Module):
     The encoder is left out: previews only decode.
     """
 
-    def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
+    def __init__(self, config: Config, *, dtype: DTypeLike) -> None:
         values = settle_autoencoder_tiny_config(config)
-        self.decoder = DecoderTiny(values, Shared(dtype=dtype, rngs=rngs))
+        self.decoder = DecoderTiny(values, Shared(dtype=dtype))
         self.dtype = dtype
 
     def decode(self, latents: Array) -> Array:

@@ -16,7 +16,7 @@ from sdjax_engine.models.clip_text_config import (
     settle_text_config,
 )
 from sdjax_engine.models.config import Config
-from sdjax_engine.models.layers import LayerNorm, Shared, linear
+from sdjax_engine.models.layers import LayerNorm, Shared, embedding, linear
 
 
 class TextEncoding(NamedTuple):
@@ -57,16 +57,16 @@ class CLIPTextTransformer(nnx.Module):
 class CLIPTextModel(CLIPTextTransformer):
     """The text encoder of SD 1.x and 2.x, and the first of SDXL."""
 
-    def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
-        super().__init__(settle_text_config(config), Shared(dtype=dtype, rngs=rngs))
+    def __init__(self, config: Config, *, dtype: DTypeLike) -> None:
+        super().__init__(settle_text_config(config), Shared(dtype=dtype))
 
 
 class CLIPTextModelWithProjection(nnx.Module):
     """The second text encoder of SDXL, with a linear map of its pooled encoding."""
 
-    def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
+    def __init__(self, config: Config, *, dtype: DTypeLike) -> None:
         values = settle_projected_text_config(config)
-        shared = Shared(dtype=dtype, rngs=rngs)
+        shared = Shared(dtype=dtype)
         self.text_model = CLIPTextTransformer(values, shared)
         self.text_projection = linear(values["hidden_size"], values["projection_dim"], shared, bias=False)
 
@@ -89,8 +89,8 @@ class CLIPTextEmbeddings(nnx.Module):
     """The sum of the token embedding and the position embedding."""
 
     def __init__(self, width: int, shared: Shared, *, words: int, positions: int) -> None:
-        self.token_embedding = nnx.Embed(words, width, **shared.library)
-        self.position_embedding = nnx.Embed(positions, width, **shared.library)
+        self.token_embedding = embedding(words, width, shared)
+        self.position_embedding = embedding(positions, width, shared)
 
     def __call__(self, input_ids: Array) -> Array:
         positions = jnp.arange(input_ids.shape[-1], dtype=jnp.int32)[None, :]

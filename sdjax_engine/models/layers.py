@@ -1,6 +1,7 @@
 """The smallest parts: linear maps, convolutions, norms, resampling and the embedding of timesteps.
 
 Arrays are channels-last. Every layer computes in the network's dtype; norms take their statistics in float32.
+A new layer has the shapes of its parameters and no values: these come from files, or are a program's inputs.
 """
 
 from __future__ import annotations
@@ -28,12 +29,35 @@ class Shared:
     """The settings that all layers of one network share."""
 
     dtype: DTypeLike
-    rngs: nnx.Rngs
 
     @property
     def library(self) -> dict[str, Any]:
         """The settings as keyword arguments of the `nnx` layers."""
-        return {"dtype": self.dtype, "param_dtype": self.dtype, "rngs": self.rngs}
+        return {"dtype": self.dtype, "param_dtype": self.dtype, "rngs": NO_KEYS}
+
+
+class NoKeys:
+    """Replaces `nnx.Rngs`, of which every `nnx` layer takes keys for the values of its parameters."""
+
+    def params(self) -> None: ...
+
+
+NO_KEYS = NoKeys()
+
+
+def parameter(shape: tuple[int, ...], shared: Shared) -> nnx.Param[Array]:
+    """A parameter without a value."""
+    return nnx.Param(without_value(None, shape, shared.dtype))
+
+
+def without_value(_: None, shape: tuple[int, ...], dtype: DTypeLike) -> jax.ShapeDtypeStruct:
+    """Initialise a parameter of an `nnx` layer by its shape alone; ValueError where it has no elements."""
+    if min(shape) < 1:
+        raise ValueError(f"no parameter has the shape {shape}")
+    return jax.ShapeDtypeStruct(shape, jnp.dtype(dtype))
+
+
+WITHOUT_VALUES: dict[str, Any] = {"kernel_init": without_value, "bias_init": without_value}
 
 
 class Linear(nnx.Linear):
@@ -61,7 +85,12 @@ class Conv(nnx.Conv):
 
 def linear(width_in: int, width_out: int, shared: Shared, *, bias: bool = True) -> Linear:
     """A linear map of the last axis; on channels-last arrays it is also a 1×1 convolution."""
-    return Linear(width_in, width_out, use_bias=bias, **shared.library)
+    return Linear(width_in, width_out, use_bias=bias, **WITHOUT_VALUES, **shared.library)
+
+
+def embedding(count: int, width: int, shared: Shared) -> nnx.Embed:
+    """A vector of `width` for each of the numbers below `count`."""
+    return nnx.Embed(count, width, embedding_init=without_value, **shared.library)
 
 
 def conv(
@@ -82,6 +111,7 @@ def conv(
         strides=stride,
         padding=(kernel - 1) // 2 if padding is None else padding,
         use_bias=bias,
+        **WITHOUT_VALUES,
         **shared.library,
     )
 
@@ -90,8 +120,8 @@ class LayerNorm(nnx.Module):
     """Normalises the last axis; statistics in float32."""
 
     def __init__(self, width: int, shared: Shared, *, eps: float = 1e-5) -> None:
-        self.scale = nnx.Param(jnp.ones(width, shared.dtype))
-        self.bias = nnx.Param(jnp.zeros(width, shared.dtype))
+        self.scale = parameter((width,), shared)
+        self.bias = parameter((width,), shared)
         self.eps = eps
         self.dtype = shared.dtype
 
@@ -113,8 +143,8 @@ class GroupNorm(nnx.Module):
     def __init__(self, width: int, groups: int, shared: Shared, *, eps: float) -> None:
         if groups < 1 or width % groups:
             raise UnreadableCheckpoint(f"{width} channels cannot be normalised in {groups} groups.")
-        self.scale = nnx.Param(jnp.ones(width, shared.dtype))
-        self.bias = nnx.Param(jnp.zeros(width, shared.dtype))
+        self.scale = parameter((width,), shared)
+        self.bias = parameter((width,), shared)
         self.groups = groups
         self.eps = eps
         self.dtype = shared.dtype

@@ -11,7 +11,7 @@ from jax.typing import DTypeLike
 
 from sdjax_engine.models.clip_encoder import CLIPEncoder
 from sdjax_engine.models.config import Config
-from sdjax_engine.models.layers import LayerNorm, Shared, conv, linear
+from sdjax_engine.models.layers import LayerNorm, Shared, conv, embedding, linear, parameter
 from sdjax_engine.models.safety_checker_config import (
     CONCEPTS,
     SPECIAL_CARE,
@@ -33,16 +33,16 @@ class Scores(NamedTuple):
 class StableDiffusionSafetyChecker(nnx.Module):
     """Scores the similarity of pictures to the concepts of the checkpoint."""
 
-    def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
+    def __init__(self, config: Config, *, dtype: DTypeLike) -> None:
         values = settle_safety_checker_config(config)
-        shared = Shared(dtype=dtype, rngs=rngs)
+        shared = Shared(dtype=dtype)
         width, projected = values["vision_config"]["hidden_size"], values["projection_dim"]
         self.vision_model = CLIPVisionModel(values["vision_config"], shared)
         self.visual_projection = linear(width, projected, shared, bias=False)
-        self.concept_embeds = nnx.Param(jnp.ones((CONCEPTS, projected), dtype))
-        self.special_care_embeds = nnx.Param(jnp.ones((SPECIAL_CARE, projected), dtype))
-        self.concept_embeds_weights = nnx.Param(jnp.ones(CONCEPTS, dtype))
-        self.special_care_embeds_weights = nnx.Param(jnp.ones(SPECIAL_CARE, dtype))
+        self.concept_embeds = parameter((CONCEPTS, projected), shared)
+        self.special_care_embeds = parameter((SPECIAL_CARE, projected), shared)
+        self.concept_embeds_weights = parameter((CONCEPTS,), shared)
+        self.special_care_embeds_weights = parameter((SPECIAL_CARE,), shared)
 
     def __call__(self, pixel_values: Array) -> Scores:
         """Score `pixel_values` (n, image_size, image_size, 3), normalised as `clip_pixels` returns them."""
@@ -108,9 +108,9 @@ class CLIPVisionEmbeddings(nnx.Module):
     def __init__(self, values: Config, shared: Shared) -> None:
         width, patch = values["hidden_size"], values["patch_size"]
         positions = (values["image_size"] // patch) ** 2 + 1
-        self.class_embedding = nnx.Param(jnp.zeros(width, shared.dtype))
+        self.class_embedding = parameter((width,), shared)
         self.patch_embedding = conv(3, width, shared, kernel=patch, stride=patch, padding=0, bias=False)
-        self.position_embedding = nnx.Embed(positions, width, **shared.library)
+        self.position_embedding = embedding(positions, width, shared)
 
     def __call__(self, pixel_values: Array) -> Array:
         patches = self.patch_embedding(pixel_values)

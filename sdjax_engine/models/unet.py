@@ -35,14 +35,13 @@ __all__ = ["NAME", "UNet2DConditionModel", "settle_unet_config"]
 class UNet2DConditionModel(nnx.Module):
     """Predicts the noise of latents from their timestep and the prompt's encoding."""
 
-    def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
+    def __init__(self, config: Config, *, dtype: DTypeLike) -> None:
         values = settle_unet_config(config)
         widths = values["block_out_channels"]
         act = activation(values["act_fn"], model=NAME)
         time_width = values["time_embedding_dim"] or 4 * widths[0]
         style = ResnetStyle(
             dtype=dtype,
-            rngs=rngs,
             groups=values["norm_num_groups"],
             eps=values["norm_eps"],
             act=act,

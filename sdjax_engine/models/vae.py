@@ -25,11 +25,10 @@ class AutoencoderKL(nnx.Module):
     reference's SDXL pipelines.
     """
 
-    def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
+    def __init__(self, config: Config, *, dtype: DTypeLike) -> None:
         values = settle_vae_config(config)
         style = ResnetStyle(
             dtype=dtype,
-            rngs=rngs,
             groups=values["norm_num_groups"],
             eps=NORM_EPS,
             act=activation(values["act_fn"], model=NAME),

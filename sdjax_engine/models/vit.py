@@ -11,16 +11,16 @@ from sdjax_engine.models.activations import activation
 from sdjax_engine.models.attention import attend
 from sdjax_engine.models.config import Config
 from sdjax_engine.models.cross_attention_inputs import KeyValues
-from sdjax_engine.models.layers import LayerNorm, Shared, conv, linear
+from sdjax_engine.models.layers import LayerNorm, Shared, conv, linear, parameter
 from sdjax_engine.models.vit_config import LABELS, NAME, settle_vit_config
 
 
 class ViTForImageClassification(nnx.Module):
     """Pictures to one number for each label."""
 
-    def __init__(self, config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> None:
+    def __init__(self, config: Config, *, dtype: DTypeLike) -> None:
         values = settle_vit_config(config)
-        shared = Shared(dtype=dtype, rngs=rngs)
+        shared = Shared(dtype=dtype)
         self.vit = ViTModel(values, shared)
         self.classifier = linear(values["hidden_size"], len(values[LABELS]), shared)
 
@@ -50,8 +50,8 @@ class ViTEmbeddings(nnx.Module):
     def __init__(self, values: Config, shared: Shared) -> None:
         width, patch = values["hidden_size"], values["patch_size"]
         positions = (values["image_size"] // patch) ** 2 + 1
-        self.cls_token = nnx.Param(jnp.zeros((1, 1, width), shared.dtype))
-        self.position_embeddings = nnx.Param(jnp.zeros((1, positions, width), shared.dtype))
+        self.cls_token = parameter((1, 1, width), shared)
+        self.position_embeddings = parameter((1, positions, width), shared)
         self.patch_embeddings = ViTPatchEmbeddings(width, patch, shared)
 
     def __call__(self, pixel_values: Array) -> Array:

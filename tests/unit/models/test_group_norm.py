@@ -28,7 +28,8 @@ def by_float64(x: npt.NDArray[np.float64], shift: npt.NDArray[np.float64] | None
 def test_result_is_that_of_float64_rounded_once(dtype: str, mean: float, shifted: bool) -> None:
     """Of a mean of 100 standard deviations too: what bfloat16 left of the values is all that counts."""
     rng = np.random.default_rng(0)
-    norm = GroupNorm(WIDTH, GROUPS, Shared(dtype=jnp.dtype(dtype), rngs=nnx.Rngs(0)), eps=EPS)
+    norm = GroupNorm(WIDTH, GROUPS, Shared(dtype=jnp.dtype(dtype)), eps=EPS)
+    norm.scale, norm.bias = (nnx.Param(jnp.full(WIDTH, value, norm.dtype)) for value in (1, 0))
     x = jnp.asarray(mean + rng.standard_normal((2, 9, 7, WIDTH)), norm.dtype)
     shift = jnp.asarray(3 * rng.standard_normal((2, WIDTH)), norm.dtype) if shifted else None
 

@@ -22,14 +22,17 @@ Array = npt.NDArray[np.float32]
 @pytest.fixture(scope="module")
 def network() -> nnx.Dict[nnx.Module]:
     """One layer of each form that the networks have."""
-    shared = Shared(dtype=jnp.float32, rngs=nnx.Rngs(0))
-    return nnx.Dict(
+    shared = Shared(dtype=jnp.float32)
+    layers = nnx.Dict(
         dense=linear(6, 3, shared),
         blocks=nnx.List([linear(6, 4, shared, bias=False)]),
         same=conv(6, 4, shared),
         halving=conv(6, 4, shared, stride=2, padding=1),
         uneven=conv(6, 4, shared, stride=2, padding=((0, 1), (0, 1))),
     )
+    shapes = nnx.state(layers)
+    nnx.update(layers, jax.tree.map(lambda shape: jnp.asarray(random(*shape.shape, seed=3)), shapes))
+    return layers
 
 
 def random(*shape: int, seed: int) -> Array:

@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pytest
 from checkpoints import UNET, UNET_XL
 from engines import SMALLEST
-from flax import nnx
 from jaxprs import equations
 
 from sdjax_engine.models.cross_attention_inputs import Projection
@@ -24,7 +23,6 @@ from sdjax_engine.models.lora_bank import Factors
 from sdjax_engine.models.unet import UNet2DConditionModel
 from sdjax_engine.models.unet_config import cross_attentions, settle_unet_config
 from sdjax_engine.weights.blueprint import Blueprint, Parameters
-from sdjax_engine.weights.networks import OneKey
 
 Array = npt.NDArray[Any]
 SEATS, HALVES, KEYS, RANK = 2, 2, 9, 2
@@ -51,9 +49,7 @@ class ProjectedUNet:
 
     def __init__(self, config: dict[str, Any], *, loras: bool = False) -> None:
         self._rng = np.random.default_rng(0)
-        self._blueprint = Blueprint(
-            lambda: nnx.eval_shape(lambda: UNet2DConditionModel(config, dtype="float32", rngs=OneKey()))
-        )
+        self._blueprint = Blueprint(lambda: UNet2DConditionModel(config, dtype="float32"))
         wanted = self._blueprint.wanted.values()
         self.parameters = {each.key: self._noise(*each.shape, scale=1 / 8) for each in wanted}
         self._bank = self._random_bank() if loras else {}
