@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,12 @@ from bot.app import fleet
 from bot.config import Config
 
 ROOT = Path(__file__).parents[1]
+PAINTER = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "tests")!r})
+import fleet_painter
+fleet_painter.main()
+"""
 # A node counts as dead after two seconds.
 HEALTH = {
     "health_check_initial_delay_ms": 0,
@@ -98,8 +103,9 @@ def three_nodes(folder: Path) -> Iterator[Nodes]:
 class Fleet:
     """A fleet of paced workers on the nodes, by the functions of the command line."""
 
-    def __init__(self, nodes: Nodes, folder: Path, database: str) -> None:
+    def __init__(self, nodes: Nodes, folder: Path, database: str, command: list[str]) -> None:
         self.nodes = nodes
+        self._command = command
         self.folder = folder
         self._database = database
         self.config = Config()
@@ -112,7 +118,7 @@ class Fleet:
             "most": 3,
             "idle_minutes": 0.03,
             "target_seconds": 1.0,
-            "command": [sys.executable, str(ROOT / "tests" / "fleet_painter.py")],
+            "command": self._command,
             **group,
         }
         lines = "\n".join(f"{key} = {_toml(value)}" for key, value in values.items())

@@ -2,29 +2,27 @@
 
 When the first step of an image is done, it writes the seed and its process into the file `begun` of the cache
 folder. Until the engine has told of that step, a drain gives the image back.
-The modules that load JAX have stand-ins here: nothing uses JAX, and loading it is half of a start.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from bot import cli
+from bot.app import worker
 from bot.config import Config
 from sdjax_engine.request import Image, Lane, Progress, Request
 
 SEATS = 2
 SECONDS_PER_STEP = 0.02
-CLASSES = "cpu"
 
 
 class PacedEngine:
@@ -91,28 +89,9 @@ class PacedEngine:
             file.write(f"{request.seed} {os.getpid()}\n")
 
 
-STAND_INS: dict[str, dict[str, Any]] = {
-    "engine": {"Engine": PacedEngine},
-    "memory.devices": {"device_kind": lambda: "cpu"},
-    "model.defaults": {"default_offer": None},
-    "model.pictures": {"Fitted": object, "fitted": None},
-    "startup.changing": {"Change": object},
-}
-
-
-def stand_in() -> None:
-    """Put modules with these names alone in the place of the engine's modules."""
-    for name, values in STAND_INS.items():
-        module = sys.modules[f"sdjax_engine.{name}"] = ModuleType(name)
-        vars(module).update(values)
-
-
-if __name__ == "__main__":
-    stand_in()
-    import bot.app.worker
-    from bot.cli import main
-
-    bot.app.worker.open_engine = lambda config, _report: PacedEngine(config)  # type: ignore[assignment,return-value]
-    bot.app.worker.read_defaults = lambda config, _report: config
-    assert "jax" not in sys.modules, "a module of the worker has no stand-in"
-    main()
+def main() -> None:
+    """Be the shipped command with this engine."""
+    worker.open_engine = lambda config, _report: PacedEngine(config)  # type: ignore[assignment,return-value]
+    worker.read_defaults = lambda config, _report: config
+    worker.device_kind = lambda: "cpu"
+    cli.main()

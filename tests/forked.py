@@ -98,18 +98,18 @@ while True:
 class Forked:
     """A forked process, with what the tests use of `asyncio.subprocess.Process`."""
 
-    def __init__(self, pid: int, end: Future[int]) -> None:
+    def __init__(self, pid: int, ended: Future[int]) -> None:
         self.pid = pid
-        self._end = end
+        self.ended = ended  # with the exit status
 
     @property
     def returncode(self) -> int | None:
         """The exit status, or None while the process runs; a negative number is the signal that ended it."""
-        return self._end.result() if self._end.done() else None
+        return self.ended.result() if self.ended.done() else None
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal; raises ProcessLookupError after the end."""
-        if self._end.done():
+        if self.ended.done():
             raise ProcessLookupError(self.pid)
         os.kill(self.pid, number)
 
@@ -119,7 +119,7 @@ class Forked:
 
     async def wait(self) -> int:
         """Wait for the end; return the exit status."""
-        return await asyncio.wrap_future(asyncio_safe(self._end))
+        return await asyncio.wrap_future(asyncio_safe(self.ended))
 
 
 def asyncio_safe(end: Future[int]) -> Future[int]:

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from fleet_cluster import Fleet, Nodes, three_nodes
+from fleet_cluster import PAINTER, ROOT, Fleet, Nodes, three_nodes
+from forked_command import forked_command
 
 from bot.store import Store
 
@@ -18,8 +19,9 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 
 
 @pytest.fixture
-def painters(nodes: Nodes, tmp_path: Path, postgres_url: str) -> Fleet:
-    return Fleet(nodes, tmp_path, postgres_url)
+def painters(nodes: Nodes, tmp_path: Path, postgres_url: str) -> Iterator[Fleet]:
+    with forked_command(PAINTER, ROOT, tmp_path) as command:
+        yield Fleet(nodes, tmp_path, postgres_url, command)
 
 
 @pytest.fixture
