@@ -2,8 +2,8 @@
 
 The tests of some folders share an engine or a demo, which each further process would have to make again.
 Those of whole bots wait in real time, for leases and timers: one process has them all, and the others use the
-cores meanwhile. Tests that take long begin first, so that no process is left alone with one of them at
-the end.
+cores meanwhile. These folders begin first, so that no process is left alone with one of them at the end. The
+files of all other folders alternate: some wait in real time, others compute.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ TOGETHER = ("tests/integration/engine", "tests/integration/whole", "tests/demo")
 FIRST = ("tests/integration/engine", "tests/integration/whole", "tests/demo", "tests/integration/fleet")
 """The longest first."""
 
-MIXED = ("tests/integration/front", "tests/parity", "tests/unit/models", "tests/unit/weights")
-"""The files of these folders alternate: those of `front` wait in real time, the others compute."""
+WAITING = ("tests/integration/front", "tests/browser")
+"""Their files wait in real time, and begin before the last fifth of the others, which compute."""
 
 
 def folder_of(nodeid: str) -> str:
@@ -36,17 +36,18 @@ def file_of(nodeid: str) -> str:
 
 
 def places_of(nodeids: Iterable[str]) -> dict[str, float]:
-    """Return the place of each test's file in the order of a parallel run."""
+    """Return the place of each test's file in the order of a parallel run: below 0 for the first folders."""
     files = list(dict.fromkeys(map(file_of, nodeids)))
-    of_folder = {folder: [each for each in files if folder_of(each) == folder] for folder in MIXED}
+    of_folder: dict[str, list[str]] = {}
+    for file in files:
+        of_folder.setdefault(folder_of(file), []).append(file)
 
     def place(file: str) -> float:
         folder = folder_of(file)
         if folder in FIRST:
             return FIRST.index(folder) - len(FIRST)
-        if folder in MIXED:
-            return of_folder[folder].index(file) / len(of_folder[folder])
-        return 1.0
+        part = of_folder[folder].index(file) / len(of_folder[folder])
+        return 0.8 * part if folder in WAITING else part
 
     return {file: place(file) for file in files}
 
