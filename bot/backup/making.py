@@ -66,13 +66,15 @@ async def _fill(
     for look in range(1, LOOKS + 1):
         async with snapshot(database) as seen:
             names = await seen.pictures()
-            deleted = await pictures.bring(names)
+            # The database waits here, and what was gone before is lost, where this snapshot still names it.
+            deleted = await pictures.bring(names - pictures.gone)
             if deleted and look < LOOKS:
                 log.info("%d pictures were deleted just before they were copied", len(deleted))
                 continue
             tables = await _write_tables(folder, seen)
             revision = seen.revision
         break
+    await pictures.bring(names)  # what was gone may have been painted again
     for name in pictures.there - names:
         picture_file(folder, name).unlink()
     return Manifest(
@@ -88,25 +90,20 @@ async def _fill(
 
 
 class _Pictures:
-    """The pictures of a backup that is being made: `there` are the names of those that it has."""
+    """The pictures of a backup that is being made: the names of those that it has, and of those not found."""
 
     def __init__(self, *, folder: Path, artifacts: Artifacts, earlier: Path | None) -> None:
         make_folders(folder, ())
-        self.there = set[str]()
-        self._gone = set[str]()
+        self.there, self.gone = set[str](), set[str]()
         self._folder, self._artifacts, self._earlier = folder, artifacts, earlier
 
     async def bring(self, names: set[str]) -> set[str]:
-        """Copy those of a snapshot's pictures that are not there; return what is gone since the snapshot.
-
-        A picture that was gone at an earlier one, and that this one still names, is not deleted but lost.
-        """
+        """Copy those of these pictures that are not there; return those that cannot be found."""
         new = names - self.there
         missing = await collect(self._folder, new, self._artifacts, earlier=self._earlier)
         self.there |= new - missing
-        deleted = missing - self._gone
-        self._gone |= missing
-        return deleted
+        self.gone = (self.gone | missing) - self.there
+        return missing
 
 
 async def _write_tables(folder: Path, seen: Snapshot) -> dict[str, TableFile]:

@@ -285,3 +285,30 @@ async def test_a_place_that_loses_every_new_picture_is_backed_up_without_them(
     await artifacts.store.close()
     assert len(kept.lost) == making.PASSES + 4
     assert not kept.pictures
+
+
+class PaintedAgain(Artifacts):
+    """A place that has no picture until it was asked for it in every pass."""
+
+    asked = 0
+
+    async def get(self, name: str, *, tidy: bool = True) -> bytes:
+        self.asked += 1
+        if self.asked <= making.PASSES:
+            raise MissingArtifact(name)
+        return await super().get(name, tidy=tidy)
+
+
+async def test_a_lost_picture_that_is_painted_again_meanwhile_is_in_the_backup(
+    sqlite_url: str, places: Places, tmp_path: Path
+) -> None:
+    artifacts, store = PaintedAgain(str(tmp_path / "artifacts")), await Store.open(sqlite_url)
+    await store.jobs.enqueue(RECIPE, ORIGIN)
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    name = await Files(store.files, artifacts).keep(b"a picture", "png")
+    await store.leases.complete(claim, artifact=name, seconds=1.0)
+    await store.close()
+    kept = (await backed_up(sqlite_url, places.backups, artifacts)).manifest
+    assert not kept.lost
+    assert list(kept.pictures) == [name]
+    assert artifacts.asked == making.PASSES + 1, "nothing is looked for again while the database waits"
