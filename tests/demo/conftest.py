@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
-from processes import START_SECONDS, Ended, end
-from running_demo import Demo, read_until_serving, running_demo
+from running_demo import Demo, RunningDemo
+
+RUNNING = pytest.StashKey[RunningDemo]()
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Demo]:
-    """A demo in an empty folder; it must end quietly, with status 0, when it is interrupted."""
-    async with running_demo(tmp_path_factory.mktemp("demo")) as bot:
-        async with asyncio.timeout(START_SECONDS):
-            running = await read_until_serving(bot)
-        yield running
-        assert await end(bot, signal.SIGINT) == Ended(status=0, err="")
+@pytest.fixture
+def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """A demo in an empty folder; it must end quietly, with status 0, when it is interrupted.
+
+    It ends with the tests of this folder. A demo that lives on takes 3 % of a core.
+    """
+    folder = request.node.getparent(pytest.Dir)
+    assert folder is not None
+    if RUNNING not in folder.stash:
+        running = folder.stash[RUNNING] = RunningDemo(tmp_path_factory.mktemp("demo"))
+
+        def end() -> None:
+            assert running.end(signal.SIGINT) == (0, "")
+
+        folder.addfinalizer(end)
+        running.wait_until_serving()
+    return folder.stash[RUNNING].demo

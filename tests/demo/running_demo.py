@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
+import os
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import signal
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from processes import Bot, end, start
+from processes import BOT, END_SECONDS, ROOT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,31 +27,42 @@ class Demo:
         return self.picture.parent / "cache"
 
 
-@asynccontextmanager
-async def running_demo(folder: Path) -> AsyncIterator[Bot]:
-    """`sdjax-bot demo` in `folder`, its page on any free port; killed at the end if it still runs."""
-    bot = await start(
-        *("demo", "--port", "0"),
-        err=folder / "demo.err",
-        folder=folder,
-        out=asyncio.subprocess.PIPE,
-    )
-    try:
-        yield bot
-    finally:
-        if bot.process.returncode is None:
-            bot.process.kill()
-            await end(bot)
+class RunningDemo:
+    """`sdjax-bot demo` in `folder`, its page on any free port."""
 
+    demo: Demo
 
-async def read_until_serving(bot: Bot) -> Demo:
-    """Read the demo's output until it serves."""
-    assert bot.process.stdout is not None
-    said, picture = "", None
-    while line := (await bot.process.stdout.readline()).decode():
-        said += line
-        picture = re.search(r"The picture: +(.+)", line) or picture
-        page = re.search(r"The page: +(http://127\.0\.0\.1:\d+)", line)
-        if page and picture:
-            return Demo(address=page[1], picture=Path(picture[1]), said=said)
-    raise AssertionError(f"the demo ended before it served, having said:\n{said}{bot.err.read_text()}")
+    def __init__(self, folder: Path) -> None:
+        self._err = folder / "demo.err"
+        with self._err.open("wb") as err:
+            self._process = subprocess.Popen(
+                [sys.executable, *BOT, "demo", "--port", "0"],
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdout=subprocess.PIPE,
+                stderr=err,
+                text=True,
+            )
+
+    def wait_until_serving(self) -> None:
+        """Read the demo's output until it serves."""
+        assert self._process.stdout is not None
+        said, picture = "", None
+        for line in self._process.stdout:
+            said += line
+            picture = re.search(r"The picture: +(.+)", line) or picture
+            page = re.search(r"The page: +(http://127\.0\.0\.1:\d+)", line)
+            if page and picture:
+                self.demo = Demo(address=page[1], picture=Path(picture[1]), said=said)
+                return
+        raise AssertionError(f"the demo ended before it served, having said:\n{said}{self._err.read_text()}")
+
+    def end(self, number: signal.Signals) -> tuple[int, str]:
+        """Send the signal; return the exit status and what was written to standard error."""
+        self._process.send_signal(number)
+        try:
+            status = self._process.wait(END_SECONDS)
+        finally:
+            self._process.kill()
+            self._process.communicate()
+        return status, self._err.read_text()
