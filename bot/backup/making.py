@@ -1,8 +1,8 @@
 """Makes a backup while the bot runs.
 
-Most pictures are copied first, while nothing is held. Then a snapshot of the rows is taken, the last pictures
-that it names are copied, and the rows are written. A picture's file is there before a row names it, but can
-be deleted between the snapshot and the copy: then the rows are not written, and a later snapshot is taken.
+Most pictures are copied first, without an open transaction. Then a snapshot of the rows is taken, the last
+pictures that it names are copied, and the rows are written. A picture's file is there before a row names it,
+but can be deleted between the snapshot and the copy. Then a later snapshot is taken.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bot.store.dumping import Snapshot, snapshot
 log = logging.getLogger(__name__)
 
 PASSES = 3  # over the pictures, before the snapshot: each copies what was painted during the one before
-LOOKS = 50  # each at a snapshot: only where a place loses every new picture does none of them end the backup
+LOOKS = 50  # at a snapshot; the last one accepts that pictures are missing, so that every backup ends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,21 +60,20 @@ async def _fill(
     (folder / TABLES).mkdir(mode=0o700)
     pictures = _Pictures(folder=folder, artifacts=artifacts, earlier=earlier)
     for _ in range(PASSES):
-        async with snapshot(database) as seen:
-            names = await seen.pictures()
-        await pictures.bring(names)
+        await pictures.bring(await _named(database))
     for look in range(1, LOOKS + 1):
         async with snapshot(database) as seen:
             names = await seen.pictures()
-            # The database waits here, and what was gone before is lost, where this snapshot still names it.
-            deleted = await pictures.bring(names - pictures.gone)
-            if deleted and look < LOOKS:
-                log.info("%d pictures were deleted just before they were copied", len(deleted))
+            # What was gone before is looked for later: the transaction should be short.
+            if await pictures.bring(names - pictures.gone) and look < LOOKS:
                 continue
-            tables = await _write_tables(folder, seen)
-            revision = seen.revision
-        break
-    await pictures.bring(names)  # what was gone may have been painted again
+            tables, revision = await _write_tables(folder, seen), seen.revision
+        await pictures.bring(names)  # what was gone may have been painted again
+        lost = names - pictures.there
+        if not lost or lost <= await _named(database):
+            break  # a row still names each of them, so none was only deleted
+    else:
+        log.warning("Pictures were deleted during each of %d looks at the rows: they count as lost", LOOKS)
     for name in pictures.there - names:
         picture_file(folder, name).unlink()
     return Manifest(
@@ -85,7 +84,7 @@ async def _fill(
         database="postgresql" if database.has_time else "sqlite",
         tables=tables,
         pictures={name: picture_file(folder, name).stat().st_size for name in sorted(pictures.there & names)},
-        lost=sorted(names - pictures.there),
+        lost=sorted(lost),
     )
 
 
@@ -104,6 +103,12 @@ class _Pictures:
         self.there |= new - missing
         self.gone = (self.gone | missing) - self.there
         return missing
+
+
+async def _named(database: Database) -> set[str]:
+    """Return the pictures that the rows name now."""
+    async with snapshot(database) as seen:
+        return await seen.pictures()
 
 
 async def _write_tables(folder: Path, seen: Snapshot) -> dict[str, TableFile]:

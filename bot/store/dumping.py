@@ -60,6 +60,8 @@ class Snapshot:
 async def snapshot(database: Database) -> AsyncIterator[Snapshot]:
     """Read one moment of the database while others go on writing; its tables stay as they are.
 
+    A server does not end the transaction while its reader is busy with something else.
+
     Raises StoreUnavailable for a database without tables, or of a newer version.
     """
     if not await has_tables(database):
@@ -71,6 +73,8 @@ async def snapshot(database: Database) -> AsyncIterator[Snapshot]:
                 f"{database.place} was written by another version of the bot (its tables are of "
                 f"{found.current}): back it up with that version."
             )
+        if database.has_time:
+            await connection.execute(sa.text("SET LOCAL idle_in_transaction_session_timeout = 0"))
         names = tables_at(found.current)
         tables = await connection.run_sync(reflected, names)
         yield Snapshot(revision=found.current, tables=tables, connection=connection)

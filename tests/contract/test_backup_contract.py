@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -23,7 +24,7 @@ from bot.backup.manifest import Manifest
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.jobs import State
-from bot.store import Store
+from bot.store import Store, postgresql_server
 from bot.store.migrate import make_tables
 from bot.store.opening import make_database
 
@@ -285,6 +286,62 @@ async def test_a_place_that_loses_every_new_picture_is_backed_up_without_them(
     await artifacts.store.close()
     assert len(kept.lost) == making.PASSES + 4
     assert not kept.pictures
+
+
+async def test_a_picture_that_is_painted_again_and_deleted_again_is_not_lost(
+    sqlite_url: str, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, copied, written = await Store.open(sqlite_url), making.collect, making._write_tables
+    files, passes, left = Files(store.files, places.artifacts), 0, 1
+
+    async def paint() -> str:
+        job = await store.jobs.enqueue(RECIPE, origin(passes))
+        (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+        name = await files.keep(b"a picture", "png")
+        await store.leases.complete(claim, artifact=name, seconds=1.0)
+        return job.id
+
+    async def delete(job_id: str) -> None:
+        await files.drop(await store.deliveries.delete_result(job_id, user_id=None))
+
+    async def deleted_and_painted_again(*arguments: Any, **options: Any) -> set[str]:
+        nonlocal job, passes
+        passes += 1
+        if passes > making.PASSES:
+            return await copied(*arguments, **options)
+        await delete(job)
+        missing = await copied(*arguments, **options)
+        job = await paint()
+        return missing
+
+    async def deleted_meanwhile(*arguments: Any) -> Any:
+        nonlocal left
+        if left:
+            left -= 1
+            await delete(job)
+        return await written(*arguments)
+
+    job = await paint()
+    monkeypatch.setattr(making, "collect", deleted_and_painted_again)
+    monkeypatch.setattr(making, "_write_tables", deleted_meanwhile)
+    kept = await places.back_up(sqlite_url)
+    await store.close()
+    assert not kept.lost
+    assert not kept.pictures
+
+
+async def test_a_server_does_not_end_the_snapshot_of_a_backup_that_copies_slowly(
+    postgres_url: str, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(postgresql_server._SETTINGS, "idle_in_transaction_session_timeout", "100ms")
+    written = making._write_tables
+
+    async def slowly(*arguments: Any) -> Any:
+        await asyncio.sleep(0.3)
+        return await written(*arguments)
+
+    monkeypatch.setattr(making, "_write_tables", slowly)
+    assert (await places.back_up(postgres_url)).tables
 
 
 class PaintedAgain(Artifacts):
