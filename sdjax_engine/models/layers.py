@@ -7,6 +7,7 @@ A new layer has the shapes of its parameters and no values: these come from file
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +38,7 @@ class Shared:
 
 
 class NoKeys:
-    """Replaces `nnx.Rngs`, of which every `nnx` layer takes keys for the values of its parameters."""
+    """Replaces `nnx.Rngs` in `nnx` layers: no value is drawn, so no key is needed."""
 
     def params(self) -> None: ...
 
@@ -51,7 +52,11 @@ def parameter(shape: tuple[int, ...], shared: Shared) -> nnx.Param[Array]:
 
 
 def without_value(_: None, shape: tuple[int, ...], dtype: DTypeLike) -> jax.ShapeDtypeStruct:
-    """Initialise a parameter of an `nnx` layer by its shape alone; ValueError where it has no elements."""
+    """Initialise a parameter of an `nnx` layer by its shape alone.
+
+    Raises ValueError where it has no elements, and TypeError for sizes that are no integers.
+    """
+    shape = tuple(map(operator.index, shape))
     if min(shape) < 1:
         raise ValueError(f"no parameter has the shape {shape}")
     return jax.ShapeDtypeStruct(shape, jnp.dtype(dtype))

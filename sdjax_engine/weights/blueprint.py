@@ -1,8 +1,8 @@
 """The construction of a network's module, delayed until a program is traced.
 
 A start with every program and parameter in the cache needs only the names and shapes of the parameters, which
-are in the cache file. Building a module takes seconds and imports flax, so it is delayed until a module is
-needed.
+are in the cache file. Building a module imports flax, and takes a third of a second for an SDXL's UNet. It is
+delayed until a module is needed.
 """
 
 from __future__ import annotations

@@ -114,6 +114,11 @@ BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "impossible groups": (configure(UNET_CONFIG, norm_num_groups=7), ("7 groups",)),
     "impossible heads": (configure(UNET_CONFIG, attention_head_dim=5), ("5 heads",)),
     "nonsense values": (configure(UNET_CONFIG, block_out_channels="many"), (UNET_CONFIG,)),
+    "a negative width": (configure(UNET_CONFIG, time_embedding_dim=-8), (UNET_CONFIG, "has the shape")),
+    "a number of channels that is no integer": (
+        configure(UNET_CONFIG, out_channels=4.0),
+        (UNET_CONFIG, "integer"),
+    ),
     "other text width": (configure(UNET_CONFIG, cross_attention_dim=48), ("cross_attention_dim",)),
     "other latents": (configure(VAE_CONFIG, latent_channels=8), ("latent_channels",)),
 }
