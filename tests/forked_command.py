@@ -2,13 +2,12 @@
 
     python -I -S forked_command.py ADDRESS ARGUMENT...
 
-The command asks the test process at ADDRESS for the fork, hands SIGTERM on to it, and ends with its status.
-If the command is killed, so is the fork.
+The command asks the test process at ADDRESS for the fork, hands SIGTERM on to it, and ends as it ends. If the
+command is killed, the test process kills the fork.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -18,6 +17,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,61 +28,90 @@ if TYPE_CHECKING:
 TERMINATE = b"t"
 
 
-@contextlib.contextmanager
+@contextmanager
 def forked_command(program: str, root: Path, errors: Path) -> Iterator[list[str]]:
     """The command that runs `program` in forks; each has a file for its errors in the folder `errors`."""
     from forked import forks  # noqa: PLC0415 - the command itself needs nothing of it
 
-    preloaded = forks(root)
     folder = tempfile.mkdtemp(dir="/tmp")  # the address of a socket has 107 bytes at most
     address = str(Path(folder, "commands"))
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(address)
-        server.listen()
-        threading.Thread(target=_serve, args=(server, program, preloaded, errors), daemon=True).start()
-        try:
-            yield [sys.executable, "-I", "-S", __file__, address]
-        finally:
-            server.shutdown(socket.SHUT_RDWR)
-            shutil.rmtree(folder)
+    commands = Commands(program, forks(root), errors, address)
+    try:
+        yield [sys.executable, "-I", "-S", __file__, address]
+    finally:
+        commands.close()
+        shutil.rmtree(folder)
 
 
-def _serve(server: socket.socket, program: str, preloaded: Forks, errors: Path) -> None:
-    with contextlib.suppress(OSError):  # the end of the tests
-        while True:
-            connection, _ = server.accept()
-            threading.Thread(target=_run, args=(connection, program, preloaded, errors), daemon=True).start()
+class Commands:
+    """Runs a fork for each command that connects to `address`."""
 
+    def __init__(self, program: str, preloaded: Forks, errors: Path, address: str) -> None:
+        self._program, self._preloaded, self._errors = program, preloaded, errors
+        self._open: list[socket.socket] = []
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(address)
+        self._server.listen()
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
 
-def _run(connection: socket.socket, program: str, preloaded: Forks, errors: Path) -> None:
-    """Run the fork of one command; the command ends when it reads the status."""
-    with connection, connection.makefile("rb") as said:
-        if not (line := said.readline()):  # the command was killed
-            return
-        wanted = json.loads(line)
-        err, environment = errors / f"{wanted['pid']}.err", wanted["environment"]
-        fork = preloaded.fork(program, wanted["arguments"], err=err, environment=environment).result()
-        fork.ended.add_done_callback(lambda end: _tell(connection, end.result()))
-        with contextlib.suppress(ProcessLookupError):
+    def close(self) -> None:
+        """End the commands that still run, and kill their forks."""
+        accepting, *_ = self._threads
+        self._server.shutdown(socket.SHUT_RDWR)
+        accepting.join()
+        self._server.close()
+        for connection in self._open:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # the end of the tests
+            while True:
+                connection, _ = self._server.accept()
+                self._open.append(connection)
+                self._threads.append(threading.Thread(target=self._run, args=(connection,), daemon=True))
+                self._threads[-1].start()
+
+    def _run(self, connection: socket.socket) -> None:
+        """Run the fork of one command; the command ends when it reads the status, or nothing."""
+        with connection, connection.makefile("rb") as said, suppress(OSError, RuntimeError):
+            if not (line := said.readline()):  # the command was killed
+                return
+            wanted = json.loads(line)
+            err, environment = self._errors / f"{wanted['pid']}.err", wanted["environment"]
+            begun = self._preloaded.fork(self._program, wanted["arguments"], err=err, environment=environment)
+            fork = begun.result()
+            fork.ended.add_done_callback(lambda end: _tell(connection, end))
             while said.read(1) == TERMINATE:
                 fork.send_signal(signal.SIGTERM)
             fork.kill()
 
 
-def _tell(connection: socket.socket, status: int) -> None:
-    with contextlib.suppress(OSError):  # the command was killed
-        connection.sendall(b"%d\n" % status)
+def _tell(connection: socket.socket, end: Future[int]) -> None:
+    """Tell a command how its fork has ended, and that nothing follows."""
+    with suppress(OSError):  # the command was killed
+        if end.exception() is None:
+            connection.sendall(b"%d\n" % end.result())
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def main(address: str, *arguments: str) -> int:
-    """Be the command: return the status of the fork."""
+    """Be the command: end as the fork ends, or with status 1 where the test process has ended."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(address)
         wanted = {"arguments": arguments, "environment": dict(os.environ), "pid": os.getpid()}
         connection.sendall(json.dumps(wanted).encode() + b"\n")
         signal.signal(signal.SIGTERM, lambda *_: connection.sendall(TERMINATE))
         with connection.makefile("rb") as said:
-            return int(said.readline())
+            status = int(said.readline() or b"1")
+    if status < 0:
+        with suppress(OSError):  # SIGKILL has no handler
+            signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    return status
 
 
 if __name__ == "__main__":
