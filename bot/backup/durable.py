@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
+
+from bot.errors import BackupRefused
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def refused_by_disk(path: Path, verb: Literal["read", "written"]) -> Iterator[None]:
+    """Raise BackupRefused, with the path, for an OSError of the disk that holds backups.
+
+    An open transaction would take an OSError for its database's.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise BackupRefused(f"The disk that holds {path} is full: free some space.") from error
+        raise BackupRefused(f"{path} cannot be {verb}: {error.strerror or error}.") from error
 
 
 def write_durably(file: Path, data: bytes) -> None:
-    """Write a new file with mode 0600; its folder must be synced as well."""
-    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
+    """Write a new file with mode 0600; its folder must be synced as well. Raises BackupRefused."""
+    with refused_by_disk(file, "written"):
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
 
 
 def sync_folder(folder: Path) -> None:

@@ -8,11 +8,14 @@ but can be deleted between the snapshot and the copy. Then a later snapshot is t
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from bot.backup.durable import refused_by_disk
 from bot.backup.manifest import FORMAT, TABLES, Manifest, TableFile, picture_file, table_file, write_manifest
 from bot.backup.picture_files import collect, make_folders
 from bot.backup.places import backups, complete, delete_oldest, under_way
@@ -57,25 +60,26 @@ async def _fill(
     folder: Path, database: Database, artifacts: Artifacts, earlier: Path | None, now: datetime
 ) -> Manifest:
     """Write tables and pictures into a folder, and return their manifest."""
-    (folder / TABLES).mkdir(mode=0o700)
+    with refused_by_disk(folder, "written"):
+        (folder / TABLES).mkdir(mode=0o700)
     pictures = _Pictures(folder=folder, artifacts=artifacts, earlier=earlier)
     for _ in range(PASSES):
-        await pictures.bring(await _named(database))
+        await pictures.bring((await _named(database)).keys() - pictures.gone)
     for look in range(1, LOOKS + 1):
         async with snapshot(database) as seen:
-            names = await seen.pictures()
+            named = await seen.pictures()
             # What was gone before is looked for later: the transaction should be short.
-            if await pictures.bring(names - pictures.gone) and look < LOOKS:
+            if await pictures.bring(named.keys() - pictures.gone) and look < LOOKS:
                 continue
             tables, revision = await _write_tables(folder, seen), seen.revision
-        await pictures.bring(names)  # what was gone may have been painted again
-        lost = names - pictures.there
-        if not lost or lost <= await _named(database):
-            break  # a row still names each of them, so none was only deleted
+        if await pictures.find(named, database):
+            break
     else:
         log.warning("Pictures were deleted during each of %d looks at the rows: they count as lost", LOOKS)
-    for name in pictures.there - names:
+    lost = named.keys() - pictures.there
+    for name in pictures.there - named.keys():
         picture_file(folder, name).unlink()
+    kept = {name: picture_file(folder, name).stat().st_size for name in sorted(pictures.there & named.keys())}
     return Manifest(
         format=FORMAT,
         made_at=now.isoformat(timespec="seconds"),
@@ -83,20 +87,24 @@ async def _fill(
         revision=revision,
         database="postgresql" if database.has_time else "sqlite",
         tables=tables,
-        pictures={name: picture_file(folder, name).stat().st_size for name in sorted(pictures.there & names)},
+        pictures=kept,
         lost=sorted(lost),
     )
 
 
 class _Pictures:
-    """The pictures of a backup that is being made: the names of those that it has, and of those not found."""
+    """The pictures of a backup that is being made.
+
+    `there` are the names of those that it has, and `gone` of those that were not found.
+    """
 
     def __init__(self, *, folder: Path, artifacts: Artifacts, earlier: Path | None) -> None:
         make_folders(folder, ())
         self.there, self.gone = set[str](), set[str]()
+        self._lost: dict[str, float | None] = {}  # since when they should be there
         self._folder, self._artifacts, self._earlier = folder, artifacts, earlier
 
-    async def bring(self, names: set[str]) -> set[str]:
+    async def bring(self, names: AbstractSet[str]) -> set[str]:
         """Copy those of these pictures that are not there; return those that cannot be found."""
         new = names - self.there
         missing = await collect(self._folder, new, self._artifacts, earlier=self._earlier)
@@ -104,9 +112,22 @@ class _Pictures:
         self.gone = (self.gone | missing) - self.there
         return missing
 
+    async def find(self, named: Mapping[str, float | None], database: Database) -> bool:
+        """Copy those that were gone and have been painted again; return whether all others are lost.
 
-async def _named(database: Database) -> set[str]:
-    """Return the pictures that the rows name now."""
+        `named` are the pictures of a snapshot. One is lost if it is not found although the rows have kept it
+        since before the search and keep it after: then it was not deleted meanwhile.
+        """
+        missing = await self.bring({name for name, _ in named.items() - self._lost.items()})
+        if missing:
+            searched = {name: named[name] for name in missing}
+            self._lost.update(searched.items() & (await _named(database)).items())
+            await self.bring(missing & self._lost.keys())  # the row of a picture is older than its file
+        return all(name in self.there for name, _ in named.items() - self._lost.items())
+
+
+async def _named(database: Database) -> dict[str, float | None]:
+    """Return the pictures that the rows name now, each with the time since when it is kept."""
     async with snapshot(database) as seen:
         return await seen.pictures()
 

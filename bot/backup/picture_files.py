@@ -7,7 +7,7 @@ import os
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
-from bot.backup.durable import sha256_of, write_durably
+from bot.backup.durable import refused_by_disk, sha256_of, write_durably
 from bot.backup.manifest import PICTURES, hash_in_name, picture_file
 from bot.errors import BackupRefused, MissingArtifact
 from bot.files.artifacts import Artifacts, is_name
@@ -21,6 +21,7 @@ async def collect(
 ) -> set[str]:
     """Bring the pictures into the backup in `folder`; return the names of those that are gone or damaged.
 
+    Raises BackupRefused where the disk does not take them, and StoreUnavailable where they cannot be read.
     `earlier` is a complete backup on the same disk: the file of an unchanged picture is shared with it.
     """
     threads = Threads("backup", most=AT_ONCE)
@@ -56,9 +57,10 @@ async def bring_back(folder: Path, names: Collection[str], artifacts: Artifacts)
 
 
 def make_folders(folder: Path, names: Collection[str]) -> None:
-    """Make the folders of pictures in a backup."""
-    for parent in (folder / PICTURES, *{picture_file(folder, name).parent for name in names}):
-        parent.mkdir(mode=0o700, exist_ok=True)
+    """Make the folders of pictures in a backup; raises BackupRefused."""
+    with refused_by_disk(folder, "written"):
+        for parent in (folder / PICTURES, *{picture_file(folder, name).parent for name in names}):
+            parent.mkdir(mode=0o700, exist_ok=True)
 
 
 async def for_each(names: Collection[str], act: Callable[[str], Awaitable[None]]) -> None:

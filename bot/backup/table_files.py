@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bot.backup.durable import size_and_hash
+from bot.backup.durable import refused_by_disk, size_and_hash
 from bot.backup.manifest import TableFile
 from bot.store.dumping import ROWS_AT_ONCE
 
@@ -17,20 +17,24 @@ _LEVEL = 3  # of the compression: quicker than a disk
 
 
 async def write_rows(file: Path, columns: Sequence[str], rows: AsyncIterator[list[list[Any]]]) -> TableFile:
-    """Write the rows durably, over an earlier file of this name, and return what the manifest says of it."""
+    """Write the rows durably, over an earlier file of this name, and return what the manifest says of it.
+
+    Raises BackupRefused where the disk does not take them.
+    """
     count = 0
     with _Writer(file) as writer:
         async for some in rows:
             writer.add(some)
             count += len(some)
-    size, sha256 = size_and_hash(file)
+    with refused_by_disk(file, "read"):
+        size, sha256 = size_and_hash(file)
     return TableFile(columns=tuple(columns), rows=count, bytes=size, sha256=sha256)
 
 
 def read_rows(file: Path) -> Iterator[list[list[Any]]]:
-    """Yield the rows of a file, up to ROWS_AT_ONCE at a time."""
+    """Yield the rows of a file, up to ROWS_AT_ONCE at a time. Raises BackupRefused."""
     some: list[list[Any]] = []
-    with gzip.open(file, "rt", encoding="utf-8", newline="\n") as lines:
+    with refused_by_disk(file, "read"), gzip.open(file, "rt", encoding="utf-8", newline="\n") as lines:
         for line in lines:
             some.append(json.loads(line))
             if len(some) == ROWS_AT_ONCE:
@@ -47,17 +51,19 @@ class _Writer:
         self._file = file
 
     def __enter__(self) -> _Writer:
-        handle = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with refused_by_disk(self._file, "written"):
+            handle = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self._raw = os.fdopen(handle, "wb")
         self._lines = gzip.GzipFile(fileobj=self._raw, mode="wb", compresslevel=_LEVEL, filename="", mtime=0)
         return self
 
     def add(self, rows: list[list[Any]]) -> None:
         lines = (json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
-        self._lines.write("".join(f"{line}\n" for line in lines).encode())
+        with refused_by_disk(self._file, "written"):
+            self._lines.write("".join(f"{line}\n" for line in lines).encode())
 
     def __exit__(self, *_error: object) -> None:
-        with self._raw:
+        with refused_by_disk(self._file, "written"), self._raw:
             self._lines.close()
             self._raw.flush()
             os.fsync(self._raw.fileno())

@@ -44,16 +44,20 @@ class Snapshot:
             async for rows in found.partitions(ROWS_AT_ONCE):
                 yield [[_plain(value, kind) for value, kind in zip(row, kinds, strict=True)] for row in rows]
 
-    async def pictures(self) -> set[str]:
-        """Return the names of the files that jobs show or start from and that are kept."""
+    async def pictures(self) -> dict[str, float | None]:
+        """Return the names of the files that jobs show or start from and that are kept, each with a time.
+
+        The file is kept since then. Writing it again, after a deletion or without one, makes the time later.
+        """
         images, starts, files = (self.tables[name] for name in ("images", "start_pictures", "files"))
         named = sa.union(
             sa.select(images.c.artifact.label("name")).where(images.c.artifact.is_not(None)),
             sa.select(starts.c.artifact.label("name")),
         ).subquery()
         kept = sa.func.coalesce(files.c.state, FileState.KEPT.value) == FileState.KEPT.value
-        look = sa.select(named.c.name).outerjoin(files, files.c.name == named.c.name).where(kept)
-        return set(await self.connection.scalars(look))
+        look = sa.select(named.c.name, files.c.changed_at)
+        look = look.outerjoin(files, files.c.name == named.c.name).where(kept)
+        return {row.name: row.changed_at for row in await self.connection.execute(look)}
 
 
 @asynccontextmanager

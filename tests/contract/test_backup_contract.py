@@ -17,11 +17,11 @@ import sqlalchemy as sa
 from backups import all_rows, backed_up, fill_every_table, restored, without
 from postgres_server import PostgresServer
 from recipes import ORIGIN, RECIPE, origin, recipe
-from stores import TTL, Clock, OpenStore
+from stores import TTL, Clock
 
 from bot.backup import making
 from bot.backup.manifest import Manifest
-from bot.errors import MissingArtifact, StoreUnavailable
+from bot.errors import StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.jobs import State
 from bot.store import Store, postgresql_server
@@ -33,7 +33,6 @@ pytestmark = pytest.mark.usefixtures("reflected_once")
 ROOT = Path(__file__).parents[2]
 OF_PROCESSES = {"processes", "workers", "offered_lanes", "duties", "previews"}
 FREED = {"jobs": ["front"], "files": ["leased_until"], "deliveries": ["fencing_token", "next_try_at"]}
-MOST = 10  # deletions beside a backup
 KILLED = """
 import asyncio, os, pathlib, signal, sys
 from backups import restored
@@ -204,132 +203,6 @@ async def test_a_restore_that_is_killed_can_be_repeated(
         await again.close()
 
 
-async def test_a_backup_beside_jobs_and_deletions_has_the_picture_of_every_row(
-    database_url: str, open_store: OpenStore, places: Places
-) -> None:
-    store = await open_store()
-    files, number, ended = Files(store.files, places.artifacts), 0, asyncio.Event()
-
-    async def paint_and_delete() -> None:
-        nonlocal number
-        while not ended.is_set():
-            number += 1
-            await store.jobs.enqueue(RECIPE, origin(number))
-            for claim in await store.leases.claim("worker", limit=1, ttl=TTL):
-                name = await files.keep(f"picture {number}".encode(), "png")
-                job = await store.leases.complete(claim, artifact=name, seconds=1.0)
-                if number % 2:
-                    await files.drop(await store.deliveries.delete_result(job.id, user_id=None))
-
-    painting = asyncio.create_task(paint_and_delete())
-    made = []
-    while number < 30 or len(made) < 3:
-        made.append(await places.back_up(database_url))
-    ended.set()
-    await painting
-    for each in made:
-        assert not each.lost
-        assert len(each.pictures) >= each.tables["jobs"].rows // 2 - 1
-    assert len(made[-1].pictures) > len(made[0].pictures)
-
-
-class DeletedWhenRead(Artifacts):
-    """A place whose new picture is deleted, or only lost, in the moment in which it is read, `most` times."""
-
-    def __init__(self, url: str, *, most: int, is_row_kept: bool) -> None:
-        super().__init__(url)
-        self.store: Store
-        self.left, self.is_row_kept = most, is_row_kept
-        self.jobs: dict[str, str] = {}
-
-    async def paint(self) -> None:
-        job = await self.store.jobs.enqueue(RECIPE, origin(self.left))
-        (claim,) = await self.store.leases.claim("worker", limit=1, ttl=TTL)
-        name = await Files(self.store.files, self).keep(f"picture {self.left}".encode(), "png")
-        await self.store.leases.complete(claim, artifact=name, seconds=1.0)
-        self.jobs[name] = job.id
-
-    async def get(self, name: str, *, tidy: bool = True) -> bytes:
-        if self.left and (job := self.jobs.pop(name, "")):
-            self.left -= 1
-            if self.is_row_kept:
-                await self.delete(name)
-            else:
-                files = await self.store.deliveries.delete_result(job, user_id=None)
-                await Files(self.store.files, self).drop(files)
-            await self.paint()
-            raise MissingArtifact(name)
-        return await super().get(name, tidy=tidy)
-
-
-@pytest.mark.parametrize("is_row_kept", [False, True])
-async def test_only_a_picture_whose_row_is_kept_is_lost(
-    is_row_kept: bool, database_url: str, open_store: OpenStore, places: Places, tmp_path: Path
-) -> None:
-    artifacts = DeletedWhenRead(str(tmp_path / "artifacts"), most=MOST, is_row_kept=is_row_kept)
-    artifacts.store = await open_store()
-    await artifacts.paint()
-    kept = (await backed_up(database_url, places.backups, artifacts)).manifest
-    assert len(kept.lost) == (MOST if is_row_kept else 0)
-    assert list(kept.pictures) == list(artifacts.jobs)
-    assert kept.tables["jobs"].rows == MOST + 1
-
-
-async def test_a_place_that_loses_every_new_picture_is_backed_up_without_them(
-    sqlite_url: str, places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(making, "LOOKS", 4)
-    artifacts = DeletedWhenRead(str(tmp_path / "artifacts"), most=MOST, is_row_kept=True)
-    artifacts.store = await Store.open(sqlite_url)
-    await artifacts.paint()
-    kept = (await backed_up(sqlite_url, places.backups, artifacts)).manifest
-    await artifacts.store.close()
-    assert len(kept.lost) == making.PASSES + 4
-    assert not kept.pictures
-
-
-async def test_a_picture_that_is_painted_again_and_deleted_again_is_not_lost(
-    sqlite_url: str, places: Places, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, copied, written = await Store.open(sqlite_url), making.collect, making._write_tables
-    files, passes, left = Files(store.files, places.artifacts), 0, 1
-
-    async def paint() -> str:
-        job = await store.jobs.enqueue(RECIPE, origin(passes))
-        (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
-        name = await files.keep(b"a picture", "png")
-        await store.leases.complete(claim, artifact=name, seconds=1.0)
-        return job.id
-
-    async def delete(job_id: str) -> None:
-        await files.drop(await store.deliveries.delete_result(job_id, user_id=None))
-
-    async def deleted_and_painted_again(*arguments: Any, **options: Any) -> set[str]:
-        nonlocal job, passes
-        passes += 1
-        if passes > making.PASSES:
-            return await copied(*arguments, **options)
-        await delete(job)
-        missing = await copied(*arguments, **options)
-        job = await paint()
-        return missing
-
-    async def deleted_meanwhile(*arguments: Any) -> Any:
-        nonlocal left
-        if left:
-            left -= 1
-            await delete(job)
-        return await written(*arguments)
-
-    job = await paint()
-    monkeypatch.setattr(making, "collect", deleted_and_painted_again)
-    monkeypatch.setattr(making, "_write_tables", deleted_meanwhile)
-    kept = await places.back_up(sqlite_url)
-    await store.close()
-    assert not kept.lost
-    assert not kept.pictures
-
-
 async def test_a_server_does_not_end_the_snapshot_of_a_backup_that_copies_slowly(
     postgres_url: str, places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -342,30 +215,3 @@ async def test_a_server_does_not_end_the_snapshot_of_a_backup_that_copies_slowly
 
     monkeypatch.setattr(making, "_write_tables", slowly)
     assert (await places.back_up(postgres_url)).tables
-
-
-class PaintedAgain(Artifacts):
-    """A place that has no picture until it was asked for it in every pass."""
-
-    asked = 0
-
-    async def get(self, name: str, *, tidy: bool = True) -> bytes:
-        self.asked += 1
-        if self.asked <= making.PASSES:
-            raise MissingArtifact(name)
-        return await super().get(name, tidy=tidy)
-
-
-async def test_a_lost_picture_that_is_painted_again_meanwhile_is_in_the_backup(
-    sqlite_url: str, places: Places, tmp_path: Path
-) -> None:
-    artifacts, store = PaintedAgain(str(tmp_path / "artifacts")), await Store.open(sqlite_url)
-    await store.jobs.enqueue(RECIPE, ORIGIN)
-    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
-    name = await Files(store.files, artifacts).keep(b"a picture", "png")
-    await store.leases.complete(claim, artifact=name, seconds=1.0)
-    await store.close()
-    kept = (await backed_up(sqlite_url, places.backups, artifacts)).manifest
-    assert not kept.lost
-    assert list(kept.pictures) == [name]
-    assert artifacts.asked == making.PASSES + 1, "nothing is looked for again while the database waits"

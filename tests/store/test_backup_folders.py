@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import signal
 import stat
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from backups import backed_up, restored
-from recipes import ORIGIN, RECIPE, origin
+from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, small_disk
 
+from bot.backup import making, picture_files
 from bot.backup import manifest as manifests
-from bot.backup import picture_files
+from bot.backup.durable import refused_by_disk
 from bot.backup.places import UNDER_WAY, under_way
 from bot.errors import BackupRefused, StoreUnavailable
 from bot.files import Artifacts, Files
@@ -129,12 +132,32 @@ async def test_a_killed_backup_is_no_backup_and_the_next_one_clears_it(scene: Sc
     assert {path.name for path in scene.place.iterdir()} == {".lock", first.name, second.name}
 
 
-async def test_a_full_disk_leaves_no_backup_and_deletes_no_old_one(scene: Scene) -> None:
+@pytest.mark.parametrize("passes", [3, 0])  # with none, pictures are copied in the transaction
+async def test_a_full_disk_leaves_no_backup_and_deletes_no_old_one(
+    passes: int, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "PASSES", passes)
     first = await scene.back_up()
     await scene.paint(b"p" * 20_000)
-    with small_disk(), pytest.raises(OSError, match="too large"):
+    with small_disk(), pytest.raises(BackupRefused, match=r"pictures.*png cannot be written: File too large"):
         await scene.back_up(keep=1)
     assert {path.name for path in scene.place.iterdir()} == {".lock", first.name}
+
+
+async def test_a_disk_that_is_full_of_rows_is_named_and_not_the_database(scene: Scene) -> None:
+    prompt = "".join(sha256(b"%d" % number).hexdigest() for number in range(600))
+    await scene.store.jobs.enqueue(recipe(prompt=prompt), ORIGIN)
+    with small_disk(), pytest.raises(BackupRefused, match=r"tables.*gz cannot be written: File too large"):
+        await scene.back_up()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_sentence_says_to_free_space(number: int) -> None:
+    with (
+        pytest.raises(BackupRefused, match=r"^The disk that holds /b/a is full: free some space\.$"),
+        refused_by_disk(Path("/b/a"), "written"),
+    ):
+        raise OSError(number, "in the system's words")
 
 
 async def test_two_backups_are_not_written_at_once(scene: Scene) -> None:

@@ -1,0 +1,225 @@
+"""Backups while pictures are painted, deleted and lost: they have every other picture that a row names."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from backups import backed_up
+from recipes import RECIPE, origin
+from stores import TTL, OpenStore
+
+from bot.backup import making
+from bot.backup.manifest import Manifest
+from bot.errors import MissingArtifact
+from bot.files import Artifacts, Files
+from bot.store import Store
+
+pytestmark = pytest.mark.usefixtures("reflected_once")
+
+MOST = 10  # deletions beside a backup
+
+
+class Place(Artifacts):
+    """A place of pictures, and the queue of their jobs."""
+
+    def __init__(self, folder: Path, url: str, store: Store) -> None:
+        super().__init__(str(folder / "artifacts"))
+        self.store, self.files = store, Files(store.files, self)
+        self.jobs: dict[str, str] = {}  # by the name of their picture
+        self.reads: Counter[str] = Counter()
+        self._url, self._backups, self._painted = url, folder / "backups", 0
+
+    async def paint(self, picture: bytes) -> str:
+        """The name of a finished job's picture."""
+        self._painted += 1
+        job = await self.store.jobs.enqueue(RECIPE, origin(self._painted))
+        (claim,) = await self.store.leases.claim("worker", limit=1, ttl=TTL)
+        name = await self.files.keep(picture, "png")
+        await self.store.leases.complete(claim, artifact=name, seconds=1.0)
+        self.jobs[name] = job.id
+        return name
+
+    async def delete_result(self, name: str) -> None:
+        """Delete a job's result, as its person does."""
+        await self.files.drop(await self.store.deliveries.delete_result(self.jobs.pop(name), user_id=None))
+
+    async def back_up(self) -> Manifest:
+        return (await backed_up(self._url, self._backups, self)).manifest
+
+    async def get(self, name: str, *, tidy: bool = True) -> bytes:
+        self.reads[name] += 1
+        return await super().get(name, tidy=tidy)
+
+
+@pytest.fixture
+async def sqlite_store(sqlite_url: str) -> AsyncIterator[Store]:
+    """A store whose clock runs: it tells a picture that was painted again from the one before."""
+    store = await Store.open(sqlite_url)
+    yield store
+    await store.close()
+
+
+async def test_a_backup_beside_jobs_and_deletions_has_the_picture_of_every_row(
+    database_url: str, open_store: OpenStore, tmp_path: Path
+) -> None:
+    place, number, ended = Place(tmp_path, database_url, await open_store()), 0, asyncio.Event()
+
+    async def paint_and_delete() -> None:
+        nonlocal number
+        while not ended.is_set():
+            number += 1
+            name = await place.paint(f"picture {number}".encode())
+            if number % 2:
+                await place.delete_result(name)
+
+    painting = asyncio.create_task(paint_and_delete())
+    made = []
+    while number < 30 or len(made) < 3:
+        made.append(await place.back_up())
+    ended.set()
+    await painting
+    for each in made:
+        assert not each.lost
+        assert len(each.pictures) >= each.tables["jobs"].rows // 2 - 1
+    assert len(made[-1].pictures) > len(made[0].pictures)
+
+
+class DeletedWhenRead(Place):
+    """A place whose new picture is deleted, or only lost, in the moment in which it is read, `left` times."""
+
+    left = MOST
+    is_row_kept = False
+
+    async def get(self, name: str, *, tidy: bool = True) -> bytes:
+        if self.left and name in self.jobs:
+            self.left -= 1
+            await (self.delete(name) if self.is_row_kept else self.delete_result(name))
+            self.jobs.clear()
+            await self.paint(f"picture {self.left}".encode())
+            raise MissingArtifact(name)
+        return await super().get(name, tidy=tidy)
+
+
+@pytest.mark.parametrize("is_row_kept", [False, True])
+async def test_only_a_picture_whose_row_is_kept_is_lost(
+    is_row_kept: bool, database_url: str, open_store: OpenStore, tmp_path: Path
+) -> None:
+    place = DeletedWhenRead(tmp_path, database_url, await open_store())
+    place.is_row_kept = is_row_kept
+    await place.paint(b"the first")
+    made = await place.back_up()
+    assert len(made.lost) == (MOST if is_row_kept else 0)
+    assert list(made.pictures) == list(place.jobs)
+    assert made.tables["jobs"].rows == MOST + 1
+
+
+async def test_a_place_that_loses_every_new_picture_is_backed_up_without_them(
+    sqlite_url: str, sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "LOOKS", 4)
+    place = DeletedWhenRead(tmp_path, sqlite_url, sqlite_store)
+    place.is_row_kept = True
+    await place.paint(b"the first")
+    made = await place.back_up()
+    assert len(made.lost) == making.PASSES + 4
+    assert not made.pictures
+
+
+class DeletedBeforeRead(Place):
+    """A place whose picture is deleted before each of the first `left` reads, and painted again after it."""
+
+    left = 0
+
+    async def get(self, name: str, *, tidy: bool = True) -> bytes:
+        if not self.left:
+            return await super().get(name, tidy=tidy)
+        self.left -= 1
+        if name in self.jobs:
+            await self.delete_result(name)
+        try:
+            return await super().get(name, tidy=tidy)
+        finally:
+            await self.paint(b"a picture")
+
+
+@pytest.mark.parametrize("times", range(1, 8))
+async def test_a_picture_that_is_deleted_before_each_read_and_painted_again_is_in_the_backup(
+    times: int, sqlite_url: str, sqlite_store: Store, tmp_path: Path
+) -> None:
+    place = DeletedBeforeRead(tmp_path, sqlite_url, sqlite_store)
+    name = await place.paint(b"a picture")
+    place.left = times
+    made = await place.back_up()
+    assert (list(made.pictures), list(made.lost), place.left) == ([name], [], 0)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+async def test_a_picture_that_is_painted_again_and_deleted_again_is_not_lost(
+    times: int, sqlite_url: str, sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, written = DeletedBeforeRead(tmp_path, sqlite_url, sqlite_store), making._write_tables
+    name = await place.paint(b"a picture")
+    place.left = times
+
+    async def written_beside_a_deletion(*arguments: Any) -> Any:
+        if name in place.jobs:
+            await place.delete_result(name)
+        return await written(*arguments)
+
+    monkeypatch.setattr(making, "_write_tables", written_beside_a_deletion)
+    made = await place.back_up()
+    assert (list(made.pictures), list(made.lost)) == ([], [])
+
+
+class BackLate(Place):
+    """A place that finds a picture of the rows at the read after `missed` ones: it is being written again."""
+
+    missed = 0
+
+    async def get(self, name: str, *, tidy: bool = True) -> bytes:
+        data = await super().get(name, tidy=tidy)
+        if self.reads[name] <= self.missed:
+            raise MissingArtifact(name)
+        return data
+
+
+@pytest.mark.parametrize("missed", [1, 2])
+async def test_a_picture_that_is_being_written_again_meanwhile_is_in_the_backup(
+    missed: int, sqlite_url: str, sqlite_store: Store, tmp_path: Path
+) -> None:
+    place = BackLate(tmp_path, sqlite_url, sqlite_store)
+    place.missed = missed
+    name = await place.paint(b"a picture")
+    made = await place.back_up()
+    assert (list(made.pictures), list(made.lost)) == ([name], [])
+    assert place.reads[name] == missed + 1, "nothing is looked for again while the database waits"
+
+
+class Shrinking(Place):
+    """A place that has lost its pictures; with every `step`th read the result of a lost one is deleted."""
+
+    step = 7
+
+    async def get(self, name: str, *, tidy: bool = True) -> bytes:
+        try:
+            return await super().get(name, tidy=tidy)
+        finally:
+            if not self.reads.total() % self.step and self.jobs:
+                await self.delete_result(next(iter(self.jobs)))
+
+
+async def test_pictures_that_were_lost_before_are_read_thrice_beside_deletions(
+    sqlite_url: str, sqlite_store: Store, tmp_path: Path
+) -> None:
+    place = Shrinking(tmp_path, sqlite_url, sqlite_store)
+    for number in range(30):
+        await place.delete(await place.paint(b"%d" % number))
+    made = await place.back_up()
+    assert not made.pictures
+    assert 0 < len(made.lost) < 30
+    assert max(place.reads.values()) == 3
