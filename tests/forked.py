@@ -34,7 +34,7 @@ bot has parameters whose default is `time.time`."""
 SERVER = (
     CLOCK
     + """
-import gc, json, os, selectors, signal, sys, warnings
+import ctypes, gc, json, os, selectors, signal, sys, warnings
 import bot.app.both
 import bot.cli
 import aiosqlite, flax.nnx, PIL.Image, scipy.fftpack, sdjax_engine.models.lora
@@ -49,7 +49,12 @@ for language in LANGUAGES:
 def tell(**said):
     os.write(1, json.dumps(said).encode() + b"\\n")
 
+PR_SET_PDEATHSIG = 1
+prctl = ctypes.CDLL(None).prctl
+
 def begin(wanted):
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.chdir(wanted["folder"])
     os.environ.clear()
     os.environ.update(wanted["environment"])
     null = os.open(os.devnull, os.O_RDWR)
@@ -156,15 +161,25 @@ class Forks:
         self._listener.start()
 
     def fork(
-        self, program: str, arguments: Sequence[str], *, err: Path, environment: Mapping[str, str]
+        self,
+        program: str,
+        arguments: Sequence[str],
+        *,
+        err: Path,
+        environment: Mapping[str, str],
+        folder: Path | None = None,
     ) -> Future[Forked]:
-        """Run `program`, source of Python, in a fork, as if it were started with these arguments."""
+        """Run `program`, source of Python, in a fork, as if it were started in `folder` with these arguments.
+
+        The fork ends with the process that forks.
+        """
         err.write_bytes(b"")  # it is there before the process is
         wanted = {
             "program": program,
             "arguments": [*arguments],
             "err": str(err),
             "environment": dict(environment),
+            "folder": str(folder or Path.cwd()),
         }
         begun: Future[Forked] = Future()
         assert self._server.stdin is not None

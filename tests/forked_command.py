@@ -81,12 +81,17 @@ class Commands:
             if not (line := said.readline()):  # the command was killed
                 return
             wanted = json.loads(line)
-            err, environment = self._errors / f"{wanted['pid']}.err", wanted["environment"]
-            begun = self._preloaded.fork(self._program, wanted["arguments"], err=err, environment=environment)
-            fork = begun.result()
+            fork = self._preloaded.fork(
+                self._program,
+                wanted["arguments"],
+                err=self._errors / f"{wanted['pid']}.err",
+                environment=wanted["environment"],
+                folder=Path(wanted["folder"]),
+            ).result()
             fork.ended.add_done_callback(lambda end: _tell(connection, end))
             while said.read(1) == TERMINATE:
-                fork.send_signal(signal.SIGTERM)
+                with suppress(ProcessLookupError):  # the command reads the status before it ends
+                    fork.send_signal(signal.SIGTERM)
             fork.kill()
 
 
@@ -102,11 +107,17 @@ def main(address: str, *arguments: str) -> int:
     """Be the command: end as the fork ends, or with status 1 where the test process has ended."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(address)
-        wanted = {"arguments": arguments, "environment": dict(os.environ), "pid": os.getpid()}
-        connection.sendall(json.dumps(wanted).encode() + b"\n")
-        signal.signal(signal.SIGTERM, lambda *_: connection.sendall(TERMINATE))
+        wanted = {"arguments": arguments, "environment": dict(os.environ), "folder": str(Path.cwd())}
+        connection.sendall(json.dumps(wanted | {"pid": os.getpid()}).encode() + b"\n")
+
+        def hand_on(*_: object) -> None:
+            with suppress(OSError):  # the test process has ended
+                connection.sendall(TERMINATE)
+
+        signal.signal(signal.SIGTERM, hand_on)
         with connection.makefile("rb") as said:
             status = int(said.readline() or b"1")
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the fork has ended
     if status < 0:
         with suppress(OSError):  # SIGKILL has no handler
             signal.signal(-status, signal.SIG_DFL)
