@@ -56,7 +56,10 @@ def without_value(_: None, shape: tuple[int, ...], dtype: DTypeLike) -> jax.Shap
 
     Raises ValueError where it has no elements, and TypeError for sizes that are no integers.
     """
-    shape = tuple(map(operator.index, shape))
+    try:
+        shape = tuple(map(operator.index, shape))
+    except TypeError as error:
+        raise TypeError(f"no parameter has the shape {shape}: {error}") from error
     if min(shape) < 1:
         raise ValueError(f"no parameter has the shape {shape}")
     return jax.ShapeDtypeStruct(shape, jnp.dtype(dtype))

@@ -117,7 +117,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "a negative width": (configure(UNET_CONFIG, time_embedding_dim=-8), (UNET_CONFIG, "has the shape")),
     "a number of channels that is no integer": (
         configure(UNET_CONFIG, out_channels=4.0),
-        (UNET_CONFIG, "integer"),
+        (UNET_CONFIG, "has the shape", "integer"),
     ),
     "other text width": (configure(UNET_CONFIG, cross_attention_dim=48), ("cross_attention_dim",)),
     "other latents": (configure(VAE_CONFIG, latent_channels=8), ("latent_channels",)),
