@@ -75,8 +75,8 @@ async def _fill(
         if await pictures.find(named, database):
             break
     else:
-        log.warning("Pictures were deleted during each of %d looks at the rows: they count as lost", LOOKS)
-    lost = named.keys() - pictures.there
+        log.warning("Pictures were deleted or painted during each of %d looks: they count as lost", LOOKS)
+    lost = await pictures.bring(named.keys() - pictures.there)  # the row of a picture is older than its file
     for name in pictures.there - named.keys():
         picture_file(folder, name).unlink()
     kept = {name: picture_file(folder, name).stat().st_size for name in sorted(pictures.there & named.keys())}
@@ -122,7 +122,6 @@ class _Pictures:
         if missing:
             searched = {name: named[name] for name in missing}
             self._lost.update(searched.items() & (await _named(database)).items())
-            await self.bring(missing & self._lost.keys())  # the row of a picture is older than its file
         return all(name in self.there for name, _ in named.items() - self._lost.items())
 
 

@@ -177,27 +177,34 @@ async def test_a_picture_that_is_painted_again_and_deleted_again_is_not_lost(
 
 
 class BackLate(Place):
-    """A place that finds a picture of the rows at the read after `missed` ones: it is being written again."""
+    """A place that finds `late` at the read after `missed` ones: it is being written again.
+
+    The result of the lost picture `other` is deleted when it is read the second time.
+    """
 
     missed = 0
+    late = other = ""
 
     async def get(self, name: str, *, tidy: bool = True) -> bytes:
         data = await super().get(name, tidy=tidy)
-        if self.reads[name] <= self.missed:
+        if name == self.other and self.reads[name] == 2:
+            await self.delete_result(name)
+        if name == self.other or self.reads[name] <= self.missed:
             raise MissingArtifact(name)
         return data
 
 
-@pytest.mark.parametrize("missed", [1, 2])
+@pytest.mark.parametrize(("missed", "is_other_lost"), [(1, False), (2, False), (2, True)])
 async def test_a_picture_that_is_being_written_again_meanwhile_is_in_the_backup(
-    missed: int, sqlite_url: str, sqlite_store: Store, tmp_path: Path
+    missed: int, is_other_lost: bool, sqlite_url: str, sqlite_store: Store, tmp_path: Path
 ) -> None:
     place = BackLate(tmp_path, sqlite_url, sqlite_store)
-    place.missed = missed
-    name = await place.paint(b"a picture")
+    place.missed, place.late = missed, await place.paint(b"a picture")
+    if is_other_lost:
+        place.other = await place.paint(b"another one")
     made = await place.back_up()
-    assert (list(made.pictures), list(made.lost)) == ([name], [])
-    assert place.reads[name] == missed + 1, "nothing is looked for again while the database waits"
+    assert (list(made.pictures), list(made.lost)) == ([place.late], [])
+    assert place.reads[place.late] == missed + 1, "nothing is looked for again while the database waits"
 
 
 class Shrinking(Place):
