@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 from evening import free_port
 from ray.cluster_utils import Cluster
 
 from bot.app import fleet
 from bot.config import Config
+from bot.fleet import ray_cluster
+from bot.fleet.controller import Spec
 
 ROOT = Path(__file__).parents[1]
 PAINTER = f"""
@@ -143,6 +148,29 @@ class Fleet:
     def status(self) -> list[str]:
         """The lines of the status."""
         return list(fleet.status(self.config, self.nodes.address))
+
+    def drain(self, group: str, *, beside: str) -> frozenset[str]:
+        """Drain a group by the command, while another command drains `beside`; return what is drained."""
+        change, begun = ray_cluster.change, threading.Event()
+
+        def also(spec: Spec) -> Spec:
+            return replace(spec, drained=spec.drained | {beside})
+
+        def change_beside(name: str, changed: Callable[[Spec], Spec]) -> None:
+            def later(spec: Spec) -> Spec:
+                if not begun.is_set():
+                    begun.set()
+                    change(name, also)
+                return changed(spec)
+
+            change(name, later)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ray_cluster, "change", change_beside)
+            fleet.drain(self.config, group, self.nodes.address)
+        with ray_cluster.connected(self.nodes.address, self.config.fleet.name):
+            spec: Spec = ray_cluster.asked(self.config.fleet.name, "spec")
+            return spec.drained
 
     def stop(self) -> list[str]:
         """Stop the fleet; return what was told."""

@@ -47,12 +47,15 @@ def drain(config: Config, group: str, address: str) -> None:
     Raises ConfigurationError for an unknown group, and FleetUnavailable.
     """
     ray_cluster, fleet = _ray(), config.fleet.name
-    with ray_cluster.connected(address, fleet):
-        spec: Spec = ray_cluster.asked(fleet, "spec")
+
+    def drained(spec: Spec) -> Spec:
         known = [each.name for each in spec.parsed().fleet.groups]
         if group not in known:
             raise ConfigurationError(f"The fleet has no group “{group}”; it has {', '.join(known)}.")
-        ray_cluster.apply(replace(spec, drained=spec.drained | {group}), fleet)
+        return replace(spec, drained=spec.drained | {group})
+
+    with ray_cluster.connected(address, fleet):
+        ray_cluster.change(fleet, drained)
         ray_cluster.asked(fleet, "spec")
 
 
@@ -60,7 +63,7 @@ def stop(config: Config, address: str, tell: Callable[[str], None]) -> None:
     """Let every unit end its work, wait for that, and end the controller; raises FleetUnavailable."""
     ray_cluster, fleet = _ray(), config.fleet.name
     with ray_cluster.connected(address, fleet):
-        ray_cluster.apply(replace(ray_cluster.asked(fleet, "spec"), stopping=True), fleet)
+        ray_cluster.change(fleet, lambda spec: replace(spec, stopping=True))
         told = -1
         while True:
             report: Report = ray_cluster.asked(fleet, "report")

@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import ray
@@ -153,22 +153,50 @@ def apply(spec: Spec, fleet: str) -> None:
     while True:
         with contextlib.suppress(ValueError, ray.exceptions.RayError):
             ray.kill(ray.get_actor(CONTROLLER, namespace=fleet), no_restart=True)
-        options = {"name": CONTROLLER, "namespace": fleet, "num_cpus": 0, **FOR_EVER}
-        try:
-            ray.remote(ControllerActor).options(**options).remote(spec, fleet)
-        except ValueError as error:  # the name is in use until the earlier one has died
-            if time.monotonic() > deadline:
-                raise FleetUnavailable(f"The fleet's controller cannot be replaced: {error}") from error
-            time.sleep(0.2)
-        else:
+        if _started(spec, fleet, deadline):
             return
+
+
+def change(fleet: str, changed: Callable[[Spec], Spec]) -> None:
+    """Replace the controller by one that does what `changed` returns for its spec; the units go on.
+
+    If another command has replaced it meanwhile, `changed` is called again. Raises FleetUnavailable.
+    """
+    deadline = time.monotonic() + REPLACE_SECONDS
+    controller, spec = _answered(fleet, "spec")
+    while True:
+        wanted = changed(spec)
+        with contextlib.suppress(ray.exceptions.RayError):
+            ray.kill(controller, no_restart=True)  # this very one, which does `spec`
+        if _started(wanted, fleet, deadline):
+            return
+        with contextlib.suppress(FleetUnavailable):  # it is dying
+            controller, spec = _answered(fleet, "spec")
 
 
 def asked(fleet: str, question: str) -> Any:
     """Return the controller's answer, `spec` or `report`; raises FleetUnavailable."""
+    _, answer = _answered(fleet, question)
+    return answer
+
+
+def _started(spec: Spec, fleet: str, deadline: float) -> bool:
+    """Start a controller; return False, after a pause, while its name is in use. Raises FleetUnavailable."""
+    options = {"name": CONTROLLER, "namespace": fleet, "num_cpus": 0, **FOR_EVER}
+    try:
+        ray.remote(ControllerActor).options(**options).remote(spec, fleet)
+    except ValueError as error:  # by an earlier one until it has died, or by that of another command
+        if time.monotonic() > deadline:
+            raise FleetUnavailable(f"The fleet's controller cannot be replaced: {error}") from error
+        time.sleep(0.2)
+        return False
+    return True
+
+
+def _answered(fleet: str, question: str) -> tuple[ray.actor.ActorHandle, Any]:
     try:
         controller = ray.get_actor(CONTROLLER, namespace=fleet)
-        return ray.get(getattr(controller, question).remote(), timeout=REPLACE_SECONDS)
+        return controller, ray.get(getattr(controller, question).remote(), timeout=REPLACE_SECONDS)
     except ValueError:
         raise FleetUnavailable(
             f"There is no fleet “{fleet}” on this Ray cluster: start it with “sdjax-bot fleet start”."

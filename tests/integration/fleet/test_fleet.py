@@ -129,7 +129,9 @@ async def test_an_upgrade_under_load_begins_no_image_twice(painters: Fleet, queu
     assert painters.stop()[0] == "2 processes are ending their work"
 
 
-async def test_a_node_that_dies_costs_no_request(nodes: Nodes, painters: Fleet, queue: Store) -> None:
+async def test_a_node_that_dies_costs_no_request_and_a_drained_group_ends(
+    nodes: Nodes, painters: Fleet, queue: Store
+) -> None:
     painters.start(least=2, most=2, cores=3.0)  # one on each node
     asking = Asking(queue)
     await asking.keep_asking(until=lambda: len(processes_of(painters)) == 2)
@@ -137,6 +139,8 @@ async def test_a_node_that_dies_costs_no_request(nodes: Nodes, painters: Fleet, 
     nodes.add()
     await asking.keep_asking(until=lambda: len(processes_of(painters)) == 3)
     await asking.all_painted()
+    assert painters.drain("painters", beside="another") == {"painters", "another"}
+    await seen(painters, "painters: 0 wanted, nothing runs")
     painters.stop()
 
 
