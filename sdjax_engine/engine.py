@@ -126,7 +126,7 @@ class Engine:
         return read_change(self._registry, models)
 
     def change_models(self, change: Change) -> Mapping[str, EngineError]:
-        """Close the models that leave, once their requests are answered, and use those that arrive.
+        """Close the models that leave, once all their requests are painted, and use those that arrive.
 
         `change` is from the last `read_models`. From the start of this call, `submit` refuses the models that
         leave; models that stay are painted with all the time. New lanes are made ready as those of `open`
@@ -140,9 +140,10 @@ class Engine:
                 self._models = {
                     name: model for name, model in self._models.items() if name not in change.leaving
                 }
+            lanes = leaving_lanes(registry, change)
+            self._thread.intake.wait_for_answers(lanes)
             if warm_up is not None:
                 warm_up.stop()
-            lanes = leaving_lanes(registry, change)
             opened = [self._thread.queues[lane].device for lane in lanes if lane in self._thread.queues]
             self._thread.intake.close_lanes(lanes)
             for device in opened:

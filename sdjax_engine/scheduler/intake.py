@@ -85,6 +85,20 @@ class Intake:
             self._failed[lane, pictures_only] = error
             self._changed.notify_all()
 
+    def wait_for_answers(self, lanes: Collection[Lane]) -> None:
+        """Return once every request for these lanes is answered. Raises EngineClosed.
+
+        The caller submits no more requests for them meanwhile, and goes on to open lanes that are not open.
+        """
+
+        def are_answered() -> bool:
+            return not any(lane in lanes for pending in self._unanswered for lane in pending.lanes)
+
+        with self._changed:
+            self._changed.wait_for(lambda: self._closing or are_answered())
+            if self._closing:
+                raise EngineClosed(CLOSING)
+
     def close_lanes(self, lanes: Collection[Lane]) -> None:
         """Return once every request for these lanes is answered and they are closed, or have not opened.
 
@@ -208,7 +222,7 @@ class Intake:
             self._unanswered.pop(pending, None)
             if future.cancelled():
                 self._cancelled.append(pending)
-                self._changed.notify_all()
+            self._changed.notify_all()
 
 
 def wanted_by(pending: PendingRequest) -> Wanted:

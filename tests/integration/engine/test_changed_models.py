@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.request import Lora
 from sdjax_engine.startup.changing import Change, arrived
 from sdjax_engine.startup.registry import Registry
+from sdjax_engine.startup.warm_up import Step, WarmUp
 
 DEADLINE = 120
 LONG = like(num_inference_steps=150)
@@ -88,6 +90,29 @@ def test_a_model_comes_and_goes_while_another_paints(
     gc.collect()
     assert leaving() is None, "something still holds the model that has left"
     assert fingerprint(engine.submit(PLAIN).result(DEADLINE)) == before
+
+
+def test_a_request_whose_lane_is_not_ready_is_painted_before_its_model_leaves(
+    engine: Engine, plain: ModelSpec, second: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take, is_let = WarmUp._take, threading.Event()
+
+    def later(warm_up: WarmUp, step: Step) -> None:
+        is_let.wait(DEADLINE)
+        take(warm_up, step)
+
+    monkeypatch.setattr(WarmUp, "_take", later)
+    change(engine, plain, second)
+    waiting = engine.submit(like(model="second"))
+    leaving = threading.Thread(target=lambda: change(engine, plain), daemon=True)
+    leaving.start()
+    while "second" in [offer.model for offer in engine.offers]:
+        time.sleep(0.01)
+    assert not waiting.done()
+    is_let.set()
+    assert waiting.result(DEADLINE).pixels.any()
+    leaving.join(DEADLINE)
+    assert {lane.model for lane in engine.lanes} == {"tiny"}
 
 
 def test_loras_come_and_go_and_requests_under_way_keep_theirs(
