@@ -2,7 +2,7 @@
 
 A start takes 1.2 to 1.9 s of processor time for imports, and a fork a tenth of that. The modules and tables
 that a bot loads at their first use, in one more second, are loaded too. All else is the shipped command's:
-its arguments, environment, files, signals and end. A program can move its wall clock.
+its arguments, environment, folder, files, signals and end. A program can move its wall clock.
 """
 
 from __future__ import annotations

@@ -105,28 +105,27 @@ def _tell(connection: socket.socket, end: Future[int]) -> None:
 
 def main(address: str, *arguments: str) -> int:
     """Be the command: end as the fork ends, or with status 1 where the test process has ended."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # it is the fork's
     with socket.socket(socket.AF_UNIX) as connection:
-
-        def hand_on(*_: object) -> None:
-            with suppress(OSError):  # the test process has ended
-                connection.sendall(TERMINATE)
-
         connection.connect(address)
         wanted = {"arguments": arguments, "environment": dict(os.environ), "folder": str(Path.cwd())}
-        # From here to the end of the fork, SIGTERM is the fork's alone.
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         connection.sendall(json.dumps(wanted | {"pid": os.getpid()}).encode() + b"\n")
-        signal.signal(signal.SIGTERM, hand_on)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+        threading.Thread(target=_hand_on, args=(connection,), daemon=True).start()
         with connection.makefile("rb") as said:
             status = int(said.readline() or b"1")
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     if status < 0:
         with suppress(OSError):  # SIGKILL has no handler
             signal.signal(-status, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [-status])
         os.kill(os.getpid(), -status)
     return status
+
+
+def _hand_on(connection: socket.socket) -> None:
+    """Hand each SIGTERM on until the end."""
+    with suppress(OSError):  # the fork has ended
+        while signal.sigwait([signal.SIGTERM]):
+            connection.sendall(TERMINATE)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 def refused_by_disk(path: Path, verb: Literal["read", "written"]) -> Iterator[None]:
     """Raise BackupRefused, with the path, for an OSError of the disk that holds backups.
 
-    An open transaction would take an OSError for its database's.
+    Inside a transaction, an OSError would be reported as an error of the database.
     """
     try:
         yield

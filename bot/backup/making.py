@@ -44,10 +44,11 @@ async def make_backup(
 ) -> Made:
     """Write a new backup into the folder `place`, and delete all but the newest `keep`.
 
-    Raises BackupRefused, StoreUnavailable or OSError; then there is no new backup, and no old one is deleted.
+    Raises BackupRefused or StoreUnavailable; then there is no new backup, and no old one is deleted. Only if
+    the deletion of an old one fails, the new one is there.
     """
     now = datetime.now(UTC)
-    with under_way(place) as folder:
+    with refused_by_disk(place, "written"), under_way(place) as folder:
         earlier = backups(place)
         manifest = await _fill(folder, database, artifacts, earlier[-1] if earlier else None, now)
         write_manifest(folder, manifest)
@@ -60,8 +61,7 @@ async def _fill(
     folder: Path, database: Database, artifacts: Artifacts, earlier: Path | None, now: datetime
 ) -> Manifest:
     """Write tables and pictures into a folder, and return their manifest."""
-    with refused_by_disk(folder, "written"):
-        (folder / TABLES).mkdir(mode=0o700)
+    (folder / TABLES).mkdir(mode=0o700)
     pictures = _Pictures(folder=folder, artifacts=artifacts, earlier=earlier)
     for _ in range(PASSES):
         await pictures.bring((await _named(database)).keys() - pictures.gone)
@@ -75,7 +75,7 @@ async def _fill(
         if await pictures.find(named, database):
             break
     else:
-        log.warning("Pictures were deleted or painted during each of %d looks: they count as lost", LOOKS)
+        log.warning("Pictures changed during each of %d looks: those not found count as lost", LOOKS)
     lost = await pictures.bring(named.keys() - pictures.there)  # the row of a picture is older than its file
     for name in pictures.there - named.keys():
         picture_file(folder, name).unlink()
@@ -109,14 +109,14 @@ class _Pictures:
         new = names - self.there
         missing = await collect(self._folder, new, self._artifacts, earlier=self._earlier)
         self.there |= new - missing
-        self.gone = (self.gone | missing) - self.there
+        self.gone |= missing
         return missing
 
     async def find(self, named: Mapping[str, float | None], database: Database) -> bool:
-        """Copy those that were gone and have been painted again; return whether all others are lost.
+        """Copy the missing pictures of a snapshot that are there by now; return whether all others are lost.
 
-        `named` are the pictures of a snapshot. One is lost if it is not found although the rows have kept it
-        since before the search and keep it after: then it was not deleted meanwhile.
+        `named` are the pictures of the snapshot. A picture is lost if it is not found and the rows kept it,
+        since the same time, before the search and after it: then it was not deleted meanwhile.
         """
         missing = await self.bring({name for name, _ in named.items() - self._lost.items()})
         if missing:

@@ -85,7 +85,11 @@ def complete(folder: Path, now: datetime) -> Path:
             sync_folder(part)
     sync_folder(folder)
     folder.rename(named)
-    sync_folder(place)
+    try:
+        sync_folder(place)
+    except OSError:  # its name may be lost: it is no backup
+        named.rename(folder)
+        raise
     return named
 
 

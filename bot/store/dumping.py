@@ -47,7 +47,8 @@ class Snapshot:
     async def pictures(self) -> dict[str, float | None]:
         """Return the names of the files that jobs show or start from and that are kept, each with a time.
 
-        The file is kept since then. Writing it again, after a deletion or without one, makes the time later.
+        The file has been kept since then; None: it has no row. Writing it again, after a deletion or without
+        one, changes the time.
         """
         images, starts, files = (self.tables[name] for name in ("images", "start_pictures", "files"))
         named = sa.union(

@@ -14,7 +14,7 @@ from recipes import RECIPE, origin
 from stores import TTL, OpenStore
 
 from bot.backup import making
-from bot.backup.manifest import Manifest
+from bot.backup.manifest import PICTURES, Manifest
 from bot.errors import MissingArtifact
 from bot.files import Artifacts, Files
 from bot.store import Store
@@ -49,7 +49,12 @@ class Place(Artifacts):
         await self.files.drop(await self.store.deliveries.delete_result(self.jobs.pop(name), user_id=None))
 
     async def back_up(self) -> Manifest:
-        return (await backed_up(self._url, self._backups, self)).manifest
+        """Make a backup, whose files are the pictures that it names."""
+        made = await backed_up(self._url, self._backups, self)
+        pictures = made.folder / PICTURES
+        files = {str(file.relative_to(pictures)) for file in pictures.rglob("*") if file.is_file()}
+        assert files == set(made.manifest.pictures)
+        return made.manifest
 
     async def get(self, name: str, *, tidy: bool = True) -> bytes:
         self.reads[name] += 1
@@ -230,3 +235,35 @@ async def test_pictures_that_were_lost_before_are_read_thrice_beside_deletions(
     assert not made.pictures
     assert 0 < len(made.lost) < 30
     assert max(place.reads.values()) == 3
+
+
+@pytest.mark.parametrize("is_deleted_again", [False, True])
+async def test_a_picture_counts_as_lost_no_more_once_it_is_painted_again(
+    is_deleted_again: bool,
+    sqlite_url: str,
+    sqlite_store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place, find, looks = Place(tmp_path, sqlite_url, sqlite_store), making._Pictures.find, 0
+    lost, other = await place.paint(b"a picture"), await place.paint(b"another one")
+    await place.delete(lost)
+    await place.delete(other)
+
+    async def found(pictures: Any, *arguments: Any) -> bool:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            await place.delete_result(other)  # so that there is a second look
+        elif looks == 2 and is_deleted_again:
+            await place.delete_result(lost)
+        are_all = await find(pictures, *arguments)
+        if looks == 1:
+            await place.delete_result(lost)
+            await place.paint(b"a picture")
+        return are_all
+
+    monkeypatch.setattr(making._Pictures, "find", found)
+    made = await place.back_up()
+    assert not made.lost
+    assert (list(made.pictures), looks) == (([], 3) if is_deleted_again else ([lost], 2))

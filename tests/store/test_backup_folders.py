@@ -18,7 +18,7 @@ from backups import backed_up, restored
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, small_disk
 
-from bot.backup import making, picture_files
+from bot.backup import making, picture_files, places
 from bot.backup import manifest as manifests
 from bot.backup.durable import refused_by_disk
 from bot.backup.places import UNDER_WAY, under_way
@@ -158,6 +158,23 @@ def test_a_sentence_says_to_free_space(number: int) -> None:
         refused_by_disk(Path("/b/a"), "written"),
     ):
         raise OSError(number, "in the system's words")
+
+
+async def test_a_backup_whose_name_may_not_be_on_the_disk_is_none(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync = places.sync_folder
+
+    def fail_for_names(folder: Path) -> None:
+        if folder == scene.place:
+            raise OSError(errno.EIO, "Input/output error")
+        sync(folder)
+
+    first = await scene.back_up()
+    monkeypatch.setattr(places, "sync_folder", fail_for_names)
+    with pytest.raises(BackupRefused, match="backups cannot be written: Input/output"):
+        await scene.back_up(keep=1)
+    assert {path.name for path in scene.place.iterdir()} == {".lock", first.name}
 
 
 async def test_two_backups_are_not_written_at_once(scene: Scene) -> None:
