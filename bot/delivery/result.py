@@ -231,7 +231,10 @@ def _near(recipe: Recipe, done: Sequence[ImageRecord], texts: Texts) -> Iterator
         yield texts.gettext("varied by seed {seed}", seed=variation.seed)
     if recipe.variations:
         last = [recipe.from_image(image.index).variations[-1].seed for image in done]
-        yield texts.gettext("varied by seed {seed}", seed=seeds_text(last))
+        if len(last) > 1:
+            yield texts.gettext("varied by seeds {seeds}", seeds=seeds_text(last))
+        else:
+            yield texts.gettext("varied by seed {seed}", seed=seeds_text(last))
 
 
 def _styled(recipe: Recipe, texts: Texts) -> Iterator[str]:

@@ -9,13 +9,13 @@ from bot.delivery.content import MessageContent, PictureContent, Tone, shortened
 from bot.delivery.lineage import message_address
 from bot.delivery.result import FAILURES
 from bot.holds import Cause, Outcome
-from bot.jobs import ImageRecord, Showing
+from bot.jobs import ImageRecord, Recipe, Showing
 from bot.store.review_messages import DueReview
 from bot.store.review_rows import Kind, Review
 from bot.store.rows import origin_from, recipe_from
 from bot.texts import Moment, Texts, shown, tidy
 
-SHOWN_PROMPT = 600
+SHOWN_PROMPT, SHOWN_NEGATIVE = 600, 300
 SHOWN_REPORT = 100
 SHOWN_REASON = 300
 APPROVE, SPOILER, REJECT = "approve", "spoiler", "reject"
@@ -38,7 +38,7 @@ def review_content(due: DueReview, texts: Texts, *, pictures: bool = True) -> Me
         status="\n".join(lines),
         pictures=tuple(_pictures(due, texts)) if waits and pictures else (),
         rows=_rows(review, texts) if waits else (),
-        tone=Tone.WAITING if waits else Tone.DONE,
+        tone=_tone(review),
     )
 
 
@@ -51,17 +51,29 @@ def _heading(review: Review, texts: Texts) -> str:
         return texts.gettext("An appeal")
     if review.kind is Kind.REPORT:
         return texts.gettext("A reported picture")
+    if review.outcome is not None:
+        return texts.gettext("A held picture")
     return texts.gettext("A picture waits for review")
+
+
+def _tone(review: Review) -> Tone:
+    if review.outcome is None:
+        return Tone.WAITING
+    return Tone.DONE if review.outcome in (Outcome.SHOWN, Outcome.SPOILER) else Tone.CANCELLED
 
 
 def _about(due: DueReview, texts: Texts) -> Iterator[str]:
     """Yield the person and the place, the words, and why moderators are asked."""
     review, job = due.review, due.job
     yield texts.joined([person(review.user_id, texts), *_place(due, texts)])
-    words = _words(due)
-    if words:
-        yield shown(words, SHOWN_PROMPT)
-    if review.rule:
+    recipe = _recipe(due)
+    if recipe is not None:
+        yield shown(recipe.prompt, SHOWN_PROMPT)
+    if recipe is not None and recipe.negative_prompt.strip():
+        yield texts.gettext("without: {negative}", negative=shown(recipe.negative_prompt, SHOWN_NEGATIVE))
+    if review.rule and review.kind is Kind.APPEAL and job is None:
+        yield texts.gettext("Refused by the rule {rule}.", rule=shown(review.rule, SHOWN_REASON))
+    elif review.rule:
         yield texts.gettext("Held by the rule {rule}.", rule=shown(review.rule, SHOWN_REASON))
     elif review.kind is Kind.HOLD and job is not None:
         yield _cause(job.hold.cause if job.hold else Cause.PICTURE, texts)
@@ -83,10 +95,10 @@ def _place(due: DueReview, texts: Texts) -> Iterator[str]:
         yield f"<#{origin_from(due.review.request['origin']).channel_id}>"
 
 
-def _words(due: DueReview) -> str:
+def _recipe(due: DueReview) -> Recipe | None:
     if due.job is not None:
-        return due.job.recipe.prompt
-    return "" if due.review.request is None else recipe_from(due.review.request["recipe"]).prompt
+        return due.job.recipe
+    return None if due.review.request is None else recipe_from(due.review.request["recipe"])
 
 
 def _cause(cause: Cause, texts: Texts) -> str:

@@ -187,7 +187,7 @@ async def test_a_rule_may_hold_what_it_finds_and_a_refused_prompt_is_painted_aft
         lambda seen: "a fog and a sword" in text_of(seen) and has_button(seen, "review:accept"),
         channel="general",
     )
-    assert "Held by the rule Fog." in text_of(appeal)
+    assert "Refused by the rule Fog." in text_of(appeal)
     await wei.press(appeal, "Accept")
     await says(wei, appeal, f"<@{WEI}>", channel="general")
     await served.paint((await job_of(served.store, "a fog and a sword")).id)

@@ -53,7 +53,7 @@ def test_pictures_of_one_varied_seed_name_the_seeds_of_their_last_variation() ->
     job = job_of(State.DONE, State.DONE, recipe=near)
     images: tuple[ImageRecord, ...] = tuple(replace(image, seed=7) for image in job.images)
     lines = said(replace(job, images=images)).split("\n")
-    assert lines[0] == FIRST + " · varied by seed 3 · varied by seed 5, 6"
+    assert lines[0] == FIRST + " · varied by seed 3 · varied by seeds 5, 6"
 
 
 def test_the_words_of_the_label_and_what_was_left_out_of_the_picture() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from recipes import origin, recipe
 
+from bot.delivery.content import Tone
 from bot.delivery.discord_requests import layout
 from bot.delivery.review_message import appeal_answer, review_content
 from bot.front.commands.audit import entry_lines
@@ -77,6 +78,7 @@ def due(review: Review = REVIEW, job: Job | None = JOB, **more: Any) -> DueRevie
 def test_the_longest_message_fits_and_covers_its_picture(language: str, kind: Kind) -> None:
     showing = Showing.WITHHOLD if kind is Kind.APPEAL else Showing.HOLD
     job = replace(JOB, images=(replace(IMAGE, showing=showing),))
+    job = replace(job, recipe=replace(job.recipe, negative_prompt=LONG))
     review = replace(REVIEW, kind=kind, rule=LONG[:255])
     content = review_content(due(review, job, reported=(LONG[:300],) * 5, count=5), Texts(language))
     assert len(content.text) <= 4000
@@ -102,6 +104,21 @@ def test_a_decided_review_says_who_and_when_and_shows_nothing_more(language: str
     assert "\\*no\\*" in content.status
 
 
+@pytest.mark.parametrize(
+    ("outcome", "heading", "tone"),
+    [
+        (None, "### A picture waits for review", Tone.WAITING),
+        (Outcome.SHOWN, "### A held picture", Tone.DONE),
+        (Outcome.SPOILER, "### A held picture", Tone.DONE),
+        (Outcome.REJECTED, "### A held picture", Tone.CANCELLED),
+        (Outcome.EXPIRED, "### A held picture", Tone.CANCELLED),
+    ],
+)
+def test_a_decided_review_waits_no_more(outcome: Outcome | None, heading: str, tone: Tone) -> None:
+    content = review_content(due(replace(REVIEW, outcome=outcome, decided_at=60.0)), EN)
+    assert (content.heading, content.tone) == (heading, tone)
+
+
 def test_a_message_about_an_erased_person_names_neither_them_nor_their_words() -> None:
     gone = replace(REVIEW, user_id=-7, outcome=Outcome.WITHDRAWN, decided_at=1.0)
     assert review_content(due(gone, None), EN).status == "person no. 7\nIts person has deleted it."
@@ -109,11 +126,13 @@ def test_a_message_about_an_erased_person_names_neither_them_nor_their_words() -
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
 def test_the_answer_to_an_appeal_names_the_prompt(language: str) -> None:
-    request = {"recipe": recipe_values(recipe(prompt="a *fog*")), "origin": origin_json(JOB.origin)}
+    refused = recipe(prompt="a *fog*", negative_prompt="_mist_")
+    request = {"recipe": recipe_values(refused), "origin": origin_json(JOB.origin)}
     appeal = replace(REVIEW, kind=Kind.APPEAL, job_id=None, request=request, outcome=Outcome.DECLINED)
     assert "a \\*fog\\*" in appeal_answer(appeal, Texts(language))
     waiting = review_content(due(replace(appeal, outcome=None), None), Texts(language))
     assert "a \\*fog\\*" in waiting.status
+    assert "\\_mist\\_" in waiting.status
     assert f"<#{JOB.origin.channel_id}>" in waiting.status
 
 
