@@ -98,9 +98,11 @@ async def test_the_mouse_opens_the_menu_by_its_button_and_by_a_right_click(
     await expect(menu(page)).to_have_count(0)
 
 
-async def test_the_keyboard_walks_through_the_menu_and_comes_back(open_page: OpenPage, bot: PageBot) -> None:
+async def test_the_keyboard_walks_through_the_menu_and_only_its_tab_opens_the_form(
+    open_page: OpenPage, bot: PageBot
+) -> None:
     await offer_menus(bot)
-    page = await open_page("ravi")
+    page, other_tab = await open_page("ravi"), await open_page("ravi")
     await send(page, "/say hello")
     await apps(page).focus()
     await page.keyboard.press("Enter")
@@ -122,6 +124,8 @@ async def test_the_keyboard_walks_through_the_menu_and_comes_back(open_page: Ope
     await form.get_by_label("Which part").select_option("Tail")
     await form.get_by_role("button", name="Submit").click()
     await expect(messages(page).last).to_contain_text("You chose Tail")
+    await expect(messages(other_tab).last).to_contain_text("You chose Tail")
+    await expect(other_tab.get_by_role("dialog")).to_have_count(0)
 
 
 async def test_touch_opens_the_menu_within_the_window_and_its_entries_are_large_enough(

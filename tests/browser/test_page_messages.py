@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from page_tools import OpenPage, messages, send
@@ -59,6 +60,16 @@ async def test_another_address_is_another_member_and_channel(open_page: OpenPage
     await page.evaluate("location.hash = '#ravi/general'")
     await expect(page.get_by_role("radio", name="Act as Ravi")).to_be_checked()
     await expect(page.get_by_role("heading", name="Welcome to #general")).to_be_visible()
+
+
+async def test_a_relative_time_moves_on(open_page: OpenPage, bot: PageBot) -> None:
+    page = await open_page("ravi")
+    await send(page, f"/say it began <t:{int(time.time()) - 30}:R>")
+    shown = messages(page).first.get_by_role("time").last
+    first = await shown.inner_text()
+    assert "seconds ago" in first
+    await expect(shown).not_to_have_text(first)
+    await expect(shown).to_contain_text("seconds ago")
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,9 @@ async def test_inline_markdown_means_what_discord_means_by_it(
 
 
 async def test_blocks_are_headings_subtext_quotes_lists_and_code(page: Page) -> None:
-    source = "# Title\n-# small\n> said\n- one\n- two\n4. four\n5. five\n```py\na **b**\n```\nend #1"
+    source = (
+        "# Title\n-# small\n> said\n- one\n- two\n4. four\n5. five\n```py\na **b**\n```\n```\nc\n```\nend #1"
+    )
     tree = words(await page.evaluate(PARSE, source))
     assert tree == [
         ("heading", ["Title"]),
@@ -184,6 +186,7 @@ async def test_blocks_are_headings_subtext_quotes_lists_and_code(page: Page) -> 
         ("list", [("item", ["one"]), ("item", ["two"])]),
         ("numbered", [("item", ["four"]), ("item", ["five"])]),
         ("codeblock", "a **b**"),
+        ("codeblock", "c"),
         ("paragraph", [("line", ["end #1"])]),
     ]
 

@@ -288,5 +288,5 @@ export function createComposer(model, send, say) {
     submit();
   });
 
-  return { setText, refresh };
+  return { setText, refresh, object };
 }

@@ -7,9 +7,11 @@ import { createChannels } from "./channels.js";
 import { createComposer } from "./composer.js";
 import { byId, icon } from "./dom.js";
 import { listen } from "./events.js";
+import { keepTimes } from "./markdown_view.js";
 import { openModal } from "./modal.js";
 import { Model } from "./model.js";
 import { createOperator } from "./operator.js";
+import { createOwn } from "./own.js";
 import { createPeople } from "./people.js";
 import { createTimeline } from "./timeline.js";
 import { createWelcome } from "./welcome.js";
@@ -20,6 +22,7 @@ const LATE = 2000; // milliseconds after which the page shows what there is with
 
 const model = new Model();
 const presses = new Map(); // messages by the interaction that a press on them made
+const own = createOwn(openForm);
 let stopListening = () => {};
 let visit = 0; // counts arrivals, so that answers to a former member's questions are let go
 let early = null; // events that came before the state which they change
@@ -45,7 +48,7 @@ createWelcome(
     api
       .install(model.me.id, on)
       .then(() => load(model.me.id))
-      .catch((error) => say(error.message)),
+      .catch((error) => composer.object(error.message)),
 );
 createOperator();
 byId("send").append(icon("send"));
@@ -136,11 +139,7 @@ const HANDLERS = {
   },
   TYPING: ({ channel_id: channel, user_id: user }) => timeline.showTyping(channel, user),
   INTERACTION_FAILED: failed,
-  MODAL: (data) => {
-    settle(data.interaction_id);
-    model.settle(data.interaction_id);
-    openModal(data, model.names, (values) => api.submitModal(model.me.id, data.interaction_id, values));
-  },
+  MODAL: (data) => own.form(data),
 };
 
 function onEvent(type, data) {
@@ -151,6 +150,12 @@ function arrived(message) {
   timeline.release(message.id);
   timeline.release(message.interaction_metadata?.interacted_message_id);
   model.putMessage(message);
+}
+
+function openForm(data) {
+  settle(data.interaction_id);
+  model.settle(data.interaction_id);
+  openModal(data, model.names, (values) => api.submitModal(model.me.id, data.interaction_id, values));
 }
 
 function settle(interaction) {
@@ -167,7 +172,7 @@ function failed({ interaction_id: interaction, channel_id: channel, message: rea
 
 async function sendCommand(command, values) {
   const { me: member, channelId: channel } = model;
-  const { interaction_id: interaction } = await api.sendCommand(member.id, channel, command.name, values);
+  const interaction = await own.begin(api.sendCommand(member.id, channel, command.name, values));
   model.wait(interaction, { channel, member, command: command.label });
   timeline.toBottom();
 }
@@ -176,8 +181,7 @@ async function press(message, customId, values, element) {
   element.classList.add("busy");
   setTimeout(() => element.classList.remove("busy"), BUSY_FOR);
   try {
-    const { interaction_id: interaction } = await api.press(model.me.id, message.id, customId, values);
-    presses.set(interaction, message.id);
+    presses.set(await own.begin(api.press(model.me.id, message.id, customId, values)), message.id);
   } catch (error) {
     timeline.release(message.id);
     timeline.complain(message.id, error.message);
@@ -186,8 +190,7 @@ async function press(message, customId, values, element) {
 
 async function use(message, menu) {
   try {
-    const { interaction_id: interaction } = await api.chooseMenu(model.me.id, message.id, menu.name);
-    presses.set(interaction, message.id);
+    presses.set(await own.begin(api.chooseMenu(model.me.id, message.id, menu.name)), message.id);
   } catch (error) {
     timeline.complain(message.id, error.message);
   }
@@ -229,6 +232,8 @@ async function goToAddress() {
   model.aim(there.id);
   await act(state.me.id);
 }
+
+setInterval(keepTimes, 1000);
 
 const go = () => goToAddress().catch((error) => tell(error.message));
 addEventListener("hashchange", go);

@@ -40,9 +40,9 @@ function blocks(source) {
   const nodes = [];
   let rest = source;
   while (rest !== "") {
-    const fence = /^```(?:([\w+-]{1,20})\n)?([\s\S]+?)```\n?/.exec(rest);
+    const fence = /^```(?:[\w+-]{0,20}\n)?([\s\S]+?)```\n?/.exec(rest);
     if (fence) {
-      nodes.push({ type: "codeblock", text: fence[2].replace(/\n$/, "") });
+      nodes.push({ type: "codeblock", text: fence[1].replace(/\n$/, "") });
       rest = rest.slice(fence[0].length);
       continue;
     }

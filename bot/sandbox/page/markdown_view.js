@@ -92,11 +92,20 @@ function spoiler(children) {
 
 function time({ seconds, style }) {
   const date = new Date(seconds * 1000);
-  const shown =
-    style === "R"
-      ? relative(seconds - Date.now() / 1000)
-      : new Intl.DateTimeFormat(undefined, TIME_STYLES[style]).format(date);
-  return h("time", { datetime: date.toISOString(), title: date.toLocaleString(), text: shown });
+  const known = { datetime: date.toISOString(), title: date.toLocaleString() };
+  if (style !== "R") {
+    const shown = new Intl.DateTimeFormat(undefined, TIME_STYLES[style]).format(date);
+    return h("time", { ...known, text: shown });
+  }
+  return h("time", { ...known, "data-seconds": seconds, text: relative(seconds - Date.now() / 1000) });
+}
+
+/** Keep the relative times of the page right. */
+export function keepTimes() {
+  for (const element of document.querySelectorAll("time[data-seconds]")) {
+    const shown = relative(element.dataset.seconds - Date.now() / 1000);
+    if (element.textContent !== shown) element.textContent = shown;
+  }
 }
 
 /** "in 12 seconds", "3 minutes ago". */
