@@ -101,6 +101,16 @@ def test_a_sentence_has_all_plural_forms_of_the_language(language: str) -> None:
     assert all(len(message.string) == translations.num_plurals for message in plural)
 
 
+def test_what_is_counted_in_arabic_has_the_ending_of_its_number() -> None:
+    texts, ending = Texts("ar"), "\N{ARABIC FATHATAN}\N{ARABIC LETTER ALEF}"
+    counted = {count: texts.ngettext("{count} request", "{count} requests", count) for count in (30, 100)}
+    assert [ending in said for said in counted.values()] == [True, False]
+    for message in messages("ar"):
+        if message.pluralizable and message.string[4] != message.string[5]:
+            of_hundreds, of_eleven_to_99 = (form.count(ending) for form in message.string[4:])
+            assert of_eleven_to_99 > of_hundreds, message.id
+
+
 @pytest.mark.parametrize(("language", "script"), [("ko", "HANGUL"), ("zh", "CJK"), ("ar", "ARABIC")])
 def test_translations_are_in_the_script_of_the_language(language: str, script: str) -> None:
     for message in messages(language):
