@@ -23,6 +23,10 @@ SESSION_MISTAKES: Mapping[str, str] = MappingProxyType(
             "In a round each person may paint {limit} pictures, and you have {left} left: "
             "ask for fewer, or wait for the next round."
         ),
+        "session_quota_used": (
+            "In a round each person may paint {limit} pictures, and you have used yours: "
+            "wait for the next round."
+        ),
         "session_words": (
             "In this group session every prompt needs these words: {words}. Add them and ask again."
         ),

@@ -44,7 +44,7 @@ async def enter(connection: AsyncConnection, row: Any, origin: Origin, *, pictur
     """Return the entrance into the session of `row`, which is locked for reading.
 
     Call it after `wait_for_turn`: requests of one person are decided one at a time. Raises UserMistake
-    `session_private`, `session_paused`, `session_round_over` or `session_quota`.
+    `session_private`, `session_paused`, `session_round_over`, `session_quota` or `session_quota_used`.
     """
     if origin.private:
         raise UserMistake("session_private")
@@ -54,8 +54,10 @@ async def enter(connection: AsyncConnection, row: Any, origin: Origin, *, pictur
         raise UserMistake("session_paused")
     plan = plan_from(row.plan)
     used = await pictures_of(connection, row.id, row.round, origin.user_id)
+    if used >= plan.quota:
+        raise UserMistake("session_quota_used", limit=plan.quota)
     if used + pictures > plan.quota:
-        raise UserMistake("session_quota", limit=plan.quota, left=max(0, plan.quota - used))
+        raise UserMistake("session_quota", limit=plan.quota, left=plan.quota - used)
     mine = {"session_id": row.id, "user_id": origin.user_id}
     tag = insert(connection, session_tags).values(**mine, tag=0.0)
     same = tag.on_conflict_do_update(

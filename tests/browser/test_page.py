@@ -303,8 +303,8 @@ async def test_a_phone_shows_everything_without_horizontal_scrolling(
     await messages(page).last.get_by_role("img").wait_for()
     await box(page).fill("/imagine a moon size: ")
     await page.get_by_role("option", name="128x128 pixels").wait_for()
-    for part in ("document.documentElement", "document.getElementById('timeline')"):
-        assert await page.evaluate(f"{part}.scrollWidth <= {part}.clientWidth"), part
+    for part in ("html", "#timeline", ".brand"):
+        assert await page.locator(part).evaluate("each => each.scrollWidth <= each.clientWidth"), part
     await page.keyboard.press("Escape")
 
     await expect(page.get_by_role("navigation", name="Channels")).to_be_hidden()

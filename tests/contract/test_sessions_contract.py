@@ -115,7 +115,7 @@ async def test_a_round_takes_pictures_of_its_session_up_to_the_quota_of_each_per
     assert await refused(ask(store, session, 3, count=2)) == "session_quota"
     await ask(store, session, 4)
     await ask(store, session, 5, user_id=12, count=3)
-    assert await refused(ask(store, session, 6)) == "session_quota"
+    assert await refused(ask(store, session, 6)) == "session_quota_used"
     await store.jobs.cancel(first.id, user_id=11)  # what is cancelled is not charged
     await ask(store, session, 7, count=2)
     assert await store.showing.used(session, 11) == 3
@@ -129,7 +129,7 @@ async def test_of_two_requests_for_the_last_picture_one_is_taken(open_store: Ope
         ask(one, session, 1), ask(other, session, 2), ask(one, session, 3), return_exceptions=True
     )
     assert sum(isinstance(each, Job) for each in found) == 1
-    assert {each.message_id for each in found if isinstance(each, UserMistake)} == {"session_quota"}
+    assert {each.message_id for each in found if isinstance(each, UserMistake)} == {"session_quota_used"}
 
 
 async def test_in_a_session_weights_and_earlier_work_do_not_count(store: Store) -> None:

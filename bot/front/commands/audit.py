@@ -26,6 +26,7 @@ from bot.front.sessions.audit import said_of_session
 from bot.store.auditing import Act, Entry
 from bot.store.moderation import Moderation
 from bot.store.policies import PolicyScope
+from bot.store.review_rows import Kind
 from bot.texts import MISTAKES, Moment, Texts, shown
 
 PAGE_ENTRIES = 10
@@ -216,6 +217,8 @@ def _said_of_picture(entry: Entry, actor: str, texts: Texts) -> str:
 
 
 def _said_of_review(entry: Entry, texts: Texts, **fields: str) -> str | None:
+    if entry.act is Act.APPROVE and (entry.after or {}).get("kind") == Kind.APPEAL.value:
+        return texts.gettext("{actor} accepted an appeal of {subject}", **fields)
     if entry.act is Act.APPROVE:
         return texts.gettext("{actor} let pictures of {subject} through", **fields)
     if entry.act is Act.COVER:

@@ -72,7 +72,7 @@ def policy_group() -> Group:
                 ),
                 _command("show", locale_str("Show the policies of this server."), show_policies),
                 _command(
-                    "why", locale_str("Explain rule by rule what a member may do here."), explain, [member]
+                    "why", locale_str("Explain field by field what a member may do here."), explain, [member]
                 ),
                 _command("reset", locale_str("Remove a policy."), reset_policy, _scopes()),
             ],

@@ -15,7 +15,7 @@ from bot.front.command_tree import Group, Option, for_moderators, make_command, 
 from bot.front.first_answers import acknowledge
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, services_of
-from bot.front.sessions.board import board, phase_of
+from bot.front.sessions.board import board, round_of
 from bot.front.sessions.hosting import led, taken, the_session
 from bot.front.sessions.joining import check_takes_part
 from bot.front.sessions.opening import MINUTE, ask_session
@@ -117,8 +117,7 @@ async def next_phase(interaction: Interaction) -> None:
     """Go on to the next phase."""
     session = await _lead(interaction, services_of(interaction).store.sessions.next)
     texts = services_of(interaction).texts(interaction)
-    said = texts.joined([texts.gettext("Round {number}", number=session.round), phase_of(session, texts)])
-    await interaction.edit_original_response(content=said)
+    await interaction.edit_original_response(content=round_of(session, texts))
 
 
 async def pause(interaction: Interaction) -> None:
@@ -148,7 +147,7 @@ async def extend(interaction: Interaction, *, minutes: int) -> None:
 async def close(interaction: Interaction) -> None:
     """Close the session."""
     session = await _lead(interaction, services_of(interaction).store.sessions.close)
-    await _say(interaction, lambda texts: phase_of(session, texts))
+    await _say(interaction, lambda texts: round_of(session, texts))
 
 
 async def host(interaction: Interaction) -> None:
@@ -191,21 +190,20 @@ async def show_mine(interaction: Interaction, session_id: str) -> None:
     services = services_of(interaction)
     session = await _shown_here(interaction, session_id)
     texts, user_id = services.texts(interaction), interaction.user.id
-    used = await services.store.showing.used(session, user_id)
-    said = [
-        texts.gettext(
-            "Round {number}: {count} of {limit} pictures.",
-            number=session.round,
-            count=used,
-            limit=session.plan.quota,
+    said = [round_of(session, texts)]
+    if session.phase is Phase.PAINTING:
+        limit, used = session.plan.quota, await services.store.showing.used(session, user_id)
+        said.append(
+            texts.gettext(
+                "In this round you may paint {left} more of {limit} pictures.",
+                left=max(0, limit - used),
+                limit=limit,
+            )
         )
-    ]
     vote = await services.store.showing.vote_of(session.id, session.round, user_id)
     if vote is not None:
         said.append(texts.gettext("You have voted for no. {number}.", number=vote))
-    if session.phase is not Phase.PAINTING:
-        said.append(phase_of(session, texts))
-    await interaction.edit_original_response(content=texts.joined(said))
+    await interaction.edit_original_response(content="\n".join(said))
 
 
 async def _shown_here(interaction: Interaction, session_id: str) -> GroupSession:

@@ -70,8 +70,7 @@ def _plan(session: GroupSession, texts: Texts) -> Iterator[str]:
 
 
 def _state(session: GroupSession, voters: int, texts: Texts) -> Iterator[str]:
-    said = texts.gettext("Round {number}", number=session.round)
-    yield f"**{texts.joined([said, phase_of(session, texts)])}**"
+    yield f"**{round_of(session, texts)}**"
     if session.phase in (Phase.CLOSING, Phase.CLOSED):
         return
     if session.paused:
@@ -95,17 +94,17 @@ def _ends(kind: TimerKind, at: float, texts: Texts) -> str:
     return texts.gettext("The round ends {until}.", until=Moment(at))
 
 
-def phase_of(session: GroupSession, texts: Texts) -> str:
-    """Return the text about the phase of a session."""
-    said = {
+def round_of(session: GroupSession, texts: Texts) -> str:
+    """Return the round and the phase of a session in a few words."""
+    phases = {
         Phase.PAINTING: texts.gettext("everybody paints"),
         Phase.COLLECTING: texts.gettext("the last pictures are painted"),
         Phase.VOTING: texts.gettext("everybody votes"),
-        Phase.RESTING: texts.gettext("the host begins the next round"),
+        Phase.RESTING: texts.gettext("the round is over, and the host begins the next one"),
         Phase.CLOSING: texts.gettext("the last pictures are painted, then the session ends"),
         Phase.CLOSED: texts.gettext("the session has ended"),
     }
-    return said[session.phase]
+    return texts.joined([texts.gettext("Round {number}", number=session.round), phases[session.phase]])
 
 
 def _crowd(session: GroupSession, crowd: Crowd, texts: Texts) -> Iterator[str]:

@@ -115,7 +115,7 @@ async def test_two_rounds_with_votes_and_restarts_in_a_round_and_in_a_vote(
         await shows(ravi, place, "Group session", "Round 2", "everybody paints")
         await paints(served, omar, "a house", place)
         mine = await told(omar, await omar.press(board, "My pictures"), place)
-        assert "1 of 2" in mine
+        assert "Round 2 · everybody paints\nIn this round you may paint 1 more of 2 pictures." in mine
         await mina.use("session close", channel=place)
         whole = await shows(omar, place, "Round 2", "a house", "Round 1", "a boat")
         assert whole["attachments"][0]["filename"].endswith("0-1.jpg")

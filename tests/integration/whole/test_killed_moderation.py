@@ -223,7 +223,7 @@ async def test_a_killed_round_and_vote_end_once_and_count_each_vote_once(scene: 
     assert "1 vote" in text_of(results)
     assert "1 person has voted." in text_of(results)
     await scene.once("The archive has 1 picture", channel="general")
-    await scene.once("Group session", "the host begins the next round", channel="general")
+    await scene.once("Group session", "the host begins the next one", channel="general")
     await scene.once("Pictures of round 1", channel="general")
     async with store.shared.database.read() as connection:
         assert await connection.scalar(sa.select(sa.func.count()).select_from(session_votes)) == 1

@@ -154,6 +154,8 @@ def test_every_act_of_a_review_is_said(language: str) -> None:
         Entry(id=1, actor_id=MINA, subject_id=RAVI, act=act, after={"job": "a"}, **facts) for act in acts
     ]
     entries.append(Entry(id=1, actor_id=0, subject_id=RAVI, act=Act.HIDE, after={"reports": 3}, **facts))
+    appeal = {"kind": Kind.APPEAL.value}
+    entries.append(Entry(id=1, actor_id=MINA, subject_id=RAVI, act=Act.APPROVE, after=appeal, **facts))
     lines = entry_lines(entries, Texts(language))
     assert len(set(lines)) == len(lines)
     assert all("<@12>" in line or "<@11>" in line for line in lines)
