@@ -18,6 +18,7 @@ from bot.sandbox.permissions import Permission
 from bot.sandbox.reactions import MOST_EMOJI, react, unreact
 from bot.sandbox.rejections import Json, Rejection
 from bot.sandbox.state import (
+    DIRECT_MESSAGE,
     FORUM,
     GROUP_DM,
     GUILD_TEXT,
@@ -83,12 +84,14 @@ class Actions:
         return mine and channel is not None and self._may_view(member, channel)
 
     def commands(self, member: Member) -> list[Json]:
-        """Return the commands that a member can use in the server."""
-        return [
-            command
-            for command in self._core.commands.offered(GUILD_TEXT, installed=member.installed)
-            if self._may_use(member, command)
-        ]
+        """Return the commands of a member, each with the types of channels that it is `offered_in`."""
+        found: dict[str, Json] = {}
+        for channel_type in (GUILD_TEXT, DIRECT_MESSAGE, GROUP_DM):
+            for command in self._core.commands.offered(channel_type, installed=member.installed):
+                if channel_type != GUILD_TEXT or self._may_use(member, command):
+                    known = found.setdefault(command["id"], {**command, "offered_in": []})
+                    known["offered_in"].append(channel_type)
+        return list(found.values())
 
     def _may_use(self, member: Member, command: Json, channel: Channel | None = None) -> bool:
         needed = command.get("default_member_permissions")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import discord
 import pytest
 from discord import app_commands
-from page_tools import PHONE, OpenPage, messages, send
+from page_tools import PHONE, OpenPage, box, messages, send
 from playwright.async_api import Locator, Page, expect
 from small_bot import PageBot
 
@@ -156,6 +156,32 @@ async def test_a_menu_without_an_answer_shows_an_error_under_its_message(
     await item(page, "Ignore This").click()
     await expect(messages(page).first.get_by_role("alert")).to_have_text("The application did not respond")
     assert ("ravi", "hello") in bot.heard
+
+
+async def test_a_group_offers_the_commands_of_an_account_that_has_the_bot(
+    open_page: OpenPage, bot: PageBot
+) -> None:
+    @bot.tree.command(name="sketch", description="Draw")
+    @app_commands.allowed_installs(guilds=False, users=True)
+    async def sketch(interaction: discord.Interaction) -> None:
+        await interaction.response.send_message("a sketch")
+
+    await bot.tree.sync()
+    page = await open_page("ravi")
+    await page.get_by_role("button", name="weekend").click()
+    options = page.get_by_role("listbox").get_by_role("option")
+    await expect(page.get_by_text("The bot is not in this group: add it to your account")).to_be_visible()
+    await box(page).fill("/")
+    await expect(options).to_have_count(0)
+    await page.get_by_role("button", name="Add the bot to my account").click()
+    await box(page).fill("/s")
+    await expect(options).to_have_count(1)
+    await expect(options).to_contain_text("sketch")
+    await send(page, "/sketch")
+    await expect(messages(page).last).to_contain_text("a sketch")
+    await page.get_by_role("button", name="art", exact=True).click()
+    await box(page).fill("/s")
+    await expect(options.first).to_contain_text("say")
 
 
 async def test_plain_text_can_be_posted_and_the_menu_reads_it(open_page: OpenPage, bot: PageBot) -> None:

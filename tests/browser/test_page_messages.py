@@ -53,6 +53,17 @@ async def test_a_star_is_added_removed_and_counted_for_everyone(open_page: OpenP
     await ravi.keyboard.press("Enter")
     await expect(chip).to_have_attribute("aria-pressed", "false")
     await expect(chip).to_be_focused()
+    await ravi.keyboard.press("Enter")
+    await mina.get_by_role("button", name="⭐, 2").click()
+    await expect(chip).to_be_focused()
+
+
+async def test_the_star_that_the_keyboard_gives_keeps_the_focus(open_page: OpenPage, bot: PageBot) -> None:
+    page = await open_page("ravi")
+    await send(page, "/say a boat")
+    await page.get_by_role("button", name="React with a star").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("button", name="⭐, 1")).to_be_focused()
 
 
 async def test_another_address_is_another_member_and_channel(open_page: OpenPage, bot: PageBot) -> None:

@@ -23,7 +23,11 @@ const MESSAGE_COMMAND = 3;
 export function readMenus(raw, locale) {
   return raw
     .filter((command) => command.type === MESSAGE_COMMAND)
-    .map((command) => ({ name: command.name, label: localised(command, "name", locale) }));
+    .map((command) => ({
+      name: command.name,
+      label: localised(command, "name", locale),
+      offeredIn: command.offered_in,
+    }));
 }
 
 /** The slash commands, in the order of their registration. */
@@ -38,13 +42,15 @@ function flatten(command, names, labels, locale) {
   const labelPath = [...labels, localised(command, "name", locale)];
   const options = command.options ?? [];
   const branches = options.filter(isBranch);
-  if (branches.length > 0) return branches.flatMap((branch) => flatten(branch, path, labelPath, locale));
+  const inner = (branch) => flatten({ ...branch, offered_in: command.offered_in }, path, labelPath, locale);
+  if (branches.length > 0) return branches.flatMap(inner);
   return [
     {
       name: path.join(" "),
       label: labelPath.join(" "),
       description: localised(command, "description", locale),
       options: options.map((option) => readOption(option, locale)).sort((a, b) => b.required - a.required),
+      offeredIn: command.offered_in,
     },
   ];
 }

@@ -177,7 +177,7 @@ function selectMenu(select, context, options) {
       menu,
     );
   if (!many) {
-    menu.addEventListener("change", send);
+    sendWhenChosen(menu, send);
     return menu;
   }
   const choose = h("button", {
@@ -187,4 +187,18 @@ function selectMenu(select, context, options) {
     on: { click: send },
   });
   return h("div", { class: "select-many" }, menu, choose);
+}
+
+// Keys change the value of a closed menu at once. They only look around, until Enter.
+function sendWhenChosen(menu, send) {
+  let isLooking = false;
+  menu.addEventListener("pointerdown", () => (isLooking = false));
+  menu.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && isLooking && menu.value !== "") {
+      event.preventDefault();
+      send();
+    }
+    isLooking = event.key !== "Enter";
+  });
+  menu.addEventListener("change", () => isLooking || send());
 }

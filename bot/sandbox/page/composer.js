@@ -283,6 +283,7 @@ export function createComposer(model, send, say) {
   box.addEventListener("keyup", (event) => {
     if (["ArrowLeft", "ArrowRight", "Home", "End"].includes(event.key)) refresh();
   });
+  model.on("channel", refresh); // another one has other commands
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submit();

@@ -30,6 +30,7 @@ export function renderMessage(message, context) {
     {
       class: ephemeral ? "message ephemeral" : "message",
       "aria-labelledby": nameId,
+      tabindex: -1, // takes the focus of a button that is gone
       on: { contextmenu: apps },
     },
     usedLine(message, context),

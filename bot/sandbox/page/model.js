@@ -4,16 +4,19 @@
 import { readCommands, readMenus } from "./commands.js";
 
 const THREADS = [10, 11, 12]; // types of channels
+const SERVER = 0; // where the server's channels and threads count
+const DIRECT = 1;
+const GROUP = 3;
 const FORUM = 15;
 
 export class Model {
   #listeners = new Map();
+  #commands = [];
+  #menus = [];
   me = null;
   guild = { name: "" };
   members = [];
   channels = [];
-  commands = [];
-  menus = []; // commands of the bot for a message
   uploadLimit = 0; // bytes of one file
   channelId = null;
   aimedAt = null; // the channel asked for last, open once its messages are there
@@ -66,9 +69,24 @@ export class Model {
   }
 
   #readCommands(raw) {
-    this.commands = readCommands(raw, this.me.locale);
-    this.menus = readMenus(raw, this.me.locale);
+    this.#commands = readCommands(raw, this.me.locale);
+    this.#menus = readMenus(raw, this.me.locale);
   }
+
+  /** The commands of the open channel. */
+  get commands() {
+    return this.#commands.filter(this.#isHere);
+  }
+
+  /** The open channel's commands for a message. */
+  get menus() {
+    return this.#menus.filter(this.#isHere);
+  }
+
+  #isHere = ({ offeredIn }) => {
+    const type = this.channel?.type;
+    return offeredIn.includes([DIRECT, GROUP].includes(type) ? type : SERVER);
+  };
 
   get channel() {
     return this.channels.find((channel) => channel.id === this.channelId);
@@ -174,8 +192,8 @@ function readMember(raw) {
 }
 
 function readChannel(raw) {
-  const direct = raw.type === 1;
-  const group = raw.type === 3;
+  const direct = raw.type === DIRECT;
+  const group = raw.type === GROUP;
   return {
     id: raw.id,
     name: raw.name ?? "direct messages",

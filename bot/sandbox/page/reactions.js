@@ -28,5 +28,6 @@ export function renderReactions(message, context) {
 export function starButton(message, context) {
   if (message.reactions?.some(({ emoji }) => emoji.name === STAR)) return null;
   const react = () => context.react(message, STAR, true);
-  return iconButton("star", "React with a star", react, { class: "icon-button react" });
+  const known = { class: "icon-button react", dataset: { customId: `reaction:${STAR}` } };
+  return iconButton("star", "React with a star", react, known);
 }

@@ -66,9 +66,10 @@ export function createTimeline(model, actions) {
     const fresh = renderMessage(message, context);
     const item = items.get(message.id);
     if (item) {
-      const focused = item.contains(document.activeElement) ? document.activeElement.dataset.customId : null;
+      const focused = item.contains(document.activeElement) ? document.activeElement : null;
       item.replaceChildren(fresh);
-      if (focused) item.querySelector(`[data-custom-id="${CSS.escape(focused)}"]`)?.focus();
+      const same = `[data-custom-id="${CSS.escape(focused?.dataset.customId ?? "")}"]`;
+      if (focused) (item.querySelector(same) ?? fresh).focus();
       return;
     }
     const added = h("li", { dataset: { id: message.id } }, fresh);
@@ -115,7 +116,8 @@ export function createTimeline(model, actions) {
     items.delete(id);
   });
   model.on("waiting", showWaiting);
-  model.on("state", () => list.classList.toggle("with-apps", model.menus.length > 0));
+  for (const topic of ["state", "channel"])
+    model.on(topic, () => list.classList.toggle("with-apps", model.menus.length > 0));
 
   function stopTyping() {
     clearTimeout(typingTimer);

@@ -10,7 +10,10 @@ const PROMPTS = [
 ];
 
 // The actions that the bot's commands allow here.
-function hint(commands) {
+function hint(commands, { channel, me }) {
+  if (commands.length === 0 && channel.group && !me.installed) {
+    return "The bot is not in this group: add it to your account to use it here.";
+  }
   if (commands.length === 0) {
     return "The bot has not come online yet: its commands will appear by themselves.";
   }
@@ -42,9 +45,9 @@ export function createWelcome(model, tryOut, install) {
         { class: "dim" },
         "You act as ",
         h("b", { text: me.name }),
-        me.moderator ? ", a moderator" : null,
+        me.moderator && !channel.direct ? ", a moderator" : null,
         ". ",
-        hint(model.commands),
+        hint(model.commands, model),
       ),
       channel.group ? account(me) : "",
       examples.length > 0
