@@ -180,6 +180,9 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "publish_restricted": (
             "This was painted in an age-restricted channel: publish it in such a channel."
         ),
+        "publish_again": (
+            "This result is in this channel already: delete that message first to publish it once more."
+        ),
         "show_restricted": ("This was painted in an age-restricted channel: look at it in such a channel."),
         "no_picture": "This picture's file is gone: choose another, or ask for it anew.",
         "queue_full_user": (

@@ -71,7 +71,7 @@ def _said(standing: Standing, rules: Sequence[AutomodRule], texts: Texts) -> str
         )
     if not rules:
         return texts.gettext("This server has no such rules.")
-    return texts.gettext("These rules hold for prompts too:")
+    return texts.gettext("What these rules mean for prompts:")
 
 
 def _facts(rule: AutomodRule, texts: Texts) -> Iterator[str]:

@@ -42,13 +42,15 @@ async def add_copy(
     another place sees a flagged picture no more openly than the policy there says. A publication leaves out
     the pictures that are blocked there, or like blocked ones.
 
-    Raises UnknownJob for a job that is gone or deleted, UserMistake `no_picture` without that picture, and
-    `publish_known` where all are blocked.
+    Raises UnknownJob for a job that is gone or deleted, UserMistake `no_picture` without that picture,
+    `publish_known` where all are blocked, and `publish_again` where they are in the channel already.
     """
     await lock_job(connection, job_id)  # the person may be deleting the job
     parent = await load_job(connection, job_id)
     if parent.deleted_at is not None:
         raise UnknownJob(job=job_id)
+    if _is_published(origin) and await _is_there(connection, job_id, origin):
+        raise UserMistake("publish_again")
     wanted = [image for image in parent.images if image.artifact and index in (None, image.index)]
     hashes = await hashes_of(connection, [image.artifact for image in wanted if image.artifact])
     blocked = await blocked_among(connection, origin.guild_id, hashes) if _is_published(origin) else set()
@@ -91,6 +93,14 @@ def no_copy() -> sa.ColumnElement[bool]:
 
 def _is_published(origin: Origin) -> bool:
     return origin.parent is not None and origin.parent.descent is Descent.PUBLICATION
+
+
+async def _is_there(connection: AsyncConnection, job_id: str, origin: Origin) -> bool:
+    """Return whether another request has published the job in this channel, and its copy is not deleted."""
+    published = (jobs.c.parent_id == job_id) & (jobs.c.descent == Descent.PUBLICATION)
+    here = (jobs.c.channel_id == origin.channel_id) & (jobs.c.interaction_id != origin.interaction_id)
+    look = sa.select(jobs.c.id).where(published, here, jobs.c.deleted_at.is_(None)).limit(1)
+    return await connection.scalar(look) is not None
 
 
 async def _add_job(

@@ -99,6 +99,20 @@ async def test_a_copy_of_all_pictures_keeps_their_places_and_seeds(store: Store)
     assert [one.id for one in await store.jobs.copies(job.id)] == [copy.id]
 
 
+async def test_a_result_is_published_once_in_a_channel_until_that_is_deleted(store: Store) -> None:
+    job = await grid(store, private=True)
+    parent = Parent(job_id=job.id, descent=Descent.PUBLICATION)
+    copy = await store.jobs.copy(job.id, origin(2, parent=parent))
+    assert (await store.jobs.copy(job.id, origin(2, parent=parent))).id == copy.id  # a retry
+    with pytest.raises(UserMistake) as refused:
+        await store.jobs.copy(job.id, origin(3, parent=parent))
+    assert refused.value.message_id == "publish_again"
+    elsewhere = await store.jobs.copy(job.id, origin(4, parent=parent, channel_id=9))
+    await store.deliveries.delete_result(copy.id, user_id=None)
+    again = await store.jobs.copy(job.id, origin(5, parent=parent))
+    assert {one.id for one in await store.jobs.copies(job.id)} == {elsewhere.id, again.id}
+
+
 async def test_a_flagged_picture_is_published_elsewhere_as_the_policy_there_says(store: Store) -> None:
     await store.jobs.enqueue(recipe(variants=2), origin(1, guild_id=5, private=True))
     for claim, level in zip(
@@ -112,7 +126,8 @@ async def test_a_flagged_picture_is_published_elsewhere_as_the_policy_there_says
     policies = {5: {}, 6: {}, 7: {"flagged": mixed}, 8: {"flagged": strict}}
     shown: dict[int, list[Showing]] = {}
     for guild_id, policy in policies.items():
-        there = origin(10 + guild_id, guild_id=guild_id, parent=parent, policy=policy)
+        where = {"guild_id": guild_id, "channel_id": job.origin.channel_id if guild_id == 5 else guild_id}
+        there = origin(10 + guild_id, **where, parent=parent, policy=policy)
         copy = await store.jobs.copy(job.id, there)
         shown[guild_id] = [image.showing for image in copy.images]
     assert shown == {

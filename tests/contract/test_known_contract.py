@@ -197,9 +197,8 @@ async def hashed(store: Store) -> Job:
 
 
 def publication(interaction: int, job: Job, guild_id: int = HERE) -> Origin:
-    return replace(
-        asked(interaction, guild_id=guild_id), parent=Parent(job_id=job.id, descent=Descent.PUBLICATION)
-    )
+    parent = Parent(job_id=job.id, descent=Descent.PUBLICATION)
+    return replace(asked(interaction, guild_id=guild_id), channel_id=interaction, parent=parent)
 
 
 async def test_a_publication_leaves_out_what_is_blocked_where_it_appears(store: Store) -> None:

@@ -109,8 +109,8 @@ async def ask(interaction: Interaction) -> None:
     await acknowledge_press(interaction)
     texts = services_of(interaction).texts(interaction)
     question = texts.gettext(
-        "All your requests and pictures are deleted, what waits is cancelled, and the messages that "
-        "show them are removed. This cannot be undone."
+        "Delete everything? All your requests and pictures are deleted then, what waits is cancelled, and "
+        "the messages that show them are removed. This cannot be undone."
     )
     row = (
         ButtonContent(

@@ -20,6 +20,7 @@ from bot.retries import while_unavailable
 from bot.sessions.planning import MAX_THEME, read_minutes, read_quota, read_theme, read_words
 from bot.store.auditing import By
 from bot.store.session_rows import GroupSession, Plan
+from bot.texts import Texts
 
 FORM = "session"
 DEFAULT_QUOTA, DEFAULT_VOTE, DEFAULT_HOURS = "4", 5, 6
@@ -41,9 +42,10 @@ async def ask_session(
     if where == HERE and channel:
         raise UserMistake("session_two_places")
     texts = services_of(interaction).texts(interaction)
+    theme, style, required, minutes, quota = _labels(texts)
     fields = [
         text_field(
-            texts.gettext("Theme"),
+            theme,
             "theme",
             "",
             required=False,
@@ -51,7 +53,7 @@ async def ask_session(
             description=texts.gettext("These words are added to every prompt."),
         ),
         text_field(
-            texts.gettext("Style"),
+            style,
             "style",
             "",
             required=False,
@@ -59,7 +61,7 @@ async def ask_session(
             description=texts.gettext("A style of this server, whose words are added too."),
         ),
         text_field(
-            texts.gettext("Required words"),
+            required,
             "required",
             "",
             required=False,
@@ -67,18 +69,28 @@ async def ask_session(
             description=texts.gettext("Every prompt must have them; with commas between."),
         ),
         text_field(
-            texts.gettext("Minutes of a round"),
+            minutes,
             "minutes",
             "10",
             required=False,
             max_length=5,
             description=texts.gettext("Left empty, a round ends when you say so."),
         ),
-        text_field(texts.gettext("Pictures for each person and round"), "quota", DEFAULT_QUOTA, max_length=5),
+        text_field(quota, "quota", DEFAULT_QUOTA, max_length=5),
     ]
     ids = f"{role.id if role else 0}:{channel.id if channel else 0}"
     custom_id = f"{FORM}:{where}:{ids}:{voting}:{hours}:{int(review)}"
     await open_form(interaction, modal(texts.gettext("Open a group session"), custom_id, *fields))
+
+
+def _labels(texts: Texts) -> tuple[str, str, str, str, str]:
+    return (
+        texts.gettext("Theme"),
+        texts.gettext("Style"),
+        texts.gettext("Required words"),
+        texts.gettext("Minutes of a round"),
+        texts.gettext("Pictures for each person and round"),
+    )
 
 
 async def open_session(
@@ -117,7 +129,9 @@ async def open_session(
         await check_texts(interaction, [plan.theme, plan.style_prompt, plan.style_negative, *plan.required])
         session = await _open(interaction, plan, by, parent_of(interaction, where, int(channel)))
     except UserMistake as error:
-        await give_back(interaction, error, theme, style, required, minutes, quota)
+        labels = _labels(services.texts(interaction))
+        typed = zip(labels, (theme, style, required, minutes, quota), strict=True)
+        await give_back(interaction, error, *(f"{label}: {value}" for label, value in typed if value))
         return
     said = services.texts(interaction).gettext(
         "The group session is open: {place}", place=f"<#{session.channel_id}>"

@@ -45,7 +45,7 @@ async def test_a_rule_of_automod_refuses_a_prompt_by_its_name(
     tried = await refusal(mina, await mina.use("rules try", prompt="a casino"))
     assert tried == "The AutoMod rule Scams refuses this prompt for casino."
     shown = await refusal(mina, await mina.use("rules show"))
-    assert "These rules hold for prompts too:" in shown
+    assert "What these rules mean for prompts:" in shown
     assert "**Scams** · 2 words and phrases" in shown
     assert "Discord's lists** · does not hold" in shown
 
@@ -79,7 +79,7 @@ async def test_a_moderator_switches_them_off_and_on_and_reads_so(
     assert "switched them off" in await refusal(mina, await mina.use("rules automod", use="off"))
     assert "switched them off" in await refusal(mina, await mina.use("rules show"))
     await ravi.message_of(await ravi.imagine(prompt="a casino"))
-    assert "hold for prompts too" in await refusal(mina, await mina.use("rules automod", use="on"))
+    assert "mean for prompts" in await refusal(mina, await mina.use("rules automod", use="on"))
     assert await refusal(ravi, await ravi.imagine(prompt="a casino")) == REFUSED.format("Scams")
     [on, off] = await served.store.moderation.entries(GUILD_ID, limit=9)
     assert (on.after, off.after) == (off.before, on.before)

@@ -114,6 +114,7 @@ async def test_a_private_result_is_published_by_its_owner_with_its_buttons(
     assert not ephemeral(published)
     assert await omar.attachment_bytes(published) == await served.artifacts.get(job.images[0].artifact or "")
     assert labels(published) == ["Again", "Remix", "Vary", "Files", "Delete"]
+    assert "in this channel already" in await refusal(ravi, await ravi.press(message, "Publish"))
     await delete(ravi, published)
     await omar.wait_for(lambda messages: published["id"] not in {seen["id"] for seen in messages})
     assert (await served.store.jobs.get(job.id)).deleted_at is None

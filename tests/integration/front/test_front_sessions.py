@@ -197,16 +197,16 @@ async def test_a_session_is_led_here_and_taken_over_when_its_host_has_left(
 
 
 async def test_what_a_host_types_is_checked_and_given_back(served: Served, mina: Member) -> None:
-    for filled, said in (
-        ({"minutes": "ten"}, "no length of a round"),
-        ({"quota": "900"}, "no number of pictures"),
-        ({"style": "Nothing"}, "There is no style"),
-        ({"theme": "nude child"}, "Nothing sexual with minors"),
+    for filled, said, back in (
+        ({"minutes": "ten"}, "no length of a round", "Minutes of a round: ten"),
+        ({"quota": "900"}, "no number of pictures", "Pictures for each person and round: 900"),
+        ({"style": "Nothing"}, "There is no style", "Style: Nothing"),
+        ({"theme": "nude child"}, "Nothing sexual with minors", "Theme: nude child"),
     ):
         form = await mina.modal_of(await mina.use("session open", where="here"))
         answer = await mina.submit(form, **{"theme": "boats", "minutes": "", "quota": "2", **filled})
         assert said in await refusal(mina, answer) or said in text_of(await mina.message_of(answer))
-        await mina.wait_for_message(lambda seen, filled=filled: next(iter(filled.values())) in text_of(seen))
+        await mina.wait_for_message(lambda seen, back=back: back in text_of(seen))
     assert await served.store.sessions.here(int(mina_channel(served))) is None
     served.sandbox.forbid("art", Permission.CREATE_PUBLIC_THREADS)
     form = await mina.modal_of(await mina.use("session open"))
