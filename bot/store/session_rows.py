@@ -39,9 +39,13 @@ class TimerKind(StrEnum):
 
 
 class PostKind(StrEnum):
-    """A message that is sent once: pictures of a round with their numbers, results, an archive."""
+    """What is sent once: pictures of a round with their numbers, results, an archive.
+
+    A closed ballot is the edit of a sheet whose vote has ended.
+    """
 
     SHEET = "sheet"
+    CLOSED_BALLOT = "closed ballot"
     RESULTS = "results"
     ARCHIVE = "archive"
 

@@ -44,14 +44,14 @@ class Courier:
         """
         custom_id = f"group:{session.id}:{mark}"
         if again and (known := await self._earlier(session, custom_id)):
-            return known
+            return known.id
         view = layout(content, file_names=[name for name, _ in files])
         return await self._send(session, mark, view=view, files=_attached(files))
 
     async def post_file(self, session: GroupSession, text: str, file: File, *, mark: str, again: bool) -> int:
         """Post a file with a line of text, unless a message with a file of this name is there."""
         if again and (known := await self._earlier(session, file[0])):
-            return known
+            return known.id
         return await self._send(session, mark, content=text, files=_attached([file]))
 
     async def edit(self, session: GroupSession, message_id: int, content: MessageContent) -> None:
@@ -60,14 +60,25 @@ class Courier:
         with self._rate_guard.request(by_token=False):
             await message.edit(view=layout(content), allowed_mentions=discord.AllowedMentions.none())
 
+    async def edit_posted(self, session: GroupSession, content: MessageContent, *, mark: str) -> None:
+        """Edit the message with the button of this mark, if it is there; it keeps its files."""
+        message = await self._earlier(session, f"group:{session.id}:{mark}")
+        if message is None:
+            return
+        files = message.attachments
+        view = layout(content, file_names=[file.filename for file in files])
+        silent = discord.AllowedMentions.none()
+        with self._rate_guard.request(by_token=False):
+            await message.edit(view=view, attachments=files, allowed_mentions=silent)
+
     async def _send(self, session: GroupSession, mark: str, **message: Any) -> int:
         silent = discord.AllowedMentions.none()
         nonce = f"gs-{session.id}-{mark}"[:25]
         with self._rate_guard.request(by_token=False):
             return (await self._channel(session).send(**message, nonce=nonce, allowed_mentions=silent)).id
 
-    async def _earlier(self, session: GroupSession, wanted: str) -> int | None:
-        """Return the id of the bot's message with this button or file, since the session was opened."""
+    async def _earlier(self, session: GroupSession, wanted: str) -> discord.Message | None:
+        """Return the bot's message with this button or file, since the session was opened."""
         if self._client.user is None:
             return None
         author_id = self._client.user.id
@@ -77,7 +88,7 @@ class Courier:
                 history = self._channel(session).history(limit=LOOKED_AT, after=after, oldest_first=False)
                 async for message in history:
                     if message.author.id == author_id and wanted in set(_marks(message)):
-                        return message.id
+                        return message
         except Refused:  # the post itself may still be allowed
             return None
         return None

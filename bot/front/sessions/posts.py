@@ -1,9 +1,10 @@
-"""The posts of a session, each sent once: sheets, results and archives, with their files."""
+"""The posts of a session, each sent once: sheets, which lose their ballot later, results and archives."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import discord
 
@@ -26,7 +27,12 @@ LIMITS = tuple(discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES // part for part in (
 
 async def send_post(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
     """Send the post, unless it was sent already; raises Refused, DeliveryDelayed and StoreUnavailable."""
-    sending = {PostKind.SHEET: _send_sheet, PostKind.RESULTS: _send_results, PostKind.ARCHIVE: _send_archive}
+    sending = {
+        PostKind.SHEET: _send_sheet,
+        PostKind.CLOSED_BALLOT: _close_ballot,
+        PostKind.RESULTS: _send_results,
+        PostKind.ARCHIVE: _send_archive,
+    }
     await sending[post.kind](services, courier, session, post)
 
 
@@ -41,6 +47,20 @@ async def _send_sheet(services: Services, courier: Courier, session: GroupSessio
         picture = await _picture(services, [entry for _, entry in here], first=here[0][0])
         files = [(f"{content.pictures[0].stem}.jpg", picture)]
     await courier.post(session, content, mark=mark_of(post), files=files, again=post.attempts > 0)
+
+
+async def _close_ballot(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
+    """Take the buttons of the vote from a sheet; its file stays as it is."""
+    showing, texts = services.store.showing, Texts.for_locale(session.locale)
+    posted = replace(post, kind=PostKind.SHEET, ballot=False)
+    content = sheet(
+        session,
+        posted,
+        await showing.entries(session.id, post.round),
+        unseen=await showing.unseen(session.id, post.round),
+        texts=texts,
+    )
+    await courier.edit_posted(session, content, mark=mark_of(posted))
 
 
 async def _send_results(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
