@@ -24,8 +24,7 @@ SESSION_MISTAKES: Mapping[str, str] = MappingProxyType(
             "ask for fewer, or wait for the next round."
         ),
         "session_quota_used": (
-            "In a round each person may paint {limit} pictures, and you have used yours: "
-            "wait for the next round."
+            "You have used your pictures of this round, {limit} for each person: wait for the next one."
         ),
         "session_words": (
             "In this group session every prompt needs these words: {words}. Add them and ask again."

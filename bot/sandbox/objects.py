@@ -280,7 +280,7 @@ def message_object(world: World, message: Message, *, viewer: int | None = None,
         "flags": message.flags,
         "embeds": [_embed_object(world, embed, message) for embed in message.embeds],
         "components": refreshed(message.components, world.link_of),
-        "attachments": [attachment_object(world, each) for each in message.attachments],
+        "attachments": [attachment_object(world, each) for each in _listed(message, viewer)],
         "mentions": [user_object(world.user(user)) for user in message.mentions],
         "mention_roles": [str(role) for role in message.mention_roles],
         "mention_everyone": message.mention_everyone,
@@ -302,6 +302,14 @@ def message_object(world: World, message: Message, *, viewer: int | None = None,
     }
     seen |= {key: value for key, value in optional.items() if value is not None}
     return seen | UNSEEN if viewer is None and not whole and not _is_for_bot(world, message) else seen
+
+
+def _listed(message: Message, viewer: int | None) -> list[Attachment]:
+    """Return the attachments that a message lists: for the bot, without those that its components show."""
+    if viewer is not None:
+        return list(message.attachments)
+    shown = str(message.components)
+    return [each for each in message.attachments if str(each.id) not in shown]
 
 
 def _is_for_bot(world: World, message: Message) -> bool:

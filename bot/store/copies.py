@@ -22,8 +22,10 @@ from bot.store.forgetting import source_of
 from bot.store.known import blocked_among, hashes_of, note_copied
 from bot.store.review_rows import open_for_held
 from bot.store.rows import hold_values, load_job, notes_values, origin_values, recipe_values, showings_from
-from bot.store.tables import images, jobs, start_pictures
+from bot.store.tables import deliveries, images, jobs, start_pictures
 from bot.store.transitions import lock_job, make_due
+
+PUBLISHED_SECONDS = 3600.0  # within which a result is published once in a channel
 
 
 async def add_copy(
@@ -49,7 +51,7 @@ async def add_copy(
     parent = await load_job(connection, job_id)
     if parent.deleted_at is not None:
         raise UnknownJob(job=job_id)
-    if _is_published(origin) and await _is_there(connection, job_id, origin):
+    if _is_published(origin) and await _is_there(connection, job_id, origin, now=now):
         raise UserMistake("publish_again")
     wanted = [image for image in parent.images if image.artifact and index in (None, image.index)]
     hashes = await hashes_of(connection, [image.artifact for image in wanted if image.artifact])
@@ -95,11 +97,16 @@ def _is_published(origin: Origin) -> bool:
     return origin.parent is not None and origin.parent.descent is Descent.PUBLICATION
 
 
-async def _is_there(connection: AsyncConnection, job_id: str, origin: Origin) -> bool:
-    """Return whether another request has published the job in this channel, and its copy is not deleted."""
+async def _is_there(connection: AsyncConnection, job_id: str, origin: Origin, *, now: float) -> bool:
+    """Return whether another request has lately published the job in this channel, and its copy is there.
+
+    Only lately: the bot does not hear of messages that moderators delete.
+    """
     published = (jobs.c.parent_id == job_id) & (jobs.c.descent == Descent.PUBLICATION)
     here = (jobs.c.channel_id == origin.channel_id) & (jobs.c.interaction_id != origin.interaction_id)
-    look = sa.select(jobs.c.id).where(published, here, jobs.c.deleted_at.is_(None)).limit(1)
+    kept = jobs.c.deleted_at.is_(None) & (jobs.c.created_at > now - PUBLISHED_SECONDS)
+    comes = sa.exists().where(deliveries.c.job_id == jobs.c.id, deliveries.c.outcome.is_(None))
+    look = sa.select(jobs.c.id).where(published, here, kept, jobs.c.message_id.is_not(None) | comes).limit(1)
     return await connection.scalar(look) is not None
 
 

@@ -71,14 +71,16 @@ async def collect(
 
 
 async def end_vote(connection: AsyncConnection, session: GroupSession, *, now: float) -> None:
-    """Count the votes: the ballots are to be closed, and the results and the archive of the round are due."""
+    """Count the votes: the results and the archive of the round are due, and the ballots are to be closed."""
     await drop_timers(connection, session, TimerKind.VOTE)
-    which = (session_entries.c.session_id == session.id) & (session_entries.c.round == session.round)
-    count = await connection.scalar(sa.select(sa.func.max(session_entries.c.number)).where(which)) or 0
-    for page in _pages(count):
-        await _add_post(connection, session, PostKind.CLOSED_BALLOT, session.round, now=now, page=page)
     await _add_post(connection, session, PostKind.RESULTS, session.round, now=now)
     await _add_post(connection, session, PostKind.ARCHIVE, session.round, now=now)
+    # Last: messages can be sent to an archived thread, which opens it, and not edited.
+    posts = session_posts.c
+    sheets = (posts.session_id == session.id) & (posts.kind == PostKind.SHEET.value) & posts.ballot
+    look = sa.select(posts.page).where(sheets, posts.round == session.round).order_by(posts.page)
+    for page in list(await connection.scalars(look)):
+        await _add_post(connection, session, PostKind.CLOSED_BALLOT, session.round, now=now, page=page)
     await change(connection, session, phase=Phase.RESTING)
 
 
@@ -169,12 +171,8 @@ async def _number_entries(connection: AsyncConnection, session: GroupSession) ->
 async def _add_sheets(
     connection: AsyncConnection, session: GroupSession, round_: int, count: int, *, now: float, ballot: bool
 ) -> None:
-    for page in _pages(count):
+    for page in range(1, max(1, math.ceil(count / PAGE_ENTRIES)) + 1):
         await _add_post(connection, session, PostKind.SHEET, round_, now=now, page=page, ballot=ballot)
-
-
-def _pages(count: int) -> range:
-    return range(1, max(1, math.ceil(count / PAGE_ENTRIES)) + 1)
 
 
 async def _add_post(

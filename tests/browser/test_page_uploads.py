@@ -200,4 +200,7 @@ async def test_a_menu_in_a_message_is_answered_once_for_each_choice(
     for key in ("ArrowDown", "ArrowUp", "ArrowUp", "Enter"):
         await page.keyboard.press(key)
     await expect(messages(page).last).to_contain_text("You chose Variant 1")
-    assert bot.heard[2:] == [("ravi", ["Variant 1"])]
+    for key in ("Space", "ArrowDown", "Enter"):
+        await page.keyboard.press(key)
+    await expect(messages(page).last).to_contain_text("You chose Variant 2")
+    assert bot.heard[2:] == [("ravi", ["Variant 1"]), ("ravi", ["Variant 2"])]

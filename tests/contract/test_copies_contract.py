@@ -6,12 +6,13 @@ import asyncio
 
 import pytest
 from recipes import ORIGIN, origin, recipe
-from stores import TTL
+from stores import TTL, Clock
 
 from bot.errors import UnknownJob, UserMistake
 from bot.jobs import Descent, Job, Notes, Origin, Parent, Showing, State
 from bot.levels import Level
 from bot.store import Store
+from bot.store.copies import PUBLISHED_SECONDS
 
 OTHER = 99  # a person
 
@@ -111,6 +112,23 @@ async def test_a_result_is_published_once_in_a_channel_until_that_is_deleted(sto
     await store.deliveries.delete_result(copy.id, user_id=None)
     again = await store.jobs.copy(job.id, origin(5, parent=parent))
     assert {one.id for one in await store.jobs.copies(job.id)} == {elsewhere.id, again.id}
+
+
+async def test_a_result_whose_publication_did_not_arrive_or_is_old_is_published_again(
+    store: Store, clock: Clock
+) -> None:
+    job = await grid(store, private=True)
+    parent = Parent(job_id=job.id, descent=Descent.PUBLICATION)
+    await store.jobs.copy(job.id, origin(2, parent=parent))
+    for delivery in await store.deliveries.claim("front", limit=9):
+        await store.deliveries.mark_delivered(delivery, outcome="no_permission")
+    await store.jobs.copy(job.id, origin(3, parent=parent))
+    for delivery in await store.deliveries.claim("front", limit=9):
+        await store.deliveries.mark_delivered(delivery, outcome="delivered", message_id=5)
+    with pytest.raises(UserMistake):
+        await store.jobs.copy(job.id, origin(4, parent=parent))
+    clock.now += PUBLISHED_SECONDS
+    assert await store.jobs.copy(job.id, origin(4, parent=parent))
 
 
 async def test_a_flagged_picture_is_published_elsewhere_as_the_policy_there_says(store: Store) -> None:

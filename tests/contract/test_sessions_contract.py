@@ -191,7 +191,7 @@ async def test_a_round_is_voted_on_and_counted(store: Store, clock: Clock) -> No
     assert await refused(vote(session.id, 1, 2, voter_id=14)) == "vote_closed"
     assert [each.votes for each in await store.showing.entries(session.id, 1)] == [0, 2]
     kinds = [post.kind for post in await store.showing.due(session.id)]
-    assert kinds == [PostKind.SHEET, PostKind.CLOSED_BALLOT, PostKind.RESULTS, PostKind.ARCHIVE]
+    assert kinds == [PostKind.SHEET, PostKind.RESULTS, PostKind.ARCHIVE, PostKind.CLOSED_BALLOT]
     await store.sessions.next(session.id, BY)
     assert await store.showing.used(session, 11) == 1
     assert (await store.sessions.get(session.id)).round == 2

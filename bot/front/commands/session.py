@@ -191,11 +191,13 @@ async def show_mine(interaction: Interaction, session_id: str) -> None:
     session = await _shown_here(interaction, session_id)
     texts, user_id = services.texts(interaction), interaction.user.id
     said = [round_of(session, texts)]
-    if session.phase is Phase.PAINTING:
+    if session.paused:
+        said.append(texts.gettext("The session is paused: its clock stands still."))
+    elif session.phase is Phase.PAINTING:
         limit, used = session.plan.quota, await services.store.showing.used(session, user_id)
         said.append(
             texts.gettext(
-                "In this round you may paint {left} more of {limit} pictures.",
+                "Pictures left for you in this round: {left} of {limit}.",
                 left=max(0, limit - used),
                 limit=limit,
             )

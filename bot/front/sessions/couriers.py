@@ -60,16 +60,17 @@ class Courier:
         with self._rate_guard.request(by_token=False):
             await message.edit(view=layout(content), allowed_mentions=discord.AllowedMentions.none())
 
-    async def edit_posted(self, session: GroupSession, content: MessageContent, *, mark: str) -> None:
-        """Edit the message with the button of this mark, if it is there; it keeps its files."""
-        message = await self._earlier(session, f"group:{session.id}:{mark}")
+    async def edit_posted(
+        self, session: GroupSession, content: MessageContent, *, mark: str, files: Sequence[File]
+    ) -> None:
+        """Edit the message with the button of this mark, if it is there; `files` replace its files."""
+        message = await self._found(session, f"group:{session.id}:{mark}")
         if message is None:
             return
-        files = message.attachments
-        view = layout(content, file_names=[file.filename for file in files])
+        view = layout(content, file_names=[name for name, _ in files])
         silent = discord.AllowedMentions.none()
         with self._rate_guard.request(by_token=False):
-            await message.edit(view=view, attachments=files, allowed_mentions=silent)
+            await message.edit(view=view, attachments=_attached(files), allowed_mentions=silent)
 
     async def _send(self, session: GroupSession, mark: str, **message: Any) -> int:
         silent = discord.AllowedMentions.none()
@@ -78,19 +79,23 @@ class Courier:
             return (await self._channel(session).send(**message, nonce=nonce, allowed_mentions=silent)).id
 
     async def _earlier(self, session: GroupSession, wanted: str) -> discord.Message | None:
+        """Return what `_found` does, or None where the channel may not be read."""
+        try:
+            return await self._found(session, wanted)
+        except Refused:  # the post itself may still be allowed
+            return None
+
+    async def _found(self, session: GroupSession, wanted: str) -> discord.Message | None:
         """Return the bot's message with this button or file, since the session was opened."""
         if self._client.user is None:
             return None
         author_id = self._client.user.id
         after = datetime.fromtimestamp(session.opened_at - CLOCKS_APART, UTC)
-        try:
-            with self._rate_guard.request(by_token=False):
-                history = self._channel(session).history(limit=LOOKED_AT, after=after, oldest_first=False)
-                async for message in history:
-                    if message.author.id == author_id and wanted in set(_marks(message)):
-                        return message
-        except Refused:  # the post itself may still be allowed
-            return None
+        with self._rate_guard.request(by_token=False):
+            history = self._channel(session).history(limit=LOOKED_AT, after=after, oldest_first=False)
+            async for message in history:
+                if message.author.id == author_id and wanted in set(_marks(message)):
+                    return message
         return None
 
     def _channel(self, session: GroupSession) -> discord.PartialMessageable:

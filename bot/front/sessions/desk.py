@@ -21,7 +21,7 @@ from bot.front.services import Services
 from bot.front.sessions.board import board
 from bot.front.sessions.couriers import Courier
 from bot.front.sessions.posts import send_post
-from bot.store.session_rows import GroupSession, Phase, Post
+from bot.store.session_rows import GroupSession, Phase, Post, PostKind
 from bot.texts import Texts
 
 log = logging.getLogger(__name__)
@@ -144,7 +144,8 @@ class Desk:
         except Refused as error:
             if error.refusal in GONE:
                 raise
-            if error.refusal in LOST_RIGHTS and post.attempts < MAX_REFUSALS:
+            waits = error.refusal in LOST_RIGHTS and post.kind is not PostKind.CLOSED_BALLOT
+            if waits and post.attempts < MAX_REFUSALS:
                 log.info("a message of the group session %s waits for rights: %s", session.id, error.refusal)
                 return await self._postpone(session, post, REFUSED_SECONDS)
             log.warning("a message of the group session %s is refused: %s", session.id, error.refusal)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import discord
 
+from bot.delivery.content import MessageContent
 from bot.delivery.refusals import DeliveryDelayed, Refusal, Refused
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.front.contact_sheet import contact_sheet
@@ -37,30 +38,29 @@ async def send_post(services: Services, courier: Courier, session: GroupSession,
 
 
 async def _send_sheet(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
-    showing, texts = services.store.showing, Texts.for_locale(session.locale)
-    entries = await showing.entries(session.id, post.round)
-    unseen = await showing.unseen(session.id, post.round)
-    content = sheet(session, post, entries, unseen=unseen, texts=texts)
-    files: list[File] = []
-    if content.pictures:
-        here = page_of(entries, post.page, whole=not post.round)
-        picture = await _picture(services, [entry for _, entry in here], first=here[0][0])
-        files = [(f"{content.pictures[0].stem}.jpg", picture)]
+    content, files = await _sheet(services, session, post)
     await courier.post(session, content, mark=mark_of(post), files=files, again=post.attempts > 0)
 
 
 async def _close_ballot(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
-    """Take the buttons of the vote from a sheet; its file stays as it is."""
-    showing, texts = services.store.showing, Texts.for_locale(session.locale)
+    """Take the buttons of the vote from a sheet. Its picture is drawn again, without those withheld since."""
     posted = replace(post, kind=PostKind.SHEET, ballot=False)
-    content = sheet(
-        session,
-        posted,
-        await showing.entries(session.id, post.round),
-        unseen=await showing.unseen(session.id, post.round),
-        texts=texts,
-    )
-    await courier.edit_posted(session, content, mark=mark_of(posted))
+    content, files = await _sheet(services, session, posted)
+    await courier.edit_posted(session, content, mark=mark_of(posted), files=files)
+
+
+async def _sheet(
+    services: Services, session: GroupSession, post: Post
+) -> tuple[MessageContent, Sequence[File]]:
+    showing, texts = services.store.showing, Texts.for_locale(session.locale)
+    entries = await showing.entries(session.id, post.round)
+    unseen = await showing.unseen(session.id, post.round)
+    content = sheet(session, post, entries, unseen=unseen, texts=texts)
+    if not content.pictures:
+        return content, []
+    here = page_of(entries, post.page, whole=not post.round)
+    picture = await _picture(services, [entry for _, entry in here], first=here[0][0])
+    return content, [(f"{content.pictures[0].stem}.jpg", picture)]
 
 
 async def _send_results(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:

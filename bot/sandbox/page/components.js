@@ -189,16 +189,19 @@ function selectMenu(select, context, options) {
   return h("div", { class: "select-many" }, menu, choose);
 }
 
+const OPENING = [" ", "Enter", "F4"]; // the list hears the keys then, and a change is a choice
+
 // Keys change the value of a closed menu at once. They only look around, until Enter.
 function sendWhenChosen(menu, send) {
   let isLooking = false;
-  menu.addEventListener("pointerdown", () => (isLooking = false));
+  for (const sign of ["pointerdown", "focus", "blur"])
+    menu.addEventListener(sign, () => (isLooking = false));
   menu.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && isLooking && menu.value !== "") {
       event.preventDefault();
       send();
     }
-    isLooking = event.key !== "Enter";
+    isLooking = !OPENING.includes(event.key) && event.key !== "Tab" && !event.altKey;
   });
   menu.addEventListener("change", () => isLooking || send());
 }

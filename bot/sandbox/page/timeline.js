@@ -68,7 +68,7 @@ export function createTimeline(model, actions) {
     if (item) {
       const focused = item.contains(document.activeElement) ? document.activeElement : null;
       item.replaceChildren(fresh);
-      const same = `[data-custom-id="${CSS.escape(focused?.dataset.customId ?? "")}"]`;
+      const same = `[data-custom-id="${CSS.escape(focused?.dataset.customId ?? "")}"]:enabled`;
       if (focused) (item.querySelector(same) ?? fresh).focus();
       return;
     }

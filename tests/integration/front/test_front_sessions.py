@@ -104,11 +104,13 @@ async def test_two_rounds_with_votes_and_restarts_in_a_round_and_in_a_vote(
         await mina.use("session next", channel=place)
         results = await shows(omar, place, "Results of round 1", "no. 2 of Yuna", "2 votes")
         assert len(results["attachments"]) == 1
-        (closed,) = [each for each in await omar.messages(place) if each["id"] == ballot["id"]]
-        for part in ("Vote for the picture", "vote:"):
-            assert part in str(ballot["components"])
-            assert part not in str(closed["components"])
-        assert closed["attachments"] == ballot["attachments"]
+        closed = await omar.wait_for_message(
+            lambda seen: seen["id"] == ballot["id"] and "vote:" not in str(seen["components"]), channel=place
+        )
+        assert ["Vote for the picture" in text_of(seen) for seen in (ballot, closed)] == [True, False]
+        assert [file["filename"] for file in closed["attachments"]] == [
+            file["filename"] for file in ballot["attachments"]
+        ]
         archive = await mina.wait_for_message(
             lambda seen: any(each["filename"].endswith(".zip") for each in seen["attachments"]), channel=place
         )
@@ -119,7 +121,7 @@ async def test_two_rounds_with_votes_and_restarts_in_a_round_and_in_a_vote(
         await shows(ravi, place, "Group session", "Round 2", "everybody paints")
         await paints(served, omar, "a house", place)
         mine = await told(omar, await omar.press(board, "My pictures"), place)
-        assert "Round 2 · everybody paints\nIn this round you may paint 1 more of 2 pictures." in mine
+        assert "Round 2 · everybody paints\nPictures left for you in this round: 1 of 2." in mine
         await mina.use("session close", channel=place)
         whole = await shows(omar, place, "Round 2", "a house", "Round 1", "a boat")
         assert whole["attachments"][0]["filename"].endswith("0-1.jpg")
