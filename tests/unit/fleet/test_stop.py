@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -25,8 +25,8 @@ class Cluster:
     def connected(self, _address: str, _fleet: str) -> Iterator[None]:
         yield
 
-    def apply(self, spec: Spec, _fleet: str) -> None:
-        self.spec = Spec(config="") if self.started_again else spec
+    def change(self, _fleet: str, changed: Callable[[Spec], Spec]) -> None:
+        self.spec = Spec(config="") if self.started_again else changed(self.spec)
 
     def asked(self, _fleet: str, question: str) -> Spec | Report:
         return self.spec if question == "spec" else Report(looks=1)
