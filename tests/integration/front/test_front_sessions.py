@@ -108,9 +108,9 @@ async def test_two_rounds_with_votes_and_restarts_in_a_round_and_in_a_vote(
             lambda seen: seen["id"] == ballot["id"] and "vote:" not in str(seen["components"]), channel=place
         )
         assert ["Vote for the picture" in text_of(seen) for seen in (ballot, closed)] == [True, False]
-        assert [file["filename"] for file in closed["attachments"]] == [
-            file["filename"] for file in ballot["attachments"]
-        ]
+        ((drawn, again),) = zip(ballot["attachments"], closed["attachments"], strict=True)
+        assert again["filename"] == drawn["filename"]
+        assert again["id"] != drawn["id"], "a picture that was withheld meanwhile is in the first file"
         archive = await mina.wait_for_message(
             lambda seen: any(each["filename"].endswith(".zip") for each in seen["attachments"]), channel=place
         )
