@@ -106,7 +106,8 @@ async def _is_there(connection: AsyncConnection, job_id: str, origin: Origin, *,
     here = (jobs.c.channel_id == origin.channel_id) & (jobs.c.interaction_id != origin.interaction_id)
     kept = jobs.c.deleted_at.is_(None) & (jobs.c.created_at > now - PUBLISHED_SECONDS)
     comes = sa.exists().where(deliveries.c.job_id == jobs.c.id, deliveries.c.outcome.is_(None))
-    look = sa.select(jobs.c.id).where(published, here, kept, jobs.c.message_id.is_not(None) | comes).limit(1)
+    arrived = jobs.c.message_id.is_not(None) & jobs.c.message_channel_id.is_(None)  # not as a direct message
+    look = sa.select(jobs.c.id).where(published, here, kept, arrived | comes).limit(1)
     return await connection.scalar(look) is not None
 
 

@@ -119,9 +119,11 @@ async def test_a_result_whose_publication_did_not_arrive_or_is_old_is_published_
 ) -> None:
     job = await grid(store, private=True)
     parent = Parent(job_id=job.id, descent=Descent.PUBLICATION)
-    await store.jobs.copy(job.id, origin(2, parent=parent))
-    for delivery in await store.deliveries.claim("front", limit=9):
-        await store.deliveries.mark_delivered(delivery, outcome="no_permission")
+    directly = {"outcome": "sent_directly", "message_id": 4, "channel_id": 7}
+    for number, ended in enumerate(({"outcome": "no_permission"}, directly), start=8):
+        await store.jobs.copy(job.id, origin(number, parent=parent))
+        for delivery in await store.deliveries.claim("front", limit=9):
+            await store.deliveries.mark_delivered(delivery, **ended)
     await store.jobs.copy(job.id, origin(3, parent=parent))
     for delivery in await store.deliveries.claim("front", limit=9):
         await store.deliveries.mark_delivered(delivery, outcome="delivered", message_id=5)
