@@ -250,7 +250,7 @@ def devices() -> None:
 )
 @click.option("--image", type=PictureParameter(), help="A picture to start from.")
 @click.option(
-    "--mask", type=PictureParameter(), help="What of it to paint anew: the white part of this picture."
+    "--mask", type=PictureParameter(), help="What of it to repaint: the white part of this picture."
 )
 @click.option(
     "--strength",
@@ -285,7 +285,7 @@ def imagine(
     if not options["prompt"].strip():
         raise InvalidRequest("empty_prompt")
     if options["mask"] and not options["image"]:
-        raise click.UsageError("--mask needs --image: the picture whose white part is painted anew.")
+        raise click.UsageError("--mask needs --image: the picture whose white part is repainted.")
     if output is not None:
         _check_output(output)
     with paused_collections():

@@ -17,7 +17,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "policy_private_never": "Private results are not allowed here: ask for one that everybody sees.",
         "policy_private_always": "Results are private here: ask for a private one.",
         "policy_right": "Who manages this server can change its policies: ask one of them.",
-        "policy_nothing": "There is no such policy: look at the policies of this server.",
+        "policy_nothing": "There is no such policy: {command} shows the policies of this server.",
         "policy_two": "A policy is of a role or of a channel: leave one of the two out.",
         "policies_full": "A server may have {limit} policies: reset one first.",
         "policy_number": (

@@ -184,7 +184,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "This result is in this channel already: delete that message first to publish it once more."
         ),
         "show_restricted": ("This was painted in an age-restricted channel: look at it in such a channel."),
-        "no_picture": "This picture's file is gone: choose another, or ask for it anew.",
+        "no_picture": "This picture's file is gone: choose another, or ask for it again.",
         "queue_full_user": (
             "At most {limit} of your pictures may wait, and large ones count for several: "
             "let some begin, or cancel some, and ask again."
@@ -202,8 +202,8 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "Whoever owns this server or may manage messages in it cannot be blocked: "
             "take that role from them first."
         ),
-        "not_blocked": "No moderator of this server has blocked this member: look at the list of blocks.",
-        "not_paused": "Painting is not paused there: look at the list of pauses.",
+        "not_blocked": "No moderator of this server has blocked this member: {command} shows who is blocked.",
+        "not_paused": "Painting is not paused there: {command} shows where it is.",
         "nothing_to_clear": "This member has asked for nothing here in these hours: choose more hours.",
         "audit_empty": "Nothing of this kind is in the log: choose another member or act.",
         "blocked_here": "A moderator has blocked you from painting in this server.",

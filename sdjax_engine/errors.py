@@ -41,7 +41,7 @@ class InvalidRequest(EngineError):
         "lane": "{value} is not set up here: choose one of {choices}.",
         "strength": "A strength of {value} is not possible: choose between 0 and 1.",
         "picture": "{what} is not a picture that can be read: send a PNG, JPEG or WebP file.",
-        "mask_alone": "A mask says which part of a picture to paint anew: send that picture too.",
+        "mask_alone": "A mask says which part of a picture to repaint: send that picture too.",
         "lora": "There is no LoRA called “{value}”: choose one of {choices}.",
         "no_loras": "{model} has no LoRAs to choose from: leave them out.",
         "lora_weight": "A LoRA weight of {value} is not possible: choose between -{limit} and {limit}.",

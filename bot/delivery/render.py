@@ -35,8 +35,10 @@ BAR_CELLS, BAR_FULL, BAR_EMPTY = 12, "█", "░"
 
 TROUBLES: Mapping[str, str] = MappingProxyType(
     {
-        Trouble.STUCK: "The devices did not answer and were restarted; this begins anew.",
-        Trouble.OUT_OF_MEMORY: "The devices ran out of memory; this begins anew with fewer others beside it.",
+        Trouble.STUCK: "The devices did not answer and were restarted; this starts again.",
+        Trouble.OUT_OF_MEMORY: (
+            "The devices ran out of memory; this starts again with fewer others beside it."
+        ),
         Trouble.FAILED: "The devices failed; this is tried once more.",
     }
 )

@@ -38,7 +38,7 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "start_unfit": "The picture to start from is unfit for this channel: choose another.",
         "start_known": "The picture to start from is blocked here, or very like a blocked picture. "
         "Choose another.",
-        "artifact_missing": "The picture's file is gone. Press Again to paint it anew.",
+        "artifact_missing": "The picture's file is gone. Press Again to paint it again.",
         "not_taken": "Discord did not take this picture. Press Again, or tell the bot's owner.",
     }
 )
@@ -64,7 +64,7 @@ def ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
         kinds = dict.fromkeys(image.failure or DEFAULT_FAILURE for image in failed)
         sentences += [_failure(kind, job.recipe, texts) for kind in kinds]
     if cancelled == len(job.images):
-        sentences.append(texts.gettext("Cancelled. Press Again to ask for it anew."))
+        sentences.append(texts.gettext("Cancelled. Press Again to ask for it once more."))
     elif cancelled:
         count = {"cancelled": cancelled, "count": len(job.images)}
         sentences.append(texts.gettext("{cancelled} of {count} pictures were cancelled.", **count))
@@ -255,7 +255,7 @@ def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
         )
     strength = f"{recipe.strength:g}"
     if recipe.mask_image is not None:
-        yield texts.gettext("part of a picture anew, strength {strength}", strength=strength)
+        yield texts.gettext("part of a picture repainted, strength {strength}", strength=strength)
     elif recipe.init_image is not None:
         yield texts.gettext("from a picture, strength {strength}", strength=strength)
     if recipe.loras:

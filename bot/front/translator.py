@@ -42,3 +42,9 @@ class CatalogueTranslator(Translator):
         if words or context.location in DESCRIPTIONS:
             return texts.gettext(string.message)
         return None
+
+
+def command_name(locale: Locale, *path: str) -> str:
+    """Return a command, such as `/moderate show`, with the names that Discord shows in `locale`."""
+    names = Texts.for_locale(locale.value)
+    return "/" + " ".join(names.pgettext("name", part) for part in path)

@@ -222,8 +222,8 @@ def _limits(limits: Limits, texts: Texts) -> Iterator[str]:
     if limits.picture_days:
         days = math.floor(limits.picture_days)
         yield texts.ngettext(
-            "Files go after {count} day without use, and are then painted anew where you ask for them",
-            "Files go after {count} days without use, and are then painted anew where you ask for them",
+            "Files are deleted after {count} day without use, and painted again when you ask for them",
+            "Files are deleted after {count} days without use, and painted again when you ask for them",
             days,
         )
     if limits.job_days:

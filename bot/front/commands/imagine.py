@@ -156,12 +156,14 @@ def _start_options() -> list[Option]:
     return [
         Option(
             name=IMAGE,
-            description=locale_str("A picture to start from; where it is transparent it is painted anew."),
+            description=locale_str("A picture to start from; where it is transparent it is repainted."),
             kind=Attachment,
         ),
         Option(
             name=MASK,
-            description=locale_str("Which part of that picture to paint anew: white is new, black is kept."),
+            description=locale_str(
+                "Which part of that picture to repaint: white is repainted, black is kept."
+            ),
             kind=Attachment,
         ),
         Option(

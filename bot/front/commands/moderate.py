@@ -15,6 +15,7 @@ from bot.front.first_answers import acknowledge
 from bot.front.permissions import acting, check_blockable, moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, services_of
+from bot.front.translator import command_name
 from bot.retries import while_unavailable
 from bot.store.auditing import OPERATOR
 from bot.store.moderation import Kind, Restriction, Scope
@@ -134,16 +135,10 @@ async def block(
                 "{count} request of theirs is painted still: **{clear}** deletes it.",
                 "{count} requests of theirs are painted still: **{clear}** deletes them.",
                 waiting,
-                clear=_command(interaction, "clear"),
+                clear=command_name(interaction.locale, "moderate", "clear"),
             )
         )
     await interaction.edit_original_response(content=" ".join(said))
-
-
-def _command(interaction: Interaction, name: str) -> str:
-    """Return a subcommand with the names that the person's Discord shows."""
-    names = Texts.for_locale(str(interaction.locale))
-    return f"/{names.pgettext('name', 'moderate')} {names.pgettext('name', name)}"
 
 
 async def unblock(interaction: Interaction, *, member: discord.User, reason: str = "") -> None:
@@ -155,7 +150,7 @@ async def unblock(interaction: Interaction, *, member: discord.User, reason: str
         PATIENCE_SECONDS, services.store.moderation.unblock, scope, acting(interaction, reason)
     )
     if lifted is None:
-        raise UserMistake("not_blocked")
+        raise UserMistake("not_blocked", command=command_name(interaction.locale, "moderate", "show"))
     said = services.texts(interaction).gettext(
         "{member} can ask for pictures in this server again.", member=f"<@{member.id}>"
     )
@@ -184,7 +179,7 @@ async def resume(interaction: Interaction, *, where: str = CHANNEL) -> None:
         PATIENCE_SECONDS, services.store.moderation.resume, scope, acting(interaction)
     )
     if ended is None:
-        raise UserMistake("not_paused")
+        raise UserMistake("not_paused", command=command_name(interaction.locale, "moderate", "show"))
     texts = services.texts(interaction)
     said = (
         texts.gettext("Painting goes on in this channel.")

@@ -31,6 +31,7 @@ from bot.front.policy_values import (
     typed_text,
 )
 from bot.front.services import Interaction, sender_of, services_of
+from bot.front.translator import command_name
 from bot.moderation.policy import Policy, policy_from, values_of
 from bot.retries import while_unavailable
 from bot.store.policies import PolicyRow, PolicyScope
@@ -233,7 +234,7 @@ async def reset_policy(
     remove = services.store.policies.remove
     gone = await while_unavailable(PATIENCE_SECONDS, remove, scope, owner_id, acting(interaction))
     if gone is None:
-        raise UserMistake("policy_nothing")
+        raise UserMistake("policy_nothing", command=command_name(interaction.locale, "policy", "show"))
     await _say_removed(interaction, gone)
 
 

@@ -16,6 +16,7 @@ from bot.front.first_answers import acknowledge
 from bot.front.permissions import acting, moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, services_of
+from bot.front.translator import command_name
 from bot.retries import while_unavailable
 from bot.store.review_rows import Kind, Review, ReviewSettings
 from bot.texts import Moment, Texts
@@ -79,17 +80,15 @@ async def choose_channel(interaction: Interaction, *, use: str = HERE) -> None:
     await while_unavailable(PATIENCE_SECONDS, change, channel_id, acting(interaction))
     texts = services.texts(interaction)
     if channel_id is None:
-        said = texts.gettext("No channel shows what waits; **{show}** does.", show=_show(interaction))
+        said = texts.gettext(
+            "No channel shows what waits; **{show}** does.",
+            show=command_name(interaction.locale, "review", "show"),
+        )
     else:
         said = texts.gettext("Moderators see here what waits for them.")
         if _everybody_sees(interaction):
             said += " " + texts.gettext("Every member sees this channel: close it to them.")
     await interaction.edit_original_response(content=said)
-
-
-def _show(interaction: Interaction) -> str:
-    names = Texts.for_locale(str(interaction.locale))
-    return f"/{names.pgettext('name', 'review')} {names.pgettext('name', 'show')}"
 
 
 def _everybody_sees(interaction: Interaction) -> bool:

@@ -98,10 +98,10 @@ def round_of(session: GroupSession, texts: Texts) -> str:
     """Return the round and the phase of a session in a few words."""
     phases = {
         Phase.PAINTING: texts.gettext("everybody paints"),
-        Phase.COLLECTING: texts.gettext("the last pictures are painted"),
+        Phase.COLLECTING: texts.gettext("the round has ended, and waits for its unfinished pictures"),
         Phase.VOTING: texts.gettext("everybody votes"),
         Phase.RESTING: texts.gettext("the round is over, and the host begins the next one"),
-        Phase.CLOSING: texts.gettext("the last pictures are painted, then the session ends"),
+        Phase.CLOSING: texts.gettext("the session ends when its last picture is finished"),
         Phase.CLOSED: texts.gettext("the session has ended"),
     }
     return texts.joined([texts.gettext("Round {number}", number=session.round), phases[session.phase]])

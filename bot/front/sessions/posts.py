@@ -132,8 +132,8 @@ def _counted(packed: int, missing: int, unseen: int, session: GroupSession) -> s
     texts = Texts.for_locale(session.locale)
     said = [
         texts.ngettext(
-            "The archive has {count} picture, with recipes and votes.",
-            "The archive has {count} pictures, with recipes and votes.",
+            "The archive has {count} picture, with its recipe.",
+            "The archive has {count} pictures, with their recipes.",
             packed,
         )
     ]

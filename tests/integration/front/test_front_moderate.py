@@ -99,7 +99,7 @@ async def test_moderators_cannot_block_themselves_bots_moderators_or_the_owner(
 
 async def test_a_missing_block_cannot_be_ended(served: Served, mina: Member) -> None:
     told = await refusal(mina, await mina.use("moderate unblock", member=str(RAVI)))
-    assert told == "No moderator of this server has blocked this member: look at the list of blocks."
+    assert told == "No moderator of this server has blocked this member: /moderate show shows who is blocked."
 
 
 async def test_discord_hides_the_commands_and_the_bot_checks_the_right_again(
@@ -147,7 +147,8 @@ async def test_a_server_is_paused_and_resumed_and_a_missing_pause_is_reported(
         await ravi.imagine(prompt="a boat", channel="general"), channel="general"
     )
     assert "Painting is paused here." in text_of(elsewhere)
-    assert (await refusal(mina, await mina.use("moderate resume"))).startswith("Painting is not paused there")
+    told = await refusal(mina, await mina.use("moderate resume"))
+    assert told == "Painting is not paused there: /moderate show shows where it is."
     assert said(await use(mina, "resume", where="server")) == "Painting goes on in this server."
     assert len([one for one in await ravi.messages() if ephemeral(one)]) == 0
 

@@ -95,7 +95,7 @@ async def test_limits_are_checked_before_a_file_is_stored(
 
 async def test_a_mask_or_a_strength_without_a_picture_asks_for_it(served: Served, ravi: Member) -> None:
     told = await refusal(ravi, await ravi.imagine(prompt="a cat", mask=picture()))
-    assert told == "A mask says which part of a picture to paint anew: send that picture too."
+    assert told == "A mask says which part of a picture to repaint: send that picture too."
     told = await refusal(ravi, await ravi.imagine(prompt="a cat", strength=0.5))
     assert told == "A strength says how far to leave a picture: send that picture too."
 

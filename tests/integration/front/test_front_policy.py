@@ -80,7 +80,8 @@ async def test_a_policy_is_set_by_forms_shown_explained_and_reset(
     assert "Weight in the queue: 0.5 — The whole server" in why
     said = await refusal(mina, await mina.use("policy reset", role=str(artist)))
     assert "Most steps: 60" in said
-    assert "no such policy" in await refusal(mina, await mina.use("policy reset", role=str(artist)))
+    told = await refusal(mina, await mina.use("policy reset", role=str(artist)))
+    assert told == "There is no such policy: /policy show shows the policies of this server."
     assert "leave one of the two out" in await refusal(
         mina, await mina.use("policy reset", role=str(artist), where="channel")
     )

@@ -219,7 +219,7 @@ async def finish(scene: Scene) -> None:
     await sees(wei, "the session has ended")
     whole = await sees(ravi, f"Group session: {THEME}", STAR, HEART, MOON)
     await shown(whole)
-    await sees(ravi, "The archive has 3 pictures, with recipes and votes.")
+    await sees(ravi, "The archive has 3 pictures, with their recipes.")
     await shoot(ravi, "session-sheet", whole)
 
 

@@ -23,7 +23,7 @@ def test_a_picture_whose_file_is_gone_leaves_its_settings_and_a_sentence() -> No
     whole = render(job_of(State.DONE), None, ENGLISH)
     gone = without_picture(whole, ENGLISH)
     assert (gone.heading, gone.footer) == (whole.heading, whole.footer)
-    assert gone.status == "The picture's file is gone. Press Again to paint it anew."
+    assert gone.status == "The picture's file is gone. Press Again to paint it again."
     assert (gone.pictures, gone.tone) == ((), Tone.FAILED)
     assert "again:abc" in labels(gone)
 

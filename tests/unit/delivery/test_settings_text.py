@@ -34,7 +34,7 @@ def said(job: Job, *, label: bool = False) -> str:
         ({"init_image": "aa/sent.png", "strength": 0.25}, " · from a picture, strength 0.25"),
         (
             {"init_image": "aa/sent.png", "mask_image": "bb/mask.png", "strength": 0.5},
-            " · part of a picture anew, strength 0.5",
+            " · part of a picture repainted, strength 0.5",
         ),
         ({"loras": (Lora(name="ink"),)}, " · with LoRA ink"),
         ({"loras": (Lora(name="ink", weight=0.8), Lora(name="fog"))}, " · with LoRA ink:0.8, fog"),

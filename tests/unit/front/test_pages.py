@@ -265,7 +265,7 @@ def test_the_help_says_the_limits_and_how_long_things_are_kept() -> None:
         "- 30 requests a minute",
         "- 6 pictures to start from a minute",
         "- 60 of your pictures may wait",
-        "- Files go after 30 days without use, and are then painted anew where you ask for them",
+        "- Files are deleted after 30 days without use, and painted again when you ask for them",
         "- Requests go after 365 days, but not favourites",
     ]
 

@@ -126,7 +126,7 @@ def test_missing_pictures_and_sizes_are_reported() -> None:
 
 def test_the_settings_say_what_a_picture_was_started_from() -> None:
     footer = render(job_of(State.DONE, recipe=MASKED), None, ENGLISH).footer
-    assert "part of a picture anew, strength 0.9 · with LoRA ink" in footer
+    assert "part of a picture repainted, strength 0.9 · with LoRA ink" in footer
     started = replace(MASKED, mask_image=None, loras=(Lora(name="fog", weight=0.25), Lora(name="ink")))
     footer = render(job_of(State.DONE, recipe=started), None, ENGLISH).footer
     assert "from a picture, strength 0.9 · with LoRA fog:0.25, ink" in footer
