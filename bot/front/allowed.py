@@ -17,6 +17,7 @@ from bot.holds import Cause, Hold
 from bot.jobs import Origin, Recipe
 from bot.moderation.automod import AutomodVerdict
 from bot.moderation.bounds import LONGEST_SENT
+from bot.moderation.forms import forms_of
 from bot.moderation.generosity import Privacy
 from bot.moderation.limits import cost_of, kept_for_later, offers_within, quotas_of
 from bot.moderation.limits import refusal as refusal_of
@@ -205,6 +206,7 @@ async def check_words(interaction: Interaction, recipe: Recipe) -> Hold | None:
 
 async def check_texts(interaction: Interaction, texts: Sequence[str]) -> Hold | None:
     """Do as `check_words`, for texts that go into prompts later."""
+    texts = forms_of(texts)
     known = readings_of(texts)
     if any(map(services_of(interaction).hard_rule.matches, known.values())):
         raise UserMistake("rule_always")

@@ -21,6 +21,7 @@ from bot.front.permissions import moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.written_rules import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
+from bot.moderation.forms import forms_of
 from bot.moderation.rules import Verdict
 from bot.retries import while_unavailable
 from bot.store.auditing import By
@@ -235,9 +236,10 @@ async def try_rules(interaction: Interaction, prompt: str) -> None:
     moderated_server(interaction)
     await acknowledge(interaction, private=True)
     texts = services_of(interaction).texts(interaction)
-    verdict = await verdict_of(interaction, [prompt])
+    forms = forms_of([prompt])
+    verdict = await verdict_of(interaction, forms)
     refused = verdict is not None and verdict.rule.action is not Action.HOLD
-    other = None if refused else await automod_verdict(interaction, [prompt])
+    other = None if refused else await automod_verdict(interaction, forms)
     if other is not None:
         said = texts.gettext(
             "The AutoMod rule {name} refuses this prompt for {words}.",
