@@ -93,7 +93,9 @@ def run(path: Path | None) -> None:
     config = configured(path)
     with paused_collections():
         from bot.app.both import run_both
+        from bot.app.named_files import check_start
 
+    check_start(config, os.environ)
     try:
         run_both(config, load=lambda: reread(path))
     except EngineClosed as error:
@@ -112,7 +114,9 @@ def front(path: Path | None, ready_file: Path | None) -> None:
     config = configured(path)
     with paused_collections():
         from bot.app.front import run_front
+        from bot.app.named_files import check_start
 
+    check_start(config, os.environ, worker=False)
     run_front(config, load=lambda: reread(path), ready=lambda: tell_ready(ready_file))
 
 
@@ -129,8 +133,10 @@ def worker(path: Path | None, ready_file: Path | None, only: Sequence[str], acce
     _outlive_early_reloads()
     config = for_worker(configured(path), only, accelerator)
     with paused_collections():
+        from bot.app.named_files import check_start
         from bot.app.worker import run_worker
 
+    check_start(config, os.environ, front=False)
     try:
         run_worker(
             config,
@@ -184,35 +190,20 @@ def _restart(error: EngineClosed) -> NoReturn:
 @commands.command("check-config")
 @CONFIG
 def check_config(path: Path | None) -> None:
-    """Report every mistake in a configuration."""
+    """Report every mistake in a configuration, or else in what it names."""
     from bot.config import Config
 
     reading = Config.read(path)
     config = reading.config
-    from bot.store import check_url
+    from bot.app.named_files import check_start
 
-    check_url(config.queue.database)
-    from bot.app.named_files import mistakes_in_files
-    from bot.app.tracing import mistakes_in_tracing
-
-    if mistakes := [*mistakes_in_files(config), *mistakes_in_tracing(config.traces, os.environ)]:
-        raise ConfigurationError("\n".join(mistakes))
-    _check_folders([model.checkpoint for model in config.models])
+    check_start(config, os.environ)
     models = ", ".join(model.name for model in config.models)
     for warning in config.warnings:
         click.echo(f"sdjax-bot: {warning}", err=True)
     if names := [variable.name for variable in reading.variables]:
         click.echo(f"From the environment: {', '.join(names)}.")
     click.echo(f"{path or 'The environment'} is in order; it offers {models}.")
-
-
-def _check_folders(checkpoints: Sequence[str]) -> None:
-    from sdjax_engine.weights.files import DEMO, is_hub_id
-
-    local = [source for source in checkpoints if source != DEMO and not is_hub_id(source)]
-    missing = [source for source in local if not Path(source).expanduser().exists()]
-    if missing:
-        raise ConfigurationError("\n".join(f"There is no checkpoint {source}." for source in missing))
 
 
 for _command in (doctor, backup, restore, forget, block, unblock, known, fleet, usage):

@@ -21,6 +21,9 @@ TOGETHER = ("tests/integration/engine", "tests/integration/whole", "tests/demo")
 FIRST = ("tests/integration/engine", "tests/integration/whole", "tests/demo", "tests/integration/fleet")
 """The longest first."""
 
+BACKWARDS = "tests/integration/engine"
+"""Its last file, of the watchdog, waits in real time while the types are checked; its first ones compute."""
+
 WAITING = ("tests/integration/front", "tests/browser")
 """Their files wait in real time, and begin before the last fifth of the others, which compute."""
 
@@ -44,9 +47,9 @@ def places_of(nodeids: Iterable[str]) -> dict[str, float]:
 
     def place(file: str) -> float:
         folder = folder_of(file)
-        if folder in FIRST:
-            return FIRST.index(folder) - len(FIRST)
         part = of_folder[folder].index(file) / len(of_folder[folder])
+        if folder in FIRST:
+            return FIRST.index(folder) - len(FIRST) - (part if folder == BACKWARDS else 0)
         return 0.8 * part if folder in WAITING else part
 
     return {file: place(file) for file in files}

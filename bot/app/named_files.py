@@ -1,14 +1,31 @@
-"""The files that a configuration names: read before a start as the start reads them, and not used."""
+"""What a configuration names: its files are read before a start as the start reads them, and not used."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
+from bot.app.named_weights import mistakes_in_weights
+from bot.app.tracing import mistakes_in_tracing
 from bot.config import Config
 from bot.errors import ConfigurationError
 from bot.front.keywords import read_keywords
 from bot.provenance.opening import check_certificate
+from bot.store import check_url
+
+
+def check_start(
+    config: Config, environ: Mapping[str, str], *, front: bool = True, worker: bool = True
+) -> None:
+    """Raise ConfigurationError with a sentence for each mistake that would stop a start; blocks.
+
+    Without `front` or without `worker`, only for mistakes that concern the other role.
+    """
+    mistakes = _refusals([partial(check_url, config.queue.database), *_checks(config, front)])
+    if worker:
+        mistakes += [mistake for model in config.models for mistake in mistakes_in_weights(model)]
+    if mistakes := [*mistakes, *mistakes_in_tracing(config.traces, environ)]:
+        raise ConfigurationError("\n".join(mistakes))
 
 
 def mistakes_in_files(config: Config, *, front: bool = True) -> list[str]:
@@ -16,8 +33,12 @@ def mistakes_in_files(config: Config, *, front: bool = True) -> list[str]:
 
     Without `front`, only the files that a worker reads.
     """
+    return _refusals(_checks(config, front))
+
+
+def _refusals(checks: Iterable[Callable[[], object]]) -> list[str]:
     mistakes: list[str] = []
-    for check in _checks(config, front):
+    for check in checks:
         try:
             check()
         except ConfigurationError as error:

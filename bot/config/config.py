@@ -23,7 +23,7 @@ from bot.config.mistakes import Loc, dotted, sentences
 from bot.config.models import ModelConfig
 from bot.config.operators import LogConfig, TracesConfig, WebConfig
 from bot.config.people import LimitsConfig, PicturesConfig
-from bot.config.policy import PolicyConfig
+from bot.config.policy import ANY, PolicyConfig
 from bot.config.prompts import PromptsConfig
 from bot.config.provenance import ProvenanceConfig
 from bot.config.queue import QueueConfig, RetentionConfig
@@ -150,15 +150,20 @@ def _repeated_models(document: Mapping[str, Any]) -> list[str]:
 
 
 def _unknown_models(document: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each model of a group of the fleet that does not exist."""
+    """Return a sentence for each model of a policy or of a group of the fleet that does not exist."""
     fleet, known = document.get("fleet"), set(_names(document))
     groups = fleet.get("groups") if isinstance(fleet, dict) else None
+    policy = document.get("policy")
+    bounds = policy.get("bounds") if isinstance(policy, dict) else None
+    sections = [("policy", policy, {ANY, *known}), ("policy.bounds", bounds, {ANY, *known})]
+    for number, group in enumerate(groups if isinstance(groups, list) else [], 1):
+        sections.append((f"fleet.groups[{number}]", group, known))
     return [
-        f"fleet.groups[{number}].models: there is no model “{name}”."
-        for number, group in enumerate(groups if isinstance(groups, list) else [], 1)
-        if isinstance(group, dict) and isinstance(group.get("models"), list)
-        for name in group["models"]
-        if isinstance(name, str) and name not in known
+        f"{section}.models: there is no model “{name}”."
+        for section, values, choices in sections
+        if isinstance(values, dict) and isinstance(values.get("models"), list)
+        for name in values["models"]
+        if isinstance(name, str) and name not in choices
     ]
 
 

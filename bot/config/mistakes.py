@@ -87,9 +87,12 @@ def _sentences(details: ErrorDetails, root: type[BaseModel], named: Callable[[Lo
 def _unknown_key(loc: Loc, root: type[BaseModel]) -> str:
     *section, key = loc
     valid = list(_section_at(tuple(section), root).model_fields)
-    near = difflib.get_close_matches(str(key), valid, n=1, cutoff=0.0)
     where = f" in [{dotted(tuple(section))}]" if section else ""
-    return f"there is no key of this name{where}; the nearest is “{near[0]}”"
+    near = [name for name in valid if str(key) in name.split("_")]
+    near = near or difflib.get_close_matches(str(key), valid, n=1, cutoff=0.0)
+    *others, last = (f"“{name}”" for name in near)
+    said = f"near it are {', '.join(others)} and {last}" if others else f"the nearest is {last}"
+    return f"there is no key of this name{where}; {said}"
 
 
 def _section_at(loc: Loc, root: type[BaseModel]) -> type[BaseModel]:

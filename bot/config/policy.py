@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from bot.config.mistakes import InvalidValue
 from bot.config.section import Section
 
 ANY = "*"
@@ -13,7 +14,15 @@ Name = Annotated[str, Field(min_length=1, max_length=255)]
 Count = Annotated[int, Field(ge=0)]
 Quota = Annotated[float, Field(ge=0, le=100_000)]
 Treatment = Literal["show", "spoiler", "hold", "withhold"]
-Levels = tuple[Treatment, Treatment, Treatment] | tuple[()]
+
+
+def _levels(values: tuple[Treatment, ...]) -> tuple[Treatment, ...]:
+    if len(values) not in (0, 3):
+        raise InvalidValue("three values are wanted, for the levels mild, explicit and extreme, or none")
+    return values
+
+
+Levels = Annotated[tuple[Treatment, ...], AfterValidator(_levels)]
 
 
 class PolicySection(Section):

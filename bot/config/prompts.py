@@ -26,12 +26,6 @@ def _one_line(value: str) -> str:
     return value
 
 
-def _existing_file(value: str) -> str:
-    if value and not Path(value).is_file():
-        raise InvalidValue(f"there is no file {value}")
-    return value
-
-
 class StyleSection(Section):
     """One style of the styles file. A key without a value leaves the option to others."""
 
@@ -60,7 +54,7 @@ class PromptsConfig(Section):
 
     styles_file: str = ""
     max_permutations: Annotated[int, Field(ge=1, le=100)] = 12
-    keywords_file: Annotated[str, AfterValidator(_existing_file)] = ""
+    keywords_file: str = ""
     _styles: tuple[StyleSection, ...] = PrivateAttr(default=())
 
     @property

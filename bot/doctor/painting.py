@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from bot.app.named_weights import mistakes_in_parts
 from bot.config import Config, ModelConfig
 from bot.doctor.findings import Finding, well, wrong
 from sdjax_engine.errors import EngineError
@@ -88,7 +89,8 @@ def _checkpoints(config: Config) -> Iterator[Finding]:
             yield _opened(model, dtype, memory)
         except EngineError as error:
             yield wrong(CHECKPOINTS, f"{model.name}: {error}")
-        yield from _further_files(model)
+        for mistake in mistakes_in_parts(model):
+            yield wrong(CHECKPOINTS, mistake)
 
 
 def _memory_of_host() -> int:
@@ -117,12 +119,6 @@ def _opened(model: ModelConfig, dtype: str, memory: int | None) -> Finding:
             "checkpoint, use bfloat16, or raise engine.device_memory_gib.",
         )
     return well(CHECKPOINTS, f"{model.name} opens: {measured.pipeline}, {size} in {dtype}, which fits.")
-
-
-def _further_files(model: ModelConfig) -> Iterator[Finding]:
-    for name, file in model.loras.items():
-        if not Path(file).expanduser().is_file():
-            yield wrong(CHECKPOINTS, f"{model.name}: the LoRA {name} has no file {file}: correct its path.")
 
 
 LOOKS = {DEVICES: _devices, CHECKPOINTS: _checkpoints}

@@ -31,6 +31,11 @@ def parse_url(url: str) -> sa.URL:
     backend = parsed.get_backend_name()
     if backend not in _DRIVERS:
         raise ConfigurationError(f"The queue's database is sqlite or postgresql, not {backend}.")
+    if backend == "sqlite" and parsed.host:
+        raise ConfigurationError(
+            "The queue's database has two slashes before its file: write three, as in sqlite:///var/queue, "
+            "or four before a whole path."
+        )
     if backend == "sqlite" and parsed.database in (None, "", ":memory:"):
         raise ConfigurationError(
             "The queue's database needs a file: in memory it would forget accepted jobs."

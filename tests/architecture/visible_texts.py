@@ -14,7 +14,7 @@ from typing import TypeGuard
 
 import regex
 
-TRANSLATES = frozenset({"gettext", "pgettext", "ngettext", "locale_str"})
+TRANSLATES = frozenset({"gettext", "pgettext", "ngettext", "locale_str", "command_name"})
 """Calls whose positional arguments are looked up in the catalogues."""
 
 SHOWN_ARGUMENTS = frozenset(

@@ -127,7 +127,14 @@ def test_every_mistake_of_a_configuration_is_reported_at_once(
             "not there cannot be read: No such file or directory.\n"
             "discord.token_file: the token file nowhere cannot be read",
         ),
-        ('[[models]]\ncheckpoint = "/not/there"\n', "There is no checkpoint /not/there."),
+        (
+            '[[models]]\ncheckpoint = "/not/there"\n',
+            "demo: there is no checkpoint /not/there: correct its path.",
+        ),
+        (
+            '[queue]\ndatabase = "sqlite+aiosqlite://var/queue"\n',
+            "has two slashes before its file: write three",
+        ),
     ],
 )
 def test_files_in_a_configuration_must_exist(
@@ -137,6 +144,49 @@ def test_files_in_a_configuration_must_exist(
     file.write_text(text)
     assert run(monkeypatch, "check-config", "--config", str(file)) == 2
     assert said in capsys.readouterr().err
+
+
+EVERYWHERE = """
+[queue]
+database = "sqlite+aiosqlite://var/queue"
+[web]
+token_file = "of_pages.txt"
+[discord]
+token_file = "of_bot.txt"
+[prompts]
+keywords_file = "words.csv"
+[[models]]
+checkpoint = "./nothing"
+preview_decoder = "/a/decoder"
+picture_classifier = "/a/classifier"
+loras = { ink = "ink.safetensors" }
+"""
+OF_BOTH = {"two slashes", "of_pages.txt"}
+OF_FRONTS = {"of_bot.txt", "words.csv"}
+OF_WORKERS = {"./nothing", "/a/decoder", "/a/classifier", "ink.safetensors"}
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("check-config", OF_BOTH | OF_FRONTS | OF_WORKERS),
+        ("run", OF_BOTH | OF_FRONTS | OF_WORKERS),
+        ("front", OF_BOTH | OF_FRONTS),
+        ("worker", OF_BOTH | OF_WORKERS),
+    ],
+)
+def test_every_mistake_in_what_a_configuration_names_is_reported_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    command: str,
+    named: set[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("config.toml").write_text(EVERYWHERE)
+    assert run(monkeypatch, command, "--config", "config.toml") == 2
+    said = capsys.readouterr().err
+    assert {each for each in OF_BOTH | OF_FRONTS | OF_WORKERS if each in said} == named
 
 
 def test_a_database_without_its_driver_is_refused_before_the_start(

@@ -337,6 +337,23 @@ def test_invalid_names_of_loras_are_refused_by_name() -> None:
     ]
 
 
+def test_a_key_without_its_whole_name_is_met_with_the_keys_that_have_that_word() -> None:
+    assert mistakes_in({"models": [{"steps": 4, "samplr": "ddim"}]}) == [
+        "models[1].steps: there is no key of this name in [models[1]]; "
+        "near it are “num_inference_steps” and “max_steps”.",
+        "models[1].samplr: there is no key of this name in [models[1]]; the nearest is “sampler”.",
+    ]
+
+
+def test_policies_have_no_models_that_are_not_there_and_a_value_for_each_level() -> None:
+    bounds = {"models": ["tpyo", "demo", "*"], "flagged": ["show", "hold"]}
+    assert mistakes_in({"policy": {"models": ["nope"], "flagged": [], "bounds": bounds}}) == [
+        "policy.models: there is no model “nope”.",
+        "policy.bounds.models: there is no model “tpyo”.",
+        "policy.bounds.flagged: three values are wanted, for the levels mild, explicit and extreme, or none.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("languages", "sentence"),
     [

@@ -54,7 +54,7 @@ DOCUMENT = table(
             lambda roles: [{"role": role, "weight": 2.0} for role in roles]
         ),
     ),
-    policy=table(models=st.lists(NAME, max_size=2), bounds=table(pixels=st.integers(0, 10**6))),
+    policy=table(models=st.just(["*"]) | st.just([]), bounds=table(pixels=st.integers(0, 10**6))),
     log=table(level=st.sampled_from(["debug", "error"])),
 )
 
