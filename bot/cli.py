@@ -27,7 +27,7 @@ from bot.cli_doctor import doctor
 from bot.cli_fleet import fleet
 from bot.cli_known import known
 from bot.cli_parameters import LoraParameter, PictureParameter, SizeParameter, VariantParameter
-from bot.cli_people import block, forget, unblock
+from bot.cli_people import block, blocks, forget, unblock
 from bot.cli_usage import usage
 from bot.errors import BotError, ConfigurationError
 from bot.garbage import paused_collections
@@ -206,7 +206,7 @@ def check_config(path: Path | None) -> None:
     click.echo(f"{path or 'The environment'} is in order; it offers {models}.")
 
 
-for _command in (doctor, backup, restore, forget, block, unblock, known, fleet, usage):
+for _command in (doctor, backup, restore, forget, block, unblock, blocks, known, fleet, usage):
     commands.add_command(_command)
 
 

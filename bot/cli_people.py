@@ -1,9 +1,10 @@
-"""The commands about one person or one server: forget, block, unblock. They work beside a running bot."""
+"""The commands about persons and servers: forget, block, unblock, blocks. They work beside a running bot."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -79,6 +80,20 @@ def unblock(path: Path | None, user_id: int | None, guild_id: int | None, reason
         click.echo(f"{_named(user_id, guild_id)} is blocked no longer.")
     else:
         click.echo(f"{_named(user_id, guild_id)} is not blocked.")
+
+
+@click.command()
+@CONFIG
+def blocks(path: Path | None) -> None:
+    """Show the persons and servers that `block` has blocked, until when, and why."""
+    config = configured(path)
+    from bot.app.blocking import blocks_now
+
+    for each in blocks_now(config):
+        ends = "" if each.until is None else f"{datetime.fromtimestamp(each.until, UTC):%Y-%m-%d %H:%M} UTC"
+        until = f"until {ends}" if ends else "for good"
+        named = _named(each.scope.user_id or None, each.scope.guild_id or None)
+        click.echo("  ".join(filter(None, [named, until, each.reason])))
 
 
 def _named(user_id: int | None, guild_id: int | None) -> str:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
+from bot.app.existing import with_store
 from bot.config import Config
 from bot.store import Store
 from bot.store.auditing import OPERATOR, By
-from bot.store.moderation import Scope
+from bot.store.moderation import Restriction, Scope
 
 HOUR_SECONDS = 3600.0
-
-T = TypeVar("T")
 
 
 def block_now(
@@ -39,18 +36,18 @@ def unblock_now(config: Config, *, user_id: int | None, guild_id: int | None, re
     return asyncio.run(with_store(config, unblock))
 
 
+def blocks_now(config: Config) -> list[Restriction]:
+    """Return the operator's blocks that hold, in the order of their time; raises like `block_now`."""
+
+    async def look(store: Store) -> list[Restriction]:
+        return await store.moderation.by_operator()
+
+    return asyncio.run(with_store(config, look))
+
+
 def _scope(user_id: int | None, guild_id: int | None) -> Scope:
     return Scope(guild_id=guild_id or 0, user_id=user_id or 0)
 
 
 def _operator(guild_id: int | None, reason: str) -> By:
     return By(actor_id=OPERATOR, guild_id=guild_id or 0, reason=reason)
-
-
-async def with_store(config: Config, act: Callable[[Store], Awaitable[T]]) -> T:
-    """Return what `act` returns with the configured store open."""
-    store = await Store.open(config.queue.database)
-    try:
-        return await act(store)
-    finally:
-        await store.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from bot.app.existing import with_store
 from bot.config import Config
 from bot.erasure import forget
 from bot.files import Artifacts, Files
@@ -17,8 +18,8 @@ def forget_now(config: Config, *, user_id: int | None, guild_id: int | None) -> 
 
 async def _forget(config: Config, *, user_id: int | None, guild_id: int | None) -> int:
     artifacts = Artifacts(config.queue.artifacts)
-    store = await Store.open(config.queue.database)
-    try:
+
+    async def act(store: Store) -> int:
         return await forget(store.erasure, Files(store.files, artifacts), user_id=user_id, guild_id=guild_id)
-    finally:
-        await store.close()
+
+    return await with_store(config, act)

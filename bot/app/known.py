@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.app.blocking import with_store
+from bot.app.existing import with_store
 from bot.config import Config
 from bot.store import Store
 from bot.store.auditing import EVERYWHERE, OPERATOR, By

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from bot.app.blocking import with_store
+from bot.app.existing import with_store
 from bot.config import Config
 from bot.config.usage import UsageConfig
 from bot.store import Store

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.store.auditing import Act, By, Entry, entry_of, note
+from bot.store.auditing import EVERYWHERE, NOBODY, Act, By, Entry, entry_of, note
 from bot.store.database import Verbs, insert
 from bot.store.pausing import pause_jobs, resume_jobs
 from bot.store.tables import audit, restrictions
@@ -79,6 +79,15 @@ class Moderation(Verbs):
         ordered = look.order_by(restrictions.c.kind, restrictions.c.at, restrictions.c.user_id)
         async with self._database.read() as connection:
             return [restriction_from(row) for row in await connection.execute(ordered)]
+
+    async def by_operator(self) -> list[Restriction]:
+        """Return the operator's blocks of persons and servers that hold, in the order of their time."""
+        key = restrictions.c
+        whole = sa.or_(key.guild_id == EVERYWHERE, key.user_id == NOBODY)
+        look = sa.select(restrictions).where(key.kind == Kind.BLOCK.value, whole, _holds(self._clock()))
+        async with self._database.read() as connection:
+            rows = await connection.execute(look.order_by(key.at, key.guild_id, key.user_id))
+            return [restriction_from(row) for row in rows]
 
     async def of_person(self, user_id: int) -> list[Restriction]:
         """Return the blocks of one person, in every server."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -251,6 +252,7 @@ def test_the_operator_blocks_and_unblocks_a_person_or_a_server(
     config = tmp_path / "config.toml"
     config.write_text(f'[queue]\ndatabase = "{database}"\nartifacts = "{tmp_path}/results"\n')
     person, server = ["--config", str(config), "--user", "11"], ["--config", str(config), "--server", "21"]
+    asyncio.run(_standing(database))
     assert run(monkeypatch, "block", *person, "--hours", "2", "--reason", "spam") == 0
     assert run(monkeypatch, "block", *server) == 0
     assert capsys.readouterr().out == "Person 11 is blocked for 2 h.\nServer 21 is blocked.\n"
@@ -259,6 +261,9 @@ def test_the_operator_blocks_and_unblocks_a_person_or_a_server(
     person_block, server_block = blocks
     assert person_block.until == pytest.approx(person_block.at + 2 * 3600, abs=1)
     assert (person_block.reason, person_block.by, server_block.until) == ("spam", 0, None)
+    assert run(monkeypatch, "blocks", "--config", str(config)) == 0
+    ends = f"{datetime.fromtimestamp(person_block.until, UTC):%Y-%m-%d %H:%M} UTC"
+    assert capsys.readouterr().out == f"Person 11  until {ends}  spam\nServer 21  for good\n"
     for whose in (person, server, person):
         assert run(monkeypatch, "unblock", *whose) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -267,6 +272,20 @@ def test_the_operator_blocks_and_unblocks_a_person_or_a_server(
         "Person 11 is not blocked.",
     ]
     assert asyncio.run(_standing(database)) == []
+
+
+@pytest.mark.parametrize(
+    "command", ["forget --user 1", "block --user 1", "unblock --server 1", "blocks", "usage", "known show"]
+)
+def test_a_command_of_the_operator_finds_the_queue_or_says_where_it_looked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("config.toml").write_text("")
+    assert run(monkeypatch, *command.split(), "--config", "config.toml") == 2
+    place = tmp_path / "var" / "sdjax.sqlite3"
+    assert f"There is no queue in {place}: run this in the folder" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["config.toml"]
 
 
 @pytest.mark.parametrize("command", ["forget", "block", "unblock"])

@@ -1,0 +1,34 @@
+"""The queue of a bot that has run, opened for a command of its operator."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from bot.config import Config
+from bot.errors import ConfigurationError
+from bot.store import Store
+from bot.store.opening import connect_database, has_tables
+
+T = TypeVar("T")
+
+
+async def with_store(config: Config, act: Callable[[Store], Awaitable[T]]) -> T:
+    """Return what `act` returns with the configured store open.
+
+    Raises ConfigurationError where no bot has run on it: its path may be relative to another folder.
+    """
+    database = connect_database(config.queue.database)
+    try:
+        if not await has_tables(database):
+            raise ConfigurationError(
+                f"There is no queue in {database.place}: run this in the folder where the bot runs, with the "
+                "bot's configuration."
+            )
+    finally:
+        await database.close()
+    store = await Store.open(config.queue.database)
+    try:
+        return await act(store)
+    finally:
+        await store.close()
