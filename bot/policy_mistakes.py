@@ -16,6 +16,10 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "policy_start_pictures": "Pictures may not start from another picture here: describe it in words.",
         "policy_private_never": "Private results are not allowed here: ask for one that everybody sees.",
         "policy_private_always": "Results are private here: ask for a private one.",
+        "publish_policy": "The policy here does not allow such pictures: publish this in another channel.",
+        "publish_rule": (
+            "The rule “{rule}” of this server does not allow this here: publish it in another channel."
+        ),
         "policy_right": "Who manages this server can change its policies: ask one of them.",
         "policy_nothing": "There is no such policy: {command} shows the policies of this server.",
         "policy_two": "A policy is of a role or of a channel: leave one of the two out.",

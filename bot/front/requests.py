@@ -43,6 +43,7 @@ from bot.front.sessions.joining import joined
 from bot.holds import Hold
 from bot.jobs import Descent, Job, Origin, Parent, Recipe
 from bot.moderation.limits import places_of
+from bot.moderation.limits import refusal as refusal_of
 from bot.retries import while_unavailable
 from bot.store.preferences import Owner, owners_at
 from bot.tracing import Span, Stages, about
@@ -259,9 +260,16 @@ async def copy(interaction: Interaction, job: Job, origin: Origin, *, index: int
 async def _publication_hold(interaction: Interaction, job: Job) -> Hold | None:
     """Return why a result that is published here is held: it may have been painted under other rules.
 
-    Raises UserMistake as `check_words`.
+    Raises UserMistake `publish_policy`, `publish_rule`, or `rule_always`.
     """
-    return await check_words(interaction, job.recipe) or await review_mode(interaction)
+    if refusal_of((await held_of(interaction)).policy, job.recipe) is not None:
+        raise UserMistake("publish_policy")
+    try:
+        return await check_words(interaction, job.recipe) or await review_mode(interaction)
+    except UserMistake as error:
+        if error.message_id in APPEALABLE:
+            raise UserMistake("publish_rule", rule=error.details["rule"]) from None
+        raise
 
 
 async def announce(interaction: Interaction, job: Job) -> None:

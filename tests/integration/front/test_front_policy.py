@@ -180,6 +180,17 @@ async def test_a_quota_is_counted_told_and_given_back(
     assert "Your next request is possible <t:" in await refusal(ravi, await ravi.use("limits"))
 
 
+@pytest.mark.parametrize("policy", [{"paint": False}, {"steps": 1}], ids=["nobody-paints", "fewer-steps"])
+async def test_a_private_result_is_published_only_within_the_policy_of_the_channel(
+    served: Served, ravi: Member, policy: dict[str, Any]
+) -> None:
+    job, message = await finished(served, ravi, "a boat", private=True, steps=2)
+    await put(served, **policy)
+    told = await refusal(ravi, await ravi.press(message, "Publish"))
+    assert told == "The policy here does not allow such pictures: publish this in another channel."
+    assert await served.store.jobs.copies(job.id) == []
+
+
 async def test_private_results_weight_language_and_what_a_job_keeps(
     served: Served, ravi: Member, yuna: Member
 ) -> None:

@@ -83,7 +83,10 @@ async def test_a_private_result_is_published_only_within_the_rules_of_the_channe
 ) -> None:
     job, message = await finished(served, ravi, "a pool of blood", private=True)
     await add(mina, "No gore", "blood")
-    assert await refusal(ravi, await ravi.press(message, "Publish")) == REFUSED
+    told = await refusal(ravi, await ravi.press(message, "Publish"))
+    assert (
+        told == "The rule “No gore” of this server does not allow this here: publish it in another channel."
+    )
     assert await served.store.jobs.copies(job.id) == []
 
 
