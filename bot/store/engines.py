@@ -11,6 +11,7 @@ from bot.store.sqlite_file import create_sqlite_engine
 
 UPGRADE_SECONDS = 60.0
 """How long a start waits for SQLite's lock while another process upgrades the tables."""
+EXAMPLE = "sqlite+aiosqlite:///var/queue.sqlite3"
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
 
 
@@ -25,7 +26,7 @@ def parse_url(url: str) -> sa.URL:
         parsed = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
         # The text is not repeated: it may hold a password.
-        raise ConfigurationError("The queue's database is no URL, such as sqlite:///var/queue.") from None
+        raise ConfigurationError(f"The queue's database is no URL, such as {EXAMPLE}.") from None
     if "@" in (parsed.host or ""):
         raise ConfigurationError("An @ in the password of the queue's database must be written %40.")
     backend = parsed.get_backend_name()
@@ -33,8 +34,8 @@ def parse_url(url: str) -> sa.URL:
         raise ConfigurationError(f"The queue's database is sqlite or postgresql, not {backend}.")
     if backend == "sqlite" and parsed.host:
         raise ConfigurationError(
-            "The queue's database has two slashes before its file: write three, as in sqlite:///var/queue, "
-            "or four before a whole path."
+            f"The queue's database has two slashes before its file: write three, as in {EXAMPLE}, or four "
+            "before a whole path."
         )
     if backend == "sqlite" and parsed.database in (None, "", ":memory:"):
         raise ConfigurationError(

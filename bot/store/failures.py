@@ -16,7 +16,7 @@ _SENTENCES = {
     "SQLITE_FULL": "The disk that holds {place} is full: free some space.",
     "SQLITE_BUSY": "{place} is locked by another process: stop that process or wait until it is done.",
     "SQLITE_LOCKED": "{place} is locked by another process: stop that process or wait until it is done.",
-    "SQLITE_CANTOPEN": "{place} cannot be opened: check that it is a file in a folder that may be written.",
+    "SQLITE_CANTOPEN": "{place} cannot be opened: check that this account may write it and its folder.",
     "SQLITE_READONLY": "{place} cannot be written: check the permissions of the file and its folder.",
     "SQLITE_PERM": "{place} cannot be written: check the permissions of the file and its folder.",
     "SQLITE_NOTADB": "{place} is not a queue database: move it away, or name another file.",

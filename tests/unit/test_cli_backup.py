@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,3 +59,22 @@ def test_mistakes_are_sentences(
     filled = [each.format(place=Path(configs[0]).parent / "place") for each in arguments]
     assert run(monkeypatch, *filled, "--config", configs[0]) == status
     assert said in capsys.readouterr().err
+
+
+def test_the_drill_of_the_documentation_restores_a_backup(
+    configs: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Path(__file__).parents[2]
+    assert run(monkeypatch, "backup", str(tmp_path / "backups"), "--config", configs[0]) == 0
+    page = (root / "docs" / "operations-backup.md").read_text()
+    drill = page.partition("## Try it")[2].split("```sh\n")[1].partition("```")[0]
+    command = f"{sys.executable} -m bot"
+    drill = drill.replace("/var/backups/sdjax", str(tmp_path / "backups")).replace("sdjax-bot", command)
+    shutil.copy(root / "config.example.toml", tmp_path / "bot.toml")
+    environment = {**os.environ, "PYTHONPATH": str(root), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        ["bash", "-euc", drill], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " is restored: 0 requests" in done.stdout
+    assert not list(tmp_path.glob("tmp.*"))
