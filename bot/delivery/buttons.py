@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from bot.delivery.hidden_words import hides_words
 from bot.holds import Outcome
 from bot.jobs import ImageRecord, Job, Showing, State
 from bot.sizes import larger_size
@@ -85,8 +86,9 @@ def final_rows(
     """
     again = ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True)
     remix = ButtonContent(label=texts.gettext("Remix"), custom_id=f"{REMIX}:{job.id}")
-    row: Row = () if all_failed(job, NOT_AGAIN) else (again,)
-    row += () if all_failed(job, START_LOST) else (remix,)
+    hidden = hides_words(job) and not job.origin.private
+    row: Row = () if hidden or all_failed(job, NOT_AGAIN) else (again,)
+    row += () if hidden or all_failed(job, START_LOST) else (remix,)
     if len(done) == 1:
         row += (_vary(job, done[0], texts),)
         row += (_enlarge(job, done[0], texts),) if _can_be_larger(job, offers) else ()

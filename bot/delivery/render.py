@@ -21,9 +21,10 @@ from bot.delivery.buttons import (
     without_pictures,
 )
 from bot.delivery.content import SUBTEXT, MessageContent, PictureContent, Tone, shortened
+from bot.delivery.hidden_words import hidden_heading, hides_words
 from bot.delivery.quota_lines import left_lines
 from bot.delivery.result import FAILURES, SHOWN_NEGATIVE_PROMPT, ending, is_held, pictures_of, settings_text
-from bot.jobs import ImageRecord, Job, Recipe, Showing, State
+from bot.jobs import ImageRecord, Job, Showing, State
 from bot.positions import Position
 from bot.texts import Texts, is_cut, shown, tidy
 from sdjax_engine.request import Offer, Trouble
@@ -62,13 +63,13 @@ def render(
             status = "\n".join([status, *left_lines(job, texts)])
         cancel = ButtonContent(label=texts.gettext("Cancel"), custom_id=f"cancel:{job.id}", dangerous=True)
         return MessageContent(
-            heading=_heading(job.recipe), status=status, rows=((cancel,),), tone=Tone(job.state)
+            heading=_heading(job, texts), status=status, rows=((cancel,),), tone=Tone(job.state)
         )
     rows = final_rows(job, done, offers, texts)
-    cut = is_cut(job.recipe.prompt, SHOWN_PROMPT)
+    cut = is_cut(job.recipe.prompt, SHOWN_PROMPT) and not _is_hidden(job)
     cut = cut or (bool(done) and is_cut(job.recipe.negative_prompt, SHOWN_NEGATIVE_PROMPT))
     return MessageContent(
-        heading=_heading(job.recipe),
+        heading=_heading(job, texts),
         status=ending(job, done, texts),
         footer=settings_text(job, done, texts, label=label) if done else "",
         folded=_folded(rows, texts, more=bool(done)) if cut else "",
@@ -124,8 +125,14 @@ def with_notice(content: MessageContent, notice: str) -> MessageContent:
     return replace(content, heading=f"{notice}\n{content.heading}")
 
 
-def _heading(recipe: Recipe) -> str:
-    return f"**{shown(recipe.prompt, SHOWN_PROMPT)}**"
+def _heading(job: Job, texts: Texts) -> str:
+    if _is_hidden(job):
+        return hidden_heading(job, texts)
+    return f"**{shown(job.recipe.prompt, SHOWN_PROMPT)}**"
+
+
+def _is_hidden(job: Job) -> bool:
+    return hides_words(job) and not job.origin.private
 
 
 def _folded(rows: Sequence[Row], texts: Texts, *, more: bool) -> str:

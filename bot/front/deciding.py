@@ -62,11 +62,11 @@ def _form(act: str, key: int, texts: Texts) -> discord.ui.Modal:
         DECLINE: texts.gettext("Decline this appeal?"),
         BLOCK: texts.gettext("Block this member?"),
     }
-    about = (
-        texts.gettext("The member reads it. The block has no end until moderators remove it.")
-        if act == BLOCK
-        else texts.gettext("The member reads it.")
-    )
+    about = {
+        REJECT: texts.gettext("Everybody who sees the member's message reads it."),
+        DECLINE: texts.gettext("The member reads it."),
+        BLOCK: texts.gettext("The member reads it. The block has no end until moderators remove it."),
+    }[act]
     how: dict[str, Any] = {"style": discord.TextStyle.paragraph, "required": False, "max_length": MOST_REASON}
     why = text_field(texts.gettext("Reason"), "reason", "", description=about, **how)
     return modal(titles[act], f"review:{act}:{key}", why)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from discord.app_commands import locale_str
 
+from bot.delivery.hidden_words import hides_words
 from bot.front.answers import page
 from bot.front.command_tree import Command, make_command
 from bot.front.first_answers import acknowledge
@@ -149,10 +150,14 @@ def totals_line(counts: Mapping[State, int], texts: Texts) -> str:
 
 def _line(job: Job, position: Position | None, *, viewer: int, seen: bool, texts: Texts) -> str:
     mine = job.origin.user_id == viewer
-    private = texts.gettext("private")
     who = _who(job.origin.user_id, viewer, texts)
-    secret = not mine and (job.origin.private or not seen)
-    what = f"*{private}*" if secret else shown(job.recipe.prompt, SHOWN_PROMPT)
+    private, hidden = texts.gettext("private"), texts.gettext("hidden")
+    if not mine and (job.origin.private or not seen):
+        what = f"*{private}*"
+    elif not mine and hides_words(job):
+        what = f"*{hidden}*"
+    else:
+        what = shown(job.recipe.prompt, SHOWN_PROMPT)
     pictures = texts.ngettext("{count} picture", "{count} pictures", len(job.images))
     return texts.joined([who, what, pictures, standing(job, position, texts)])
 

@@ -178,7 +178,13 @@ async def test_a_rule_may_hold_what_it_finds_and_a_refused_prompt_is_painted_aft
     await rules.put(PromptRule(name="Fog", action=Action.REFUSE, terms=("fog",)), BY)
     job, _ = await painted(served, ravi, "a sword in a stone")
     assert job.hold is not None
-    assert "Held by the rule Blades." in text_of(await review_of(wei, "a sword in a stone"))
+    review = await review_of(wei, "a sword in a stone")
+    assert "Held by the rule Blades." in text_of(review)
+    assert not [seen for seen in await ravi.messages() if "a sword in a stone" in str(seen)]
+    await wei.press(review, "Approve")
+    await ravi.wait_for_message(
+        lambda seen: "a sword in a stone" in text_of(seen) and bool(seen["attachments"])
+    )
     interaction = await ravi.imagine(prompt="a fog and a sword")
     refused = await ravi.wait_for_message(lambda seen: has_button(seen, "appeal:refused:"))
     assert "Fog" in await refusal(ravi, interaction)

@@ -48,6 +48,36 @@ def job(*kinds: Showing, hold: Hold | None = HELD, ruling: Ruling | None = None)
     )
 
 
+BY_RULE = Hold(cause=Cause.RULE, rule="Blades")
+
+
+@pytest.mark.parametrize(
+    ("ruling", "said"),
+    [
+        (None, "A rule of this server hides these words until moderators let them through."),
+        (
+            Ruling(outcome=Outcome.REJECTED),
+            "A rule of this server hides these words: moderators have not let them through.",
+        ),
+    ],
+)
+def test_words_that_a_rule_holds_are_hidden_from_the_channel(ruling: Ruling | None, said: str) -> None:
+    held = job(Showing.HOLD if ruling is None else Showing.WITHHOLD, hold=BY_RULE, ruling=ruling)
+    content = render(held, None, EN)
+    assert content.heading == said
+    assert held.recipe.prompt not in str(content)
+    assert not [button for button in content.buttons if button.custom_id.startswith(("again", "remix"))]
+    waiting = render(replace(held, state=State.WAITING), None, EN)
+    assert held.recipe.prompt not in str(waiting)
+    alone = render(replace(held, origin=replace(ORIGIN, private=True)), None, EN)
+    assert held.recipe.prompt in alone.heading
+
+
+def test_words_that_moderators_let_through_are_shown() -> None:
+    shown = job(Showing.SHOW, hold=BY_RULE, ruling=Ruling(outcome=Outcome.SHOWN))
+    assert shown.recipe.prompt in render(shown, None, EN).heading
+
+
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
 def test_a_held_result_has_a_sentence_and_neither_picture_nor_buttons_that_need_one(language: str) -> None:
     content = render(job(Showing.HOLD, Showing.HOLD), None, Texts.for_locale(language))
