@@ -209,6 +209,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "blocked_here": "A moderator has blocked you from painting in this server.",
         "blocked_server": "The bot's owner has blocked this server from painting.",
         "blocked_everywhere": "The bot's owner has blocked you from painting.",
+        "blocked_for_good": "This has no end of its own: ask a moderator.",
         "blocked_until": "This ends {until}.",
         "blocked_reason": "The reason: {reason}",
         **policy_mistakes.MISTAKES,

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bot.front.allowed import offers_here
+from bot.errors import UserMistake
+from bot.front.allowed import check_texts, offers_here
 from bot.front.answers import add
 from bot.front.options import Asked, parse
-from bot.front.preferring import filled_in, nearest
+from bot.front.preferring import NEGATIVE_PROMPT, filled_in, nearest
 from bot.front.services import Interaction, services_of
 from bot.front.styles import use_style
 from bot.front.styling import STYLE
@@ -22,7 +23,7 @@ async def preferred(
 ) -> tuple[Asked, Recipe, list[str]]:
     """Use the style, and preferences for options that were left out; also return the unsuitable ones.
 
-    `levels` come from `preferences_of`.
+    A saved negative prompt that a rule refuses here is unsuitable. `levels` come from `preferences_of`.
     """
     offers = offers_here(interaction)
     missing = False
@@ -30,9 +31,24 @@ async def preferred(
         asked, levels, missing = await use_style(interaction, asked, levels)
     elif not any(levels):
         return asked, recipe, []
-    filled, unsuitable = filled_in(asked, nearest(levels), offers)
-    unsuitable += [STYLE] if missing else []
+    options = nearest(levels)
+    unsuitable = [STYLE] if missing else []
+    if asked.negative_prompt is None and not await _is_allowed(interaction, options.get(NEGATIVE_PROMPT, "")):
+        del options[NEGATIVE_PROMPT]
+        unsuitable.append(NEGATIVE_PROMPT)
+    filled, others = filled_in(asked, options, offers)
+    unsuitable += others
     return filled, replace(parse(filled, offers), seed=recipe.seed), unsuitable
+
+
+async def _is_allowed(interaction: Interaction, saved: str) -> bool:
+    """Return whether no rule here refuses a saved text, which was perhaps saved before the rule."""
+    try:
+        if saved:
+            await check_texts(interaction, [saved])
+    except UserMistake:
+        return False
+    return True
 
 
 async def name_left_out(interaction: Interaction, unsuitable: Sequence[str]) -> None:

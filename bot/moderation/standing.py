@@ -41,6 +41,8 @@ def refusal(block: Restriction) -> UserMistake:
     further = []
     if block.until is not None:
         further.append(UserMistake("blocked_until", until=Moment(block.until)))
+    elif _name(block) == "blocked_here":
+        further.append(UserMistake("blocked_for_good"))
     if block.reason:
         further.append(UserMistake("blocked_reason", reason=block.reason))
     return UserMistake(_name(block), further=further)

@@ -8,6 +8,7 @@ import discord
 from discord.app_commands import Range, locale_str
 
 from bot.errors import UserMistake
+from bot.front.allowed import held_of
 from bot.front.answers import page, page_lines
 from bot.front.clearing import MOST_HOURS, ask_clear
 from bot.front.command_tree import Command, Group, Option, for_moderators, make_command, make_group
@@ -121,13 +122,18 @@ async def block(
     await acknowledge(interaction, private=True)
     until = None if hours is None else services.store.clock() + hours * HOUR_SECONDS
     scope = Scope(guild_id=guild_id, user_id=member.id)
+    moderation = services.store.moderation
+    there = await while_unavailable(PATIENCE_SECONDS, moderation.in_force, guild_id)
     await while_unavailable(
-        PATIENCE_SECONDS, services.store.moderation.block, scope, acting(interaction, reason), until=until
+        PATIENCE_SECONDS, moderation.block, scope, acting(interaction, reason), until=until
     )
     texts = services.texts(interaction)
     said = [texts.gettext("{member} gets no more pictures in this server.", member=f"<@{member.id}>")]
-    if until is not None:
+    if until is None:
+        said.append(texts.gettext("The block has no end until moderators remove it."))
+    else:
         said.append(texts.gettext("This ends {until}.", until=Moment(until)))
+    said += [_replaced(each, texts) for each in there if each.kind is Kind.BLOCK and each.scope == scope]
     waiting = await services.store.jobs.count_active(user_id=member.id, guild_id=guild_id)
     if waiting:
         said.append(
@@ -139,6 +145,14 @@ async def block(
             )
         )
     await interaction.edit_original_response(content=" ".join(said))
+
+
+def _replaced(block: Restriction, texts: Texts) -> str:
+    if block.until is None:
+        return texts.gettext("It replaces an earlier block, which had no end.")
+    return texts.gettext(
+        "It replaces an earlier block, which would have ended {until}.", until=Moment(block.until)
+    )
 
 
 async def unblock(interaction: Interaction, *, member: discord.User, reason: str = "") -> None:
@@ -165,7 +179,7 @@ async def pause(interaction: Interaction, *, where: str = CHANNEL, word: str = "
     await while_unavailable(
         PATIENCE_SECONDS, services.store.moderation.pause, scope, acting(interaction, word)
     )
-    texts = services.texts(interaction)
+    texts = await _texts_for_all(interaction)
     told = [_paused(scope, word, texts), texts.gettext("What waits is painted once the pause ends.")]
     await interaction.edit_original_response(view=page("\n".join(told)))
 
@@ -180,13 +194,19 @@ async def resume(interaction: Interaction, *, where: str = CHANNEL) -> None:
     )
     if ended is None:
         raise UserMistake("not_paused", command=command_name(interaction.locale, "moderate", "show"))
-    texts = services.texts(interaction)
+    texts = await _texts_for_all(interaction)
     said = (
         texts.gettext("Painting goes on in this channel.")
         if scope.channel_id
         else texts.gettext("Painting goes on in this server.")
     )
     await interaction.edit_original_response(view=page(said))
+
+
+async def _texts_for_all(interaction: Interaction) -> Texts:
+    """Return the sentences in the language that a policy gives this place, or else in the person's."""
+    language = (await held_of(interaction)).policy.language
+    return Texts.for_locale(language or services_of(interaction).locale(interaction))
 
 
 def _scope(interaction: Interaction, where: str) -> Scope:

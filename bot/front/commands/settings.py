@@ -10,6 +10,7 @@ import discord
 from discord.app_commands import locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
+from bot.front.allowed import check_texts
 from bot.front.answers import add_page, report
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.first_answers import acknowledge, open_form
@@ -117,6 +118,8 @@ async def change_settings(
         if options.get(STYLE) not in (None, NO_STYLE):
             options[STYLE] = (await style_of(interaction, options[STYLE])).name
         await _check_in_company(interaction, owner, options)
+        if owner.scope is not Scope.ME:  # a person's own hold elsewhere too, and are left out here
+            await check_texts(interaction, [negative_prompt])
     except (InvalidRequest, UserMistake) as error:
         await report(interaction, error)
         await add_page(interaction, "\n\n".join(filter(None, (settings, negative_prompt))))

@@ -19,7 +19,9 @@ from bot.store.auditing import By
 from bot.store.moderation import Scope
 
 MINA, RAVI, YUNA = PEOPLE[0].id, PEOPLE[1].id, PEOPLE[2].id
-HERE = "A moderator has blocked you from painting in this server."
+HERE = (
+    "A moderator has blocked you from painting in this server. This has no end of its own: ask a moderator."
+)
 RECIPE, PAINT_FROM = "Use this recipe", "Paint from this picture"
 MODERATOR = By(actor_id=MINA, guild_id=GUILD_ID, reason="spam")
 OPERATOR = By(actor_id=0, guild_id=0)

@@ -8,10 +8,13 @@ from front_tools import ephemeral, finished, job_of, queued, refusal, text_of
 from serving import Served
 
 from bot.sandbox.client import Member
-from bot.sandbox.community import PEOPLE
+from bot.sandbox.community import CHANNELS, GUILD_ID, PEOPLE
 from bot.sandbox.modal_rules import inputs
+from bot.store.auditing import By
 from bot.store.preferences import Owner, Scope
+from bot.store.prompt_rules import Action, PromptRule
 
+ART = next(channel.id for channel in CHANNELS if channel.name == "art")
 (RAVI,) = (user.id for user in PEOPLE if user.username == "ravi")
 
 
@@ -99,3 +102,20 @@ async def test_unsuitable_settings_are_left_out_and_named_below_the_request(
     assert (await job_of(served.store, "a boat")).recipe.num_inference_steps == 9
     told = await ravi.wait_for_message(ephemeral)
     assert text_of(told).strip().endswith("do not suit this request and were left out: size.")
+
+
+async def test_a_saved_negative_prompt_never_locks_people_out_by_a_rule(
+    served: Served, ravi: Member, mina: Member
+) -> None:
+    await saved(mina, "", negative_prompt="blood", scope="server")
+    by = By(actor_id=PEOPLE[0].id, guild_id=GUILD_ID)
+    await served.store.prompt_rules.put(PromptRule(name="Gore", action=Action.REFUSE, terms=("blood",)), by)
+    asked = await ravi.imagine(prompt="a boat")
+    await ravi.message_of(asked, lambda message: "a boat" in text_of(message) and not ephemeral(message))
+    assert (await job_of(served.store, "a boat")).recipe.negative_prompt == ""
+    told = await ravi.wait_for_message(ephemeral)
+    assert text_of(told).strip().endswith("do not suit this request and were left out: negative_prompt.")
+    form = await form_of(mina, scope="channel")
+    said = await refusal(mina, await mina.submit(form, settings="", negative_prompt="no blood"))
+    assert said.startswith("The rule “Gore” of this server does not allow this")
+    assert await served.store.preferences.of(Owner(scope=Scope.CHANNEL, id=ART)) == [{}]
