@@ -10,7 +10,7 @@ from typing import Any
 
 import discord
 
-from bot.errors import StoreUnavailable, UnknownJob
+from bot.errors import StoreUnavailable
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.first_answers import open_form
 from bot.front.modals import modal, text_field
@@ -20,7 +20,7 @@ from bot.front.services import Interaction, services_of
 from bot.front.settings_line import read_settings_line, settings_line
 from bot.front.styles import style_of
 from bot.front.styling import NO_STYLE, STYLE, styled
-from bot.jobs import Job, Recipe
+from bot.jobs import Recipe
 from bot.texts import Texts
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
@@ -40,7 +40,7 @@ async def open_remix(
     """
     async with in_time():
         await check_blocks(interaction)
-        job = await kept_job(interaction, job_id, privately=privately)
+        job = await repeatable(interaction, job_id, privately=privately)
     texts = services_of(interaction).texts(interaction)
     fields = recipe_fields(
         texts,
@@ -60,14 +60,6 @@ async def in_time() -> AsyncIterator[None]:
             yield
     except TimeoutError:
         raise StoreUnavailable("the store could not be read in time for a form") from None
-
-
-async def kept_job(interaction: Interaction, job_id: str, *, privately: bool | None = None) -> Job:
-    """Read a job as `repeatable` does; raises UnknownJob for a deleted one too."""
-    job = await repeatable(interaction, job_id, privately=privately)
-    if job.deleted_at is not None:
-        raise UnknownJob(job=job_id)
-    return job
 
 
 def recipe_fields(

@@ -290,11 +290,11 @@ async def announce(interaction: Interaction, job: Job) -> None:
 async def repeatable(interaction: Interaction, job_id: str, *, privately: bool | None = None) -> Job:
     """Read a job that is repeated, `privately` or, if not said, as privately as the button was pressed.
 
-    Raises UnknownJob, also where the job may not be seen.
+    Raises UnknownJob, also where the job may not be seen or was deleted.
     """
     job = await services_of(interaction).store.jobs.get(job_id)
     privately = pressed_privately(interaction) if privately is None else privately
-    if not may_repeat(interaction, job, privately=privately):
+    if job.deleted_at is not None or not may_repeat(interaction, job, privately=privately):
         raise UnknownJob(job=job_id)
     return job
 

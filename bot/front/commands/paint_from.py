@@ -19,8 +19,8 @@ from bot.front.modals import choice_field, modal
 from bot.front.offered_pictures import OfferedPicture, PicturesOffered, pictures_among, pictures_of_job
 from bot.front.options import PICTURE_STRENGTH, Asked, find_offer, may_expand, parse, start_from
 from bot.front.preferred import name_left_out
-from bot.front.recipe_form import in_time, kept_job, names_of, recipe_fields
-from bot.front.requests import accept, announce, check_caps, enqueue
+from bot.front.recipe_form import in_time, names_of, recipe_fields
+from bot.front.requests import accept, announce, check_caps, enqueue, repeatable
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import options_line, read_settings_line
 from bot.front.start_files import SentFile
@@ -71,7 +71,7 @@ async def _offered(interaction: Interaction, message: discord.Message) -> Pictur
     if job_id is None:
         pictures = pictures_among(files_of(message), services.attachments.reachable, texts)
         return PicturesOffered(pictures=pictures, private=private, message_id=message.id)
-    job = await kept_job(interaction, job_id, privately=private)
+    job = await repeatable(interaction, job_id, privately=private)
     pictures = pictures_of_job(job, texts)
     return PicturesOffered(pictures=pictures, private=private, job_id=job_id, message_id=message.id)
 
@@ -132,7 +132,7 @@ async def _started_from_job(
     interaction: Interaction, offered: PicturesOffered, picture: OfferedPicture, asked: Asked, recipe: Recipe
 ) -> Recipe:
     """Return the recipe with a picture of an earlier job, whose file is there already."""
-    job = await kept_job(interaction, offered.job_id, privately=offered.private)
+    job = await repeatable(interaction, offered.job_id, privately=offered.private)
     return start_from(
         recipe,
         asked,

@@ -37,7 +37,7 @@ async def show_info(interaction: Interaction, job_id: str) -> None:
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
     job = await services.store.jobs.get(job_id)
-    if not may_repeat(interaction, job, privately=True):
+    if job.deleted_at is not None or not may_repeat(interaction, job, privately=True):
         raise UnknownJob(job=job_id)
     first, *others = parameters_of(job)
     text = info(job, first, services.texts(interaction), now=services.clock())

@@ -86,6 +86,19 @@ async def test_delete_removes_the_message_and_the_stored_picture_for_the_owner_a
         await served.artifacts.get(name)
 
 
+async def test_a_shown_copy_of_a_deleted_result_paints_and_tells_nothing(
+    served: Served, ravi: Member
+) -> None:
+    job, message = await finished(served, ravi, "a boat")
+    shown = await ravi.message_of(await ravi.use("show", job=job.id))
+    await delete(ravi, message)
+    for label in ("Again", "Remix"):
+        assert await refusal(ravi, await ravi.press(shown, label)) == "The bot no longer knows this picture."
+    about = await ravi.press(shown, "More", values=["info"])
+    assert await refusal(ravi, about) == "The bot no longer knows this picture."
+    assert await served.store.jobs.active() == []
+
+
 async def test_a_moderator_deletes_the_result_of_another(served: Served, ravi: Member, mina: Member) -> None:
     job, message = await finished(served, ravi, "a boat")
     await delete(mina, message)
