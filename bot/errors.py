@@ -6,6 +6,7 @@ BotError
 │   └── NotYours
 ├── ConfigurationError   the start is refused; the message lists every mistake
 ├── StoreUnavailable     the queue or the results cannot be reached or written (disk full, locked, gone)
+│   └── ResultsUnavailable
 ├── MissingArtifact      the file of a result is lost
 │   └── LostForGood      and cannot be repainted; `failure` says why
 ├── DiscordUnavailable   Discord cannot be reached, or has closed the connection for good
@@ -63,6 +64,10 @@ class ConfigurationError(BotError):
 
 class StoreUnavailable(BotError):
     """The queue's database or the results' folder cannot be used; the message is one sentence naming it."""
+
+
+class ResultsUnavailable(StoreUnavailable):
+    """The results' folder cannot be used; the message is one sentence naming it."""
 
 
 class MissingArtifact(BotError):

@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
-from bot.errors import ConfigurationError, MissingArtifact, StoreUnavailable
+from bot.errors import ConfigurationError, MissingArtifact, ResultsUnavailable
 from bot.ownership import make_folder
 from bot.redaction import redact
 from bot.threads import Threads
@@ -39,7 +39,7 @@ PART_SECONDS = 3600.0  # no write takes longer: an older partial file is of a ki
 class Artifacts:
     """Content-addressed files: the same bytes have the same name and are stored once.
 
-    Every call works in a thread. Raises StoreUnavailable, with one sentence that names the place, when
+    Every call works in a thread. Raises ResultsUnavailable, with one sentence that names the place, when
     it cannot be read or written, or does not answer within `call_seconds`.
     """
 
@@ -153,7 +153,7 @@ class Artifacts:
             raise
         except OSError as error:
             if error.errno in _FULL:
-                raise StoreUnavailable(
+                raise ResultsUnavailable(
                     f"The disk that holds {self._place} is full: free some space."
                 ) from error
             raise self._unavailable(error.strerror or error, verb) from error
@@ -163,9 +163,9 @@ class Artifacts:
             # Clients of object stores have errors of their own kinds: no credentials, no such bucket.
             raise self._unavailable(error, verb) from error
 
-    def _unavailable(self, reason: object, verb: str) -> StoreUnavailable:
+    def _unavailable(self, reason: object, verb: str) -> ResultsUnavailable:
         words = redact(str(reason)).partition("\n")[0].rstrip(".") or type(reason).__name__
-        return StoreUnavailable(f"Results in {self._place} cannot be {verb}: {words}.")
+        return ResultsUnavailable(f"Results in {self._place} cannot be {verb}: {words}.")
 
 
 def _name(data: bytes, suffix: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.errors import LostForGood, MissingArtifact, StartRefused, StoreUnavailable
+from bot.errors import LostForGood, MissingArtifact, ResultsUnavailable, StartRefused
 from sdjax_engine.errors import InvalidRequest
 
 
@@ -19,6 +19,6 @@ def failure_of(error: Exception) -> str:
         return error.failure
     if isinstance(error, MissingArtifact):
         return "start_missing"
-    if isinstance(error, StoreUnavailable):
+    if isinstance(error, ResultsUnavailable):
         return "not_kept"
     return "painting_failed"

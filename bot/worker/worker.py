@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from bot.errors import StoreUnavailable
+from bot.errors import ResultsUnavailable, StoreUnavailable
 from bot.files import Artifacts
 from bot.heap import trim_regularly
 from bot.jobs import BATCHES_AHEAD, Claim
@@ -271,10 +271,19 @@ class Worker:
                 await self._ends.record(held, lambda spent: abandon(claim, spent=spent), "taken_back")
             else:
                 await self._give_back(held)
+        except ResultsUnavailable as error:
+            log.error("image %d failed: %s", claim.image_id, error)
+            await self._fail(held, error)
+        except StoreUnavailable as error:
+            log.error("image %d is given back: %s", claim.image_id, error)
+            await self._give_back(held)
         except Exception as error:
-            failure, fail = failure_of(error), self._store.leases.fail
-            log.exception("image %d failed (%s)", claim.image_id, failure)
-            await self._ends.record(held, lambda spent: fail(claim, failure=failure, spent=spent), "failed")
+            log.exception("image %d failed (%s)", claim.image_id, failure_of(error))
+            await self._fail(held, error)
+
+    async def _fail(self, held: HeldImage, error: Exception) -> None:
+        claim, failure, fail = held.claim, failure_of(error), self._store.leases.fail
+        await self._ends.record(held, lambda spent: fail(claim, failure=failure, spent=spent), "failed")
 
     async def _paint_with(self, held: HeldImage, request: Request) -> None:
         """Paint and record an image whose model stays until the end of this."""

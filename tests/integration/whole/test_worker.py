@@ -17,6 +17,7 @@ import pytest
 from recipes import ORIGIN, origin, recipe
 from serving import until
 
+from bot.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
 from bot.jobs import Claim, ImageRecord, Job, State
 from bot.store import Store
@@ -237,6 +238,25 @@ async def test_an_image_whose_file_cannot_be_written_fails_as_not_kept(
     async with working(worker):
         (failed,) = await ended(store, job)
     assert failed.images[0].failure == "not_kept"
+
+
+async def test_an_outage_of_the_queue_beside_painting_fails_no_image(
+    tiny_engine: Engine,
+    store: Store,
+    artifacts: Artifacts,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def blocking(_guild_id: int | None, _number: int) -> None:
+        if "is given back: The queue cannot be reached." not in caplog.text:
+            raise StoreUnavailable("The queue cannot be reached.")
+
+    monkeypatch.setattr(store.known, "blocking", blocking)
+    job = await store.jobs.enqueue(SMALL, origin(1))
+    async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=0.5)):
+        (done,) = await ended(store, job)
+    assert (done.state, done.images[0].failure) == (State.DONE, None)
+    assert "Traceback" not in caplog.text
 
 
 async def test_an_image_of_a_size_that_no_worker_offers_any_more_fails(
