@@ -10,6 +10,7 @@ from bot.delivery.content import MAX_ALT, SUBTEXT, PictureContent, shortened
 from bot.delivery.lineage import parent_line
 from bot.holds import Cause, Outcome
 from bot.jobs import ImageRecord, Job, Notes, Recipe, Showing, State
+from bot.levels import Level
 from bot.texts import Texts, shown, tidy
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import SAMPLER_NAMES
@@ -91,7 +92,10 @@ def _judged(job: Job, texts: Texts) -> Iterator[str]:
         yield texts.gettext("Press Again for others, or change the words.")
     yield from _reviewed(job, rejected, texts)
     covered = shown_as[Showing.SPOILER]
-    if covered and job.ruling is not None:
+    by_checker = any(
+        image.notes.level is not Level.NONE for image in job.images if image.showing is Showing.SPOILER
+    )
+    if covered and (job.ruling is not None or not by_checker):  # moderators cover the copies of a result too
         yield texts.ngettext("{count} picture is covered.", "{count} pictures are covered.", covered)
     elif covered:
         yield texts.ngettext(

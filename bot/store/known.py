@@ -11,7 +11,8 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UserMistake
-from bot.jobs import Job
+from bot.holds import Cause, Outcome
+from bot.jobs import Job, Showing
 from bot.picture_hashes import (
     BITS,
     BLOCKED_DISTANCE,
@@ -102,6 +103,23 @@ class Known(Verbs):
         """Return the nearest blocked picture that is too similar to this hash; None without one."""
         async with self._database.read() as connection:
             return await _blocking(connection, guild_id, number)
+
+    async def is_refused(self, guild_id: int | None, number: int) -> bool:
+        """Return whether moderators of a server have rejected the picture of this very hash.
+
+        A picture that reports have hidden counts too, until they decide.
+        """
+        column = picture_hashes.c
+        rejected = (images.c.showing == Showing.WITHHOLD) & (jobs.c.ruling == Outcome.REJECTED.value)
+        reported = (images.c.showing == Showing.HOLD) & (jobs.c.hold == Cause.REPORTS.value)
+        same = (images.c.job_id == column.job_id) & (images.c.index == column.index)
+        of_job = picture_hashes.join(images, same).join(jobs, jobs.c.id == column.job_id)
+        look = sa.select(images.c.id).select_from(of_job)
+        here = (column.guild_id == guild_id) & (column.hash == stored(number))
+        band, values = next(iter(_bands(number).items()))  # its index finds the rows
+        found = look.where(here, column[band] == values, rejected | reported)
+        async with self._database.read() as connection:
+            return guild_id is not None and await connection.scalar(found.limit(1)) is not None
 
     async def block(self, number: int, by: By) -> bool:
         """Block a picture in the server of `by`, everywhere for 0; False where that very hash is blocked.

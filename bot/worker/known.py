@@ -61,7 +61,8 @@ class KnownPictures:
         return number
 
     async def _is_blocked(self, claim: Claim, number: int) -> bool:
-        found = await while_unavailable(
-            self._retry_seconds, lambda: self._known.blocking(claim.guild_id, number)
-        )
-        return found is not None
+        async def look() -> bool:
+            blocking, refused = self._known.blocking, self._known.is_refused
+            return await blocking(claim.guild_id, number) is not None or await refused(claim.guild_id, number)
+
+        return await while_unavailable(self._retry_seconds, look)

@@ -11,7 +11,7 @@ from recipes import origin, recipe
 from stores import TTL
 
 from bot.errors import StaleLease, UserMistake
-from bot.holds import Cause, Hold
+from bot.holds import Cause, Hold, Outcome
 from bot.jobs import Claim, Descent, Job, Notes, Origin, Parent, Showing
 from bot.levels import Level
 from bot.picture_hashes import BLOCKED_DISTANCE, SEARCH_DISTANCE, name_of
@@ -184,6 +184,37 @@ async def test_a_picture_held_by_a_rule_holds_no_other_of_its_job(store: Store) 
         ("aa/1.png", None),
         (None, None),
     ]
+
+
+async def painted_cat(store: Store, *, hold: Hold | None = None) -> Job:
+    await store.jobs.enqueue(recipe(), asked(1), hold=hold)
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    hashes = Hashes(result=CAT)
+    return await store.leases.complete(claim, artifact="aa/1.png", seconds=1.0, hashes=hashes)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.SHOWN, Outcome.EXPIRED])
+async def test_a_rejected_picture_is_refused_in_its_server_when_it_is_painted_again(
+    store: Store, outcome: Outcome
+) -> None:
+    await painted_cat(store, hold=Hold(cause=Cause.MODE))
+    assert not await store.known.is_refused(HERE, CAT)
+    (review,) = await store.reviews.waiting(HERE, limit=9)
+    await store.reviews.decide(review.id, outcome, BY)
+    assert await store.known.is_refused(HERE, CAT) == (outcome is Outcome.REJECTED)
+    for place, number in ((THERE, CAT), (None, CAT), (HERE, changed(CAT, 1))):
+        assert not await store.known.is_refused(place, number)
+
+
+async def test_a_picture_that_reports_have_hidden_is_refused_until_it_is_shown(store: Store) -> None:
+    job = await painted_cat(store)
+    for user_id in (101, 102, 103):
+        assert not await store.known.is_refused(HERE, CAT)
+        await store.reports.add(job.id, user_id, guild_id=HERE, reason="unfit")
+    assert await store.known.is_refused(HERE, CAT)
+    (review,) = await store.reviews.waiting(HERE, limit=9)
+    await store.reviews.decide(review.id, Outcome.SHOWN, BY)
+    assert not await store.known.is_refused(HERE, CAT)
 
 
 async def hashed(store: Store) -> Job:

@@ -10,7 +10,8 @@ from recipes import ORIGIN, job_of, recipe
 from bot.delivery.content import Tone
 from bot.delivery.render import render
 from bot.holds import Cause, Hold, Outcome, Ruling
-from bot.jobs import ImageRecord, Job, Showing, State
+from bot.jobs import ImageRecord, Job, Notes, Showing, State
+from bot.levels import Level
 from bot.texts import LANGUAGES, Texts
 
 EN = Texts.for_locale("en")
@@ -71,6 +72,19 @@ def test_words_that_a_rule_holds_are_hidden_from_the_channel(ruling: Ruling | No
     assert held.recipe.prompt not in str(waiting)
     alone = render(replace(held, origin=replace(ORIGIN, private=True)), None, EN)
     assert held.recipe.prompt in alone.heading
+
+
+@pytest.mark.parametrize(
+    ("level", "said"),
+    [
+        (Level.NONE, "1 picture is covered."),  # by a moderator, in the message that this is a copy of
+        (Level.MILD, "1 picture is covered: the safety checker flagged it."),
+    ],
+)
+def test_a_covered_picture_names_the_safety_checker_only_if_that_flagged_it(level: Level, said: str) -> None:
+    covered = job(Showing.SPOILER, hold=None)
+    images = tuple(replace(image, notes=Notes(level=level)) for image in covered.images)
+    assert render(replace(covered, images=images), None, EN).status == said
 
 
 def test_words_that_moderators_let_through_are_shown() -> None:
