@@ -7,17 +7,19 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import discord
 import pytest
 from recipes import job_of
 
 from bot.delivery.render import render
-from bot.front.commands.help import Limits, help_text
+from bot.front.commands.help import Limits, commands_for, help_text
 from bot.jobs import Notes, State
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.prompts import MAX_WEIGHT, Piece, clean, parse_emphasis
 from sdjax_engine.prompts.tokenizer import BACKTRACK
 from sdjax_engine.request import Offer, PromptFacts, Sampler
 
+COMMANDS = commands_for(discord.Permissions.all())
 LIMITS = Limits(requests=30, waiting=60, files=6, picture_days=30, job_days=365)
 
 ROOT = Path(__file__).parents[2]
@@ -76,7 +78,7 @@ def test_the_sentence_on_the_page_is_the_one_that_people_read() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_emphasis_in_the_help_is_read_as_the_help_says(language: str) -> None:
     texts = Texts.for_locale(language)
-    help_of_language = help_text([OFFER], LIMITS, texts=texts, names=texts)
+    help_of_language = help_text([OFFER], LIMITS, COMMANDS, texts=texts, names=texts)
     more, less, exactly, bracket = re.findall(r"`([^`]*[(\[][^`]*)`", help_of_language)
     weights = [parse_emphasis(written)[0].weight for written in (more, less, exactly)]
     assert weights == [1.1, 1 / 1.1, 1.3]

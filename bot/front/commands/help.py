@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import discord
 from discord.app_commands import locale_str
 
 from bot.front.answers import MAX_PAGE, page, page_lines
-from bot.front.command_tree import Command, Option, make_command
+from bot.front.command_tree import Command, Group, Option, make_command
 from bot.front.commands.audit import audit_command
 from bot.front.commands.cancel import cancel_command
 from bot.front.commands.history import history_command
@@ -96,23 +97,44 @@ async def show_help(interaction: Interaction, topic: str = "") -> None:
         picture_days=services.retention.picture_days,
         job_days=services.retention.job_days,
     )
-    text = help_text(services.offers, limits, texts=services.texts(interaction), names=names)
+    shown = commands_for(interaction.permissions)
+    text = help_text(services.offers, limits, shown, texts=services.texts(interaction), names=names)
     await say(interaction, view=page(text))
 
 
-def help_text(offers: Sequence[Offer], limits: Limits, *, texts: Texts, names: Texts) -> str:
+def commands_for(permissions: discord.Permissions) -> list[Command | Group]:
+    """Return the commands besides /imagine and /help that Discord shows to these permissions by default."""
+    return [
+        command
+        for command in _other_commands()
+        if command.default_permissions is None
+        or permissions.administrator
+        or command.default_permissions.is_subset(permissions)
+    ]
+
+
+def help_text(
+    offers: Sequence[Offer],
+    limits: Limits,
+    commands: Sequence[Command | Group],
+    *,
+    texts: Texts,
+    names: Texts,
+) -> str:
     """Return the help in Markdown; `names` are the texts with the command names that the person sees.
+
+    `commands` are named after /imagine.
 
     Where the licences of the models do not fit, it says which command shows them.
     """
-    whole = _help_with(_model_lines(offers, texts), offers, limits, texts=texts, names=names)
+    whole = _help_with(_model_lines(offers, texts), offers, limits, commands, texts=texts, names=names)
     if len(whole) <= MAX_PAGE or not any(offer.licence for offer in offers):
         return whole
     command, topic = names.pgettext("name", "help"), names.pgettext("name", "topic")
     shown_by = texts.isolated(f"`/{command} {topic}:{_licences(names)}`")
     lines = [texts.line(model_line(offer, texts), mark="- ") for offer in offers]
     lines.append(texts.line(texts.gettext("Licences of the models: {command}.", command=shown_by)))
-    return _help_with(lines, offers, limits, texts=texts, names=names)
+    return _help_with(lines, offers, limits, commands, texts=texts, names=names)
 
 
 def models_text(offers: Sequence[Offer], texts: Texts) -> str:
@@ -121,7 +143,13 @@ def models_text(offers: Sequence[Offer], texts: Texts) -> str:
 
 
 def _help_with(
-    lines: Sequence[str], offers: Sequence[Offer], limits: Limits, *, texts: Texts, names: Texts
+    lines: Sequence[str],
+    offers: Sequence[Offer],
+    limits: Limits,
+    commands: Sequence[Command | Group],
+    *,
+    texts: Texts,
+    names: Texts,
 ) -> str:
     """Return the help with these lines about the models."""
     samplers = ", ".join(SAMPLER_NAMES[sampler] for sampler in samplers_of(offers))
@@ -152,7 +180,7 @@ def _help_with(
             _heading(texts.gettext("Limits, and how long things are kept")),
             *(texts.line(sentence, mark="- ") for sentence in _limits(limits, texts)),
             _heading(texts.gettext("Other commands")),
-            *_other_commands(texts, names),
+            *_command_lines(commands, texts, names),
             *_after_words(texts, names),
         ]
     )
@@ -235,8 +263,8 @@ def _limits(limits: Limits, texts: Texts) -> Iterator[str]:
         )
 
 
-def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
-    for command in (
+def _other_commands() -> list[Command | Group]:
+    return [
         queue_command(),
         history_command(),
         show_command(),
@@ -253,7 +281,11 @@ def _other_commands(texts: Texts, names: Texts) -> Iterator[str]:
         moderate_group(),
         policy_group(),
         audit_command(),
-    ):
+    ]
+
+
+def _command_lines(commands: Sequence[Command | Group], texts: Texts, names: Texts) -> Iterator[str]:
+    for command in commands:
         name = names.pgettext("name", command.name)
         described = texts.gettext(command.description)
         yield texts.line(f"{texts.isolated(f'**/{name}**')} {described}", mark="- ")

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
 
+import discord
 import pytest
 from recipes import job_of, origin, recipe
 
@@ -14,7 +15,7 @@ from bot.config import Config
 from bot.delivery.render import render
 from bot.errors import UserMistake
 from bot.front.answers import sentence_for
-from bot.front.commands.help import Limits, help_text
+from bot.front.commands.help import Limits, commands_for, help_text
 from bot.front.commands.history import Page, history_lines
 from bot.front.commands.naming import request_name
 from bot.front.commands.queue import Listing, queue_lines
@@ -22,6 +23,7 @@ from bot.jobs import Job, State
 from bot.positions import Position
 from bot.texts import Texts
 
+COMMANDS = commands_for(discord.Permissions.all())
 LIMITS = Limits(requests=30, waiting=60, files=6, picture_days=30, job_days=365)
 
 ARABIC, ENGLISH = Texts.for_locale("ar"), Texts.for_locale("en-US")
@@ -71,7 +73,7 @@ def test_arabic_lines_run_from_the_right_and_nothing_latin_stands_free_in_them(
 
 
 def test_the_items_of_the_arabic_help_run_from_the_right() -> None:
-    text = help_text([Config().models[0].offer], LIMITS, texts=ARABIC, names=ENGLISH)
+    text = help_text([Config().models[0].offer], LIMITS, COMMANDS, texts=ARABIC, names=ENGLISH)
     for line in text.splitlines():
         assert strong(outside_isolates(line))[0] == "R", line
     assert f"{FSI}/imagine{PDI}" in text

@@ -6,6 +6,7 @@ import logging
 import re
 from dataclasses import replace
 
+import discord
 import pytest
 from recipes import job_of, origin, recipe
 
@@ -15,7 +16,7 @@ from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import MAX_PAGE, page, sentence_for
 from bot.front.commands import menus
 from bot.front.commands.cancel import choosing, said_of_cancelled
-from bot.front.commands.help import Limits, help_text, models_text
+from bot.front.commands.help import Limits, commands_for, help_text, models_text
 from bot.front.commands.imagine import imagine_options
 from bot.front.commands.naming import request_facts, request_name
 from bot.front.commands.queue import Listing, batch_lines, queue_lines, totals_line
@@ -25,6 +26,7 @@ from bot.store.batches import Batch, Seated
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.errors import InvalidRequest
 
+COMMANDS = commands_for(discord.Permissions.all())
 LIMITS = Limits(requests=30, waiting=60, files=6, picture_days=30, job_days=365)
 
 ENGLISH = Texts.for_locale("en-US")
@@ -120,7 +122,7 @@ def test_totals_count_everywhere() -> None:
 def test_the_help_names_every_option_model_and_command(language: str) -> None:
     texts = Texts.for_locale(language)
     offers = [OFFER, replace(OFFER, model="second")]
-    text = help_text(offers, LIMITS, texts=texts, names=texts)
+    text = help_text(offers, LIMITS, COMMANDS, texts=texts, names=texts)
     for option in imagine_options(offers):
         assert f"`{texts.pgettext('name', option.name)}`" in text
     for_all = [menu.name for menu in menus() if menu.default_permissions is None]
@@ -135,7 +137,7 @@ def test_the_help_names_every_option_model_and_command(language: str) -> None:
 def test_the_help_of_many_models_still_fits_a_message(language: str) -> None:
     texts = Texts.for_locale(language)
     offers = [replace(OFFER, model=f"a-long-model-name-{number}" * 2) for number in range(MAX_MODELS)]
-    (container,) = page(help_text(offers, LIMITS, texts=texts, names=texts)).to_components()
+    (container,) = page(help_text(offers, LIMITS, COMMANDS, texts=texts, names=texts)).to_components()
     assert len(container["components"][0]["content"]) <= MAX_PAGE
 
 
@@ -145,12 +147,12 @@ def test_the_help_has_the_licence_of_each_model_or_the_command_that_shows_it(lan
     link = "https://example.org/licence"
     free, bound = OFFER, replace(OFFER, model="bound", licence="CreativeML_Open [RAIL]", licence_link=link)
     said = f"[CreativeML\\_Open \\[RAIL\\]](<{link}>)"
-    text = help_text([free, bound], LIMITS, texts=texts, names=texts)
+    text = help_text([free, bound], LIMITS, COMMANDS, texts=texts, names=texts)
     assert text.count(said) == models_text([free, bound], texts).count(said) == 1
     many = [replace(bound, model=f"bound-{number}") for number in range(MAX_MODELS)]
-    assert said not in help_text(many, LIMITS, texts=texts, names=texts)
+    assert said not in help_text(many, LIMITS, COMMANDS, texts=texts, names=texts)
     assert f":{texts.gettext('The models and their licences')}`" in help_text(
-        many, LIMITS, texts=texts, names=texts
+        many, LIMITS, COMMANDS, texts=texts, names=texts
     )
 
 
@@ -255,11 +257,11 @@ def test_a_refusal_is_short_whatever_was_typed() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_help_of_one_model_is_said_whole(language: str) -> None:
     texts = Texts.for_locale(language)
-    assert len(help_text([OFFER], LIMITS, texts=texts, names=texts)) <= MAX_PAGE
+    assert len(help_text([OFFER], LIMITS, COMMANDS, texts=texts, names=texts)) <= MAX_PAGE
 
 
 def test_the_help_says_the_limits_and_how_long_things_are_kept() -> None:
-    lines = help_text([OFFER], LIMITS, texts=ENGLISH, names=ENGLISH).splitlines()
+    lines = help_text([OFFER], LIMITS, COMMANDS, texts=ENGLISH, names=ENGLISH).splitlines()
     start = lines.index("### Limits, and how long things are kept")
     assert lines[start + 1 : start + 6] == [
         "- 30 requests a minute",
@@ -272,7 +274,7 @@ def test_the_help_says_the_limits_and_how_long_things_are_kept() -> None:
 
 def test_what_has_no_limit_is_not_in_the_help() -> None:
     unlimited = Limits(requests=0, waiting=None, files=0, picture_days=0, job_days=0)
-    lines = help_text([OFFER], unlimited, texts=ENGLISH, names=ENGLISH).splitlines()
+    lines = help_text([OFFER], unlimited, COMMANDS, texts=ENGLISH, names=ENGLISH).splitlines()
     start = lines.index("### Limits, and how long things are kept")
     assert lines[start + 1] == "### Other commands"
 
@@ -294,3 +296,23 @@ def test_the_batch_says_whose_images_have_the_seats() -> None:
     assert batch_lines([], viewer=ME, guild_id=5, texts=ENGLISH) == []
     direct = batch_lines(batches[:1], viewer=ME, guild_id=None, texts=ENGLISH)
     assert direct[1].endswith("**you** 2 · others 2")
+
+
+@pytest.mark.parametrize(
+    ("permissions", "moderates", "hosts"),
+    [
+        (discord.Permissions.none(), False, False),
+        (discord.Permissions(manage_messages=True), True, False),
+        (discord.Permissions(manage_events=True), False, True),
+        (discord.Permissions(administrator=True), True, True),
+    ],
+)
+def test_the_help_names_the_commands_that_discord_shows_to_the_person(
+    permissions: discord.Permissions, moderates: bool, hosts: bool
+) -> None:
+    text = help_text([OFFER], LIMITS, commands_for(permissions), texts=ENGLISH, names=ENGLISH)
+    assert "**/queue**" in text
+    assert {f"**/{name}**" in text for name in ("moderate", "rules", "review", "audit", "policy")} == {
+        moderates
+    }
+    assert ("**/session**" in text) == hosts
