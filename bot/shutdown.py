@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 STDIN = 0
+STOPPING = "a stop is asked for: what is under way is finished or given back; a second signal stops at once"
+AT_ONCE = "a second stop is asked for: this ends at once"
 SWITCH_SECONDS = 0.0005
 """How long a thread that computes in Python may keep the interpreter lock while the event loop waits for it.
 
@@ -54,8 +56,12 @@ class Shutdown:
             else:
                 self.reload.set()
 
+        def stop() -> None:
+            log.info(AT_ONCE if self.requested.is_set() else STOPPING)
+            self.request()
+
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self.request)
+            loop.add_signal_handler(number, stop)
         loop.add_signal_handler(signal.SIGHUP, hang_up)
 
     async def drain(self, work: Awaitable[object]) -> None:

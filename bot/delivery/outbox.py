@@ -99,7 +99,10 @@ class Outbox:
                 while await self._start_some() or self._sending:
                     await self._one_sent()
         except TimeoutError:
-            log.warning("%d results wait for the next start to be delivered", len(self._sending))
+            if self._sending:
+                log.warning("%d results wait for the next start to be delivered", len(self._sending))
+            else:
+                log.warning("the outbox could not be read: results that are due wait for the next start")
 
     async def _start_some(self) -> bool:
         """Begin to send the results that are due; False when there was none.

@@ -20,7 +20,12 @@ def modal(title: str, custom_id: str, *parts: discord.ui.Item[Any]) -> discord.u
 
 
 def choice_field(
-    label: str, custom_id: str, choices: Sequence[str], *, chosen: int = 0
+    label: str,
+    custom_id: str,
+    choices: Sequence[str],
+    *,
+    chosen: int = 0,
+    description: str | None = None,
 ) -> discord.ui.Label[Any]:
     """Return a menu in which one of `choices` is chosen, at first that at `chosen`; values are numbers."""
     options = [
@@ -28,7 +33,7 @@ def choice_field(
         for number, choice in enumerate(choices)
     ]
     menu: discord.ui.Select[Any] = discord.ui.Select(custom_id=custom_id, options=options)
-    return discord.ui.Label(text=label, component=menu)
+    return discord.ui.Label(text=label, description=description, component=menu)
 
 
 def text_field(

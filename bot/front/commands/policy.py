@@ -18,6 +18,7 @@ from bot.front.modals import choice_field, modal, text_field
 from bot.front.permissions import acting, managed_server, moderated_server
 from bot.front.policy_lines import policy_lines, why_lines
 from bot.front.policy_values import (
+    FLAGGED,
     GROUPS,
     MORE,
     NAMES,
@@ -149,9 +150,13 @@ def _field(key: str, policy: Policy, texts: Texts) -> discord.ui.Label[Any]:
     if is_chosen(key):
         choices = choices_of(key, texts)
         chosen = next((number for number, choice in enumerate(choices) if choice[1] == value), 0)
-        return choice_field(key_name(key, texts), key, [name for name, _ in choices], chosen=chosen)
+        levels = texts.gettext("1 is mild, 2 is explicit, 3 is extreme.") if key in FLAGGED else None
+        names = [name for name, _ in choices]
+        return choice_field(key_name(key, texts), key, names, chosen=chosen, description=levels)
     if key in NAMES:
         hint = texts.gettext("Names with commas between. “*”: all. Empty: not said here.")
+    elif key == "weight":
+        hint = texts.gettext("1 is the usual share, 2 twice as much. Empty: not said here.")
     else:
         hint = texts.gettext("“-”: no limit. Empty: not said here.")
     return text_field(
