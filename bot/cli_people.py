@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from bot.cli_config import CONFIG, configured
+
+if TYPE_CHECKING:
+    from bot.store.moderation import Restriction
 
 ID = click.IntRange(1, 2**63 - 1)
 MOST_HOURS, MOST_REASON = 87_600, 300
@@ -32,13 +37,17 @@ def _about_one(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @_about_one
-def forget(path: Path | None, user_id: int | None, guild_id: int | None) -> None:
+@click.option("--yes", is_flag=True, help="Do not ask first, as on a terminal.")
+def forget(path: Path | None, user_id: int | None, guild_id: int | None, yes: bool) -> None:
     """Delete all that the queue keeps of a person or of a server.
 
     Requests with their prompts, pictures, and the pictures they were started from. It works beside a running
     bot. Messages that were sent to Discord stay there.
     """
     config = configured(path)
+    if not yes and sys.stdin.isatty():
+        whose = _named(user_id, guild_id)
+        click.confirm(f"{whose}: delete all requests and pictures? This cannot be undone.", abort=True)
     from bot.app.forgetting import forget_now
 
     count = forget_now(config, user_id=user_id, guild_id=guild_id)
@@ -61,8 +70,11 @@ def block(
     config = configured(path)
     from bot.app.blocking import block_now
 
-    block_now(config, user_id=user_id, guild_id=guild_id, hours=hours, reason=reason)
-    click.echo(f"{_named(user_id, guild_id)} is blocked{f' for {hours} h' if hours else ''}.")
+    replaced = block_now(config, user_id=user_id, guild_id=guild_id, hours=hours, reason=reason)
+    said = f"{_named(user_id, guild_id)} is blocked{f' for {hours} h' if hours else ''}."
+    if replaced is not None:
+        said += f" This replaces a block {_ends(replaced)}."
+    click.echo(said)
 
 
 @click.command()
@@ -90,10 +102,14 @@ def blocks(path: Path | None) -> None:
     from bot.app.blocking import blocks_now
 
     for each in blocks_now(config):
-        ends = "" if each.until is None else f"{datetime.fromtimestamp(each.until, UTC):%Y-%m-%d %H:%M} UTC"
-        until = f"until {ends}" if ends else "for good"
         named = _named(each.scope.user_id or None, each.scope.guild_id or None)
-        click.echo("  ".join(filter(None, [named, until, each.reason])))
+        click.echo("  ".join(filter(None, [named, _ends(each), each.reason])))
+
+
+def _ends(block: Restriction) -> str:
+    if block.until is None:
+        return "for good"
+    return f"until {datetime.fromtimestamp(block.until, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _named(user_id: int | None, guild_id: int | None) -> str:

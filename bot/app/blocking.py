@@ -15,15 +15,20 @@ HOUR_SECONDS = 3600.0
 
 def block_now(
     config: Config, *, user_id: int | None, guild_id: int | None, hours: int | None, reason: str
-) -> None:
-    """Block a person everywhere, or a server; raises ConfigurationError or StoreUnavailable."""
+) -> Restriction | None:
+    """Block a person everywhere, or a server; return the block that this replaces.
+
+    Raises ConfigurationError or StoreUnavailable.
+    """
     scope, by = _scope(user_id, guild_id), _operator(guild_id, reason)
 
-    async def block(store: Store) -> None:
+    async def block(store: Store) -> Restriction | None:
         until = None if hours is None else store.clock() + hours * HOUR_SECONDS
+        there = await store.moderation.by_operator()
         await store.moderation.block(scope, by, until=until)
+        return next((each for each in there if each.scope == scope), None)
 
-    asyncio.run(with_store(config, block))
+    return asyncio.run(with_store(config, block))
 
 
 def unblock_now(config: Config, *, user_id: int | None, guild_id: int | None, reason: str) -> bool:

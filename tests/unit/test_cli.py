@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import sys
 from collections.abc import Iterator
@@ -245,6 +246,26 @@ def test_forget_deletes_a_person_or_a_server(
     assert capsys.readouterr().out == "0 requests are forgotten, with their pictures.\n"
 
 
+class Terminal(io.StringIO):
+    """What a person types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("typed", "options", "left"), [("n\n", [], 2), ("y\n", [], 0), ("", ["--yes"], 0)])
+def test_on_a_terminal_forget_asks_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, typed: str, options: list[str], left: int
+) -> None:
+    database = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
+    config = tmp_path / "config.toml"
+    config.write_text(f'[queue]\ndatabase = "{database}"\nartifacts = "{tmp_path}/results"\n')
+    asyncio.run(_ask(database, [1, 2]))
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    run(monkeypatch, "forget", "--config", str(config), "--user", "11", *options)
+    assert asyncio.run(_kept(database)) == left
+
+
 def test_the_operator_blocks_and_unblocks_a_person_or_a_server(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -264,6 +285,8 @@ def test_the_operator_blocks_and_unblocks_a_person_or_a_server(
     assert run(monkeypatch, "blocks", "--config", str(config)) == 0
     ends = f"{datetime.fromtimestamp(person_block.until, UTC):%Y-%m-%d %H:%M} UTC"
     assert capsys.readouterr().out == f"Person 11  until {ends}  spam\nServer 21  for good\n"
+    assert run(monkeypatch, "block", *person) == 0
+    assert capsys.readouterr().out == f"Person 11 is blocked. This replaces a block until {ends}.\n"
     for whose in (person, server, person):
         assert run(monkeypatch, "unblock", *whose) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -302,6 +325,13 @@ async def _standing(database: str) -> list[Restriction]:
     found = await store.standings.of(Place(user_id=11, guild_id=21, channel_ids=(31,)))
     await store.close()
     return list(found.restrictions)
+
+
+async def _kept(database: str) -> int:
+    store = await Store.open(database)
+    count = await store.jobs.count_active(user_id=11, guild_id=None)
+    await store.close()
+    return count
 
 
 async def _ask(database: str, numbers: list[int]) -> None:
