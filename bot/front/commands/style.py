@@ -13,6 +13,7 @@ from discord.app_commands import Range, locale_str
 
 from bot.delivery.lineage import MESSAGE_ADDRESS, message_address
 from bot.errors import StoreUnavailable, UnknownJob, UserMistake
+from bot.front.allowed import check_texts
 from bot.front.answers import add_page, page, page_lines, report
 from bot.front.command_tree import Group, Option, make_command, make_group
 from bot.front.first_answers import acknowledge, open_form
@@ -150,6 +151,7 @@ async def add_style(
             options=options,
             example=await _example(interaction, example.strip()),
         )
+        await check_texts(interaction, [style.prompt, style.negative_prompt])
         await while_unavailable(PATIENCE_SECONDS, services.store.styles.put, guild_id, style)
     except (InvalidRequest, UserMistake) as error:
         await report(interaction, error)

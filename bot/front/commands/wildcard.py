@@ -9,6 +9,7 @@ import discord
 from discord.app_commands import Range, locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
+from bot.front.allowed import check_texts
 from bot.front.answers import add_page, page, page_lines, report
 from bot.front.command_tree import Group, Option, make_command, make_group
 from bot.front.first_answers import acknowledge, open_form
@@ -99,6 +100,7 @@ async def add_wildcard(interaction: Interaction, *, name: str, entries: str) -> 
     try:
         guild_id = kept_server(interaction)
         wildcard = Wildcard(name=wildcard_name(name), entries=read_entries(entries))
+        await check_texts(interaction, wildcard.entries)
         await while_unavailable(PATIENCE_SECONDS, services.store.wildcards.put, guild_id, wildcard)
     except UserMistake as error:
         await report(interaction, error)

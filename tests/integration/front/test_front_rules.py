@@ -78,6 +78,15 @@ async def test_every_way_to_a_picture_checks_the_rules(served: Served, mina: Mem
     assert await served.store.jobs.active() == []
 
 
+async def test_a_style_or_a_list_that_the_rules_refuse_is_not_saved(served: Served, mina: Member) -> None:
+    await add(mina, "No gore", "blood")
+    form = await mina.modal_of(await mina.use("style add", name="Bleed"))
+    assert await refusal(mina, await mina.submit(form, name="Bleed", prompt="{prompt}, blood")) == REFUSED
+    form = await mina.modal_of(await mina.use("wildcard add", name="colour"))
+    assert await refusal(mina, await mina.submit(form, name="colour", entries="red\nblood red")) == REFUSED
+    assert await served.store.styles.of(GUILD_ID) == await served.store.wildcards.of(GUILD_ID) == []
+
+
 async def test_a_private_result_is_published_only_within_the_rules_of_the_channel(
     served: Served, mina: Member, ravi: Member
 ) -> None:
