@@ -287,14 +287,16 @@ async def announce(interaction: Interaction, job: Job) -> None:
         await tell_answers(interaction)
 
 
-async def repeatable(interaction: Interaction, job_id: str, *, privately: bool | None = None) -> Job:
+async def repeatable(
+    interaction: Interaction, job_id: str, *, privately: bool | None = None, deleted: bool = False
+) -> Job:
     """Read a job that is repeated, `privately` or, if not said, as privately as the button was pressed.
 
-    Raises UnknownJob, also where the job may not be seen or was deleted.
+    Raises UnknownJob, also where the job may not be seen, or was deleted unless `deleted` ones are wanted.
     """
     job = await services_of(interaction).store.jobs.get(job_id)
     privately = pressed_privately(interaction) if privately is None else privately
-    if job.deleted_at is not None or not may_repeat(interaction, job, privately=privately):
+    if (job.deleted_at is not None and not deleted) or not may_repeat(interaction, job, privately=privately):
         raise UnknownJob(job=job_id)
     return job
 

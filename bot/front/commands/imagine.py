@@ -9,8 +9,9 @@ from typing import Any
 from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
+from bot.errors import UserMistake
 from bot.front.allowed import offers_here
-from bot.front.answers import add
+from bot.front.answers import add, give_back
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.options import (
     MAX_CHOICE,
@@ -47,6 +48,7 @@ from sdjax_engine.request import (
 )
 
 SHOWN_FLAG = 40
+GIVEN_BACK = 80  # characters of refused words that nobody wants to type again; Discord does not keep them
 IMAGE, MASK = "image", "mask"  # the options that take a file
 RECIPE, MAX_PASTED = "recipe", 6000  # an option, and Discord's limit of its characters
 
@@ -206,7 +208,18 @@ def _model_option(offers: Sequence[Offer]) -> Option:
     return Option(name="model", description=locale_str("Which model paints."), kind=str, choices=models)
 
 
-async def imagine(
+async def imagine(interaction: Interaction, **options: Any) -> None:
+    """Queue what the options ask for; where they are refused, long words are given back."""
+    words = [options.get(name) or "" for name in ("prompt", "negative_prompt", RECIPE)]
+    try:
+        await ask(interaction, **options)
+    except (InvalidRequest, UserMistake) as error:
+        if sum(map(len, words)) < GIVEN_BACK:
+            raise
+        await give_back(interaction, error, *words)
+
+
+async def ask(
     interaction: Interaction,
     *,
     private: bool = False,

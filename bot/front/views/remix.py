@@ -41,7 +41,8 @@ async def remix(
     privately = target == ALONE or pressed_privately(interaction)
     try:
         origin = await accept(interaction, private=privately, parent=parent)
-        earlier = await repeatable(interaction, job_id, privately=privately)
+        # The words of the form are not lost because its result has been deleted meanwhile.
+        earlier = await repeatable(interaction, job_id, privately=privately, deleted=True)
         recipe = await recipe_of(
             interaction,
             prompt=prompt,

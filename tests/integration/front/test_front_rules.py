@@ -7,7 +7,7 @@ from typing import Any
 
 import PIL.Image
 import pytest
-from front_tools import finished, job_of, refusal, text_of
+from front_tools import ephemeral, finished, job_of, refusal, text_of
 from serving import Served
 
 from bot.sandbox.client import Member, RefusedByClient
@@ -56,6 +56,17 @@ async def test_the_rules_read_a_prompt_as_the_engine_reads_it(
         mina, await mina.use("rules try", prompt=prompt)
     )
     assert await served.store.jobs.active() == []
+
+
+async def test_long_words_that_are_refused_are_given_back(served: Served, mina: Member, ravi: Member) -> None:
+    await add(mina, "No gore", "blood")
+    words = "a very long description of a castle in the fog above the sea, with a banner red as blood"
+    interaction = await ravi.imagine(prompt=words, negative_prompt="people")
+    await ravi.wait_for_message(lambda seen: REFUSED in text_of(seen))
+    given = await ravi.wait_for_message(lambda seen: words in text_of(seen))
+    assert ephemeral(given)
+    assert "people" in text_of(given)
+    assert "appeal:refused" in str(await ravi.message_of(interaction, lambda seen: REFUSED in text_of(seen)))
 
 
 async def test_every_way_to_a_picture_checks_the_rules(served: Served, mina: Member, ravi: Member) -> None:
