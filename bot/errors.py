@@ -65,6 +65,9 @@ class ConfigurationError(BotError):
 class StoreUnavailable(BotError):
     """The queue's database or the results' folder cannot be used; the message is one sentence naming it."""
 
+    logged = False
+    """Whether the lines of an outage tell of it; then the log drops other lines about it."""
+
 
 class ResultsUnavailable(StoreUnavailable):
     """The results' folder cannot be used; the message is one sentence naming it."""

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any, Literal, TextIO
 
+from bot.errors import StoreUnavailable
 from bot.redaction import redact
 from bot.tracing import subject
 
@@ -47,9 +48,11 @@ def set_up(level: str = "info", form: Literal["text", "json"] = "text", stream: 
 
     A thread writes the lines, so that no caller waits for the reader; see `flush`. Verbose libraries log
     warnings only. Failed exports of traces are logged once each. discord.py's debug lines are never logged.
+    Lines about a StoreUnavailable that is logged already are dropped.
     """
     handler = LinesHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    handler.addFilter(_is_news)
     handler.addFilter(_add_subject)
     root = logging.getLogger()
     for old in list(root.handlers):
@@ -154,6 +157,12 @@ def _writer_of(stream: TextIO) -> Callable[[str], None]:
             data = data[os.write(file, data) :]
 
     return put_unbuffered
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Return False for a line about a failure of the queue that the lines of an outage tell of."""
+    arguments = record.args if isinstance(record.args, tuple) else ()
+    return not any(isinstance(value, StoreUnavailable) and value.logged for value in arguments)
 
 
 def _add_subject(record: logging.LogRecord) -> bool:

@@ -103,7 +103,7 @@ class Controller:
             try:
                 await self.look()
             except StoreUnavailable as error:
-                self._failed(str(error))
+                self._failed(error)
             except Exception as error:
                 log.exception("a look at the fleet failed")
                 self._failed(f"{type(error).__name__}: {error}")
@@ -132,9 +132,9 @@ class Controller:
         if self._store is not None:
             await self._store.close()
 
-    def _failed(self, problem: str) -> None:
+    def _failed(self, problem: str | StoreUnavailable) -> None:
         log.error("the fleet stays as it is: %s", problem)
-        self.report = replace(self.report, problem=problem, looks=self.report.looks + 1)
+        self.report = replace(self.report, problem=str(problem), looks=self.report.looks + 1)
 
     def _units(self, states: Mapping[str, UnitState], now: float) -> list[Unit]:
         since = {

@@ -92,8 +92,8 @@ class Membership:
         """Leave the living processes."""
         try:
             await self._processes.leave(self._process)
-        except StoreUnavailable as error:
-            log.warning("this process could not leave the queue, and counts as dead in a while: %s", error)
+        except StoreUnavailable:  # its own line says why; this one is not dropped beside it
+            log.warning("this process could not leave the queue, and counts as dead in a while")
 
 
 @asynccontextmanager

@@ -28,6 +28,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from bot.errors import StoreUnavailable
 from bot.store.failures import TRANSLATED, unavailable
 from bot.store.notifications import CHANNEL, listen
+from bot.store.outage import Outage
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,8 @@ class Database:
         self._quiet.set()
         self._closed = False
         self.on_failure: Callable[[], None] = lambda: None
+        # Outages are logged for a queue that is open. A command that cannot open it prints the error itself.
+        self.outage: Outage | None = None
 
     @property
     def place(self) -> str:
@@ -88,20 +91,20 @@ class Database:
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
         """Begin a transaction that may write: committed at the end, rolled back on any error."""
-        with self._awaited(), translated(self._place, self.on_failure):
+        with self._used():
             async with self._turn or nullcontext(), self._engine.begin() as connection:
                 yield connection
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
         """Begin a transaction that only reads, from one snapshot."""
-        with self._awaited(), translated(self._place, self.on_failure):
+        with self._used():
             async with self._reader.begin() as connection:
                 yield connection
 
     async def look(self, statement: sa.Select[Any], values: Mapping[str, Any]) -> Sequence[sa.Row[Any]]:
         """Return the rows of one statement that only reads, without the time that a transaction takes."""
-        with self._awaited(), translated(self._place, self.on_failure):
+        with self._used():
             async with self._looker.connect() as connection:
                 found: Sequence[sa.Row[Any]] = (await connection.execute(statement, values)).all()
                 return found
@@ -113,7 +116,24 @@ class Database:
         """
         if self._engine.dialect.name != "postgresql":
             await asyncio.Event().wait()
-        await listen(self._engine, self._place, hear, connected)
+        await listen(self._engine, self._place, hear, connected, self._tell)
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        """Count a transaction, translate its error, and tell the outage how it ended."""
+        with self._awaited(), translated(self._place, self._failed):
+            yield
+        if self.outage is not None:
+            self.outage.worked()
+
+    def _failed(self, error: StoreUnavailable | None) -> None:
+        self.on_failure()
+        if error is not None:
+            self._tell(error)
+
+    def _tell(self, error: StoreUnavailable) -> None:
+        if self.outage is not None:
+            self.outage.failed(error)
 
     @contextmanager
     def _awaited(self) -> Iterator[None]:
@@ -318,13 +338,18 @@ def _begin_on_sqlite(connection: sa.Connection) -> None:
 
 
 @contextmanager
-def translated(place: str, on_failure: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Raise StoreUnavailable, with the place, for errors that mean that the database cannot be used now."""
+def translated(
+    place: str, on_failure: Callable[[StoreUnavailable | None], None] = lambda _: None
+) -> Iterator[None]:
+    """Raise StoreUnavailable, with the place, for errors that mean that the database cannot be used now.
+
+    `on_failure` is called first, with that error, or with None for an error that shows a bug.
+    """
     try:
         yield
     except TRANSLATED as error:
-        on_failure()
         better = unavailable(error, place)
+        on_failure(better)
         if better is None:
             raise error from None  # the driver's own error may quote the row, with tokens in it
         raise better from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import ssl
 
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -11,6 +12,12 @@ from bot.errors import StoreUnavailable
 
 TRANSLATED = (DBAPIError, PoolTimeout, sqlite3.Error, OSError)
 _MISTAKES_OF_OURS = (IntegrityError, ProgrammingError, DataError, NotSupportedError)
+_UNREACHABLE = (
+    "{place} cannot be reached ({reason}): check that the server runs, and that queue.database has "
+    "its address."
+)
+_NO_TLS = "{place} cannot be reached over TLS ({reason}): check ssl in queue.database, and the certificate."
+_OTHER = "{place} cannot be used: {reason}."
 # The keys are prefixes of SQLite's error names and of PostgreSQL's SQLSTATE codes.
 _SENTENCES = {
     "SQLITE_FULL": "The disk that holds {place} is full: free some space.",
@@ -22,12 +29,14 @@ _SENTENCES = {
     "SQLITE_NOTADB": "{place} is not a queue database: move it away, or name another file.",
     "SQLITE_CORRUPT": "{place} is damaged: restore it from a backup, or move it away.",
     "SQLITE_IOERR": "{place} cannot be read or written: the disk is full or broken.",
+    "08": _UNREACHABLE,
     "25006": "{place} only lets itself be read: name the server that takes writes.",
-    "28": "{place} refuses this user and password: {reason}.",
-    "3D000": "{place} does not exist: create that database, or name another one.",
+    "28": "{place} refuses this user and password ({reason}): check them in queue.database, and pg_hba.conf.",
+    "3D000": "{place} does not exist: create that database, or name another one in queue.database.",
     "42501": "{place} does not allow this user to keep a queue in it: {reason}.",
     "53100": "The disk that holds {place} is full: free some space.",
     "53300": "{place} has no connection left: raise its max_connections, or stop other programs.",
+    "57P": "{place} starts or stops ({reason}): wait until it has started, or read the server's log.",
 }
 
 
@@ -43,4 +52,11 @@ def unavailable(error: Exception, place: str) -> StoreUnavailable | None:
         return None
     if isinstance(cause, TimeoutError):
         return StoreUnavailable(f"{place} does not answer: check that it runs and can be reached.")
-    return StoreUnavailable(f"{place} cannot be used: {reason}.")
+    sentence = _of_connection(cause) if place.startswith("postgresql") else _OTHER
+    return StoreUnavailable(sentence.format(place=place, reason=reason))
+
+
+def _of_connection(cause: BaseException | None) -> str:
+    if isinstance(cause, ssl.SSLError):
+        return _NO_TLS
+    return _UNREACHABLE if isinstance(cause, OSError) else _OTHER

@@ -9,7 +9,8 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from bot.store.failures import unavailable
+from bot.errors import StoreUnavailable
+from bot.store.failures import TRANSLATED, unavailable
 
 log = logging.getLogger(__name__)
 
@@ -20,45 +21,65 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 
 
 async def listen(
-    engine: AsyncEngine, place: str, hear: Callable[[str], None], connected: Callable[[], None]
+    engine: AsyncEngine,
+    place: str,
+    hear: Callable[[str], None],
+    connected: Callable[[], None],
+    failed: Callable[[StoreUnavailable], None],
 ) -> None:
     """Pass every message on PostgreSQL's channel to `hear`, for ever; a broken connection is replaced.
 
-    `connected` is called once a connection listens: earlier notifications may have been missed.
+    `connected` is called once a connection listens: earlier notifications may have been missed. `failed` is
+    called when no connection can be made. A lost connection is logged once it is replaced: when the server is
+    away, its outage is logged and not the loss.
     """
-    pause = FIRST_PAUSE
+    pause, lost = FIRST_PAUSE, ""
     while True:
+        listening = False
         try:
             async with engine.connect() as connection:
                 try:
-                    lost = await _begin(connection, hear)
+                    ended = await _begin(connection, hear)
+                    listening = True
+                    if lost:
+                        log.warning("wake-ups did not come for a moment: %s", lost)
                     connected()
                     pause = FIRST_PAUSE
-                    await _until_lost(connection, lost)
+                    await _until_ended(connection, ended)
                 finally:
                     await connection.invalidate()  # it listens, so the pool must not reuse it
+            lost = f"{place} has closed the connection."
         except Exception as error:  # noqa: BLE001 - the driver has many errors; polling goes on without wake-ups
-            log.warning("wake-ups do not come for now: %s", unavailable(error, place) or repr(error))
-        else:
-            log.warning("wake-ups do not come for now: %s has closed the connection", place)
+            lost = str(unavailable(error, place) or repr(error)) if listening else ""
+            if not listening:
+                _report(error, place, failed)
         await asyncio.sleep(pause)
         pause = min(LONGEST_PAUSE, 2 * pause)
 
 
+def _report(error: Exception, place: str, failed: Callable[[StoreUnavailable], None]) -> None:
+    """Report that no connection listens: to `failed`, unless the database answers."""
+    better = unavailable(error, place)
+    if better is not None and isinstance(error, TRANSLATED):
+        failed(better)
+    else:
+        log.warning("wake-ups do not come for now: %s", better or repr(error))
+
+
 async def _begin(connection: AsyncConnection, hear: Callable[[str], None]) -> asyncio.Event:
     """Listen; the event is set once the connection has ended."""
-    driver, lost = await _driver(connection), asyncio.Event()
-    driver.add_termination_listener(lambda _connection: lost.set())
+    driver, ended = await _driver(connection), asyncio.Event()
+    driver.add_termination_listener(lambda _connection: ended.set())
     await driver.add_listener(CHANNEL, lambda _connection, _pid, _channel, text: hear(text))
-    return lost
+    return ended
 
 
-async def _until_lost(connection: AsyncConnection, lost: asyncio.Event) -> None:
+async def _until_ended(connection: AsyncConnection, ended: asyncio.Event) -> None:
     driver = await _driver(connection)
-    while not lost.is_set():
+    while not ended.is_set():
         try:
             async with asyncio.timeout(CHECK_SECONDS):
-                await lost.wait()
+                await ended.wait()
         except TimeoutError:
             await driver.fetchval("SELECT 1", timeout=ANSWER_SECONDS)
 

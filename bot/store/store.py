@@ -22,6 +22,7 @@ from bot.store.leases import Leases
 from bot.store.moderation import Moderation
 from bot.store.offers import Offers
 from bot.store.opening import open_database
+from bot.store.outage import Outage
 from bot.store.policies import Policies
 from bot.store.positions import Positions
 from bot.store.preferences import Preferences
@@ -123,6 +124,7 @@ class Store:
         metrics = metrics or Metrics().store
         database = await open_database(url)
         database.on_failure = metrics.failures.inc
+        database.outage = Outage()
         if clock is not None:
             given = clock if isinstance(clock, Clock) else Clock(clock, clock)
             return cls(Shared(database=database, clock=given))

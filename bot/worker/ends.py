@@ -74,8 +74,8 @@ class Ends:
         spent = self._spent(held)
         try:
             is_new = await self.persistently(lambda: self._store.device_time.add(held.claim, spent))
-        except StoreUnavailable as error:
-            log.error("%.1f s of the devices' time are not recorded: %s", spent.seconds, error)
+        except StoreUnavailable:  # its own line says why; this one is not dropped beside it
+            log.error("%.1f s of the devices' time are not recorded", spent.seconds)
         else:
             if is_new:
                 self._count(held, spent)

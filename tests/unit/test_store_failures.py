@@ -1,6 +1,7 @@
 """The sentence for each way in which a database fails."""
 
 import sqlite3
+import ssl
 
 import pytest
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, ProgrammingError
@@ -40,7 +41,10 @@ def test_each_failure_is_one_sentence_that_names_the_place(name: str, advice: st
 
 def test_a_server_that_does_not_answer_is_named() -> None:
     refused = ConnectionRefusedError(111, "Connect call failed\nand more")
-    assert str(unavailable(refused, SERVER)) == f"{SERVER} cannot be used: [Errno 111] Connect call failed."
+    assert str(unavailable(refused, SERVER)) == (
+        f"{SERVER} cannot be reached ([Errno 111] Connect call failed): check that the server runs, and that "
+        "queue.database has its address."
+    )
 
 
 class ServerError(Exception):
@@ -55,12 +59,14 @@ class ServerError(Exception):
     ("sqlstate", "advice"),
     [
         ("25006", "takes writes"),
-        ("28P01", "refuses this user and password: what the server says."),
+        ("28P01", "(what the server says): check them in queue.database"),
         ("3D000", "create that database"),
         ("42501", "does not allow this user"),
         ("53100", "free some space"),
         ("53300", "max_connections"),
-        ("57P03", "cannot be used: what the server says."),
+        ("57P03", "(what the server says): wait until it has started"),
+        ("08006", "(what the server says): check that the server runs"),
+        ("40P01", "cannot be used: what the server says."),
     ],
 )
 def test_each_refusal_of_a_server_is_one_sentence_that_names_the_place(sqlstate: str, advice: str) -> None:
@@ -69,6 +75,18 @@ def test_each_refusal_of_a_server_is_one_sentence_that_names_the_place(sqlstate:
     assert advice in sentence
     assert sentence.endswith(".")
     assert "\n" not in sentence
+
+
+def test_a_connection_without_tls_is_no_server_that_is_away() -> None:
+    sentence = str(unavailable(ssl.SSLCertVerificationError("the certificate has expired"), SERVER))
+    assert "cannot be reached over TLS (" in sentence
+    assert "check ssl in queue.database" in sentence
+
+
+def test_an_error_of_a_file_names_no_server() -> None:
+    assert str(unavailable(OSError(5, "Input/output error"), PLACE)) == (
+        f"{PLACE} cannot be used: [Errno 5] Input/output error."
+    )
 
 
 def test_a_server_that_does_not_respond_is_named() -> None:

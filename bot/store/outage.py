@@ -1,0 +1,81 @@
+"""An outage of the queue in the log: one line at its beginning, one a minute while it lasts, one at its end.
+
+    Database._used ──failed──► Outage ──► the lines of the outage
+                   ──worked──►    └─ marks the error as logged ──► bot.log drops the lines of loops about it
+
+Every loop reaches the database through one `Database`, so that one `Outage` hears of all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from bot.errors import StoreUnavailable
+from bot.log import FIELDS
+
+log = logging.getLogger(__name__)
+
+LINE_SECONDS = 60.0
+SETTLED_SECONDS = 20.0
+"""An outage is over after these seconds without a failure.
+
+One success is not enough: with a full disk or a locked file, reads succeed between the failing writes. A
+heartbeat writes every 5 s, and waits for a lock or a connection for 10 s.
+"""
+MOST_REASONS = 5  # in one line
+
+
+class Outage:
+    """Hears of each failure and success of one database; `steady` is monotonic.
+
+    Everything happens inside those calls: no timer keeps a process alive. `failed` marks its error as logged.
+    """
+
+    def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
+        self._steady = steady
+        self._began_at: float | None = None
+        self._failed_at = self._told_at = 0.0
+        self._worked_at: float | None = None  # the first success after the last failure
+        self._reasons: list[str] = []  # of the failures since the last line
+        self._told: list[str] = []  # the reasons in the last line
+
+    def failed(self, error: StoreUnavailable) -> None:
+        """Log the beginning of an outage, or, a minute after the last line, that it lasts."""
+        error.logged = True
+        now = self._steady()
+        self._failed_at, self._worked_at = now, None
+        if (reason := str(error)) not in self._reasons and len(self._reasons) < MOST_REASONS:
+            self._reasons.append(reason)
+        if self._began_at is None:
+            self._began_at = now
+            self._tell("the queue cannot be used", now)
+        elif now - self._told_at >= LINE_SECONDS:
+            self._tell(f"the queue cannot be used, for {now - self._began_at:.0f} s now", now)
+
+    def worked(self) -> None:
+        """Log the end of an outage once the database has been used without a failure for some seconds."""
+        if self._began_at is None:
+            return
+        now = self._steady()
+        if self._worked_at is None:
+            self._worked_at = now
+        if now - self._failed_at < SETTLED_SECONDS:
+            return
+        seconds = self._worked_at - self._began_at
+        untold = [reason for reason in self._reasons if reason not in self._told]
+        also = f"; other failures meanwhile: {' '.join(untold)}" if untold else ""
+        _log(logging.WARNING, f"the queue can be used again, after {seconds:.0f} s{also}")
+        self._began_at = None
+        self._reasons = []
+
+    def _tell(self, words: str, now: float) -> None:
+        _log(logging.ERROR, f"{words}: {' '.join(self._reasons)}")
+        self._told_at = now
+        self._told, self._reasons = self._reasons, []
+
+
+def _log(level: int, line: str) -> None:
+    # The line is about no job, also where the verb of a job was the first to fail.
+    log.log(level, "%s", line, extra=dict.fromkeys(FIELDS))
