@@ -23,7 +23,7 @@ def _file_or_environment(context: click.Context, option: click.Parameter, path: 
         from bot.config.environment import PREFIX
 
         if not any(name.startswith(PREFIX) for name in os.environ):
-            hint = f"name the TOML file, or set variables {PREFIX}… for its keys."
+            hint = f"Name the TOML file, or set variables {PREFIX}… for its keys."
             raise click.MissingParameter(hint, context, option)
     return path
 

@@ -33,10 +33,16 @@ DAY = click.DateTime(formats=["%Y-%m-%d"])
 )
 @click.option("--since", type=DAY, help="The first day, in UTC.")
 @click.option("--until", type=DAY, help="The last day, in UTC.")
-@click.option("--json", "form", flag_value="json", help="As JSON.")
-@click.option("--csv", "form", flag_value="csv", help="As CSV.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--csv", "as_csv", is_flag=True, help="As CSV.")
 def usage(
-    path: Path | None, by: Sequence[str], since: datetime | None, until: datetime | None, form: str | None
+    *,
+    path: Path | None,
+    by: Sequence[str],
+    since: datetime | None,
+    until: datetime | None,
+    as_json: bool,
+    as_csv: bool,
 ) -> None:
     """Show how long the devices worked, for whom, and what that cost.
 
@@ -45,6 +51,8 @@ def usage(
     """
     if since and until and until < since:
         raise click.UsageError("--until is before --since.")
+    if as_json and as_csv:
+        raise click.UsageError("Say --json or --csv, and not both.")
     config = configured(path)
     from bot.app.usage import usage_now
     from bot.store.device_time import Grouping
@@ -54,9 +62,9 @@ def usage(
         config, groupings, since=since.date() if since else None, until=until.date() if until else None
     )
     names = [each.value for each in groupings]
-    if form == "json":
+    if as_json:
         click.echo(json.dumps([row_of(names, each) for each in found], indent=1))
-    elif form == "csv":
+    elif as_csv:
         writer = csv.DictWriter(
             sys.stdout, [*names, "pictures", "device_seconds", "cost"], lineterminator="\n"
         )

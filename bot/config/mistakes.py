@@ -115,6 +115,8 @@ def _shown(value: object) -> str:
     # A list or a section is not repeated: it may hold an address with a password.
     if value and isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "a section"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     text = redact(
         f"“{value}”" if isinstance(value, str) else str(value)
     )  # before the text is cut, which could split a secret

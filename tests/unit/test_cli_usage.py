@@ -82,6 +82,7 @@ def test_programs_get_json_and_csv(
         (["--by", "mood"], "'mood' is not one of"),
         (["--since", "yesterday"], "does not match the format"),
         (["--since", "2026-02-02", "--until", "2026-02-01"], "--until is before --since."),
+        (["--json", "--csv"], "Say --json or --csv, and not both."),
     ],
 )
 def test_mistakes_are_sentences(

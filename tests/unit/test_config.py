@@ -91,7 +91,7 @@ def test_the_licence_comes_from_a_worker_where_this_configuration_names_none() -
             {"engine": {"seats_per_device": "2"}},
             "engine.seats_per_device: a whole number is wanted, not “2”.",
         ),
-        ({"engine": {"cpu_devices": True}}, "engine.cpu_devices: a whole number is wanted, not True."),
+        ({"engine": {"cpu_devices": True}}, "engine.cpu_devices: a whole number is wanted, not true."),
         ({"engine": {"cpu_devices": -1}}, "engine.cpu_devices: 0 is the least, not -1."),
         (
             {"engine": {"device_memory_gib": "80"}},
