@@ -87,7 +87,7 @@ def final_rows(
     again = ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True)
     remix = ButtonContent(label=texts.gettext("Remix"), custom_id=f"{REMIX}:{job.id}")
     hidden = hides_words(job) and not job.origin.private
-    row: Row = () if hidden or all_failed(job, NOT_AGAIN) else (again,)
+    row: Row = () if all_failed(job, NOT_AGAIN) else (again,)
     row += () if hidden or all_failed(job, START_LOST) else (remix,)
     if len(done) == 1:
         row += (_vary(job, done[0], texts),)

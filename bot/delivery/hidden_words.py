@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.holds import Cause, Outcome
-from bot.jobs import Job
+from bot.jobs import Job, Showing
 from bot.texts import Texts
 
 LET_THROUGH = (Outcome.SHOWN, Outcome.SPOILER)
@@ -16,7 +16,10 @@ def hides_words(job: Job) -> bool:
 
 
 def hidden_heading(job: Job, texts: Texts) -> str:
-    """Return what stands in place of the words."""
-    if job.ruling is None:
+    """Return what stands in place of the words; a job that ended without a picture comes to no moderator."""
+    waits = not job.state.final or any(image.showing is Showing.HOLD for image in job.images)
+    if job.ruling is None and waits:
         return texts.gettext("A rule of this server hides these words until moderators let them through.")
+    if job.ruling is None:
+        return texts.gettext("A rule of this server hides these words.")
     return texts.gettext("A rule of this server hides these words: moderators have not let them through.")

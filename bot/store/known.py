@@ -33,6 +33,7 @@ from bot.store.tables import images, jobs, start_pictures
 
 OWN = "own"  # the source of a start picture that the job's person sent
 START = -1  # in place of an image's index
+FLAT = 4  # bits: the hash of a flat picture, or of one that is nearly flat, has so few ones, or so few zeros
 MAX_BLOCKED = 2000  # pictures of one server
 MOST_CANDIDATES = 5000  # of each band: pictures that are like the one looked for
 
@@ -107,8 +108,11 @@ class Known(Verbs):
     async def is_refused(self, guild_id: int | None, number: int) -> bool:
         """Return whether moderators of a server have rejected the picture of this very hash.
 
-        A picture that reports have hidden counts too, until they decide.
+        A picture that reports have hidden counts too, until they decide. Flat pictures all have one hash, and
+        none of them is refused.
         """
+        if guild_id is None or not FLAT < number.bit_count() < BITS - FLAT:
+            return False
         column = picture_hashes.c
         rejected = (images.c.showing == Showing.WITHHOLD) & (jobs.c.ruling == Outcome.REJECTED.value)
         reported = (images.c.showing == Showing.HOLD) & (jobs.c.hold == Cause.REPORTS.value)
@@ -119,7 +123,7 @@ class Known(Verbs):
         band, values = next(iter(_bands(number).items()))  # its index finds the rows
         found = look.where(here, column[band] == values, rejected | reported)
         async with self._database.read() as connection:
-            return guild_id is not None and await connection.scalar(found.limit(1)) is not None
+            return await connection.scalar(found.limit(1)) is not None
 
     async def block(self, number: int, by: By) -> bool:
         """Block a picture in the server of `by`, everywhere for 0; False where that very hash is blocked.

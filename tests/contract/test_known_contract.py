@@ -186,10 +186,10 @@ async def test_a_picture_held_by_a_rule_holds_no_other_of_its_job(store: Store) 
     ]
 
 
-async def painted_cat(store: Store, *, hold: Hold | None = None) -> Job:
+async def painted_cat(store: Store, *, hold: Hold | None = None, number: int = CAT) -> Job:
     await store.jobs.enqueue(recipe(), asked(1), hold=hold)
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
-    hashes = Hashes(result=CAT)
+    hashes = Hashes(result=number)
     return await store.leases.complete(claim, artifact="aa/1.png", seconds=1.0, hashes=hashes)
 
 
@@ -204,6 +204,14 @@ async def test_a_rejected_picture_is_refused_in_its_server_when_it_is_painted_ag
     assert await store.known.is_refused(HERE, CAT) == (outcome is Outcome.REJECTED)
     for place, number in ((THERE, CAT), (None, CAT), (HERE, changed(CAT, 1))):
         assert not await store.known.is_refused(place, number)
+
+
+@pytest.mark.parametrize("number", [0, 0x8000_0000_0000_0000, 2**64 - 1], ids=["black", "white", "inverted"])
+async def test_no_flat_picture_is_refused_because_another_was_rejected(store: Store, number: int) -> None:
+    await painted_cat(store, hold=Hold(cause=Cause.MODE), number=number)
+    (review,) = await store.reviews.waiting(HERE, limit=9)
+    await store.reviews.decide(review.id, Outcome.REJECTED, BY)
+    assert not await store.known.is_refused(HERE, number)
 
 
 async def test_a_picture_that_reports_have_hidden_is_refused_until_it_is_shown(store: Store) -> None:

@@ -67,11 +67,20 @@ def test_words_that_a_rule_holds_are_hidden_from_the_channel(ruling: Ruling | No
     content = render(held, None, EN)
     assert content.heading == said
     assert held.recipe.prompt not in str(content)
-    assert not [button for button in content.buttons if button.custom_id.startswith(("again", "remix"))]
+    assert not [button for button in content.buttons if button.custom_id.startswith("remix")]
     waiting = render(replace(held, state=State.WAITING), None, EN)
     assert held.recipe.prompt not in str(waiting)
     alone = render(replace(held, origin=replace(ORIGIN, private=True)), None, EN)
     assert held.recipe.prompt in alone.heading
+
+
+def test_the_hidden_words_of_a_request_without_a_picture_wait_for_nobody() -> None:
+    held = job(Showing.SHOW, hold=BY_RULE)
+    images = tuple(replace(each, state=State.CANCELLED, artifact=None) for each in held.images)
+    content = render(replace(held, state=State.CANCELLED, images=images), None, EN)
+    assert content.heading == "A rule of this server hides these words."
+    assert content.status == "Cancelled. Press Again to ask for it once more."
+    assert "again:abcd1234" in [button.custom_id for button in content.buttons]
 
 
 @pytest.mark.parametrize(
