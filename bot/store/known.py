@@ -116,10 +116,13 @@ class Known(Verbs):
         column = picture_hashes.c
         rejected = (images.c.showing == Showing.WITHHOLD) & (jobs.c.ruling == Outcome.REJECTED.value)
         reported = (images.c.showing == Showing.HOLD) & (jobs.c.hold == Cause.REPORTS.value)
+        reported &= jobs.c.deleted_at.is_(None)
         same = (images.c.job_id == column.job_id) & (images.c.index == column.index)
         of_job = picture_hashes.join(images, same).join(jobs, jobs.c.id == column.job_id)
         look = sa.select(images.c.id).select_from(of_job)
-        here = (column.guild_id == guild_id) & (column.hash == stored(number))
+        # A copy in the server of its first job has its hash under 0.
+        here = (jobs.c.guild_id == guild_id) & column.guild_id.in_((EVERYWHERE, guild_id))
+        here &= column.hash == stored(number)
         band, values = next(iter(_bands(number).items()))  # its index finds the rows
         found = look.where(here, column[band] == values, rejected | reported)
         async with self._database.read() as connection:

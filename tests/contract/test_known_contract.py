@@ -225,6 +225,21 @@ async def test_a_picture_that_reports_have_hidden_is_refused_until_it_is_shown(s
     assert not await store.known.is_refused(HERE, CAT)
 
 
+async def test_a_rejected_publication_is_refused_and_a_deleted_one_is_not(store: Store) -> None:
+    await store.jobs.enqueue(recipe(), replace(asked(1), private=True))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    hashes = Hashes(result=CAT)
+    job = await store.leases.complete(claim, artifact="aa/1.png", seconds=1.0, hashes=hashes)
+    copies = [await store.jobs.copy(job.id, publication(number, job)) for number in (2, 3)]
+    await store.deliveries.delete_result(job.id, user_id=RAVI)
+    for user_id in (101, 102, 103):
+        await store.reports.add(copies[0].id, user_id, guild_id=HERE, reason="unfit")
+    assert await store.known.is_refused(HERE, CAT)
+    for copy in copies:
+        await store.deliveries.delete_result(copy.id, user_id=RAVI)
+    assert not await store.known.is_refused(HERE, CAT)
+
+
 async def hashed(store: Store) -> Job:
     """A private result of Ravi's in a direct message: a cat and a dog."""
     await store.jobs.enqueue(recipe(variants=2), replace(asked(1, guild_id=None), private=True))
