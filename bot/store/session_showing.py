@@ -17,7 +17,7 @@ from bot.jobs import Recipe, Showing, State
 from bot.store.database import Verbs, insert
 from bot.store.rows import recipe_from
 from bot.store.session_admission import UNCHARGED, pictures_of
-from bot.store.session_phases import SEEN
+from bot.store.session_phases import SEEN, unnumbered
 from bot.store.session_rows import GroupSession, Phase, Post, PostKind, lock_session, with_timers
 from bot.store.session_tables import session_entries, session_jobs, session_posts, session_votes, sessions
 from bot.store.tables import images, jobs
@@ -55,13 +55,14 @@ class Entry:
 class Crowd:
     """Who has painted how much in a round, and what waits: counts of pictures.
 
-    `unseen` pictures are withheld or held for review.
+    `unseen` pictures are withheld or held for review, and `late` ones came after the end of the round.
     """
 
     painters: tuple[tuple[int, int], ...]
     waiting: int
     running: int
     unseen: int
+    late: int = 0
 
 
 class SessionShowing(Verbs):
@@ -148,6 +149,7 @@ class SessionShowing(Verbs):
         look = sa.select(session_jobs.c.user_id, images.c.state, images.c.showing).select_from(here)
         async with self._database.read() as connection:
             rows = list(await connection.execute(look.where(which)))
+            late = await _late(connection, session)
         counts: dict[int, int] = {}
         for row in rows:
             if row.state not in UNCHARGED and row.showing is not Showing.WITHHOLD:
@@ -157,6 +159,7 @@ class SessionShowing(Verbs):
             waiting=sum(row.state is State.WAITING for row in rows),
             running=sum(row.state is State.RUNNING for row in rows),
             unseen=sum(row.state is State.DONE and row.showing not in SEEN for row in rows),
+            late=late,
         )
 
     async def used(self, session: GroupSession, user_id: int) -> int:
@@ -243,6 +246,16 @@ class SessionShowing(Verbs):
         async with self._database.read() as connection:
             count = sa.select(sa.func.count()).select_from(session_votes).where(which)
             return await connection.scalar(count) or 0
+
+
+async def _late(connection: AsyncConnection, session: GroupSession) -> int:
+    """Count the pictures of the round that can be seen and came after it was numbered."""
+    if session.phase not in (Phase.VOTING, Phase.RESTING):
+        return 0
+    which = (session_jobs.c.session_id == session.id) & (session_jobs.c.round == session.round)
+    here = session_jobs.join(images, images.c.job_id == session_jobs.c.job_id)
+    count = sa.select(sa.func.count()).select_from(here).where(which, unnumbered())
+    return await connection.scalar(count) or 0
 
 
 async def _votable(connection: AsyncConnection, session: GroupSession, number: int, voter_id: int) -> str:

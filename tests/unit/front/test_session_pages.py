@@ -38,7 +38,9 @@ SESSION = GroupSession(
     timers={TimerKind.ROUND: Timer(due_at=900.0), TimerKind.SESSION: Timer(due_at=9000.0)},
 )
 POST = Post(id=1, session_id="abcdabcd", kind=PostKind.SHEET, round=1, page=1, ballot=True, attempts=0)
-CROWD = Crowd(painters=tuple((1000 + number, 3) for number in range(40)), waiting=2, running=1, unseen=4)
+CROWD = Crowd(
+    painters=tuple((1000 + number, 3) for number in range(40)), waiting=2, running=1, unseen=4, late=2
+)
 
 
 def entries(count: int, **changed: Any) -> list[Entry]:
@@ -92,6 +94,7 @@ def test_the_board_says_what_goes_on() -> None:
         "1 picture is being painted.",
         "2 pictures wait.",
         "4 pictures are withheld",
+        "2 pictures came after the end of the round",
     ):
         assert words in said
     paused = replace(

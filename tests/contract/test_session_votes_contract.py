@@ -1,0 +1,94 @@
+"""Pictures of group sessions that come or go after the end of their round, on every database."""
+
+from __future__ import annotations
+
+import pytest
+from session_steps import BY, ROUND, VOTE, act, act_once, approve, ask, finish, held, opened, refused, voting
+from stores import Clock
+
+from bot.store import Store
+from bot.store.session_rows import GroupSession, Phase, PostKind
+
+
+async def left(store: Store, session: GroupSession) -> tuple[int, int]:
+    """How many pictures of the round are unseen and late."""
+    crowd = await store.showing.crowd(await store.sessions.get(session.id))
+    return crowd.unseen, crowd.late
+
+
+async def numbered(store: Store, session: GroupSession) -> list[tuple[int, int, str]]:
+    """Round, number and job of each entry."""
+    found = await store.showing.entries(session.id)
+    return [(entry.round, entry.number, entry.job_id) for entry in found]
+
+
+async def test_a_picture_let_through_while_people_vote_is_in_the_archive_of_the_round(
+    store: Store, clock: Clock
+) -> None:
+    session = await opened(store)
+    waiting = await held(store, session, 1)
+    seen = await ask(store, session, 2, user_id=12)
+    await finish(store, count=1)
+    clock.now += ROUND
+    await act(store)
+    assert await left(store, session) == (1, 0)
+    await approve(store, waiting)
+    assert await left(store, session) == (0, 1)
+    assert await refused(store.showing.vote(session.id, 1, 2, voter_id=13)) == "vote_gone"
+    clock.now += VOTE
+    await act_once(store)
+    assert await numbered(store, session) == [(1, 1, seen.id), (1, 2, waiting.id)]
+    assert await left(store, session) == (0, 0)
+
+
+async def test_a_picture_let_through_after_its_round_is_in_the_archive_of_the_session(
+    store: Store, clock: Clock
+) -> None:
+    session = await voting(store, clock)
+    await store.sessions.next(session.id, BY)
+    await store.sessions.next(session.id, BY)
+    waiting = await held(store, session, 3)
+    await store.sessions.next(session.id, BY)
+    await act(store)
+    assert (await store.sessions.get(session.id)).phase is Phase.RESTING
+    await approve(store, waiting)
+    assert await left(store, session) == (0, 1)
+    await store.sessions.close(session.id, BY)
+    assert (await numbered(store, session))[2:] == [(2, 1, waiting.id)]
+
+
+async def test_a_session_of_one_round_has_an_archive_of_its_own_where_a_picture_came_late(
+    store: Store,
+) -> None:
+    session = await opened(store)
+    waiting = await held(store, session, 1)
+    await store.sessions.next(session.id, BY)
+    await act(store)
+    await approve(store, waiting)
+    await store.sessions.close(session.id, BY)
+    posts = [(post.kind, post.round) for post in await store.showing.due(session.id)]
+    assert posts == [(PostKind.SHEET, 1), (PostKind.SHEET, 0), (PostKind.ARCHIVE, 0)]
+    assert await numbered(store, session) == [(1, 1, waiting.id)]
+
+
+async def test_pictures_that_came_late_get_a_sheet_where_the_ballot_has_no_room(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.store.session_phases.PAGE_ENTRIES", 2)
+    session = await opened(store)
+    waiting = await held(store, session, 3)
+    for number, user_id in ((1, 12), (2, 13)):
+        await ask(store, session, number, user_id)
+    await finish(store, count=2)
+    await store.sessions.next(session.id, BY)
+    await act(store)
+    await approve(store, waiting)
+    await store.sessions.next(session.id, BY)
+    posts = [(post.kind, post.page, post.ballot) for post in await store.showing.due(session.id)]
+    assert posts == [
+        (PostKind.SHEET, 1, True),
+        (PostKind.SHEET, 2, False),
+        (PostKind.RESULTS, 1, False),
+        (PostKind.ARCHIVE, 1, False),
+        (PostKind.CLOSED_BALLOT, 1, False),
+    ]
