@@ -23,6 +23,7 @@ from bot.store.session_tables import session_entries, session_jobs, session_post
 from bot.store.tables import images, jobs
 
 KEPT_AT_ONCE = 1000
+SENT = "sent"  # the outcome of a post that was sent
 FURTHEST_RETRY = 900.0  # seconds; a later time was written before the clock was set back
 
 
@@ -101,6 +102,14 @@ class SessionShowing(Verbs):
         late = next((place for place, waiting in enumerate(waits) if waiting), len(rows))
         return [_post(row) for row in rows[:late]]
 
+    async def ballots(self, session: GroupSession) -> list[Post]:
+        """Return the ballots of the present round that were sent, in the order of their pages."""
+        sent = session_posts.c.ballot & (session_posts.c.outcome == SENT)
+        which = (session_posts.c.session_id == session.id) & (session_posts.c.round == session.round)
+        look = sa.select(session_posts).where(which, sent).order_by(session_posts.c.page)
+        async with self._database.read() as connection:
+            return [_post(row) for row in await connection.execute(look)]
+
     async def waits(self, session_id: str) -> bool:
         """Return whether a post of the session is not settled."""
         look = sa.select(session_posts.c.id).where(
@@ -176,6 +185,11 @@ class SessionShowing(Verbs):
         count = sa.select(sa.func.count()).select_from(here).where(which, images.c.showing.not_in(SEEN))
         async with self._database.read() as connection:
             return await connection.scalar(count) or 0
+
+    async def late(self, session: GroupSession) -> int:
+        """Return how many pictures came after the end of the present round; 0 while people paint."""
+        async with self._database.read() as connection:
+            return await _late(connection, session)
 
     async def vote_of(self, session_id: str, round_: int, voter_id: int) -> int | None:
         """Return the number of the picture that a person has voted for in a round."""

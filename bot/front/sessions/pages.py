@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, PictureContent, Tone, shortened
-from bot.front.sessions.board import left_out, mine_button, title
+from bot.front.sessions.board import came_late, left_out, mine_button, title
 from bot.sessions.results import Place, page_of, places
 from bot.store.session_rows import GroupSession, Post, TimerKind
 from bot.store.session_showing import Entry
@@ -20,9 +20,18 @@ ROOM = 3900  # characters: Discord takes 4,000 in all texts of a message
 
 
 def sheet(
-    session: GroupSession, post: Post, entries: Sequence[Entry], *, unseen: int, texts: Texts
+    session: GroupSession,
+    post: Post,
+    entries: Sequence[Entry],
+    *,
+    unseen: int,
+    late: int = 0,
+    texts: Texts,
 ) -> MessageContent:
-    """Return a page of a round's pictures, or of the session's, with buttons to vote in a ballot."""
+    """Return a page of a round's pictures, or of the session's, with buttons to vote in a ballot.
+
+    `unseen` pictures are withheld or held for review, and `late` ones came after the end of the round.
+    """
     whole = not post.round
     here = [(number, entry) for number, entry in page_of(entries, post.page, whole=whole) if entry]
     lines = [line(entry, number, texts, whole=whole) for number, entry in here]
@@ -30,6 +39,8 @@ def sheet(
         lines = [texts.gettext("Nobody has painted in this round.")]
     if post.page == 1 and unseen:
         lines.append(left_out(unseen, texts))
+    if post.page == 1 and late:
+        lines.append(came_late(late, texts))
     above = [f"### {_heading(session, post, texts)}"]
     if post.ballot:
         above.append(_ask(session, texts))
@@ -78,9 +89,13 @@ def _ask(session: GroupSession, texts: Texts) -> str:
         "Vote for the picture that you like best, not your own; you can change your vote until the end."
     )
     timer = session.timers.get(TimerKind.VOTE)
-    if timer is None or timer.due_at is None:
+    if timer is None:
         return asked
-    return f"{asked} {texts.gettext('The vote ends {until}.', until=Moment(timer.due_at))}"
+    if timer.due_at is not None:
+        return f"{asked} {texts.gettext('The vote ends {until}.', until=Moment(timer.due_at))}"
+    paused = texts.gettext("The session is paused: its clock stands still.")
+    left = texts.gettext("Time left: {duration}", duration=texts.duration(timer.left or 0.0))
+    return "\n".join([asked, texts.line(paused), texts.line(left)])
 
 
 def _votes(session: GroupSession, entries: Sequence[Entry]) -> Iterator[tuple[ButtonContent, ...]]:

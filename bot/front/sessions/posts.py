@@ -26,41 +26,62 @@ LIMITS = tuple(discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES // part for part in (
 """Bytes of an archive's files: the most that every server takes, and less where Discord takes less."""
 
 
-async def send_post(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
-    """Send the post, unless it was sent already; raises Refused, DeliveryDelayed and StoreUnavailable."""
+async def send_post(
+    services: Services, courier: Courier, session: GroupSession, post: Post
+) -> MessageContent | None:
+    """Send the post, unless it was sent already; return the content of a sheet that was not sent before.
+
+    Raises Refused, DeliveryDelayed and StoreUnavailable.
+    """
+    if post.kind is PostKind.SHEET:
+        return await _send_sheet(services, courier, session, post)
     sending = {
-        PostKind.SHEET: _send_sheet,
         PostKind.CLOSED_BALLOT: _close_ballot,
         PostKind.RESULTS: _send_results,
         PostKind.ARCHIVE: _send_archive,
     }
     await sending[post.kind](services, courier, session, post)
+    return None
 
 
-async def _send_sheet(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
-    content, files = await _sheet(services, session, post)
-    await courier.post(session, content, mark=mark_of(post), files=files, again=post.attempts > 0)
+async def _send_sheet(
+    services: Services, courier: Courier, session: GroupSession, post: Post
+) -> MessageContent | None:
+    content, entries = await sheet_of(services, session, post)
+    files = await draw(services, content, entries, post)
+    again = post.attempts > 0
+    await courier.post(session, content, mark=mark_of(post), files=files, again=again)
+    return None if again else content
 
 
 async def _close_ballot(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
     """Take the buttons of the vote from a sheet. Its picture is drawn again, without those withheld since."""
     posted = replace(post, kind=PostKind.SHEET, ballot=False)
-    content, files = await _sheet(services, session, posted)
+    content, entries = await sheet_of(services, session, posted)
+    files = await draw(services, content, entries, posted)
     await courier.edit_posted(session, content, mark=mark_of(posted), files=files)
 
 
-async def _sheet(
+async def sheet_of(
     services: Services, session: GroupSession, post: Post
-) -> tuple[MessageContent, Sequence[File]]:
+) -> tuple[MessageContent, Sequence[Entry]]:
+    """Return a sheet as it is now, and the pictures of its round."""
     showing, texts = services.store.showing, Texts.for_locale(session.locale)
     entries = await showing.entries(session.id, post.round)
     unseen = await showing.unseen(session.id, post.round)
-    content = sheet(session, post, entries, unseen=unseen, texts=texts)
+    late = await showing.late(session) if post.ballot else 0
+    return sheet(session, post, entries, unseen=unseen, late=late, texts=texts), entries
+
+
+async def draw(
+    services: Services, content: MessageContent, entries: Sequence[Entry], post: Post
+) -> Sequence[File]:
+    """Return the file of a sheet's picture; none for a sheet without pictures."""
     if not content.pictures:
-        return content, []
+        return []
     here = page_of(entries, post.page, whole=not post.round)
     picture = await _picture(services, [entry for _, entry in here], first=here[0][0])
-    return content, [(f"{content.pictures[0].stem}.jpg", picture)]
+    return [(f"{content.pictures[0].stem}.jpg", picture)]
 
 
 async def _send_results(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:

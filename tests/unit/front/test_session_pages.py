@@ -65,7 +65,9 @@ def test_everything_fits_a_message_in_every_language(language: str) -> None:
     found: list[MessageContent] = [
         board(replace(SESSION, phase=phase), CROWD, voters=5, texts=texts) for phase in Phase
     ]
-    found += [sheet(SESSION, POST, entries(count), unseen=2, texts=texts) for count in (0, 1, 20, 45)]
+    found += [sheet(SESSION, POST, entries(count), unseen=2, late=2, texts=texts) for count in (0, 1, 20, 45)]
+    still = replace(SESSION, timers={TimerKind.VOTE: Timer(due_at=None, left=120.0)})
+    found.append(sheet(still, POST, entries(45), unseen=2, late=2, texts=texts))
     found += [results(SESSION, POST, entries(20, votes=votes), voters=40, texts=texts) for votes in (0, 2)]
     for content in found:
         assert "{" not in content.text
@@ -119,6 +121,16 @@ def test_a_ballot_shows_no_votes_and_its_sheet_has_a_button_for_each_picture() -
     assert len(whole.buttons) == 1
     assert "4 votes" in whole.text
     assert "Round 1" in whole.text
+
+
+def test_a_ballot_says_when_the_vote_ends_or_that_it_stands_still() -> None:
+    def said(timer: Timer, **changed: Any) -> str:
+        voting = replace(SESSION, phase=Phase.VOTING, timers={TimerKind.VOTE: timer}, **changed)
+        return sheet(voting, POST, entries(2), unseen=0, texts=Texts("en")).text
+
+    assert "The vote ends <t:900:R>." in said(Timer(due_at=900.0))
+    paused = said(Timer(due_at=None, left=120.0), paused=True)
+    assert "The session is paused: its clock stands still.\nTime left: 2 min" in paused
 
 
 def test_a_tie_is_called_a_tie() -> None:
