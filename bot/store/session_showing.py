@@ -31,7 +31,7 @@ FURTHEST_RETRY = 900.0  # seconds; a later time was written before the clock was
 class Entry:
     """A picture of a round that is over, by its number, and its votes.
 
-    `artifact` is None for a picture that was deleted, withheld or held meanwhile.
+    `artifact` is None for a picture that was deleted, or `withheld`: withheld or held for review meanwhile.
     """
 
     round: int
@@ -44,6 +44,7 @@ class Entry:
     artifact: str | None
     spoiler: bool
     votes: int
+    withheld: bool = False
 
     @property
     def seed(self) -> int:
@@ -314,4 +315,5 @@ def _entry(row: Any) -> Entry:
         artifact=row.artifact if seen else None,
         spoiler=row.showing is Showing.SPOILER,
         votes=row.votes,
+        withheld=not seen,
     )

@@ -30,12 +30,15 @@ def sheet(
 ) -> MessageContent:
     """Return a page of a round's pictures, or of the session's, with buttons to vote in a ballot.
 
-    `unseen` pictures are withheld or held for review, and `late` ones came after the end of the round.
+    A picture that is no longer shown has a number, and no name, words or button. `unseen` pictures are
+    withheld or held for review, and `late` ones came after the end of the round.
     """
     whole = not post.round
-    here = [(number, entry) for number, entry in page_of(entries, post.page, whole=whole) if entry]
+    page = page_of(entries, post.page, whole=whole)
+    here = [(number, entry) for number, entry in page if entry]
+    seen = [(number, entry) for number, entry in here if entry.artifact is not None]
     lines = [line(entry, number, texts, whole=whole) for number, entry in here]
-    if not (here or unseen):
+    if not (here or unseen or late):
         lines = [texts.gettext("Nobody has painted in this round.")]
     if post.page == 1 and unseen:
         lines.append(left_out(unseen, texts))
@@ -44,18 +47,22 @@ def sheet(
     above = [f"### {_heading(session, post, texts)}"]
     if post.ballot:
         above.append(_ask(session, texts))
+    if post.ballot and len(seen) < len(page):
+        above.append(
+            texts.gettext("A picture is no longer shown: if you have voted for it, vote for another.")
+        )
     picture = PictureContent(
         artifacts=(),
         stem=f"session-{session.id}-{post.round}-{post.page}",
-        alt=shortened(" / ".join(f"{number}: {entry.recipe.prompt}" for number, entry in here)),
-        spoiler=any(entry.spoiler for _, entry in here),
+        alt=shortened(" / ".join(f"{number}: {entry.recipe.prompt}" for number, entry in seen)),
+        spoiler=any(entry.spoiler for _, entry in seen),
     )
     return MessageContent(
         heading="\n".join(above),
         footer=_fitting(lines, ROOM - sum(map(len, above)), texts),
-        pictures=(picture,) if here else (),
+        pictures=(picture,) if seen else (),
         rows=(
-            *(_votes(session, [entry for _, entry in here]) if post.ballot else ()),
+            *(_votes(session, [entry for _, entry in seen]) if post.ballot else ()),
             (mine_button(session, mark_of(post), texts),),
         ),
         tone=Tone.DONE,
@@ -108,17 +115,19 @@ def _votes(session: GroupSession, entries: Sequence[Entry]) -> Iterator[tuple[Bu
 
 
 def line(entry: Entry, number: int, texts: Texts, *, whole: bool = False) -> str:
-    """Return a picture's number, painter, prompt and seed; with `whole`, its round too."""
-    parts = [f"**{number}**", shown(entry.user_name, MAX_NAME)]
-    if whole:
-        parts.append(texts.gettext("Round {number}", number=entry.round))
+    """Return a picture's number, painter, prompt and seed; with `whole`, its round too.
+
+    Of a picture that is no longer shown it says nothing else.
+    """
+    round_ = [texts.gettext("Round {number}", number=entry.round)] if whole else []
+    if entry.artifact is None:
+        return texts.line(texts.joined([f"**{number}**", *round_, texts.gettext("no longer shown")]))
+    parts = [f"**{number}**", shown(entry.user_name, MAX_NAME), *round_]
     parts.append(shown(entry.recipe.prompt, MAX_PROMPT))
     parts.append(texts.gettext("seed {seed}", seed=entry.seed))
     if entry.votes and whole:  # votes of a round are shown with its results
         parts.append(texts.ngettext("{count} vote", "{count} votes", entry.votes))
-    if entry.artifact is None:
-        parts.append(texts.gettext("no longer shown"))
-    return texts.line(texts.joined(parts))
+    return texts.line(texts.joined(filter(None, parts)))
 
 
 def results(

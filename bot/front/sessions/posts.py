@@ -135,8 +135,8 @@ async def _send_files(
     sending = _Sending(courier, session, post, suffix=f"-{LIMITS.index(limit)}" if limit != LIMITS[0] else "")
     packer, run = Packer(limit), services.fitting.run
     packer.add(DOCUMENT, await run(document, session, entries, unseen=unseen))
-    missing = 0
-    for entry in entries:
+    missing, named = 0, [entry for entry in entries if not entry.withheld]
+    for entry in named:
         data = await _file(services, entry)
         if data is not None:
             data = await run(services.signing.signed, data)
@@ -144,9 +144,8 @@ async def _send_files(
             missing += 1
         elif full := await run(packer.add, file_name(entry), data):
             await sending.send(full)
-    await sending.send(
-        await run(packer.take), last=_counted(len(entries) - missing, missing, unseen, session)
-    )
+    last = _counted(len(named) - missing, missing, unseen, session)
+    await sending.send(await run(packer.take), last=last)
 
 
 def _counted(packed: int, missing: int, unseen: int, session: GroupSession) -> str:

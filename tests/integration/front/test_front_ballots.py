@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from front_tools import Message, text_of
 from serving import Served
-from test_front_sessions import opens, paints, shows, told
+from test_front_sessions import RAVI, by_mina, opens, paints, shows, told, unpacked
 
+from bot.holds import Cause, Hold, Outcome
 from bot.sandbox.client import Member
 
 
@@ -40,6 +41,49 @@ async def test_a_ballot_says_the_new_end_of_the_vote_and_that_the_vote_stands_st
     assert ends(running) > ends(ballot) + 3000
     await mina.use("session extend", minutes=60, channel=place)
     await edited(ravi, ballot, place, lambda said: end_of(said) > ends(running) + 3000)
+
+
+async def test_a_picture_that_is_deleted_during_the_vote_leaves_the_ballot_and_frees_its_votes(
+    served: Served, mina: Member, ravi: Member, omar: Member
+) -> None:
+    place, ballot = await voted_on(served, mina, (ravi, "a boat"), (omar, "a tree"))
+    board = await shows(mina, place, "Group session: boats")
+    assert "no. 1" in await told(mina, await mina.press(ballot, "1"), place)
+    boat = await ravi.wait_for_message(
+        lambda seen: "delete:" in str(seen["components"]) and "a boat" in text_of(seen), channel=place
+    )
+    await ravi.submit(await ravi.modal_of(await ravi.press(boat, "Delete")))
+    redrawn = await edited(mina, ballot, place, lambda said: "**1** · no longer shown" in said)
+    assert "a boat" not in text_of(redrawn)
+    assert "Ravi" not in text_of(redrawn)
+    ((drawn, again),) = zip(ballot["attachments"], redrawn["attachments"], strict=True)
+    assert again["id"] != drawn["id"]
+    mine = await told(mina, await mina.press(board, "My pictures"), place)
+    assert "No. 1, your vote, is no longer shown: vote for another." in mine
+    assert "no. 2" in await told(mina, await mina.press(redrawn, "2"), place)
+    await mina.use("session next", channel=place)
+    await shows(mina, place, "Results of round 1", "no. 2 of Omar", "1 vote")
+    archive = await mina.wait_for_message(
+        lambda seen: any(each["filename"].endswith(".zip") for each in seen["attachments"]), channel=place
+    )
+    described, names = unpacked(await mina.attachment_bytes(archive))
+    assert [picture["name"] for picture in described["pictures"]] == ["Omar"]
+    assert names == {"session.json", "round-1/2-Omar.png"}
+
+
+async def test_a_picture_that_is_withheld_during_the_vote_leaves_the_ballot(
+    served: Served, mina: Member, ravi: Member, omar: Member
+) -> None:
+    place, ballot = await voted_on(served, mina, (ravi, "a boat"), (omar, "a tree"))
+    (job,) = await served.store.jobs.history(RAVI, limit=1)
+    guild_id = job.origin.guild_id or 0
+    await served.store.reviews.hold(job.id, Hold(cause=Cause.REPORTS), by_mina(guild_id))
+    held = await edited(omar, ballot, place, lambda said: "**1** · no longer shown" in said)
+    assert "a boat" not in text_of(held)
+    assert "1 picture is withheld or waits for moderators" in text_of(held)
+    (review,) = await served.store.reviews.waiting(guild_id, limit=9)
+    await served.store.reviews.decide(review.id, Outcome.SHOWN, by_mina(guild_id))
+    await edited(omar, ballot, place, lambda said: "a boat" in said and "no longer" not in said)
 
 
 def ends(ballot: Message) -> int:
