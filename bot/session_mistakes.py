@@ -58,6 +58,10 @@ SESSION_MISTAKES: Mapping[str, str] = MappingProxyType(
             "The bot needs the permissions to see this channel and its history, to write and to attach "
             "files: grant them, or choose another channel."
         ),
+        "session_sheet": (
+            "This message shows pictures of a group session together: "
+            "use the menu of the picture's own message, further up in this channel."
+        ),
         "vote_closed": "The vote of this round is over: your vote does not count.",
         "vote_gone": "This picture is gone: vote for another.",
         "vote_own": "You cannot vote for your own picture: choose another.",

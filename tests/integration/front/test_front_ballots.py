@@ -86,6 +86,18 @@ async def test_a_picture_that_is_withheld_during_the_vote_leaves_the_ballot(
     await edited(omar, ballot, place, lambda said: "a boat" in said and "no longer" not in said)
 
 
+async def test_the_menus_of_a_ballot_name_the_message_of_the_picture(
+    served: Served, mina: Member, ravi: Member, omar: Member
+) -> None:
+    place, ballot = await voted_on(served, mina, (ravi, "a boat"))
+    await omar.press(ballot, "1")
+    await mina.use("session next", channel=place)
+    results = await shows(omar, place, "Results of round 1", "no. 1 of Ravi")
+    for message in (ballot, results):
+        for menu in ("Report this picture", "Use this recipe"):
+            assert "the picture's own message" in await told(omar, await omar.menu(message, menu), place)
+
+
 def ends(ballot: Message) -> int:
     return end_of(text_of(ballot))
 
