@@ -15,6 +15,7 @@ SESSION_MISTAKES: Mapping[str, str] = MappingProxyType(
         "session_none": "There is no group session in this channel: use the command where it is.",
         "session_ended": "This group session has ended.",
         "session_paused": "The group session is paused: wait until its host lets it go on.",
+        "session_paused_led": "The group session is paused: type {command} to let it go on.",
         "session_not_paused": "The group session is not paused.",
         "session_changed": "A group session began or ended here at this moment: please ask again.",
         "session_private": "In a group session everybody sees the pictures: ask for one that is not private.",

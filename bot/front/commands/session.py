@@ -20,6 +20,7 @@ from bot.front.sessions.hosting import led, taken, the_session
 from bot.front.sessions.joining import check_takes_part
 from bot.front.sessions.opening import MINUTE, ask_session
 from bot.front.sessions.places import HERE, THREAD, ParentOption
+from bot.front.translator import command_name
 from bot.retries import while_unavailable
 from bot.sessions.planning import MAX_MINUTES
 from bot.store.session_rows import GroupSession, Phase
@@ -177,7 +178,13 @@ async def _lead(interaction: Interaction, verb: Callable[..., Awaitable[GroupSes
     """Acknowledge, check who asks, and act on the session of the channel."""
     await acknowledge(interaction, private=True)
     session, by = await led(interaction)
-    return await while_unavailable(PATIENCE_SECONDS, verb, session.id, by)
+    try:
+        return await while_unavailable(PATIENCE_SECONDS, verb, session.id, by)
+    except UserMistake as error:
+        if error.message_id != "session_paused":
+            raise
+        resuming = command_name(interaction.locale, "session", "resume")
+        raise UserMistake("session_paused_led", command=resuming) from error
 
 
 async def _say(interaction: Interaction, said: Callable[[Texts], str]) -> None:

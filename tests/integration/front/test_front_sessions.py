@@ -165,6 +165,9 @@ async def test_a_session_is_led_here_and_taken_over_when_its_host_has_left(
         await omar.use("session pause")
         await shows(ravi, "art", "paused", "Time left: 10 min")
         assert "paused" in await refusal(mina, await mina.imagine(prompt="a boat"))
+        for command in ("next", "pause"):
+            answer = await told(omar, await omar.use(f"session {command}"), "art")
+            assert "type /session resume to let it go on" in answer
         assert "5 minutes more" in await told(omar, await omar.use("session extend", minutes=5), "art")
         assert "goes on" in await told(omar, await omar.use("session resume"), "art")
         assert "not paused" in await told(omar, await omar.use("session resume"), "art")
