@@ -34,8 +34,14 @@ SESSION_MISTAKES: Mapping[str, str] = MappingProxyType(
             "With the words of the group session this has more than {limit} characters: shorten your prompt."
         ),
         "session_role": "Only members with the role {role} take part in this group session.",
-        "session_right": "Only hosts and moderators can open a group session: ask one of them.",
+        "session_right": (
+            "Members with the permission {permission}, and moderators, can open a group session: "
+            "ask one of them."
+        ),
         "session_host": "Only the host of this group session, or a moderator, can do that.",
+        "session_moderator": (
+            "Only moderators, who may manage messages here, can become the host: ask one of them."
+        ),
         "session_theme": "A theme has at most {limit} characters: shorten it.",
         "session_required": (
             "There may be {limit} required words, of up to {characters} characters each: leave some out."

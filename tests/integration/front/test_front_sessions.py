@@ -205,6 +205,21 @@ async def test_a_session_is_led_here_and_taken_over_when_its_host_has_left(
         assert "became the host" in page
 
 
+async def test_whoever_may_not_lead_is_told_who_may(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, *, mina: Member, ravi: Member, omar: Member
+) -> None:
+    give_role(sandbox, OMAR, Permission.MANAGE_EVENTS)
+    async with serving(sandbox, store, artifacts, Config()):
+        await opens(omar, where="here")
+        assert "manage messages here" in await refusal(omar, await omar.use("session host"))
+        offer_to_all(sandbox)
+        assert "permission Manage Events" in await refusal(ravi, await ravi.use("session open"))
+        assert "Only the host" in await refusal(ravi, await ravi.use("session pause"))
+        assert "If Discord does not offer you **/session**" in text_of(
+            await mina.message_of(await mina.use("help", topic="moderators"))
+        )
+
+
 async def test_what_a_host_types_is_checked_and_given_back(served: Served, mina: Member) -> None:
     for filled, said, back in (
         ({"minutes": "ten"}, "no length of a round", "Minutes of a round: ten"),
