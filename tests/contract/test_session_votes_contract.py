@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from session_steps import BY, ROUND, VOTE, act, act_once, approve, ask, finish, held, opened, refused, voting
 from stores import Clock
 
+from bot.delivery.content import MessageContent
+from bot.front.sessions.ballots import renew_ballots
 from bot.store import Store
 from bot.store.session_rows import GroupSession, Phase, PostKind
+from bot.store.session_showing import SENT
 
 
 async def left(store: Store, session: GroupSession) -> tuple[int, int]:
@@ -92,3 +98,43 @@ async def test_pictures_that_came_late_get_a_sheet_where_the_ballot_has_no_room(
         (PostKind.ARCHIVE, 1, False),
         (PostKind.CLOSED_BALLOT, 1, False),
     ]
+
+
+class Edits:
+    """A courier that notes the content of each edit."""
+
+    def __init__(self) -> None:
+        self.made: list[MessageContent] = []
+
+    async def edit_posted(self, _session: GroupSession, content: MessageContent, **_: Any) -> None:
+        self.made.append(content)
+
+
+async def test_a_ballot_is_edited_where_it_would_change_and_never_after_the_vote(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def drawn(*_: Any) -> list[Any]:
+        return []
+
+    monkeypatch.setattr("bot.front.sessions.ballots.draw", drawn)
+    await voting(store, clock)
+    (session,) = await store.showing.keep("one", ttl=30.0)
+    (post,) = await store.showing.due(session.id)
+    services: Any = SimpleNamespace(store=store)
+    courier: Any = Edits()
+    shown: dict[int, MessageContent] = {}
+    await renew_ballots(services, courier, session, shown)
+    assert courier.made == []  # it is not sent yet
+    await store.showing.settle(post, token=session.keeper_token, outcome=SENT)
+    for _ in range(2):
+        await renew_ballots(services, courier, session, shown)
+    assert len(courier.made) == 1  # nobody has told this front what the ballot shows
+    await store.sessions.extend(session.id, BY, seconds=600.0)
+    await renew_ballots(services, courier, session, shown)
+    assert [f"<t:{round(clock.now + VOTE) + more}:R>" in courier.made[-1].heading for more in (0, 600)] == [
+        False,
+        True,
+    ]
+    await store.sessions.next(session.id, BY)
+    await renew_ballots(services, courier, session, {})  # `session` is as it was in the vote
+    assert len(courier.made) == 2

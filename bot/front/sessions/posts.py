@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import discord
 
@@ -47,8 +47,9 @@ async def send_post(
 async def _send_sheet(
     services: Services, courier: Courier, session: GroupSession, post: Post
 ) -> MessageContent | None:
-    content, entries = await sheet_of(services, session, post)
-    files = await draw(services, content, entries, post)
+    pictures = await pictures_of(services, session, post)
+    content = pictures.sheet(session, post)
+    files = await draw(services, content, pictures, post)
     again = post.attempts > 0
     await courier.post(session, content, mark=mark_of(post), files=files, again=again)
     return None if again else content
@@ -57,29 +58,41 @@ async def _send_sheet(
 async def _close_ballot(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
     """Take the buttons of the vote from a sheet. Its picture is drawn again, without those withheld since."""
     posted = replace(post, kind=PostKind.SHEET, ballot=False)
-    content, entries = await sheet_of(services, session, posted)
-    files = await draw(services, content, entries, posted)
+    pictures = await pictures_of(services, session, posted)
+    content = pictures.sheet(session, posted)
+    files = await draw(services, content, pictures, posted)
     await courier.edit_posted(session, content, mark=mark_of(posted), files=files)
 
 
-async def sheet_of(
-    services: Services, session: GroupSession, post: Post
-) -> tuple[MessageContent, Sequence[Entry]]:
-    """Return a sheet as it is now, and the pictures of its round."""
-    showing, texts = services.store.showing, Texts.for_locale(session.locale)
-    entries = await showing.entries(session.id, post.round)
-    unseen = await showing.unseen(session.id, post.round)
-    late = await showing.late(session) if post.ballot else 0
-    return sheet(session, post, entries, unseen=unseen, late=late, texts=texts), entries
+@dataclass(frozen=True, kw_only=True)
+class Pictures:
+    """The pictures of a round, or of a session, for their sheets; `unseen` and `late` as in `Crowd`."""
+
+    entries: Sequence[Entry]
+    unseen: int
+    late: int
+
+    def sheet(self, session: GroupSession, post: Post) -> MessageContent:
+        """Return the content of a page."""
+        texts = Texts.for_locale(session.locale)
+        return sheet(session, post, self.entries, unseen=self.unseen, late=self.late, texts=texts)
 
 
-async def draw(
-    services: Services, content: MessageContent, entries: Sequence[Entry], post: Post
-) -> Sequence[File]:
+async def pictures_of(services: Services, session: GroupSession, post: Post) -> Pictures:
+    """Return the pictures as they are now; each page of the same round has the same."""
+    showing = services.store.showing
+    return Pictures(
+        entries=await showing.entries(session.id, post.round),
+        unseen=await showing.unseen(session.id, post.round),
+        late=await showing.late(session) if post.ballot else 0,
+    )
+
+
+async def draw(services: Services, content: MessageContent, pictures: Pictures, post: Post) -> Sequence[File]:
     """Return the file of a sheet's picture; none for a sheet without pictures."""
     if not content.pictures:
         return []
-    here = page_of(entries, post.page, whole=not post.round)
+    here = page_of(pictures.entries, post.page, whole=not post.round)
     picture = await _picture(services, [entry for _, entry in here], first=here[0][0])
     return [(f"{content.pictures[0].stem}.jpg", picture)]
 
