@@ -90,7 +90,7 @@ async def test_the_menus_of_a_ballot_name_the_message_of_the_picture(
     served: Served, mina: Member, ravi: Member, omar: Member
 ) -> None:
     place, ballot = await voted_on(served, mina, (ravi, "a boat"))
-    await omar.press(ballot, "1")
+    assert "no. 1" in await told(omar, await omar.press(ballot, "1"), place)
     await mina.use("session next", channel=place)
     results = await shows(omar, place, "Results of round 1", "no. 1 of Ravi")
     for message in (ballot, results):
