@@ -55,6 +55,8 @@ async def collect(
         await set_timer(connection, session, TimerKind.COLLECT, LOOK_SECONDS, now=now)
         return
     await drop_timers(connection, session, TimerKind.COLLECT)
+    if session.phase is Phase.CLOSING:
+        await _lock_jobs(connection, session)
     count = await _number_entries(connection, session, session.round)
     votes = bool(count and session.plan.vote_seconds and session.phase is Phase.COLLECTING)
     await _add_sheets(connection, session, session.round, count, now=now, ballot=votes)
@@ -94,6 +96,7 @@ async def close(connection: AsyncConnection, session: GroupSession, *, now: floa
     if session.phase in (Phase.PAINTING, Phase.COLLECTING):
         await end_round(connection, session, now=now, closes=True)
         return
+    await _lock_jobs(connection, session)
     if session.phase is Phase.VOTING:
         await end_vote(connection, session, now=now)
     await _finish(connection, session, now=now)
@@ -150,17 +153,12 @@ async def _number_entries(connection: AsyncConnection, session: GroupSession, ro
 
     The order is that of the requests. Later pictures get numbers after those of their round.
     """
-    # A new entry locks the row of its job. Those who change a job lock it before its images.
-    mine = session_jobs.c.session_id == session.id
-    mine &= session_jobs.c.round == round_ if round_ else sa.true()
-    theirs = sa.select(session_jobs.c.job_id).where(mine)
-    first = sa.select(jobs.c.id).where(jobs.c.id.in_(theirs)).order_by(jobs.c.id)
-    await connection.execute(first.with_for_update(read=True, key_share=True))
+    await _lock_jobs(connection, session, round_)
     look = (
         sa.select(session_jobs.c.round, images.c.job_id, images.c.index)
         .join(session_jobs, session_jobs.c.job_id == images.c.job_id)
         .join(jobs, jobs.c.id == images.c.job_id)
-        .where(mine, unnumbered())
+        .where(_jobs_of(session, round_), unnumbered())
         .order_by(jobs.c.interaction_id, images.c.index)
         .with_for_update(of=images)
     )
@@ -173,6 +171,22 @@ async def _number_entries(connection: AsyncConnection, session: GroupSession, ro
     if rows:
         await connection.execute(sa.insert(session_entries), rows)
     return len(rows)
+
+
+async def _lock_jobs(connection: AsyncConnection, session: GroupSession, round_: int = 0) -> None:
+    """Lock the jobs of a round, or of all, in the order of ids.
+
+    A new entry locks the row of its job, and who changes a job locks it before its images. A transaction that
+    numbers the pictures of one round and then of all locks all jobs first: one order prevents deadlocks.
+    """
+    theirs = sa.select(session_jobs.c.job_id).where(_jobs_of(session, round_))
+    first = sa.select(jobs.c.id).where(jobs.c.id.in_(theirs)).order_by(jobs.c.id)
+    await connection.execute(first.with_for_update(read=True, key_share=True))
+
+
+def _jobs_of(session: GroupSession, round_: int) -> sa.ColumnElement[bool]:
+    mine = session_jobs.c.session_id == session.id
+    return mine & (session_jobs.c.round == round_) if round_ else mine
 
 
 def unnumbered() -> sa.ColumnElement[bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from bot.front.sessions.ballots import renew_ballots
 from bot.store import Store
 from bot.store.session_rows import GroupSession, Phase, PostKind
 from bot.store.session_showing import SENT
+from bot.store.transitions import lock_job
 
 
 async def left(store: Store, session: GroupSession) -> tuple[int, int]:
@@ -98,6 +100,29 @@ async def test_pictures_that_came_late_get_a_sheet_where_the_ballot_has_no_room(
         (PostKind.ARCHIVE, 1, False),
         (PostKind.CLOSED_BALLOT, 1, False),
     ]
+
+
+async def test_the_end_of_a_session_and_a_change_of_its_jobs_do_not_wait_for_each_other(
+    store: Store, clock: Clock
+) -> None:
+    session = await opened(store)
+    painted = [await ask(store, session, number, user_id=10 + number) for number in range(1, 9)]
+    await finish(store, count=8)
+    for _ in range(3):
+        await store.sessions.next(session.id, BY)
+        await act(store)
+    latest = await ask(store, session, 9)
+    await finish(store, count=1)
+    await store.sessions.next(session.id, BY)
+    await act(store)
+    # Ids are random: the smallest is most likely of the first round. All lock jobs in the order of ids.
+    first, second = sorted([min(job.id for job in painted), latest.id])
+    async with store.shared.database.write() as connection:
+        await lock_job(connection, first)
+        closing = asyncio.create_task(store.sessions.close(session.id, BY))
+        await asyncio.sleep(0.2)  # it has come to the jobs, or waits for SQLite's turn
+        await lock_job(connection, second)
+    assert (await closing).phase is Phase.CLOSED
 
 
 class Edits:
