@@ -15,6 +15,7 @@ SESSION_MISTAKES: Mapping[str, str] = MappingProxyType(
         "session_none": "There is no group session in this channel: use the command where it is.",
         "session_ended": "This group session has ended.",
         "session_paused": "The group session is paused: wait until its host lets it go on.",
+        "session_paused_led": "The group session is paused: type {command} to let it go on.",
         "session_not_paused": "The group session is not paused.",
         "session_changed": "A group session began or ended here at this moment: please ask again.",
         "session_private": "In a group session everybody sees the pictures: ask for one that is not private.",
@@ -33,8 +34,14 @@ SESSION_MISTAKES: Mapping[str, str] = MappingProxyType(
             "With the words of the group session this has more than {limit} characters: shorten your prompt."
         ),
         "session_role": "Only members with the role {role} take part in this group session.",
-        "session_right": "Only hosts and moderators can open a group session: ask one of them.",
+        "session_right": (
+            "Members with the permission {permission}, and moderators, can open a group session: "
+            "ask one of them."
+        ),
         "session_host": "Only the host of this group session, or a moderator, can do that.",
+        "session_moderator": (
+            "Only moderators, who may manage messages here, can become the host: ask one of them."
+        ),
         "session_theme": "A theme has at most {limit} characters: shorten it.",
         "session_required": (
             "There may be {limit} required words, of up to {characters} characters each: leave some out."
@@ -57,6 +64,10 @@ SESSION_MISTAKES: Mapping[str, str] = MappingProxyType(
         "session_no_right": (
             "The bot needs the permissions to see this channel and its history, to write and to attach "
             "files: grant them, or choose another channel."
+        ),
+        "session_sheet": (
+            "This message shows pictures of a group session together: "
+            "use the menu of the picture's own message, further up in this channel."
         ),
         "vote_closed": "The vote of this round is over: your vote does not count.",
         "vote_gone": "This picture is gone: vote for another.",

@@ -25,6 +25,7 @@ RESULT_IDS = ("again", "cancel", "delete", "remix", ENLARGE, FILES, MORE, PUBLIS
 """The first words of the ids of buttons that a result has."""
 
 _RESULT = re.compile(rf"(?:{'|'.join(RESULT_IDS)}):(?P<job_id>[0-9a-z]+)(?::[0-9])?")
+_SHEET = re.compile(r"group:[0-9a-f]{8}:[rs][0-9.]+")  # see `mark_of` in `sessions/pages.py`
 _LANGUAGE = re.compile(r"[a-z0-9]{1,10}\n")
 FENCE = "```"
 OF_MESSAGE = {"picture_gone": "message_file_gone", "picture_unreachable": "message_file_unreachable"}
@@ -84,12 +85,21 @@ def of_message() -> Iterator[None]:
 
 def result_of(message: discord.Message, bot_id: int) -> str | None:
     """Return the id of the job whose result or progress the message shows; None for any other message."""
-    if message.author.id != bot_id:
-        return None
-    for component in _walk(message.components):
-        if found := _RESULT.fullmatch(getattr(component, "custom_id", None) or ""):
-            return found["job_id"]
-    return None
+    return next((found["job_id"] for found in _ids(message, bot_id, _RESULT)), None)
+
+
+def check_no_sheet(message: discord.Message, bot_id: int) -> None:
+    """Raise UserMistake `session_sheet` for a sheet, a ballot or the results of a group session."""
+    if any(_ids(message, bot_id, _SHEET)):
+        raise UserMistake("session_sheet")
+
+
+def _ids(message: discord.Message, bot_id: int, wanted: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """Yield the wanted ids of buttons in a message of this bot."""
+    if message.author.id == bot_id:
+        for component in _walk(message.components):
+            if found := wanted.fullmatch(getattr(component, "custom_id", None) or ""):
+                yield found
 
 
 def texts_of(message: discord.Message) -> Iterator[str]:

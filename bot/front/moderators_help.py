@@ -27,6 +27,12 @@ def moderators_help(texts: Texts, names: Texts) -> str:
             f"### {heading}",
             texts.gettext("These commands need Discord's permission **Manage Messages** in the server."),
             *_commands(texts, names),
+            # Discord offers it to members with the permission of hosts: see `session_group`.
+            texts.gettext(
+                "If Discord does not offer you **{session}**, an administrator gives it to your role in the "
+                "server's settings, under Integrations.",
+                session="/" + names.pgettext("name", "session"),
+            ),
             texts.gettext(
                 "In the menu of a message, **{menu}** says of its pictures which member asked for them.",
                 menu=names.pgettext("name", NAME),

@@ -57,14 +57,17 @@ class Packer:
 
 
 def document(session: GroupSession, entries: Sequence[Entry], *, unseen: int) -> bytes:
-    """Return the description of a session as JSON; `unseen` pictures are withheld or held."""
+    """Return the description of a session as JSON, without the pictures that are no longer shown.
+
+    `unseen` pictures are withheld or held.
+    """
     plan = plan_values(session.plan)
     values: dict[str, Any] = {
         "session": session.id,
         **{key: plan[key] for key in ("theme", "style", "required", "quota")},
         "opened_at": session.opened_at,
         "left_out": unseen,
-        "pictures": [_described(entry) for entry in entries],
+        "pictures": [_described(entry) for entry in entries if entry.artifact is not None],
     }
     return json.dumps(values, ensure_ascii=False, indent=2).encode()
 
@@ -75,7 +78,7 @@ def _described(entry: Entry) -> dict[str, Any]:
         "round": entry.round,
         "number": entry.number,
         "name": entry.user_name,
-        "file": None if entry.artifact is None else file_name(entry),
+        "file": file_name(entry),
         "votes": entry.votes,
         "seed": entry.seed,
         "recipe": {key: value for key, value in recipe.items() if key not in _FILES},

@@ -55,7 +55,9 @@ async def collect(
         await set_timer(connection, session, TimerKind.COLLECT, LOOK_SECONDS, now=now)
         return
     await drop_timers(connection, session, TimerKind.COLLECT)
-    count = await _number_entries(connection, session)
+    if session.phase is Phase.CLOSING:
+        await _lock_jobs(connection, session)
+    count = await _number_entries(connection, session, session.round)
     votes = bool(count and session.plan.vote_seconds and session.phase is Phase.COLLECTING)
     await _add_sheets(connection, session, session.round, count, now=now, ballot=votes)
     if votes:
@@ -73,6 +75,9 @@ async def collect(
 async def end_vote(connection: AsyncConnection, session: GroupSession, *, now: float) -> None:
     """Count the votes: the results and the archive of the round are due, and the ballots are to be closed."""
     await drop_timers(connection, session, TimerKind.VOTE)
+    if await _number_entries(connection, session, session.round):  # let through, or finished, meanwhile
+        last = (await _last_numbers(connection, session))[session.round]
+        await _add_sheets(connection, session, session.round, last, now=now, ballot=False)
     await _add_post(connection, session, PostKind.RESULTS, session.round, now=now)
     await _add_post(connection, session, PostKind.ARCHIVE, session.round, now=now)
     # Last: messages can be sent to an archived thread, which opens it, and not edited.
@@ -91,13 +96,15 @@ async def close(connection: AsyncConnection, session: GroupSession, *, now: floa
     if session.phase in (Phase.PAINTING, Phase.COLLECTING):
         await end_round(connection, session, now=now, closes=True)
         return
+    await _lock_jobs(connection, session)
     if session.phase is Phase.VOTING:
         await end_vote(connection, session, now=now)
     await _finish(connection, session, now=now)
 
 
 async def _finish(connection: AsyncConnection, session: GroupSession, *, now: float) -> None:
-    if session.round > 1:  # else the sheet of the round is that of the session
+    late = await _number_entries(connection, session)
+    if session.round > 1 or late:  # else the sheet of the round is that of the session
         which = session_entries.c.session_id == session.id
         count = await connection.scalar(sa.select(sa.func.count()).select_from(session_entries).where(which))
         if count:
@@ -141,31 +148,60 @@ async def _unfinished(connection: AsyncConnection, session: GroupSession) -> boo
     return await connection.scalar(look.limit(1)) is not None
 
 
-async def _number_entries(connection: AsyncConnection, session: GroupSession) -> int:
-    """Number the round's pictures that may be seen, in the order of the requests; return how many."""
-    # A new entry locks the row of its job. Those who change a job lock it before its images.
-    round_ = (session_jobs.c.session_id == session.id) & (session_jobs.c.round == session.round)
-    theirs = sa.select(session_jobs.c.job_id).where(round_)
-    first = sa.select(jobs.c.id).where(jobs.c.id.in_(theirs)).order_by(jobs.c.id)
-    await connection.execute(first.with_for_update(read=True, key_share=True))
+async def _number_entries(connection: AsyncConnection, session: GroupSession, round_: int = 0) -> int:
+    """Number the pictures of a round, or of all, that may be seen and have no number; return how many.
+
+    The order is that of the requests. Later pictures get numbers after those of their round.
+    """
+    await _lock_jobs(connection, session, round_)
     look = (
-        sa.select(images.c.job_id, images.c.index)
+        sa.select(session_jobs.c.round, images.c.job_id, images.c.index)
         .join(session_jobs, session_jobs.c.job_id == images.c.job_id)
         .join(jobs, jobs.c.id == images.c.job_id)
-        .where(round_)
-        .where(images.c.state == State.DONE, images.c.artifact.is_not(None), images.c.showing.in_(SEEN))
+        .where(_jobs_of(session, round_), unnumbered())
         .order_by(jobs.c.interaction_id, images.c.index)
         .with_for_update(of=images)
     )
     found = [tuple(row) for row in await connection.execute(look)]
-    key = {"session_id": session.id, "round": session.round}
-    rows = [
-        {**key, "number": number, "job_id": job_id, "index": index}
-        for number, (job_id, index) in enumerate(found, start=1)
-    ]
+    last, rows = await _last_numbers(connection, session), []
+    for of_round, job_id, index in found:
+        last[of_round] = number = last.get(of_round, 0) + 1
+        key = {"session_id": session.id, "round": of_round, "number": number}
+        rows.append({**key, "job_id": job_id, "index": index})
     if rows:
         await connection.execute(sa.insert(session_entries), rows)
     return len(rows)
+
+
+async def _lock_jobs(connection: AsyncConnection, session: GroupSession, round_: int = 0) -> None:
+    """Lock the jobs of a round, or of all, in the order of ids.
+
+    A new entry locks the row of its job, and who changes a job locks it before its images. A transaction that
+    numbers the pictures of one round and then of all locks all jobs first: one order prevents deadlocks.
+    """
+    theirs = sa.select(session_jobs.c.job_id).where(_jobs_of(session, round_))
+    first = sa.select(jobs.c.id).where(jobs.c.id.in_(theirs)).order_by(jobs.c.id)
+    await connection.execute(first.with_for_update(read=True, key_share=True))
+
+
+def _jobs_of(session: GroupSession, round_: int) -> sa.ColumnElement[bool]:
+    mine = session_jobs.c.session_id == session.id
+    return mine & (session_jobs.c.round == round_) if round_ else mine
+
+
+def unnumbered() -> sa.ColumnElement[bool]:
+    """Return the condition for images that may be seen and are no entry of their round."""
+    entry = session_entries.c
+    numbered = sa.exists().where(entry.job_id == images.c.job_id, entry.index == images.c.index)
+    seen = images.c.artifact.is_not(None) & images.c.showing.in_(SEEN)
+    return (images.c.state == State.DONE) & seen & ~numbered
+
+
+async def _last_numbers(connection: AsyncConnection, session: GroupSession) -> dict[int, int]:
+    """Return the highest number of each round that has one."""
+    entry = session_entries.c
+    highest = sa.select(entry.round, sa.func.max(entry.number)).where(entry.session_id == session.id)
+    return {row[0]: row[1] for row in await connection.execute(highest.group_by(entry.round))}
 
 
 async def _add_sheets(

@@ -17,12 +17,13 @@ from bot.jobs import Recipe, Showing, State
 from bot.store.database import Verbs, insert
 from bot.store.rows import recipe_from
 from bot.store.session_admission import UNCHARGED, pictures_of
-from bot.store.session_phases import SEEN
+from bot.store.session_phases import SEEN, unnumbered
 from bot.store.session_rows import GroupSession, Phase, Post, PostKind, lock_session, with_timers
 from bot.store.session_tables import session_entries, session_jobs, session_posts, session_votes, sessions
 from bot.store.tables import images, jobs
 
 KEPT_AT_ONCE = 1000
+SENT = "sent"  # the outcome of a post that was sent
 FURTHEST_RETRY = 900.0  # seconds; a later time was written before the clock was set back
 
 
@@ -30,7 +31,7 @@ FURTHEST_RETRY = 900.0  # seconds; a later time was written before the clock was
 class Entry:
     """A picture of a round that is over, by its number, and its votes.
 
-    `artifact` is None for a picture that was deleted, withheld or held meanwhile.
+    `artifact` is None for a picture that was deleted, or `withheld`: withheld or held for review meanwhile.
     """
 
     round: int
@@ -43,6 +44,7 @@ class Entry:
     artifact: str | None
     spoiler: bool
     votes: int
+    withheld: bool = False
 
     @property
     def seed(self) -> int:
@@ -55,13 +57,14 @@ class Entry:
 class Crowd:
     """Who has painted how much in a round, and what waits: counts of pictures.
 
-    `unseen` pictures are withheld or held for review.
+    `unseen` pictures are withheld or held for review, and `late` ones came after the end of the round.
     """
 
     painters: tuple[tuple[int, int], ...]
     waiting: int
     running: int
     unseen: int
+    late: int = 0
 
 
 class SessionShowing(Verbs):
@@ -99,6 +102,14 @@ class SessionShowing(Verbs):
         waits = (now < row.next_try_at <= now + FURTHEST_RETRY for row in rows)
         late = next((place for place, waiting in enumerate(waits) if waiting), len(rows))
         return [_post(row) for row in rows[:late]]
+
+    async def ballots(self, session: GroupSession) -> list[Post]:
+        """Return the ballots of the present round that were sent, in the order of their pages."""
+        sent = session_posts.c.ballot & (session_posts.c.outcome == SENT)
+        which = (session_posts.c.session_id == session.id) & (session_posts.c.round == session.round)
+        look = sa.select(session_posts).where(which, sent).order_by(session_posts.c.page)
+        async with self._database.read() as connection:
+            return [_post(row) for row in await connection.execute(look)]
 
     async def waits(self, session_id: str) -> bool:
         """Return whether a post of the session is not settled."""
@@ -148,6 +159,7 @@ class SessionShowing(Verbs):
         look = sa.select(session_jobs.c.user_id, images.c.state, images.c.showing).select_from(here)
         async with self._database.read() as connection:
             rows = list(await connection.execute(look.where(which)))
+            late = await _late(connection, session)
         counts: dict[int, int] = {}
         for row in rows:
             if row.state not in UNCHARGED and row.showing is not Showing.WITHHOLD:
@@ -157,6 +169,7 @@ class SessionShowing(Verbs):
             waiting=sum(row.state is State.WAITING for row in rows),
             running=sum(row.state is State.RUNNING for row in rows),
             unseen=sum(row.state is State.DONE and row.showing not in SEEN for row in rows),
+            late=late,
         )
 
     async def used(self, session: GroupSession, user_id: int) -> int:
@@ -173,6 +186,11 @@ class SessionShowing(Verbs):
         count = sa.select(sa.func.count()).select_from(here).where(which, images.c.showing.not_in(SEEN))
         async with self._database.read() as connection:
             return await connection.scalar(count) or 0
+
+    async def late(self, session: GroupSession) -> int:
+        """Return how many pictures came after the end of the present round; 0 while people paint."""
+        async with self._database.read() as connection:
+            return await _late(connection, session)
 
     async def vote_of(self, session_id: str, round_: int, voter_id: int) -> int | None:
         """Return the number of the picture that a person has voted for in a round."""
@@ -245,6 +263,16 @@ class SessionShowing(Verbs):
             return await connection.scalar(count) or 0
 
 
+async def _late(connection: AsyncConnection, session: GroupSession) -> int:
+    """Count the pictures of the round that can be seen and came after it was numbered."""
+    if session.phase not in (Phase.VOTING, Phase.RESTING):
+        return 0
+    which = (session_jobs.c.session_id == session.id) & (session_jobs.c.round == session.round)
+    here = session_jobs.join(images, images.c.job_id == session_jobs.c.job_id)
+    count = sa.select(sa.func.count()).select_from(here).where(which, unnumbered())
+    return await connection.scalar(count) or 0
+
+
 async def _votable(connection: AsyncConnection, session: GroupSession, number: int, voter_id: int) -> str:
     entry = session_entries.c
     look = (
@@ -287,4 +315,5 @@ def _entry(row: Any) -> Entry:
         artifact=row.artifact if seen else None,
         spoiler=row.showing is Showing.SPOILER,
         votes=row.votes,
+        withheld=not seen,
     )

@@ -8,70 +8,37 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from recipes import ORIGIN, RECIPE
-from stores import TTL, Clock, OpenStore
+from recipes import RECIPE
+from session_steps import (
+    BY,
+    CHANNEL,
+    HERE,
+    HOURS,
+    MINA,
+    PLAN,
+    ROUND,
+    VOTE,
+    act,
+    act_once,
+    ask,
+    asks,
+    finish,
+    opened,
+    refused,
+    voting,
+)
+from stores import Clock, OpenStore
 
 from bot.erasure import forget
 from bot.errors import UserMistake
 from bot.files import Artifacts, Files
-from bot.jobs import Job, Origin
+from bot.jobs import Job
 from bot.store import Store
 from bot.store.auditing import Act, By
 from bot.store.moderation import Scope
-from bot.store.session_rows import GroupSession, Phase, Plan, PostKind, TimerKind
+from bot.store.session_rows import Phase, PostKind, TimerKind
 from bot.store.tables import images
 from bot.store.transitions import lock_job
-
-HERE, CHANNEL, MINA = 21, 31, 1
-ROUND, VOTE, HOURS = 600.0, 300.0, 3 * 3600.0
-BY = By(actor_id=MINA, guild_id=HERE)
-PLAN = Plan(theme="at night", quota=3, round_seconds=ROUND, vote_seconds=VOTE, session_seconds=HOURS)
-
-
-async def opened(store: Store, **changed: Any) -> GroupSession:
-    return await store.sessions.open(replace(PLAN, **changed), BY, channel_id=CHANNEL, locale="en-US")
-
-
-def asks(number: int, user_id: int = 11, **changed: Any) -> Origin:
-    return replace(ORIGIN, interaction_id=number, user_id=user_id, **changed)
-
-
-async def ask(store: Store, session: GroupSession, number: int, user_id: int = 11, count: int = 1) -> Job:
-    recipe = replace(RECIPE, variants=count)
-    return await store.jobs.enqueue(recipe, asks(number, user_id), session_id=session.id)
-
-
-async def act_once(store: Store) -> int:
-    """Act on the timers that are due now, and return on how many."""
-    return sum([await store.sessions.act(*timer) for timer in await store.sessions.overdue()])
-
-
-async def act(store: Store) -> None:
-    while await act_once(store):
-        pass
-
-
-async def voting(store: Store, clock: Clock, **changed: Any) -> GroupSession:
-    """A session in whose first round 11 and 12 have painted a picture each, and which votes now."""
-    session = await opened(store, **changed)
-    for number, user_id in enumerate((11, 12), start=1):
-        await ask(store, session, number, user_id)
-    await finish(store, count=2)
-    clock.now += ROUND
-    await act(store)
-    return await store.sessions.get(session.id)
-
-
-async def finish(store: Store, *, count: int) -> None:
-    """Paint the images that are next."""
-    for claim in await store.leases.claim("worker", limit=count, ttl=TTL):
-        await store.leases.complete(claim, artifact=f"aa/{claim.image_id}.png", seconds=1.0)
-
-
-async def refused(verb: Any) -> str:
-    with pytest.raises(UserMistake) as error:
-        await verb
-    return error.value.message_id
 
 
 async def test_of_two_sessions_at_once_a_full_server_opens_one(

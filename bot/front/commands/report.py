@@ -11,7 +11,7 @@ from discord.app_commands import locale_str
 from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.first_answers import acknowledge, open_form
-from bot.front.messages import result_of
+from bot.front.messages import check_no_sheet, result_of
 from bot.front.modals import modal, text_field
 from bot.front.permissions import sees
 from bot.front.requests import PATIENCE_SECONDS
@@ -31,11 +31,13 @@ def report_menu() -> MessageMenu:
 
 
 async def ask_report(interaction: Interaction, message: discord.Message) -> None:
-    """Open the form; raises UserMistake `report_no_picture` for a message that shows no result."""
+    """Open the form; raises UserMistake for a message that shows no result: see `check_no_sheet`, too."""
     if interaction.guild_id is None or not interaction.is_guild_integration():
         raise UserMistake("moderate_no_server")
     user = interaction.client.user
-    job_id = result_of(message, user.id if user else 0)
+    bot_id = user.id if user else 0
+    check_no_sheet(message, bot_id)
+    job_id = result_of(message, bot_id)
     if job_id is None:
         raise UserMistake("report_no_picture")
     with suppress(StoreUnavailable, TimeoutError):  # the form's submission checks it again

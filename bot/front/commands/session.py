@@ -14,12 +14,13 @@ from bot.front.allowed import check_blocks
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.first_answers import acknowledge
 from bot.front.requests import PATIENCE_SECONDS
-from bot.front.services import Interaction, services_of
+from bot.front.services import Interaction, Services, services_of
 from bot.front.sessions.board import board, round_of
 from bot.front.sessions.hosting import led, taken, the_session
 from bot.front.sessions.joining import check_takes_part
 from bot.front.sessions.opening import MINUTE, ask_session
 from bot.front.sessions.places import HERE, THREAD, ParentOption
+from bot.front.translator import command_name
 from bot.retries import while_unavailable
 from bot.sessions.planning import MAX_MINUTES
 from bot.store.session_rows import GroupSession, Phase
@@ -177,7 +178,13 @@ async def _lead(interaction: Interaction, verb: Callable[..., Awaitable[GroupSes
     """Acknowledge, check who asks, and act on the session of the channel."""
     await acknowledge(interaction, private=True)
     session, by = await led(interaction)
-    return await while_unavailable(PATIENCE_SECONDS, verb, session.id, by)
+    try:
+        return await while_unavailable(PATIENCE_SECONDS, verb, session.id, by)
+    except UserMistake as error:
+        if error.message_id != "session_paused":
+            raise
+        resuming = command_name(interaction.locale, "session", "resume")
+        raise UserMistake("session_paused_led", command=resuming) from error
 
 
 async def _say(interaction: Interaction, said: Callable[[Texts], str]) -> None:
@@ -203,9 +210,19 @@ async def show_mine(interaction: Interaction, session_id: str) -> None:
             )
         )
     vote = await services.store.showing.vote_of(session.id, session.round, user_id)
-    if vote is not None:
+    if vote is not None and session.phase is Phase.VOTING and not await _is_shown(services, session, vote):
+        said.append(
+            texts.gettext("No. {number}, your vote, is no longer shown: vote for another.", number=vote)
+        )
+    elif vote is not None:
         said.append(texts.gettext("You have voted for no. {number}.", number=vote))
     await interaction.edit_original_response(content="\n".join(said))
+
+
+async def _is_shown(services: Services, session: GroupSession, number: int) -> bool:
+    """Return whether the picture of this number in the present round may be seen."""
+    entries = await services.store.showing.entries(session.id, session.round)
+    return any(entry.number == number and entry.artifact is not None for entry in entries)
 
 
 async def _shown_here(interaction: Interaction, session_id: str) -> GroupSession:

@@ -18,7 +18,7 @@ from bot.front.answers import give_back
 from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.commands.paint_from import NAME as PAINT_FROM
 from bot.front.first_answers import acknowledge, open_form
-from bot.front.messages import MessageFile, files_of, of_message, result_of, texts_of
+from bot.front.messages import MessageFile, check_no_sheet, files_of, of_message, result_of, texts_of
 from bot.front.modals import modal
 from bot.front.offered_pictures import file_name
 from bot.front.offered_recipes import RecipeOffered, read_file, read_texts, recipe_line, telling
@@ -51,6 +51,7 @@ async def use_recipe(interaction: Interaction, message: discord.Message) -> None
         target = ALONE if private else str(message.id)
         await open_remix(interaction, job_id, target=target, privately=private)
         return
+    check_no_sheet(message, interaction.client.user.id)
     data = read_texts(texts_of(message))
     if data is not None:
         async with in_time():

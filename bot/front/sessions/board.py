@@ -121,6 +121,8 @@ def _crowd(session: GroupSession, crowd: Crowd, texts: Texts) -> Iterator[str]:
         yield texts.ngettext("{count} picture waits.", "{count} pictures wait.", crowd.waiting)
     if crowd.unseen:
         yield left_out(crowd.unseen, texts)
+    if crowd.late:
+        yield came_late(crowd.late, texts)
 
 
 def left_out(count: int, texts: Texts) -> str:
@@ -128,5 +130,16 @@ def left_out(count: int, texts: Texts) -> str:
     return texts.ngettext(
         "{count} picture is withheld or waits for moderators, and is left out.",
         "{count} pictures are withheld or wait for moderators, and are left out.",
+        count,
+    )
+
+
+def came_late(count: int, texts: Texts) -> str:
+    """Return how many pictures came after the end of their round, and where they will be."""
+    return texts.ngettext(
+        "{count} picture came after the end of the round: "
+        "nobody can vote for it, and the next archive has it.",
+        "{count} pictures came after the end of the round: "
+        "nobody can vote for them, and the next archive has them.",
         count,
     )

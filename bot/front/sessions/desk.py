@@ -10,7 +10,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import discord
 
@@ -18,16 +18,18 @@ from bot.delivery.content import MessageContent
 from bot.delivery.refusals import DeliveryDelayed, Refusal, Refused
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.services import Services
+from bot.front.sessions.ballots import renew_ballots
 from bot.front.sessions.board import board
 from bot.front.sessions.couriers import Courier
 from bot.front.sessions.posts import send_post
 from bot.store.session_rows import GroupSession, Phase, Post, PostKind
+from bot.store.session_showing import SENT
 from bot.texts import Texts
 
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 1.0
-BOARD_SECONDS = 3.0  # between two edits of a board
+BOARD_SECONDS = 3.0  # between two edits of a board, and between two looks at a ballot
 LOOK_SECONDS = 60.0  # after which a board that stays the same is edited, to see whether it was deleted
 KEPT_SECONDS = 30.0
 WAIT_SECONDS = 15.0  # after an error that may pass
@@ -42,12 +44,17 @@ GONE = frozenset({Refusal.CHANNEL_DELETED, Refusal.SERVER_DELETED})
 
 @dataclass(kw_only=True)
 class _Shown:
-    """What this front knows of a session: the board as last shown, and until when nothing is sent."""
+    """What this front knows of a session: the board as last shown, and until when nothing is sent.
+
+    `ballots` are the ballots as last shown, by the ids of their posts.
+    """
 
     content: MessageContent | None = None
     at: float = float("-inf")
     waits_until: float = float("-inf")
     looked_at: float = float("-inf")
+    ballots: dict[int, MessageContent] = field(default_factory=dict)
+    ballots_wait_until: float = float("-inf")
 
 
 class Desk:
@@ -128,19 +135,20 @@ class Desk:
     async def _show_all(self, session: GroupSession, shown: _Shown) -> None:
         store = self._services().store
         for post in await store.showing.due(session.id):
-            if not await self._send(session, post):
+            if not await self._send(session, post, shown):
                 break
         renewed = await self._renew_board(session, shown)
+        await self._renew_ballots(session, shown)
         if session.phase is Phase.CLOSED and renewed and not await store.showing.waits(session.id):
             await store.showing.end(session)
 
-    async def _send(self, session: GroupSession, post: Post) -> bool:
+    async def _send(self, session: GroupSession, post: Post, shown: _Shown) -> bool:
         """Send one post and settle it; False where another front has it or it must be tried again."""
         showing, token = self._services().store.showing, session.keeper_token
         if not await showing.begin(post, token=token):
             return False
         try:
-            await send_post(self._services(), self._courier, session, post)
+            content = await send_post(self._services(), self._courier, session, post)
         except Refused as error:
             if error.refusal in GONE:
                 raise
@@ -158,7 +166,9 @@ class Desk:
         except Exception:
             log.exception("a message of the group session %s could not be sent", session.id)
             return await self._postpone(session, post)
-        return await showing.settle(post, token=token, outcome="sent")
+        if content is not None and post.ballot:
+            shown.ballots[post.id] = content
+        return await showing.settle(post, token=token, outcome=SENT)
 
     async def _postpone(self, session: GroupSession, post: Post, seconds: float = 0.0) -> bool:
         """Make a post due later; after many attempts give it up, and return True."""
@@ -193,6 +203,19 @@ class Desk:
         shown.content = content
         return True
 
+    async def _renew_ballots(self, session: GroupSession, shown: _Shown) -> None:
+        """Edit the ballots that would change, and try it again later where Discord refuses."""
+        if self._clock() < shown.ballots_wait_until:
+            return
+        shown.ballots_wait_until = self._clock() + BOARD_SECONDS
+        try:
+            await renew_ballots(self._services(), self._courier, session, shown.ballots)
+        except Refused as error:
+            if error.refusal in GONE:
+                raise
+            log.warning("a ballot of the group session %s is refused: %s", session.id, error.refusal)
+            shown.ballots_wait_until = self._clock() + REFUSED_SECONDS
+
     async def _refused(self, session: GroupSession, refusal: Refusal) -> None:
         """Post a deleted board again, drop a session without a channel, and end a closed one."""
         store = self._services().store
@@ -201,7 +224,8 @@ class Desk:
             if refusal in GONE:
                 await store.sessions.abandon(session.id)
             elif refusal is Refusal.MESSAGE_DELETED and session.phase is not Phase.CLOSED:
-                self._shown[session.id] = _Shown()  # at once
+                known = self._shown.get(session.id, _Shown())
+                self._shown[session.id] = _Shown(ballots=known.ballots)  # at once
                 await store.showing.set_board(session, None)
             elif session.phase is Phase.CLOSED and not await store.showing.waits(session.id):
                 await store.showing.end(session)  # its board stays as it is, in a locked thread for instance

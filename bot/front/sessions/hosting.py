@@ -9,15 +9,28 @@ from bot.front.services import Interaction, services_of
 from bot.front.sessions.joining import session_here
 from bot.store.auditing import By
 from bot.store.session_rows import GroupSession
+from bot.texts import Texts
 
 
 def host(interaction: Interaction) -> By:
     """Return the person who opens a session; raises UserMistake `moderate_no_server` or `session_right`."""
     _check_server(interaction)
-    rights = interaction.permissions
-    if not (getattr(rights, services_of(interaction).host_permission) or rights.manage_messages):
-        raise UserMistake("session_right")
+    rights, services = interaction.permissions, services_of(interaction)
+    if not (getattr(rights, services.host_permission) or rights.manage_messages):
+        named = permission_name(services.host_permission, services.texts(interaction))
+        raise UserMistake("session_right", permission=named)
     return acting(interaction)
+
+
+def permission_name(permission: str, texts: Texts) -> str:
+    """Return the name that Discord shows for a permission of hosts; see `SessionsConfig`."""
+    names = {
+        "manage_events": texts.gettext("Manage Events"),
+        "manage_messages": texts.gettext("Manage Messages"),
+        "manage_threads": texts.gettext("Manage Threads"),
+        "create_events": texts.gettext("Create Events"),
+    }
+    return names[permission]
 
 
 async def led(interaction: Interaction) -> tuple[GroupSession, By]:
@@ -33,10 +46,13 @@ async def led(interaction: Interaction) -> tuple[GroupSession, By]:
 
 
 async def taken(interaction: Interaction) -> tuple[GroupSession, By]:
-    """Return the session of the channel, and the moderator who becomes its host; raises as `led`."""
+    """Return the session of the channel, and the moderator who becomes its host.
+
+    Raises UserMistake `moderate_no_server`, `session_none` or `session_moderator`.
+    """
     session = await the_session(interaction)
     if not interaction.permissions.manage_messages:
-        raise UserMistake("moderate_right")
+        raise UserMistake("session_moderator")
     return session, acting(interaction)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, PictureContent, Tone, shortened
-from bot.front.sessions.board import left_out, mine_button, title
+from bot.front.sessions.board import came_late, left_out, mine_button, title
 from bot.sessions.results import Place, page_of, places
 from bot.store.session_rows import GroupSession, Post, TimerKind
 from bot.store.session_showing import Entry
@@ -20,31 +20,49 @@ ROOM = 3900  # characters: Discord takes 4,000 in all texts of a message
 
 
 def sheet(
-    session: GroupSession, post: Post, entries: Sequence[Entry], *, unseen: int, texts: Texts
+    session: GroupSession,
+    post: Post,
+    entries: Sequence[Entry],
+    *,
+    unseen: int,
+    late: int = 0,
+    texts: Texts,
 ) -> MessageContent:
-    """Return a page of a round's pictures, or of the session's, with buttons to vote in a ballot."""
+    """Return a page of a round's pictures, or of the session's, with buttons to vote in a ballot.
+
+    A picture that is no longer shown has a number, and no name, words or button. `unseen` pictures are
+    withheld or held for review, and `late` ones came after the end of the round.
+    """
     whole = not post.round
-    here = [(number, entry) for number, entry in page_of(entries, post.page, whole=whole) if entry]
+    page = page_of(entries, post.page, whole=whole)
+    here = [(number, entry) for number, entry in page if entry]
+    seen = [(number, entry) for number, entry in here if entry.artifact is not None]
     lines = [line(entry, number, texts, whole=whole) for number, entry in here]
-    if not (here or unseen):
+    if not (here or unseen or late):
         lines = [texts.gettext("Nobody has painted in this round.")]
     if post.page == 1 and unseen:
         lines.append(left_out(unseen, texts))
+    if post.page == 1 and late:
+        lines.append(came_late(late, texts))
     above = [f"### {_heading(session, post, texts)}"]
     if post.ballot:
         above.append(_ask(session, texts))
+    if post.ballot and len(seen) < len(page):
+        above.append(
+            texts.gettext("A picture is no longer shown: if you have voted for it, vote for another.")
+        )
     picture = PictureContent(
         artifacts=(),
         stem=f"session-{session.id}-{post.round}-{post.page}",
-        alt=shortened(" / ".join(f"{number}: {entry.recipe.prompt}" for number, entry in here)),
-        spoiler=any(entry.spoiler for _, entry in here),
+        alt=shortened(" / ".join(f"{number}: {entry.recipe.prompt}" for number, entry in seen)),
+        spoiler=any(entry.spoiler for _, entry in seen),
     )
     return MessageContent(
         heading="\n".join(above),
         footer=_fitting(lines, ROOM - sum(map(len, above)), texts),
-        pictures=(picture,) if here else (),
+        pictures=(picture,) if seen else (),
         rows=(
-            *(_votes(session, [entry for _, entry in here]) if post.ballot else ()),
+            *(_votes(session, [entry for _, entry in seen]) if post.ballot else ()),
             (mine_button(session, mark_of(post), texts),),
         ),
         tone=Tone.DONE,
@@ -78,9 +96,13 @@ def _ask(session: GroupSession, texts: Texts) -> str:
         "Vote for the picture that you like best, not your own; you can change your vote until the end."
     )
     timer = session.timers.get(TimerKind.VOTE)
-    if timer is None or timer.due_at is None:
+    if timer is None:
         return asked
-    return f"{asked} {texts.gettext('The vote ends {until}.', until=Moment(timer.due_at))}"
+    if timer.due_at is not None:
+        return f"{asked} {texts.gettext('The vote ends {until}.', until=Moment(timer.due_at))}"
+    paused = texts.gettext("The session is paused: its clock stands still.")
+    left = texts.gettext("Time left: {duration}", duration=texts.duration(timer.left or 0.0))
+    return "\n".join([asked, texts.line(paused), texts.line(left)])
 
 
 def _votes(session: GroupSession, entries: Sequence[Entry]) -> Iterator[tuple[ButtonContent, ...]]:
@@ -93,17 +115,19 @@ def _votes(session: GroupSession, entries: Sequence[Entry]) -> Iterator[tuple[Bu
 
 
 def line(entry: Entry, number: int, texts: Texts, *, whole: bool = False) -> str:
-    """Return a picture's number, painter, prompt and seed; with `whole`, its round too."""
-    parts = [f"**{number}**", shown(entry.user_name, MAX_NAME)]
-    if whole:
-        parts.append(texts.gettext("Round {number}", number=entry.round))
+    """Return a picture's number, painter, prompt and seed; with `whole`, its round too.
+
+    Of a picture that is no longer shown it says nothing else.
+    """
+    round_ = [texts.gettext("Round {number}", number=entry.round)] if whole else []
+    if entry.artifact is None:
+        return texts.line(texts.joined([f"**{number}**", *round_, texts.gettext("no longer shown")]))
+    parts = [f"**{number}**", shown(entry.user_name, MAX_NAME), *round_]
     parts.append(shown(entry.recipe.prompt, MAX_PROMPT))
     parts.append(texts.gettext("seed {seed}", seed=entry.seed))
     if entry.votes and whole:  # votes of a round are shown with its results
         parts.append(texts.ngettext("{count} vote", "{count} votes", entry.votes))
-    if entry.artifact is None:
-        parts.append(texts.gettext("no longer shown"))
-    return texts.line(texts.joined(parts))
+    return texts.line(texts.joined(filter(None, parts)))
 
 
 def results(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import discord
 
@@ -26,41 +26,75 @@ LIMITS = tuple(discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES // part for part in (
 """Bytes of an archive's files: the most that every server takes, and less where Discord takes less."""
 
 
-async def send_post(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
-    """Send the post, unless it was sent already; raises Refused, DeliveryDelayed and StoreUnavailable."""
+async def send_post(
+    services: Services, courier: Courier, session: GroupSession, post: Post
+) -> MessageContent | None:
+    """Send the post, unless it was sent already; return the content of a sheet that was not sent before.
+
+    Raises Refused, DeliveryDelayed and StoreUnavailable.
+    """
+    if post.kind is PostKind.SHEET:
+        return await _send_sheet(services, courier, session, post)
     sending = {
-        PostKind.SHEET: _send_sheet,
         PostKind.CLOSED_BALLOT: _close_ballot,
         PostKind.RESULTS: _send_results,
         PostKind.ARCHIVE: _send_archive,
     }
     await sending[post.kind](services, courier, session, post)
+    return None
 
 
-async def _send_sheet(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
-    content, files = await _sheet(services, session, post)
-    await courier.post(session, content, mark=mark_of(post), files=files, again=post.attempts > 0)
+async def _send_sheet(
+    services: Services, courier: Courier, session: GroupSession, post: Post
+) -> MessageContent | None:
+    pictures = await pictures_of(services, session, post)
+    content = pictures.sheet(session, post)
+    files = await draw(services, content, pictures, post)
+    again = post.attempts > 0
+    await courier.post(session, content, mark=mark_of(post), files=files, again=again)
+    return None if again else content
 
 
 async def _close_ballot(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
     """Take the buttons of the vote from a sheet. Its picture is drawn again, without those withheld since."""
     posted = replace(post, kind=PostKind.SHEET, ballot=False)
-    content, files = await _sheet(services, session, posted)
+    pictures = await pictures_of(services, session, posted)
+    content = pictures.sheet(session, posted)
+    files = await draw(services, content, pictures, posted)
     await courier.edit_posted(session, content, mark=mark_of(posted), files=files)
 
 
-async def _sheet(
-    services: Services, session: GroupSession, post: Post
-) -> tuple[MessageContent, Sequence[File]]:
-    showing, texts = services.store.showing, Texts.for_locale(session.locale)
-    entries = await showing.entries(session.id, post.round)
-    unseen = await showing.unseen(session.id, post.round)
-    content = sheet(session, post, entries, unseen=unseen, texts=texts)
+@dataclass(frozen=True, kw_only=True)
+class Pictures:
+    """The pictures of a round, or of a session, for their sheets; `unseen` and `late` as in `Crowd`."""
+
+    entries: Sequence[Entry]
+    unseen: int
+    late: int
+
+    def sheet(self, session: GroupSession, post: Post) -> MessageContent:
+        """Return the content of a page."""
+        texts = Texts.for_locale(session.locale)
+        return sheet(session, post, self.entries, unseen=self.unseen, late=self.late, texts=texts)
+
+
+async def pictures_of(services: Services, session: GroupSession, post: Post) -> Pictures:
+    """Return the pictures as they are now; each page of the same round has the same."""
+    showing = services.store.showing
+    return Pictures(
+        entries=await showing.entries(session.id, post.round),
+        unseen=await showing.unseen(session.id, post.round),
+        late=await showing.late(session) if post.ballot else 0,
+    )
+
+
+async def draw(services: Services, content: MessageContent, pictures: Pictures, post: Post) -> Sequence[File]:
+    """Return the file of a sheet's picture; none for a sheet without pictures."""
     if not content.pictures:
-        return content, []
-    here = page_of(entries, post.page, whole=not post.round)
+        return []
+    here = page_of(pictures.entries, post.page, whole=not post.round)
     picture = await _picture(services, [entry for _, entry in here], first=here[0][0])
-    return content, [(f"{content.pictures[0].stem}.jpg", picture)]
+    return [(f"{content.pictures[0].stem}.jpg", picture)]
 
 
 async def _send_results(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
@@ -114,8 +148,8 @@ async def _send_files(
     sending = _Sending(courier, session, post, suffix=f"-{LIMITS.index(limit)}" if limit != LIMITS[0] else "")
     packer, run = Packer(limit), services.fitting.run
     packer.add(DOCUMENT, await run(document, session, entries, unseen=unseen))
-    missing = 0
-    for entry in entries:
+    missing, named = 0, [entry for entry in entries if not entry.withheld]
+    for entry in named:
         data = await _file(services, entry)
         if data is not None:
             data = await run(services.signing.signed, data)
@@ -123,9 +157,8 @@ async def _send_files(
             missing += 1
         elif full := await run(packer.add, file_name(entry), data):
             await sending.send(full)
-    await sending.send(
-        await run(packer.take), last=_counted(len(entries) - missing, missing, unseen, session)
-    )
+    last = _counted(len(named) - missing, missing, unseen, session)
+    await sending.send(await run(packer.take), last=last)
 
 
 def _counted(packed: int, missing: int, unseen: int, session: GroupSession) -> str:

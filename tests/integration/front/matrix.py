@@ -24,6 +24,7 @@ ABOUT_RIGHTS = frozenset(
         "not_yours",
         "policy_right",
         "session_host",
+        "session_moderator",
         "session_right",
         "settings_channel_right",
         "settings_no_server",

@@ -6,6 +6,7 @@ The interactions are sent as a modified client could send them; `matrix` says wh
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -106,10 +107,9 @@ class Stage:
             if (message.interaction_metadata or {}).get("id") == str(sent.id)
         ]
         texts = Texts.for_locale(self.core.world.user(sent.member_id).locale)
-        sentence = texts.gettext(MISTAKES[reason])
-        told = [
-            each for each in said if sentence in text_of(message_object(self.core.world, each, whole=True))
-        ]
+        around_fields = re.split(r"\{\w+\}", texts.gettext(MISTAKES[reason]))
+        shown = [(each, text_of(message_object(self.core.world, each, whole=True))) for each in said]
+        told = [each for each, text in shown if all(part in text for part in around_fields)]
         assert told, f"{reason}: {[message.content for message in said]}"
         assert all(each.visible_to == sent.member_id or place.recipient_id for each in said)
 

@@ -165,6 +165,9 @@ async def test_a_session_is_led_here_and_taken_over_when_its_host_has_left(
         await omar.use("session pause")
         await shows(ravi, "art", "paused", "Time left: 10 min")
         assert "paused" in await refusal(mina, await mina.imagine(prompt="a boat"))
+        for command in ("next", "pause"):
+            answer = await told(omar, await omar.use(f"session {command}"), "art")
+            assert "type /session resume to let it go on" in answer
         assert "5 minutes more" in await told(omar, await omar.use("session extend", minutes=5), "art")
         assert "goes on" in await told(omar, await omar.use("session resume"), "art")
         assert "not paused" in await told(omar, await omar.use("session resume"), "art")
@@ -200,6 +203,21 @@ async def test_a_session_is_led_here_and_taken_over_when_its_host_has_left(
         page = text_of(await mina.message_of(await mina.use("audit", act="session")))
         assert "opened a group session" in page
         assert "became the host" in page
+
+
+async def test_whoever_may_not_lead_is_told_who_may(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, *, mina: Member, ravi: Member, omar: Member
+) -> None:
+    give_role(sandbox, OMAR, Permission.MANAGE_EVENTS)
+    async with serving(sandbox, store, artifacts, Config()):
+        await opens(omar, where="here")
+        assert "manage messages here" in await refusal(omar, await omar.use("session host"))
+        offer_to_all(sandbox)
+        assert "permission Manage Events" in await refusal(ravi, await ravi.use("session open"))
+        assert "Only the host" in await refusal(ravi, await ravi.use("session pause"))
+        assert "If Discord does not offer you **/session**" in text_of(
+            await mina.message_of(await mina.use("help", topic="moderators"))
+        )
 
 
 async def test_what_a_host_types_is_checked_and_given_back(served: Served, mina: Member) -> None:

@@ -38,7 +38,9 @@ SESSION = GroupSession(
     timers={TimerKind.ROUND: Timer(due_at=900.0), TimerKind.SESSION: Timer(due_at=9000.0)},
 )
 POST = Post(id=1, session_id="abcdabcd", kind=PostKind.SHEET, round=1, page=1, ballot=True, attempts=0)
-CROWD = Crowd(painters=tuple((1000 + number, 3) for number in range(40)), waiting=2, running=1, unseen=4)
+CROWD = Crowd(
+    painters=tuple((1000 + number, 3) for number in range(40)), waiting=2, running=1, unseen=4, late=2
+)
 
 
 def entries(count: int, **changed: Any) -> list[Entry]:
@@ -63,7 +65,10 @@ def test_everything_fits_a_message_in_every_language(language: str) -> None:
     found: list[MessageContent] = [
         board(replace(SESSION, phase=phase), CROWD, voters=5, texts=texts) for phase in Phase
     ]
-    found += [sheet(SESSION, POST, entries(count), unseen=2, texts=texts) for count in (0, 1, 20, 45)]
+    found += [sheet(SESSION, POST, entries(count), unseen=2, late=2, texts=texts) for count in (0, 1, 20, 45)]
+    still = replace(SESSION, timers={TimerKind.VOTE: Timer(due_at=None, left=120.0)})
+    found.append(sheet(still, POST, entries(45)[:19], unseen=2, late=2, texts=texts))
+    found.append(sheet(still, POST, [*entries(45)[1:]], unseen=2, late=2, texts=texts))
     found += [results(SESSION, POST, entries(20, votes=votes), voters=40, texts=texts) for votes in (0, 2)]
     for content in found:
         assert "{" not in content.text
@@ -92,6 +97,7 @@ def test_the_board_says_what_goes_on() -> None:
         "1 picture is being painted.",
         "2 pictures wait.",
         "4 pictures are withheld",
+        "2 pictures came after the end of the round",
     ):
         assert words in said
     paused = replace(
@@ -116,6 +122,32 @@ def test_a_ballot_shows_no_votes_and_its_sheet_has_a_button_for_each_picture() -
     assert len(whole.buttons) == 1
     assert "4 votes" in whole.text
     assert "Round 1" in whole.text
+
+
+def test_a_ballot_says_when_the_vote_ends_or_that_it_stands_still() -> None:
+    def said(timer: Timer, **changed: Any) -> str:
+        voting = replace(SESSION, phase=Phase.VOTING, timers={TimerKind.VOTE: timer}, **changed)
+        return sheet(voting, POST, entries(2), unseen=0, texts=Texts("en")).text
+
+    assert "The vote ends <t:900:R>." in said(Timer(due_at=900.0))
+    paused = said(Timer(due_at=None, left=120.0), paused=True)
+    assert "The session is paused: its clock stands still.\nTime left: 2 min" in paused
+
+
+def test_of_a_picture_that_is_no_longer_shown_a_sheet_has_the_number_alone() -> None:
+    first, second = entries(2, recipe=recipe(prompt="a boat"), user_name="Mina")
+    gone = replace(second, artifact=None, recipe=recipe(prompt="a secret"), user_name="Ravi")
+    ballot = sheet(SESSION, POST, [first, gone], unseen=0, texts=Texts("en"))
+    assert ballot.footer.splitlines()[1] == "**2** · no longer shown"
+    assert "if you have voted for it, vote for another" in ballot.heading
+    assert [button.label for button in ballot.buttons] == ["1", "My pictures"]
+    assert ballot.pictures[0].alt == "1: a boat"
+    erased = sheet(SESSION, POST, [second], unseen=0, texts=Texts("en"))
+    assert "vote for another" in erased.heading
+    whole = sheet(SESSION, replace(POST, round=0, ballot=False), [gone], unseen=0, texts=Texts("en"))
+    assert whole.footer == "**1** · Round 1 · no longer shown"
+    assert whole.pictures == ()
+    assert "vote for another" not in whole.heading
 
 
 def test_a_tie_is_called_a_tie() -> None:

@@ -127,6 +127,11 @@ def test_the_description_has_recipes_and_votes_but_no_file_of_the_bot() -> None:
     assert b"secret" not in text
 
 
+def test_the_description_leaves_out_pictures_that_are_no_longer_shown() -> None:
+    described = json.loads(document(SESSION, [*voted(2, artifact=None, withheld=True), ENTRY], unseen=1))
+    assert [picture["votes"] for picture in described["pictures"]] == [0]
+
+
 def test_names_of_files_leave_nothing_of_a_hostile_name() -> None:
     hostile = replace(ENTRY, user_name="../../\N{RIGHT-TO-LEFT OVERRIDE}윤아 :*?")
     assert file_name(hostile) == "round-1/1-윤아.png"

@@ -1,0 +1,165 @@
+"""Pictures of group sessions that come or go after the end of their round, on every database."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from session_steps import BY, ROUND, VOTE, act, act_once, approve, ask, finish, held, opened, refused, voting
+from stores import Clock
+
+from bot.delivery.content import MessageContent
+from bot.front.sessions.ballots import renew_ballots
+from bot.store import Store
+from bot.store.session_rows import GroupSession, Phase, PostKind
+from bot.store.session_showing import SENT
+from bot.store.transitions import lock_job
+
+
+async def left(store: Store, session: GroupSession) -> tuple[int, int]:
+    """How many pictures of the round are unseen and late."""
+    crowd = await store.showing.crowd(await store.sessions.get(session.id))
+    return crowd.unseen, crowd.late
+
+
+async def numbered(store: Store, session: GroupSession) -> list[tuple[int, int, str]]:
+    """Round, number and job of each entry."""
+    found = await store.showing.entries(session.id)
+    return [(entry.round, entry.number, entry.job_id) for entry in found]
+
+
+async def test_a_picture_let_through_while_people_vote_is_in_the_archive_of_the_round(
+    store: Store, clock: Clock
+) -> None:
+    session = await opened(store)
+    waiting = await held(store, session, 1)
+    seen = await ask(store, session, 2, user_id=12)
+    await finish(store, count=1)
+    clock.now += ROUND
+    await act(store)
+    assert await left(store, session) == (1, 0)
+    await approve(store, waiting)
+    assert await left(store, session) == (0, 1)
+    assert await refused(store.showing.vote(session.id, 1, 2, voter_id=13)) == "vote_gone"
+    clock.now += VOTE
+    await act_once(store)
+    assert await numbered(store, session) == [(1, 1, seen.id), (1, 2, waiting.id)]
+    assert await left(store, session) == (0, 0)
+
+
+async def test_a_picture_let_through_after_its_round_is_in_the_archive_of_the_session(
+    store: Store, clock: Clock
+) -> None:
+    session = await voting(store, clock)
+    await store.sessions.next(session.id, BY)
+    await store.sessions.next(session.id, BY)
+    waiting = await held(store, session, 3)
+    await store.sessions.next(session.id, BY)
+    await act(store)
+    assert (await store.sessions.get(session.id)).phase is Phase.RESTING
+    await approve(store, waiting)
+    assert await left(store, session) == (0, 1)
+    await store.sessions.close(session.id, BY)
+    assert (await numbered(store, session))[2:] == [(2, 1, waiting.id)]
+
+
+async def test_a_session_of_one_round_has_an_archive_of_its_own_where_a_picture_came_late(
+    store: Store,
+) -> None:
+    session = await opened(store)
+    waiting = await held(store, session, 1)
+    await store.sessions.next(session.id, BY)
+    await act(store)
+    await approve(store, waiting)
+    await store.sessions.close(session.id, BY)
+    posts = [(post.kind, post.round) for post in await store.showing.due(session.id)]
+    assert posts == [(PostKind.SHEET, 1), (PostKind.SHEET, 0), (PostKind.ARCHIVE, 0)]
+    assert await numbered(store, session) == [(1, 1, waiting.id)]
+
+
+async def test_pictures_that_came_late_get_a_sheet_where_the_ballot_has_no_room(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.store.session_phases.PAGE_ENTRIES", 2)
+    session = await opened(store)
+    waiting = await held(store, session, 3)
+    for number, user_id in ((1, 12), (2, 13)):
+        await ask(store, session, number, user_id)
+    await finish(store, count=2)
+    await store.sessions.next(session.id, BY)
+    await act(store)
+    await approve(store, waiting)
+    await store.sessions.next(session.id, BY)
+    posts = [(post.kind, post.page, post.ballot) for post in await store.showing.due(session.id)]
+    assert posts == [
+        (PostKind.SHEET, 1, True),
+        (PostKind.SHEET, 2, False),
+        (PostKind.RESULTS, 1, False),
+        (PostKind.ARCHIVE, 1, False),
+        (PostKind.CLOSED_BALLOT, 1, False),
+    ]
+
+
+async def test_the_end_of_a_session_and_a_change_of_its_jobs_do_not_wait_for_each_other(
+    store: Store, clock: Clock
+) -> None:
+    session = await opened(store)
+    painted = [await ask(store, session, number, user_id=10 + number) for number in range(1, 9)]
+    await finish(store, count=8)
+    for _ in range(3):
+        await store.sessions.next(session.id, BY)
+        await act(store)
+    latest = await ask(store, session, 9)
+    await finish(store, count=1)
+    await store.sessions.next(session.id, BY)
+    await act(store)
+    # Ids are random: the smallest is most likely of the first round. All lock jobs in the order of ids.
+    first, second = sorted([min(job.id for job in painted), latest.id])
+    async with store.shared.database.write() as connection:
+        await lock_job(connection, first)
+        closing = asyncio.create_task(store.sessions.close(session.id, BY))
+        await asyncio.sleep(0.2)  # it has come to the jobs, or waits for SQLite's turn
+        await lock_job(connection, second)
+    assert (await closing).phase is Phase.CLOSED
+
+
+class Edits:
+    """A courier that notes the content of each edit."""
+
+    def __init__(self) -> None:
+        self.made: list[MessageContent] = []
+
+    async def edit_posted(self, _session: GroupSession, content: MessageContent, **_: Any) -> None:
+        self.made.append(content)
+
+
+async def test_a_ballot_is_edited_where_it_would_change_and_never_after_the_vote(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def drawn(*_: Any) -> list[Any]:
+        return []
+
+    monkeypatch.setattr("bot.front.sessions.ballots.draw", drawn)
+    await voting(store, clock)
+    (session,) = await store.showing.keep("one", ttl=30.0)
+    (post,) = await store.showing.due(session.id)
+    services: Any = SimpleNamespace(store=store)
+    courier: Any = Edits()
+    shown: dict[int, MessageContent] = {}
+    await renew_ballots(services, courier, session, shown)
+    assert courier.made == []  # it is not sent yet
+    await store.showing.settle(post, token=session.keeper_token, outcome=SENT)
+    for _ in range(2):
+        await renew_ballots(services, courier, session, shown)
+    assert len(courier.made) == 1  # nobody has told this front what the ballot shows
+    await store.sessions.extend(session.id, BY, seconds=600.0)
+    await renew_ballots(services, courier, session, shown)
+    assert [f"<t:{round(clock.now + VOTE) + more}:R>" in courier.made[-1].heading for more in (0, 600)] == [
+        False,
+        True,
+    ]
+    await store.sessions.next(session.id, BY)
+    await renew_ballots(services, courier, session, {})  # `session` is as it was in the vote
+    assert len(courier.made) == 2
