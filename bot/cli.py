@@ -189,7 +189,14 @@ def _restart(error: EngineClosed) -> NoReturn:
 
 @commands.command("check-config")
 @CONFIG
-def check_config(path: Path | None) -> None:
+@click.option(
+    "--role",
+    type=click.Choice(["run", "front", "worker"]),
+    default="run",
+    show_default=True,
+    help="What is started with it: a front needs no checkpoints, a worker no token.",
+)
+def check_config(path: Path | None, role: str) -> None:
     """Report every mistake in a configuration, or else in what it names."""
     from bot.config import Config
 
@@ -197,7 +204,7 @@ def check_config(path: Path | None) -> None:
     config = reading.config
     from bot.app.named_files import check_start
 
-    check_start(config, os.environ)
+    check_start(config, os.environ, front=role != "worker", worker=role != "front")
     models = ", ".join(model.name for model in config.models)
     for warning in config.warnings:
         click.echo(f"sdjax-bot: {warning}", err=True)

@@ -23,7 +23,9 @@ def check_start(
     """
     mistakes = _refusals([partial(check_url, config.queue.database), *_checks(config, front)])
     if worker:
-        mistakes += [mistake for model in config.models for mistake in mistakes_in_weights(model)]
+        previews = config.engine.preview_seconds > 0
+        for model in config.models:
+            mistakes += mistakes_in_weights(model, previews=previews)
     if mistakes := [*mistakes, *mistakes_in_tracing(config.traces, environ)]:
         raise ConfigurationError("\n".join(mistakes))
 

@@ -9,16 +9,19 @@ from bot.config import ModelConfig
 from sdjax_engine.weights.files import DEMO, is_hub_id
 
 
-def mistakes_in_weights(model: ModelConfig) -> list[str]:
+def mistakes_in_weights(model: ModelConfig, *, previews: bool) -> list[str]:
     """Return a sentence for each file or folder of a model that does not exist."""
-    return [*_folder(model, "checkpoint", model.checkpoint), *mistakes_in_parts(model)]
+    return [*_folder(model, "checkpoint", model.checkpoint), *mistakes_in_parts(model, previews=previews)]
 
 
-def mistakes_in_parts(model: ModelConfig) -> list[str]:
-    """Return a sentence for each file or folder beside the checkpoint that does not exist."""
+def mistakes_in_parts(model: ModelConfig, *, previews: bool) -> list[str]:
+    """Return a sentence for each file or folder beside the checkpoint that does not exist.
+
+    Without `previews` their decoder is not needed.
+    """
     return [
         *_folder(model, "picture_classifier", model.picture_classifier),
-        *_folder(model, "preview_decoder", model.preview_decoder),
+        *_folder(model, "preview_decoder", model.preview_decoder if previews else ""),
         *(
             f"{model.name}: the LoRA {name} has no file {file}: correct its path."
             for name, file in model.loras.items()

@@ -103,16 +103,29 @@ class Config(Section):
 
     @property
     def warnings(self) -> list[str]:
-        """One sentence for each address to which secrets leave this machine without encryption."""
+        """One sentence for each address to which secrets leave this machine without encryption.
+
+        And one for each model of a policy that this configuration does not offer; another's may.
+        """
         sent = {
             "discord.api_url": (self.discord.api_url, "the bot's token and what people type"),
             "discord.gateway_url": (self.discord.gateway_url, "the bot's token and what people type"),
             "queue.artifacts": (self.queue.artifacts, "people's pictures"),
         }
+        known = {ANY, *(model.name for model in self.models)}
+        policies = {"policy": self.policy.models, "policy.bounds": self.policy.bounds.models}
         return [
-            f"{key} is not encrypted: on the way to {URL(address).host}, others can read {what}."
-            for key, (address, what) in sent.items()
-            if leaves_unencrypted(address)
+            *(
+                f"{key} is not encrypted: on the way to {URL(address).host}, others can read {what}."
+                for key, (address, what) in sent.items()
+                if leaves_unencrypted(address)
+            ),
+            *(
+                f"{section}.models: there is no model “{name}” here."
+                for section, names in policies.items()
+                for name in names
+                if name not in known
+            ),
         ]
 
 
@@ -150,20 +163,15 @@ def _repeated_models(document: Mapping[str, Any]) -> list[str]:
 
 
 def _unknown_models(document: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each model of a policy or of a group of the fleet that does not exist."""
+    """Return a sentence for each model of a group of the fleet that does not exist."""
     fleet, known = document.get("fleet"), set(_names(document))
     groups = fleet.get("groups") if isinstance(fleet, dict) else None
-    policy = document.get("policy")
-    bounds = policy.get("bounds") if isinstance(policy, dict) else None
-    sections = [("policy", policy, {ANY, *known}), ("policy.bounds", bounds, {ANY, *known})]
-    for number, group in enumerate(groups if isinstance(groups, list) else [], 1):
-        sections.append((f"fleet.groups[{number}]", group, known))
     return [
-        f"{section}.models: there is no model “{name}”."
-        for section, values, choices in sections
-        if isinstance(values, dict) and isinstance(values.get("models"), list)
-        for name in values["models"]
-        if isinstance(name, str) and name not in choices
+        f"fleet.groups[{number}].models: there is no model “{name}”."
+        for number, group in enumerate(groups if isinstance(groups, list) else [], 1)
+        if isinstance(group, dict) and isinstance(group.get("models"), list)
+        for name in group["models"]
+        if isinstance(name, str) and name not in known
     ]
 
 

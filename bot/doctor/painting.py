@@ -89,7 +89,7 @@ def _checkpoints(config: Config) -> Iterator[Finding]:
             yield _opened(model, dtype, memory)
         except EngineError as error:
             yield wrong(CHECKPOINTS, f"{model.name}: {error}")
-        for mistake in mistakes_in_parts(model):
+        for mistake in mistakes_in_parts(model, previews=config.engine.preview_seconds > 0):
             yield wrong(CHECKPOINTS, mistake)
 
 

@@ -285,6 +285,12 @@ def under_policy(origin: Origin, policy: Policy) -> Origin:
     return replace(origin, policy=kept, locale=language or origin.locale)
 
 
+async def locale_for_all(interaction: Interaction) -> str:
+    """Return the language that a policy gives to messages for everybody here, or else the person's."""
+    language = (await held_of(interaction)).policy.language
+    return language or services_of(interaction).locale(interaction)
+
+
 def offers_here(interaction: Interaction) -> tuple[Offer, ...]:
     """Return what of the offers the policy allows, once it is known; before that, all of them."""
     held: Held | None = interaction.extras.get(HELD)

@@ -172,6 +172,8 @@ OF_WORKERS = {"./nothing", "/a/decoder", "/a/classifier", "ink.safetensors"}
     ("command", "named"),
     [
         ("check-config", OF_BOTH | OF_FRONTS | OF_WORKERS),
+        ("check-config --role front", OF_BOTH | OF_FRONTS),
+        ("check-config --role worker", OF_BOTH | OF_WORKERS),
         ("run", OF_BOTH | OF_FRONTS | OF_WORKERS),
         ("front", OF_BOTH | OF_FRONTS),
         ("worker", OF_BOTH | OF_WORKERS),
@@ -186,7 +188,7 @@ def test_every_mistake_in_what_a_configuration_names_is_reported_at_once(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("config.toml").write_text(EVERYWHERE)
-    assert run(monkeypatch, command, "--config", "config.toml") == 2
+    assert run(monkeypatch, *command.split(), "--config", "config.toml") == 2
     said = capsys.readouterr().err
     assert {each for each in OF_BOTH | OF_FRONTS | OF_WORKERS if each in said} == named
 

@@ -345,11 +345,16 @@ def test_a_key_without_its_whole_name_is_met_with_the_keys_that_have_that_word()
     ]
 
 
-def test_policies_have_no_models_that_are_not_there_and_a_value_for_each_level() -> None:
-    bounds = {"models": ["tpyo", "demo", "*"], "flagged": ["show", "hold"]}
-    assert mistakes_in({"policy": {"models": ["nope"], "flagged": [], "bounds": bounds}}) == [
-        "policy.models: there is no model “nope”.",
-        "policy.bounds.models: there is no model “tpyo”.",
+def test_models_of_policies_that_are_not_there_are_told() -> None:
+    policy = {"models": ["nope"], "bounds": {"models": ["tpyo", "demo", "*"]}}
+    assert Config.parse({"policy": policy}).warnings == [
+        "policy.models: there is no model “nope” here.",
+        "policy.bounds.models: there is no model “tpyo” here.",
+    ]
+
+
+def test_policies_have_a_value_for_each_level() -> None:
+    assert mistakes_in({"policy": {"flagged": [], "bounds": {"flagged": ["show", "hold"]}}}) == [
         "policy.bounds.flagged: three values are wanted, for the levels mild, explicit and extreme, or none.",
     ]
 

@@ -8,7 +8,7 @@ import discord
 from discord.app_commands import Range, locale_str
 
 from bot.errors import UserMistake
-from bot.front.allowed import held_of
+from bot.front.allowed import locale_for_all
 from bot.front.answers import page, page_lines
 from bot.front.clearing import MOST_HOURS, ask_clear
 from bot.front.command_tree import Command, Group, Option, for_moderators, make_command, make_group
@@ -179,7 +179,7 @@ async def pause(interaction: Interaction, *, where: str = CHANNEL, word: str = "
     await while_unavailable(
         PATIENCE_SECONDS, services.store.moderation.pause, scope, acting(interaction, word)
     )
-    texts = await _texts_for_all(interaction)
+    texts = Texts.for_locale(await locale_for_all(interaction))
     told = [_paused(scope, word, texts), texts.gettext("What waits is painted once the pause ends.")]
     await interaction.edit_original_response(view=page("\n".join(told)))
 
@@ -194,19 +194,13 @@ async def resume(interaction: Interaction, *, where: str = CHANNEL) -> None:
     )
     if ended is None:
         raise UserMistake("not_paused", command=command_name(interaction.locale, "moderate", "show"))
-    texts = await _texts_for_all(interaction)
+    texts = Texts.for_locale(await locale_for_all(interaction))
     said = (
         texts.gettext("Painting goes on in this channel.")
         if scope.channel_id
         else texts.gettext("Painting goes on in this server.")
     )
     await interaction.edit_original_response(view=page(said))
-
-
-async def _texts_for_all(interaction: Interaction) -> Texts:
-    """Return the sentences in the language that a policy gives this place, or else in the person's."""
-    language = (await held_of(interaction)).policy.language
-    return Texts.for_locale(language or services_of(interaction).locale(interaction))
 
 
 def _scope(interaction: Interaction, where: str) -> Scope:

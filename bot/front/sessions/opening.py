@@ -6,7 +6,7 @@ import discord
 from discord.app_commands import AppCommandChannel
 
 from bot.errors import UserMistake
-from bot.front.allowed import check_blocked, check_texts
+from bot.front.allowed import check_blocked, check_texts, locale_for_all
 from bot.front.answers import give_back
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.modals import modal, text_field
@@ -158,5 +158,5 @@ async def _open(interaction: Interaction, plan: Plan, by: By, parent: Parent | N
         plan,
         by,
         channel_id=thread.id if thread else interaction.channel_id or 0,
-        locale=services.locale(interaction),
+        locale=await locale_for_all(interaction),
     )
