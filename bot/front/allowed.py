@@ -204,10 +204,12 @@ async def check_words(interaction: Interaction, recipe: Recipe) -> Hold | None:
     return await check_texts(interaction, words_of(recipe))
 
 
-async def check_texts(interaction: Interaction, texts: Sequence[str]) -> Hold | None:
-    """Do as `check_words`, for texts that go into prompts later."""
+async def check_texts(
+    interaction: Interaction, texts: Sequence[str], *, together: bool = True
+) -> Hold | None:
+    """Do as `check_words`, for texts that go into prompts later, `together` or each into another one."""
     texts = forms_of(texts)
-    known = readings_of(texts)
+    known = readings_of(texts, together=together)
     if any(map(services_of(interaction).hard_rule.matches, known.values())):
         raise UserMistake("rule_always")
     if interaction.guild_id is None:
@@ -221,15 +223,17 @@ async def check_texts(interaction: Interaction, texts: Sequence[str]) -> Hold | 
     return None if verdict is None else Hold(cause=Cause.RULE, rule=verdict.rule.name)
 
 
-def readings_of(texts: Sequence[str]) -> dict[str, Readings]:
-    """Return the readings of the texts together; where these are too long, also of each text alone.
+def readings_of(texts: Sequence[str], *, together: bool = True) -> dict[str, Readings]:
+    """Return the readings of the texts, each alone, or together; where that is too long, both.
 
     Of a text that is too long, not every part is read in every way.
     """
     written = [text for text in texts if text.strip()]
-    together = "\n".join(written)
-    alone = [] if len(together) <= LONGEST_SENT else written
-    return {text: read(text) for text in (together, *alone)}
+    if not together:
+        return {text: read(text) for text in written}
+    joined = "\n".join(written)
+    alone = [] if len(joined) <= LONGEST_SENT else written
+    return {text: read(text) for text in (joined, *alone)}
 
 
 async def verdict_of(

@@ -266,20 +266,24 @@ class Worker:
         except EngineClosed as error:
             self._engine_closed = self._engine_closed or error
             self._draining.set()
-            if held.begun:  # it may be the cause: count the attempt, so that it cannot break engines for ever
-                abandon = self._store.leases.abandon
-                await self._ends.record(held, lambda spent: abandon(claim, spent=spent), "taken_back")
-            else:
-                await self._give_back(held)
+            await self._take_back(held)  # it may be the cause, and must not break engines for ever
         except ResultsUnavailable as error:
             log.error("image %d failed: %s", claim.image_id, error)
             await self._fail(held, error)
         except StoreUnavailable as error:
-            log.error("image %d is given back: %s", claim.image_id, error)
-            await self._give_back(held)
+            log.error("image %d is taken back: %s", claim.image_id, error)
+            await self._take_back(held)  # it must not be painted for ever where one table cannot be read
         except Exception as error:
             log.exception("image %d failed (%s)", claim.image_id, failure_of(error))
             await self._fail(held, error)
+
+    async def _take_back(self, held: HeldImage) -> None:
+        """Give an image back; once the devices have begun it, the attempt counts."""
+        abandon = self._store.leases.abandon
+        if held.begun:
+            await self._ends.record(held, lambda spent: abandon(held.claim, spent=spent), "taken_back")
+        else:
+            await self._give_back(held)
 
     async def _fail(self, held: HeldImage, error: Exception) -> None:
         claim, failure, fail = held.claim, failure_of(error), self._store.leases.fail

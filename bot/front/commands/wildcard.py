@@ -100,7 +100,7 @@ async def add_wildcard(interaction: Interaction, *, name: str, entries: str) -> 
     try:
         guild_id = kept_server(interaction)
         wildcard = Wildcard(name=wildcard_name(name), entries=read_entries(entries))
-        await check_texts(interaction, wildcard.entries)
+        await check_texts(interaction, wildcard.entries, together=False)  # a prompt draws one of them
         await while_unavailable(PATIENCE_SECONDS, services.store.wildcards.put, guild_id, wildcard)
     except UserMistake as error:
         await report(interaction, error)

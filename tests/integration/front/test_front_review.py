@@ -245,6 +245,17 @@ async def test_reports_reach_moderators_and_enough_of_them_hide_the_picture(
     await pictured(ravi, message)
 
 
+async def test_words_that_a_rule_holds_are_hidden_from_others_in_the_queue(
+    served: Served, ravi: Member, wei: Member
+) -> None:
+    await served.store.prompt_rules.put(PromptRule(name="Blades", action=Action.HOLD, terms=("sword",)), BY)
+    await ravi.message_of(await ravi.imagine(prompt="a sword in a stone"))
+    assert "a sword in a stone" in text_of(await ravi.message_of(await ravi.use("queue")))
+    others = text_of(await wei.message_of(await wei.use("queue")))
+    assert "*已隐藏*" in others
+    assert "sword" not in others
+
+
 async def test_a_hold_survives_a_restart_and_of_two_fronts_one_posts_it(
     sandbox: Sandbox,
     store: Store,

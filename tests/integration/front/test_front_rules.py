@@ -95,6 +95,10 @@ async def test_a_style_or_a_list_that_the_rules_refuse_is_not_saved(served: Serv
     assert await refusal(mina, await mina.submit(form, name="Bleed", prompt="{prompt}, blood")) == REFUSED
     form = await mina.modal_of(await mina.use("wildcard add", name="colour"))
     assert await refusal(mina, await mina.submit(form, name="colour", entries="red\nblood red")) == REFUSED
+    form = await mina.modal_of(await mina.use("wildcard add", name="figures"))
+    said = await refusal(mina, await mina.submit(form, name="figures", entries="a child\na nude statue"))
+    assert said == "Saved: write \\_\\_figures\\_\\_ in a prompt."  # no prompt has both
+    await served.store.wildcards.remove(GUILD_ID, "figures")
     assert await served.store.styles.of(GUILD_ID) == await served.store.wildcards.of(GUILD_ID) == []
 
 

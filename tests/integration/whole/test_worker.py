@@ -19,8 +19,10 @@ from serving import until
 
 from bot.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
-from bot.jobs import Claim, ImageRecord, Job, State
+from bot.holds import Cause, Hold, Outcome
+from bot.jobs import Claim, ImageRecord, Job, Showing, State
 from bot.store import Store
+from bot.store.auditing import By
 from bot.store.device_time import Grouping
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
@@ -248,7 +250,7 @@ async def test_an_outage_of_the_queue_beside_painting_fails_no_image(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def blocking(_guild_id: int | None, _number: int) -> None:
-        if "is given back: The queue cannot be reached." not in caplog.text:
+        if "is taken back: The queue cannot be reached." not in caplog.text:
             raise StoreUnavailable("The queue cannot be reached.")
 
     monkeypatch.setattr(store.known, "blocking", blocking)
@@ -257,6 +259,33 @@ async def test_an_outage_of_the_queue_beside_painting_fails_no_image(
         (done,) = await ended(store, job)
     assert (done.state, done.images[0].failure) == (State.DONE, None)
     assert "Traceback" not in caplog.text
+
+
+async def test_an_image_that_cannot_be_judged_is_not_painted_for_ever(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def blocking(_guild_id: int | None, _number: int) -> None:
+        raise StoreUnavailable("The table cannot be read.")
+
+    monkeypatch.setattr(store.known, "blocking", blocking)
+    job = await store.jobs.enqueue(SMALL, origin(1))
+    async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=0.5)):
+        (failed,) = await ended(store, job)
+    assert failed.images[0].failure == "worker_died"
+
+
+async def test_a_rejected_picture_is_withheld_when_it_is_painted_again(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts
+) -> None:
+    here = replace(origin(1), guild_id=21)
+    by = By(actor_id=91, guild_id=21)
+    async with working(make_worker(tiny_engine, store, artifacts)):
+        await ended(store, await store.jobs.enqueue(SMALL, here, hold=Hold(cause=Cause.MODE)))
+        (review,) = await store.reviews.waiting(21, limit=9)
+        await store.reviews.decide(review.id, Outcome.REJECTED, by)
+        (again,) = await ended(store, await store.jobs.enqueue(SMALL, replace(here, interaction_id=2)))
+    assert again.images[0].showing is Showing.WITHHOLD
+    assert again.images[0].notes.known
 
 
 async def test_an_image_of_a_size_that_no_worker_offers_any_more_fails(
