@@ -226,8 +226,8 @@ class Bot(discord.AutoShardedClient):
     async def _noted(self, verb: Awaitable[None]) -> None:
         try:
             await verb
-        except StoreUnavailable as error:
-            log.error("which servers the bot is in cannot be noted: %s", error)
+        except StoreUnavailable:  # its own line says why; this one is not dropped beside it
+            log.error("which servers the bot is in cannot be noted before it connects again")
 
     async def hear_no_more(self) -> None:
         """Leave the gateway, and finish the interactions that arrived before."""

@@ -67,5 +67,5 @@ async def react(
             await services.store.favourites.remove(event.user_id, job_id)
     except (UnknownJob, UserMistake) as refused:
         log.info("a star is no favourite: %r", refused)
-    except StoreUnavailable as error:
-        log.error("a star cannot be noted: %s", error)
+    except StoreUnavailable:  # its own line says why; this one is not dropped beside it
+        log.error("a star cannot be noted, and is lost")

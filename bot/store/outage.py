@@ -18,11 +18,11 @@ from bot.log import FIELDS
 log = logging.getLogger(__name__)
 
 LINE_SECONDS = 60.0
-SETTLED_SECONDS = 20.0
+SETTLED_SECONDS = 45.0
 """An outage is over after these seconds without a failure.
 
-One success is not enough: with a full disk or a locked file, reads succeed between the failing writes. A
-heartbeat writes every 5 s, and waits for a lock or a connection for 10 s.
+One success is not enough: with a full disk or a locked table, reads succeed between the failing writes. A
+heartbeat writes every 5 s, and its statement ends after 30 s by default.
 """
 MOST_REASONS = 5  # in one line
 

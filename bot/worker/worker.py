@@ -42,6 +42,7 @@ from sdjax_engine.startup.changing import Change
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
+MOST_UNJUDGED = 3
 DRAIN_SECONDS = 60.0
 GIVE_BACK_SECONDS = 5.0  # for each image while the worker drains
 HEARTBEAT_SECONDS = 1.0  # also the age of the step that people see
@@ -97,6 +98,7 @@ class Worker:
         self._results = Results(store, artifacts, judging=self._judging, known=self._known, ends=self._ends)
         self._previews = PreviewFiles(self._judging.may_cover, self._metrics)
         self._held: dict[asyncio.Task[None], HeldImage] = {}
+        self._unjudged: Counter[int] = Counter()  # by image: how often the queue was away when it was judged
         self._draining = asyncio.Event()
         self._engine_closed: EngineClosed | None = None
         self._beat_at = time.monotonic()
@@ -266,24 +268,25 @@ class Worker:
         except EngineClosed as error:
             self._engine_closed = self._engine_closed or error
             self._draining.set()
-            await self._take_back(held)  # it may be the cause, and must not break engines for ever
+            if held.begun:  # it may be the cause: count the attempt, so that it cannot break engines for ever
+                abandon = self._store.leases.abandon
+                await self._ends.record(held, lambda spent: abandon(claim, spent=spent), "taken_back")
+            else:
+                await self._give_back(held)
         except ResultsUnavailable as error:
             log.error("image %d failed: %s", claim.image_id, error)
             await self._fail(held, error)
         except StoreUnavailable as error:
-            log.error("image %d is taken back: %s", claim.image_id, error)
-            await self._take_back(held)  # it must not be painted for ever where one table cannot be read
+            self._unjudged[claim.image_id] += 1
+            if self._unjudged[claim.image_id] < MOST_UNJUDGED:
+                log.error("image %d is given back: %s", claim.image_id, error)
+                await self._give_back(held)
+            else:  # an outage has ended by now, and a table that cannot be read costs the devices no more
+                del self._unjudged[claim.image_id]
+                await self._fail(held, error)
         except Exception as error:
             log.exception("image %d failed (%s)", claim.image_id, failure_of(error))
             await self._fail(held, error)
-
-    async def _take_back(self, held: HeldImage) -> None:
-        """Give an image back; once the devices have begun it, the attempt counts."""
-        abandon = self._store.leases.abandon
-        if held.begun:
-            await self._ends.record(held, lambda spent: abandon(held.claim, spent=spent), "taken_back")
-        else:
-            await self._give_back(held)
 
     async def _fail(self, held: HeldImage, error: Exception) -> None:
         claim, failure, fail = held.claim, failure_of(error), self._store.leases.fail
@@ -301,6 +304,7 @@ class Worker:
         self._metrics.image_seconds.observe(image.seconds)
         bench = Bench(accelerator=self._accelerator, seats=self.engine.capacity(request.lane))
         await self._results.record(held, image, bench)
+        self._unjudged.pop(held.claim.image_id, None)
 
     async def _painted(self, held: HeldImage, request: Request) -> Image | None:
         """Return the engine's picture, or None for a cancelled one, which is then given back unless lost."""

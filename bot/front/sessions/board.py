@@ -138,8 +138,8 @@ def came_late(count: int, texts: Texts) -> str:
     """Return how many pictures came after the end of their round, and where they will be."""
     return texts.ngettext(
         "{count} picture came after the end of the round: "
-        "nobody can vote for it, and the next archive has it.",
+        "nobody can vote for it, and a later archive has it.",
         "{count} pictures came after the end of the round: "
-        "nobody can vote for them, and the next archive has them.",
+        "nobody can vote for them, and a later archive has them.",
         count,
     )

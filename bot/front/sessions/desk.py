@@ -46,7 +46,8 @@ GONE = frozenset({Refusal.CHANNEL_DELETED, Refusal.SERVER_DELETED})
 class _Shown:
     """What this front knows of a session: the board as last shown, and until when nothing is sent.
 
-    `ballots` are the ballots as last shown, by the ids of their posts.
+    `ballots` are the ballots as last shown, by the ids of their posts. They are edited once more at
+    `ballots_doubted_at`: an edit of the front that had the session before may have come after the first.
     """
 
     content: MessageContent | None = None
@@ -55,6 +56,7 @@ class _Shown:
     looked_at: float = float("-inf")
     ballots: dict[int, MessageContent] = field(default_factory=dict)
     ballots_wait_until: float = float("-inf")
+    ballots_doubted_at: float = float("inf")
 
 
 class Desk:
@@ -89,7 +91,11 @@ class Desk:
         except StoreUnavailable as error:
             log.error("the group sessions cannot be read: %s", error)
             return
-        self._shown = {session.id: self._shown.get(session.id, _Shown()) for session in kept}
+        doubted_at = self._clock() + 2 * KEPT_SECONDS
+        self._shown = {
+            session.id: self._shown.get(session.id) or _Shown(ballots_doubted_at=doubted_at)
+            for session in kept
+        }
         # With more sessions than are shown at once, each gets its turn.
         for session in sorted(kept, key=lambda each: self._shown[each.id].looked_at):
             if len(self._tasks) >= SHOWN_AT_ONCE:
@@ -137,8 +143,8 @@ class Desk:
         for post in await store.showing.due(session.id):
             if not await self._send(session, post, shown):
                 break
-        renewed = await self._renew_board(session, shown)
         await self._renew_ballots(session, shown)
+        renewed = await self._renew_board(session, shown)
         if session.phase is Phase.CLOSED and renewed and not await store.showing.waits(session.id):
             await store.showing.end(session)
 
@@ -208,8 +214,14 @@ class Desk:
         if self._clock() < shown.ballots_wait_until:
             return
         shown.ballots_wait_until = self._clock() + BOARD_SECONDS
+        if shown.ballots_doubted_at <= self._clock():
+            shown.ballots_doubted_at = float("inf")
+            shown.ballots.clear()
         try:
             await renew_ballots(self._services(), self._courier, session, shown.ballots)
+        except DeliveryDelayed as error:  # Discord may refuse edits of the board and take those of a ballot
+            shown.ballots_wait_until = self._clock() + max(error.seconds, WAIT_SECONDS)
+            log.info("a ballot of the group session %s is shown later: %s", session.id, error)
         except Refused as error:
             if error.refusal in GONE:
                 raise

@@ -151,12 +151,13 @@ async def _open(interaction: Interaction, plan: Plan, by: By, parent: Parent | N
     services = services_of(interaction)
     sessions = services.store.sessions
     await while_unavailable(PATIENCE_SECONDS, sessions.check_room, by.guild_id)  # before a thread is there
-    thread = await begin(interaction, parent, plan) if parent else None
+    locale = await locale_for_all(interaction)
+    thread = await begin(interaction, parent, plan, Texts.for_locale(locale)) if parent else None
     return await while_unavailable(
         PATIENCE_SECONDS,
         sessions.open,
         plan,
         by,
         channel_id=thread.id if thread else interaction.channel_id or 0,
-        locale=await locale_for_all(interaction),
+        locale=locale,
     )

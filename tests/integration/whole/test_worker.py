@@ -250,7 +250,7 @@ async def test_an_outage_of_the_queue_beside_painting_fails_no_image(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def blocking(_guild_id: int | None, _number: int) -> None:
-        if "is taken back: The queue cannot be reached." not in caplog.text:
+        if "is given back: The queue cannot be reached." not in caplog.text:
             raise StoreUnavailable("The queue cannot be reached.")
 
     monkeypatch.setattr(store.known, "blocking", blocking)
@@ -271,7 +271,7 @@ async def test_an_image_that_cannot_be_judged_is_not_painted_for_ever(
     job = await store.jobs.enqueue(SMALL, origin(1))
     async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=0.5)):
         (failed,) = await ended(store, job)
-    assert failed.images[0].failure == "worker_died"
+    assert failed.images[0].failure == "painting_failed"
 
 
 async def test_a_rejected_picture_is_withheld_when_it_is_painted_again(
