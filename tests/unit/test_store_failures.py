@@ -23,7 +23,7 @@ def sqlite_error(name: str) -> OperationalError:
     [
         ("SQLITE_FULL", "free some space"),
         ("SQLITE_BUSY_SNAPSHOT", "locked by another process"),
-        ("SQLITE_CANTOPEN", "check that it is a file"),
+        ("SQLITE_CANTOPEN", "check that this account may write it"),
         ("SQLITE_READONLY_DIRECTORY", "check the permissions"),
         ("SQLITE_NOTADB", "move it away"),
         ("SQLITE_CORRUPT_INDEX", "restore it from a backup"),

@@ -120,10 +120,10 @@ async def block(
     check_blockable(interaction, member)
     services = services_of(interaction)
     await acknowledge(interaction, private=True)
-    until = None if hours is None else services.store.clock() + hours * HOUR_SECONDS
     scope = Scope(guild_id=guild_id, user_id=member.id)
     moderation = services.store.moderation
     there = await while_unavailable(PATIENCE_SECONDS, moderation.in_force, guild_id)
+    until = None if hours is None else services.store.clock() + hours * HOUR_SECONDS
     await while_unavailable(
         PATIENCE_SECONDS, moderation.block, scope, acting(interaction, reason), until=until
     )
