@@ -35,18 +35,16 @@ WAYS_TO_LOSE = ("rest_5xx", "lose_answers", "drop_requests", "drop_answers", "ha
 POLL_SECONDS = 0.02
 
 
-given_ports: set[int] = set()
-"""The system may give a port that it has given before: no process may have listened there yet."""
+given: set[int] = set()  # ports; the system may give one again before a process listens there
 
 
 def free_port() -> int:
     """Return a port that is free now, and another at each call."""
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port: int = free.getsockname()[1]
-        if port not in given_ports:
-            given_ports.add(port)
-            return port
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    given_before = port in given
+    given.add(port)
+    return free_port() if given_before else port
 
 
 @dataclass(kw_only=True)
