@@ -50,11 +50,14 @@ $(VENV)/.installed: pyproject.toml requirements.lock | $(VENV)/.uv
 	@PYTHONWARNINGS=ignore $(PIP) install --no-compile --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# torch is a reference for the tests. Its builds differ from machine to machine, so it has no hash in the lock.
+# torch is a reference for the tests. Its builds differ from machine to machine, so it has no hash in the lock. uv takes
+# half of pip's time, and knows folders of packages by another variable.
 $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
 	@echo "Installing the packages of the tests"
 	$(call install-locked,requirements-dev.lock)
-	@$(PIP) install --no-compile $(TORCH)
+	@if [ -x $(BIN)/uv ] && [ -d "$$PIP_FIND_LINKS" ] && [ -z "$$PIP_NO_INDEX$$PIP_INDEX_URL" ] \
+	  && UV_FIND_LINKS="$$PIP_FIND_LINKS" $(BIN)/uv pip install --quiet --python $(BIN)/python $(TORCH); \
+	then :; else $(PIP) install --no-compile $(TORCH); fi
 	@touch $@
 
 browser:

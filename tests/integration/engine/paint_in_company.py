@@ -1,17 +1,18 @@
 """Paints the same requests in several ways and prints the different pictures of each, as JSON.
 
-A separate program, because the number of devices is fixed per process:
-
-    paint_in_company.py CHECKPOINT DEVICES SEATS_PER_DEVICE DTYPE FITTED_PROGRAMS CACHE_DIR WAY...
+A separate program, because the number of devices is fixed per process. It reads lines of JSON: the value of
+XLA_FLAGS, and the arguments of `paint`. For each line it forks a process, which needs no time for imports.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 from compilations import counted_compilations
 from engines import PART, PLAIN, VARIED, like, tiny_config
@@ -87,7 +88,20 @@ def again(engine: Engine) -> list[bool]:
 WAYS = {way.__name__: way for way in (alone, in_company, in_every_seat, joined_late, between_lanes)}
 
 
-def main(  # noqa: PLR0917 – the command line
+def main() -> None:
+    """Paint as each line says."""
+    for line in sys.stdin:
+        flags, *arguments = json.loads(line)
+        worker = os.fork()
+        if not worker:
+            os.environ["XLA_FLAGS"] = flags
+            print(json.dumps(paint(*arguments)), flush=True)
+            os._exit(0)
+        if status := os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]):
+            sys.exit(f"It ended with status {status}.")
+
+
+def paint(  # noqa: PLR0917 – the arguments of a line
     checkpoint: str,
     devices: str,
     seats_per_device: str,
@@ -95,7 +109,8 @@ def main(  # noqa: PLR0917 – the command line
     fitted_programs: str,
     cache_dir: str,
     *ways: str,
-) -> None:
+) -> dict[str, Any]:
+    """Paint on so many devices, and return the pictures and what was told and compiled meanwhile."""
     said: list[str] = []
     config = tiny_config(
         Path(checkpoint),
@@ -118,8 +133,8 @@ def main(  # noqa: PLR0917 – the command line
     answer = {"capacity": capacity, "said": said, "pictures": pictures, "made": made}
     answer |= {"lanes": lanes, "again": painted_again}
     answer |= {"made_once_ready": made[until_ready:], "imported_flax": "flax" in sys.modules}
-    print(json.dumps(answer))
+    return answer
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

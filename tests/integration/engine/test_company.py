@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,33 +30,58 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-def paint(
-    checkpoint: Path,
-    cache_dir: Path,
-    devices: int,
-    *ways: str,
-    dtype: str = "float32",
-    fitted_programs: bool = False,
-    flags: str = OPTIMISED,
-) -> dict[str, Any]:
-    arguments = (SCRIPT, checkpoint, devices, SEATS_PER_DEVICE, dtype, fitted_programs, cache_dir, *ways)
-    finished = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        env=os.environ
-        | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), "XLA_FLAGS": flags},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr
-    answer: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
-    return answer
+class Painter:
+    """Paints with one checkpoint, each time in another process."""
+
+    def __init__(self, program: subprocess.Popen[str], checkpoint: Path, cache_dir: Path) -> None:
+        self._program = program
+        self._checkpoint = checkpoint
+        self._cache_dir = cache_dir
+
+    def paint(
+        self,
+        devices: int,
+        *ways: str,
+        dtype: str = "float32",
+        fitted_programs: bool = False,
+        flags: str = OPTIMISED,
+        cache_dir: Path | None = None,
+    ) -> dict[str, Any]:
+        """Return what the program says, once it has painted on so many devices."""
+        of_engine = (self._checkpoint, devices, SEATS_PER_DEVICE, dtype, fitted_programs)
+        wanted = [flags, *map(str, (*of_engine, cache_dir or self._cache_dir, *ways))]
+        told, saying = self._program.stdin, self._program.stdout
+        assert told is not None
+        assert saying is not None
+        told.write(json.dumps(wanted) + "\n")
+        told.flush()
+        line = saying.readline()
+        assert line, "the program has ended; its errors are those of the test"
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
 
 @pytest.fixture(scope="module")
-def on_two(checkpoint: Path, cache_dir: Path) -> dict[str, Any]:
+def painter(checkpoint: Path, cache_dir: Path) -> Iterator[Painter]:
+    """A program that has imported the engine."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    with subprocess.Popen(
+        [sys.executable, str(SCRIPT)],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as program:
+        yield Painter(program, checkpoint, cache_dir)
+        assert program.stdin is not None
+        program.stdin.close()
+        assert program.wait() == 0
+
+
+@pytest.fixture(scope="module")
+def on_two(painter: Painter) -> dict[str, Any]:
     ways = "alone", "in_company", "in_every_seat", "joined_late", "between_lanes"
-    return paint(checkpoint, cache_dir, 2, *ways)
+    return painter.paint(2, *ways)
 
 
 def test_company_seat_time_of_joining_and_other_lanes_change_no_picture(on_two: dict[str, Any]) -> None:
@@ -65,19 +91,17 @@ def test_company_seat_time_of_joining_and_other_lanes_change_no_picture(on_two: 
 
 @pytest.mark.parametrize("devices", [1, 8])
 def test_the_number_of_devices_changes_no_picture(
-    devices: int, on_two: dict[str, Any], checkpoint: Path, cache_dir: Path
+    devices: int, on_two: dict[str, Any], painter: Painter
 ) -> None:
-    answer = paint(checkpoint, cache_dir, devices, "in_company")
+    answer = painter.paint(devices, "in_company")
     assert answer["capacity"] == SEATS_PER_DEVICE * devices
     assert answer["pictures"] == on_two["pictures"]
     assert programs_of(answer, "compiled") == set()
 
 
-def test_fitted_programs_change_pictures_only_by_rounding(
-    on_two: dict[str, Any], checkpoint: Path, cache_dir: Path
-) -> None:
+def test_fitted_programs_change_pictures_only_by_rounding(on_two: dict[str, Any], painter: Painter) -> None:
     """Guided and unguided pictures share a lane, and a picture's programs depend on its company."""
-    answer = paint(checkpoint, cache_dir, 2, "alone", "in_company", "joined_late", fitted_programs=True)
+    answer = painter.paint(2, "alone", "in_company", "joined_late", fitted_programs=True)
     assert programs_of(answer, "compiled") == {
         "tiny:16x16:guided denoise, 1 row",
         "tiny:16x16:guided denoise, 2 rows",
@@ -91,11 +115,12 @@ def test_fitted_programs_change_pictures_only_by_rounding(
 
 
 def test_pictures_in_bfloat16_are_reproducible_and_close_to_float32(
-    on_two: dict[str, Any], checkpoint: Path, tmp_path: Path
+    on_two: dict[str, Any], painter: Painter, tmp_path: Path
 ) -> None:
     quick = os.environ["XLA_FLAGS"]
     # In a cache folder of its own: programs of other flags would replace those of the other tests.
-    answer = paint(checkpoint, tmp_path, 2, "alone", "in_company", dtype="bfloat16", flags=quick)
+    ways = "alone", "in_company"
+    answer = painter.paint(2, *ways, dtype="bfloat16", flags=quick, cache_dir=tmp_path)
     assert [len(different) for different in answer["pictures"]] == [1] * len(PAINTED)
     assert 0 < largest_difference(answer, on_two) < 64
 
@@ -111,10 +136,10 @@ def pixels(picture: str) -> npt.NDArray[np.int64]:
 
 
 def test_a_second_start_changes_no_picture_and_traces_and_compiles_nothing(
-    on_two: dict[str, Any], checkpoint: Path, cache_dir: Path
+    on_two: dict[str, Any], painter: Painter
 ) -> None:
     assert on_two["made"]
-    answer = paint(checkpoint, cache_dir, 2, "in_company")
+    answer = painter.paint(2, "in_company")
     assert answer["pictures"] == on_two["pictures"]
     assert answer["made"] == []
     assert not answer["imported_flax"]
