@@ -60,6 +60,9 @@ class Limits:
     job_days: float
 
 
+Commands = Sequence[Command | Group]
+
+
 def help_command() -> Command:
     """The command."""
     topic = Option(
@@ -102,7 +105,7 @@ async def show_help(interaction: Interaction, topic: str = "") -> None:
     await say(interaction, view=page(text))
 
 
-def commands_for(permissions: discord.Permissions) -> list[Command | Group]:
+def commands_for(permissions: discord.Permissions) -> Commands:
     """Return the commands besides /imagine and /help that Discord shows to these permissions by default."""
     return [
         command
@@ -114,12 +117,7 @@ def commands_for(permissions: discord.Permissions) -> list[Command | Group]:
 
 
 def help_text(
-    offers: Sequence[Offer],
-    limits: Limits,
-    commands: Sequence[Command | Group],
-    *,
-    texts: Texts,
-    names: Texts,
+    offers: Sequence[Offer], limits: Limits, commands: Commands, *, texts: Texts, names: Texts
 ) -> str:
     """Return the help in Markdown; `names` are the texts with the command names that the person sees.
 
@@ -146,7 +144,7 @@ def _help_with(
     lines: Sequence[str],
     offers: Sequence[Offer],
     limits: Limits,
-    commands: Sequence[Command | Group],
+    commands: Commands,
     *,
     texts: Texts,
     names: Texts,
@@ -263,7 +261,7 @@ def _limits(limits: Limits, texts: Texts) -> Iterator[str]:
         )
 
 
-def _other_commands() -> list[Command | Group]:
+def _other_commands() -> Commands:
     return [
         queue_command(),
         history_command(),
@@ -284,7 +282,7 @@ def _other_commands() -> list[Command | Group]:
     ]
 
 
-def _command_lines(commands: Sequence[Command | Group], texts: Texts, names: Texts) -> Iterator[str]:
+def _command_lines(commands: Commands, texts: Texts, names: Texts) -> Iterator[str]:
     for command in commands:
         name = names.pgettext("name", command.name)
         described = texts.gettext(command.description)

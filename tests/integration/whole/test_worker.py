@@ -246,8 +246,8 @@ async def test_an_outage_of_the_queue_beside_painting_fails_no_image(
     tiny_engine: Engine,
     store: Store,
     artifacts: Artifacts,
-    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def blocking(_guild_id: int | None, _number: int) -> None:
         if "is given back: The queue cannot be reached." not in caplog.text:
