@@ -33,7 +33,7 @@ from bot.errors import BotError, ConfigurationError
 from bot.garbage import paused_collections
 from bot.log import flush
 from bot.redaction import redact
-from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest
+from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_SEED, MAX_STEPS, Sampler
 
 if TYPE_CHECKING:
@@ -204,7 +204,10 @@ def check_config(path: Path | None, role: str) -> None:
     config = reading.config
     from bot.app.named_files import check_start
 
-    check_start(config, os.environ, front=role != "worker", worker=role != "front")
+    try:
+        check_start(config, os.environ, front=role != "worker", worker=role != "front")
+    except UnreadableCheckpoint as error:
+        raise ConfigurationError(str(error)) from None
     models = ", ".join(model.name for model in config.models)
     for warning in config.warnings:
         click.echo(f"sdjax-bot: {warning}", err=True)

@@ -12,6 +12,7 @@ from bot.errors import ConfigurationError
 from bot.front.keywords import read_keywords
 from bot.provenance.opening import check_certificate
 from bot.store import check_url
+from sdjax_engine.errors import UnreadableCheckpoint
 
 
 def check_start(
@@ -19,15 +20,22 @@ def check_start(
 ) -> None:
     """Raise ConfigurationError with a sentence for each mistake that would stop a start; blocks.
 
-    Without `front` or without `worker`, only for mistakes that concern the other role.
+    Where only weights are missing, raise UnreadableCheckpoint: their disk may be mounted a moment later, and
+    a supervisor starts again after that error. Without `front` or without `worker`, only for mistakes that
+    concern the other role.
     """
     mistakes = _refusals([partial(check_url, config.queue.database), *_checks(config, front)])
-    if worker:
-        previews = config.engine.preview_seconds > 0
-        for model in config.models:
-            mistakes += mistakes_in_weights(model, previews=previews)
-    if mistakes := [*mistakes, *mistakes_in_tracing(config.traces, environ)]:
-        raise ConfigurationError("\n".join(mistakes))
+    mistakes += mistakes_in_tracing(config.traces, environ)
+    previews = config.engine.preview_seconds > 0
+    missing = [
+        mistake
+        for model in (config.models if worker else ())
+        for mistake in mistakes_in_weights(model, previews=previews)
+    ]
+    if mistakes:
+        raise ConfigurationError("\n".join([*mistakes, *missing]))
+    if missing:
+        raise UnreadableCheckpoint("\n".join(missing))
 
 
 def mistakes_in_files(config: Config, *, front: bool = True) -> list[str]:

@@ -193,6 +193,22 @@ def test_every_mistake_in_what_a_configuration_names_is_reported_at_once(
     assert {each for each in OF_BOTH | OF_FRONTS | OF_WORKERS if each in said} == named
 
 
+@pytest.mark.parametrize(("command", "status"), [("check-config", 2), ("run", 1), ("worker", 1)])
+def test_a_supervisor_starts_again_where_weights_alone_are_missing(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    command: str,
+    status: int,
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(
+        f'[queue]\ndatabase = "sqlite+aiosqlite:///{tmp_path}/q"\n[[models]]\ncheckpoint = "/mnt/sdxl"\n'
+    )
+    assert run(monkeypatch, command, "--config", str(file)) == status  # 2 stays until somebody mends it
+    assert "demo: there is no checkpoint /mnt/sdxl: correct its path." in capsys.readouterr().err
+
+
 def test_a_database_without_its_driver_is_refused_before_the_start(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

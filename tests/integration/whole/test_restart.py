@@ -183,7 +183,6 @@ async def test_an_unreachable_discord_is_one_sentence_and_a_failure(
 async def test_an_unreadable_checkpoint_is_one_sentence_and_a_failure(
     sandbox: Sandbox, tmp_path: Path, compile_cache: Path
 ) -> None:
-    (tmp_path / "nothing here").mkdir()
     config = write_config(
         tmp_path,
         api_url=sandbox.api_url,
