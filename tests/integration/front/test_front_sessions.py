@@ -206,7 +206,7 @@ async def test_a_session_is_led_here_and_taken_over_when_its_host_has_left(
         assert "became the host" in page
 
 
-async def test_whoever_may_not_lead_is_told_who_may(
+async def test_a_member_without_the_right_is_told_what_leading_needs(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, *, mina: Member, ravi: Member, omar: Member
 ) -> None:
     give_role(sandbox, OMAR, Permission.MANAGE_EVENTS)
