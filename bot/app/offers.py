@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NoReturn
 
 from bot.config import Config
@@ -16,32 +18,55 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 FOLLOW_SECONDS = 5.0
+AWAIT_SECONDS = 60.0
+ASK_AGAIN_SECONDS = AWAIT_SECONDS / 4
+LATER = "%s is offered once a worker has published its sizes and defaults"
+
+
+class Asking:
+    """Asks for a worker that publishes what models offer, so that a scaler starts one where none is."""
+
+    def __init__(self, offers: Offers, clock: Callable[[], float] = time.monotonic) -> None:
+        self._offers = offers
+        self._clock = clock
+        self._again_at = -math.inf
+
+    async def ask(self, models: Sequence[str]) -> None:
+        """Ask for these models from now on; call it again and again. Raises StoreUnavailable."""
+        if models and self._clock() >= self._again_at:
+            await self._offers.await_published(models, ttl=AWAIT_SECONDS)
+            self._again_at = self._clock() + ASK_AGAIN_SECONDS
 
 
 async def wait_for_defaults(config: Config, offers: Offers) -> Config:
     """Return the configuration with the defaults that workers have published for its unset keys.
 
-    Waits for the first worker that has them. Also adds the samplers that suit each checkpoint, without
-    waiting for them.
+    Waits for the first worker that completes a model. Models that are not complete yet are left out:
+    `Following` adds them. Also adds the samplers that suit each checkpoint, without waiting for them.
     """
-    warned = False
+    asking, warned = Asking(offers), False
     while True:
+        known: dict[str, Offer] | None = None
         try:
             known = await offers.published([model.name for model in config.models])
+            await asking.ask(_missing(config, known))
         except StoreUnavailable as error:
             log.error("the offers of workers cannot be read: %s", error)
-            known = {}
-        missing = [model.name for model in config.models if model.unset and model.name not in known]
-        if not missing:
+        missing = _missing(config, known or {})
+        if not missing or (known is not None and len(missing) < len(config.models)):
             break
         if not warned:
-            names = ", ".join(missing)
             log.warning(
-                "waiting for a worker to publish what %s offers: the configuration does not set it", names
+                "waiting for a worker to publish what %s offers: the configuration does not set it",
+                ", ".join(missing),
             )
             warned = True
         await asyncio.sleep(POLL_SECONDS)
-    return with_offers(config, known)
+    if missing:
+        log.warning(LATER, ", ".join(missing))
+    complete = with_offers(config, known or {})
+    models = tuple(model for model in complete.models if model.name not in missing)
+    return complete.model_copy(update={"models": models})
 
 
 class Following:
@@ -61,6 +86,7 @@ class Following:
         self._published = published
         self._current: tuple[Offer, ...] | None = current
         self._change = change
+        self._asking = Asking(published)
         self._looking = asyncio.Lock()
 
     async def run(self, *, poll_seconds: float = FOLLOW_SECONDS) -> NoReturn:
@@ -72,13 +98,14 @@ class Following:
 
     async def reconfigure(self, config: Config) -> None:
         """Follow another configuration, and call `change` at once, with the same offers too."""
-        async with self._looking:  # a look under way would take its own offers for those of this one
+        async with self._looking:  # a poll under way would store its offers as those of the new configuration
             self._config, self._current = config, None
             await self._look()
 
     async def _look(self) -> None:
         try:
             known = await self._published.published([model.name for model in self._config.models])
+            await self._asking.ask(_missing(self._config, known))
         except StoreUnavailable as error:
             log.error("the offers of workers cannot be read: %s", error)
             return
@@ -93,14 +120,17 @@ class Following:
             self._current = found
 
     def _complete(self, known: Mapping[str, Offer]) -> tuple[Offer, ...]:
-        """Return the offers that need nothing of a checkpoint which no worker has read yet."""
-        complete = with_offers(self._config, known).models
-        missing = [model.name for model in complete if model.unset and model.name not in known]
+        """Return the offers whose defaults are all known: a worker may have to read the checkpoint first."""
+        missing = _missing(self._config, known)
         if missing and self._current is None:
-            log.warning(
-                "%s is offered once a worker has published its sizes and defaults", ", ".join(missing)
-            )
+            log.warning(LATER, ", ".join(missing))
+        complete = with_offers(self._config, known).models
         return tuple(model.offer for model in complete if model.name not in missing)
+
+
+def _missing(config: Config, known: Mapping[str, Offer]) -> list[str]:
+    """Return the models with unset keys that no worker has published."""
+    return [model.name for model in config.models if model.unset and model.name not in known]
 
 
 def with_offers(config: Config, known: Mapping[str, Offer]) -> Config:

@@ -25,7 +25,7 @@ from bot.store.demand import Demand
 
 log = logging.getLogger(__name__)
 
-STAND_IN_SECONDS = 120.0  # for so long images wait for a group's first worker after the last look
+STAND_IN_SECONDS = 120.0  # how long images wait for a group's first worker after the last poll
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,14 +98,14 @@ class Controller:
         self.report = Report()
 
     async def run(self) -> None:
-        """Look for ever, every few seconds; a look that fails is repeated."""
+        """Poll every few seconds until cancelled; a failed poll is repeated."""
         while True:
             try:
                 await self.look()
             except StoreUnavailable as error:
                 self._failed(error)
             except Exception as error:
-                log.exception("a look at the fleet failed")
+                log.exception("polling the fleet failed")
                 self._failed(f"{type(error).__name__}: {error}")
             await asyncio.sleep(self._config.fleet.check_seconds)
 
@@ -201,7 +201,7 @@ class Controller:
         away = [size for size in self._sizes if size.group not in paint | self._spec.drained]
         there = [size for size in self._sizes if size.group in paint]
         models = _models(away) - _models(there)
-        lanes = sorted({row.lane for row in demand if row.model in models})
+        lanes = sorted({row.lane for row in demand if row.model in models and (row.images or row.running)})
         if lanes or self._stands_in:
             ttl = max(STAND_IN_SECONDS, 4 * self._config.fleet.check_seconds)
             store = await self._opened()

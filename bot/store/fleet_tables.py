@@ -1,4 +1,4 @@
-"""The tables of accelerator classes: which there are, and how long each takes for a step of a lane."""
+"""The tables of accelerator classes and their run times, and of the models that wait for a first worker."""
 
 from __future__ import annotations
 
@@ -20,4 +20,11 @@ class_run_times = sa.Table(
     sa.Column("lane", sa.String(255), primary_key=True),
     sa.Column("accelerator", sa.String(MOST_CHARACTERS), primary_key=True),
     sa.Column("seconds_per_step", sa.Double, nullable=False),  # moving mean, of a worker with full seats
+)
+
+awaited_offers = sa.Table(
+    "awaited_offers",  # models that a front cannot offer before a worker has read their files
+    metadata,
+    sa.Column("model", sa.String(255), primary_key=True),
+    sa.Column("until", sa.Double, nullable=False),
 )

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import State
 from bot.store.database import Verbs, insert
-from bot.store.fleet_tables import accelerators
+from bot.store.fleet_tables import accelerators, awaited_offers
 from bot.store.rows import offer_from, offer_values
 from bot.store.session_admission import refund_in_session
 from bot.store.tables import images, jobs, offered_lanes, published_offers, workers
@@ -55,7 +55,7 @@ class Offers(Verbs):
             await _offer(connection, name, dict.fromkeys(lanes, 0))
 
     async def publish(self, offers: Sequence[Offer]) -> None:
-        """Publish the offers of models, for fronts, which cannot read checkpoints."""
+        """Publish the offers of models for fronts, which cannot read checkpoints and await them no longer."""
         async with self._database.write() as connection:
             for offer in sorted(offers, key=lambda offer: offer.model):
                 values = {"offer": offer_values(offer)}
@@ -64,6 +64,17 @@ class Offers(Verbs):
                     .values(model=offer.model, **values)
                     .on_conflict_do_update(index_elements=[published_offers.c.model], set_=values)
                 )
+            there = awaited_offers.c.model.in_([offer.model for offer in offers])
+            await connection.execute(sa.delete(awaited_offers).where(there))
+
+    async def await_published(self, models: Sequence[str], *, ttl: float) -> None:
+        """Ask for a worker that publishes these models: for `ttl` seconds the demand has a row of each."""
+        values = {"until": self._clock() + ttl}
+        async with self._database.write() as connection:
+            for model in sorted(models):
+                row = insert(connection, awaited_offers).values(model=model, **values)
+                same = row.on_conflict_do_update(index_elements=[awaited_offers.c.model], set_=values)
+                await connection.execute(same)
 
     async def published(self, models: Sequence[str]) -> dict[str, Offer]:
         """Return the last published offers of these models, by name; a model without one is left out."""

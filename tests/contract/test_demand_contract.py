@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
+from engines import TINY
 from postgres_server import PostgresServer
 from recipes import ORIGIN, RECIPE, origin, recipe
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -102,6 +104,20 @@ async def test_the_demand_has_what_claims_take_in_a_pause_and_after_it(store: St
     assert demand.images == len(claims)
     await store.moderation.resume(scope, by=MODERATOR)
     assert (await of(store, "cpu"))["demo"].images == 1
+
+
+async def test_a_model_that_a_front_awaits_wakes_one_worker_of_each_class_until_it_is_published(
+    store: Store, clock: Clock
+) -> None:
+    clock.now = time.time()  # the view reads the database's own
+    await store.offers.await_published(["demo"], ttl=TTL)
+    row = Demand(lane="demo:", model="demo", accelerator="tpu", work_seconds=1.0, images=0, oldest=None)
+    assert await of(store, "tpu") == {"demo": row}
+    assert len(await store.demands.rows()) == 3
+    await store.offers.publish([replace(TINY, model="demo")])
+    assert await store.demands.rows() == []
+    await store.offers.await_published(["wide"], ttl=-1.0)
+    assert await store.demands.rows() == [], "a front that is gone awaits nothing"
 
 
 async def test_images_wait_for_workers_that_something_stands_in_for(store: Store, clock: Clock) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,7 +11,8 @@ from itertools import count
 
 import pytest
 import sqlalchemy as sa
-from fleet_cluster import Fleet, Nodes
+import yaml
+from fleet_cluster import ROOT, Fleet, Nodes
 from recipes import origin, recipe
 
 from bot.errors import FleetUnavailable
@@ -97,9 +99,27 @@ def processes_of(fleet: Fleet) -> set[int]:
     return {process for _, process in fleet.begun()}
 
 
+async def a_first_worker_publishes(queue: Store) -> None:
+    """Wait for a model as a front does that cannot offer it before a worker has read its files."""
+    await queue.offers.await_published(["demo"], ttl=PATIENCE)
+    async with asyncio.timeout(PATIENCE):
+        while not await queue.offers.published(["demo"]):  # noqa: ASYNC110 - another process sets no event
+            await asyncio.sleep(0.2)
+
+
+@pytest.mark.parametrize("group", ["headGroupSpec", "workerGroupSpecs"])
+def test_the_probes_of_the_manifest_find_the_processes_of_a_node(nodes: Nodes, group: str) -> None:
+    cluster = yaml.safe_load((ROOT / "deploy" / "ray" / "cluster.yaml").read_text())["spec"]
+    found = cluster[group] if group == "headGroupSpec" else cluster[group][0]
+    (container,) = found["template"]["spec"]["containers"]
+    for probe in ("livenessProbe", "readinessProbe"):
+        subprocess.run(container[probe]["exec"]["command"], check=True)
+
+
 async def test_workers_come_with_a_burst_and_go_without_work(painters: Fleet, queue: Store) -> None:
     painters.start()
     await seen(painters, "painters: 0 wanted, nothing runs")
+    await a_first_worker_publishes(queue)
     asking = Asking(queue)
     # A worker takes seconds to start on a busy machine, and fewer than three could paint the burst meanwhile.
     await asking.keep_asking(
