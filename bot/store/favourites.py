@@ -44,5 +44,6 @@ class Favourites(Verbs):
 
 
 async def _count(connection: AsyncConnection, user_id: int) -> int:
-    mine = sa.select(sa.func.count()).select_from(favourites).where(favourites.c.user_id == user_id)
-    return await connection.scalar(mine) or 0
+    kept = favourites.join(jobs, jobs.c.id == favourites.c.job_id)
+    mine = (favourites.c.user_id == user_id) & jobs.c.deleted_at.is_(None)
+    return await connection.scalar(sa.select(sa.func.count()).select_from(kept).where(mine)) or 0

@@ -88,6 +88,9 @@ class Erasure(Verbs):
             # All at once and in the order of heartbeats, which lock images of several jobs.
             theirs = sa.select(images.c.id).where(images.c.job_id.in_(locked)).order_by(images.c.id)
             await connection.execute(theirs.with_for_update())
+            whose = sa.select(jobs.c.user_id).where(jobs.c.id.in_(locked))  # a refund locks its person
+            persons = sa.select(last_tags.c.user_id).where(last_tags.c.user_id.in_(whose))
+            await connection.execute(persons.order_by(last_tags.c.user_id).with_for_update())
             for job_id in locked:
                 await cancel_images(connection, job_id, now=now)  # images that never ran are refunded
             names = await files_of(connection, locked)
@@ -119,6 +122,7 @@ class Erasure(Verbs):
                     mine = _goes_with_server(kept) & (kept.c.guild_id == guild_id)
                     await connection.execute(sa.delete(kept).where(mine))
                 await forget_server(connection, guild_id)
+                await connection.execute(sa.delete(departures).where(departures.c.guild_id == guild_id))
 
     async def erase_acts(self, user_id: int) -> None:
         """Replace a person by a number in the audit log, and where they blocked or paused something.
@@ -162,24 +166,22 @@ class Erasure(Verbs):
                 await connection.execute(sa.delete(departures).where(departures.c.guild_id.in_(some)))
 
     async def departed(self, *, before: float) -> list[int]:
-        """Return the servers that removed the bot before this time and of which anything is stored."""
-        stored = (
-            sa.exists().where(_goes_with_server(kept), kept.c.guild_id == departures.c.guild_id)
-            for kept in OF_SERVERS
-        )
-        look = sa.select(departures.c.guild_id).where(departures.c.left_at < before, sa.or_(*stored))
+        """Return the servers that removed the bot before this time and are not forgotten yet."""
+        look = sa.select(departures.c.guild_id).where(departures.c.left_at < before)
         async with self._database.read() as connection:
             return list(await connection.scalars(look.order_by(departures.c.guild_id)))
 
 
 def _inside(kept: sa.Table) -> sa.ColumnElement[bool]:
+    """Return the condition for rows of a server: jobs of the user-installed app are their persons' alone."""
     return ~jobs.c.external if kept is jobs else sa.true()
 
 
 def _of(*, user_id: int | None, guild_id: int | None) -> sa.ColumnElement[bool]:
     if (user_id is None) is (guild_id is None):
         raise ValueError("a person or a server, and not both")
-    return jobs.c.guild_id == guild_id if user_id is None else jobs.c.user_id == user_id
+    of_server = _inside(jobs) & (jobs.c.guild_id == guild_id)
+    return of_server if user_id is None else jobs.c.user_id == user_id
 
 
 def _goes_with_server(kept: sa.Table) -> sa.ColumnElement[bool]:
@@ -248,3 +250,11 @@ async def source_of(connection: AsyncConnection, name: str, *, repeats: bool) ->
     if await connection.scalar(painted) is not None:
         return PAINTED
     return LENT if repeats else OWN
+
+
+async def is_lent(connection: AsyncConnection, name: str, parent_id: str, user_id: int) -> bool:
+    """Return whether a job of this person starts from a file of its parent that another person has sent."""
+    other = (jobs.c.user_id != user_id) | (start_pictures.c.source == LENT)
+    look = sa.select(start_pictures.c.job_id).join(jobs, jobs.c.id == start_pictures.c.job_id)
+    theirs = look.where(start_pictures.c.job_id == parent_id, start_pictures.c.artifact == name, other)
+    return await connection.scalar(theirs) is not None

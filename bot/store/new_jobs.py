@@ -23,7 +23,7 @@ from bot.quotas import Charge
 from bot.store import fair_order
 from bot.store.database import insert
 from bot.store.files import use_files
-from bot.store.forgetting import source_of
+from bot.store.forgetting import is_lent, source_of
 from bot.store.moderation import Kind
 from bot.store.policy_tables import charges
 from bot.store.rows import among, hold_values, origin_values, recipe_values
@@ -133,7 +133,7 @@ async def _waiting(connection: AsyncConnection, which: sa.ColumnElement[bool], l
 
 @dataclass(frozen=True, kw_only=True)
 class Adding:
-    """Writes a new job; `wish` is its recipe, or the job whose sequence it continues.
+    """Writes a new job; `wish` is the recipe, or names the job whose seed sequence it continues.
 
     `room` is how many more images of the person may wait at full share. `charge` is what the job counts
     against quotas. `session_id` is that of the group session whose words the recipe has; with `apart` the job
@@ -178,8 +178,8 @@ class Adding:
         ]
         await _add_images(connection, job_id, wanted.recipe, rows)
         if names := set(wanted.recipe.start_pictures):
-            repeats = "seed_sequence" in wanted.place
             for name in sorted(names):
+                repeats = "seed_sequence" in wanted.place or await self._is_lent(connection, name)
                 source = await source_of(connection, name, repeats=repeats)
                 start = {"job_id": job_id, "artifact": name, "source": source}
                 await connection.execute(sa.insert(start_pictures).values(start))
@@ -200,6 +200,10 @@ class Adding:
         if isinstance(self.wish, NextOf):
             return await next_in_sequence(connection, self.wish.job_id)
         return Wanted(recipe=self.wish)
+
+    async def _is_lent(self, connection: AsyncConnection, name: str) -> bool:
+        parent = self.origin.parent
+        return parent is not None and await is_lent(connection, name, parent.job_id, self.origin.user_id)
 
     async def _entrance(self, connection: AsyncConnection, recipe: Recipe) -> Entrance | None:
         """Return the entrance into the open session of the channel; None where there is no session."""

@@ -11,6 +11,7 @@ from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock
 
 from bot.errors import StaleLease, UnknownJob
+from bot.jobs import Descent, Parent
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.preferences import Owner, Scope
@@ -101,6 +102,25 @@ async def test_only_files_that_a_person_uploaded_count_as_sent_by_the_person(sto
     assert await store.erasure.files_sent(OMAR) == set()
 
 
+async def test_an_upload_that_others_remixed_stays_its_senders(store: Store) -> None:
+    first = await asked(store, 1, PICTURE)
+    remixed = first
+    for number in (2, 3):  # a remix, and a remix of that
+        parent = Parent(job_id=remixed, descent=Descent.REMIX)
+        where = replace(origin(number), user_id=OMAR, parent=parent)
+        remixed = (await store.jobs.enqueue(recipe(init_image=UPLOAD), where)).id
+        (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+        await store.leases.complete(claim, artifact=OTHER, seconds=1.0)
+    assert await store.erasure.files_sent(OMAR) == set(), "an export has no file of another person"
+    again = Parent(job_id=first, descent=Descent.REMIX)
+    await store.jobs.enqueue(recipe(init_image=UPLOAD), replace(origin(4), parent=again))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    await store.leases.complete(claim, artifact=OTHER, seconds=1.0)
+    assert await store.deliveries.delete_result(first, user_id=MINA) == [PICTURE], "Mina remixed it herself"
+    mine = await store.erasure.jobs_of(user_id=MINA, limit=9)
+    assert await store.erasure.erase([job.id for job in mine]) == [UPLOAD]
+
+
 async def test_a_file_that_another_job_shows_is_not_erased_with_a_server(store: Store) -> None:
     await delivered(store, 1, PICTURE)
     elsewhere = await store.jobs.enqueue(recipe(init_image=PICTURE), replace(origin(2), guild_id=None))
@@ -114,13 +134,29 @@ async def test_a_server_counts_as_departed_from_the_first_note_until_the_bot_ret
 ) -> None:
     await delivered(store, 1, PICTURE)
     assert await store.erasure.servers() == {HERE}
-    await store.erasure.note_departure([HERE, 99])
+    await store.erasure.note_departure([HERE])
     clock.now += 10
     await store.erasure.note_departure([HERE])
     assert await store.erasure.departed(before=clock.now) == [HERE]
     assert await store.erasure.departed(before=clock.now - 10) == []
     await store.erasure.note_presence([HERE])
     assert await store.erasure.departed(before=clock.now) == []
+
+
+async def test_jobs_of_the_user_installed_app_do_not_go_with_a_server_that_removed_the_bot(
+    store: Store, clock: Clock
+) -> None:
+    await delivered(store, 1, PICTURE)
+    asked = await store.jobs.enqueue(RECIPE, replace(origin(2), external=True))
+    await store.erasure.note_departure([HERE])
+    clock.now += 10
+    (inside,) = await store.erasure.jobs_of(guild_id=HERE, limit=9)
+    assert inside.id != asked.id
+    await store.erasure.erase([inside.id])
+    await store.erasure.erase_preferences(guild_id=HERE)
+    assert await store.erasure.departed(before=clock.now) == []
+    assert await store.erasure.servers() == set()
+    assert (await store.jobs.get(asked.id)).deleted_at is None
 
 
 async def test_a_bot_may_be_in_more_servers_than_a_statement_takes_values(store: Store, clock: Clock) -> None:
@@ -154,8 +190,8 @@ async def test_a_server_with_only_styles_wildcards_or_rules_is_erased_too(store:
     assert await store.erasure.servers() == {1, 2, 3}
     await store.erasure.note_departure([1, 2, 3, 4])
     clock.now += 10
-    assert await store.erasure.departed(before=clock.now) == [1, 2, 3]
-    for guild_id in (1, 2, 3):
+    assert await store.erasure.departed(before=clock.now) == [1, 2, 3, 4]
+    for guild_id in (1, 2, 3, 4):
         await store.erasure.erase_preferences(guild_id=guild_id)
     assert await store.erasure.departed(before=clock.now) == []
 
