@@ -141,11 +141,11 @@ async def _write(connection: AsyncConnection, process: Process, *, now: float, e
 
 async def _release_jobs(connection: AsyncConnection, front: str) -> None:
     undelivered = sa.select(deliveries.c.job_id).where(deliveries.c.outcome.is_(None))
-    for unfinished in (jobs.c.state.in_(ACTIVE), jobs.c.id.in_(undelivered)):
-        theirs = sa.select(jobs.c.id).where(jobs.c.front == front, unfinished).order_by(jobs.c.id)
-        await connection.execute(
-            sa.update(jobs).where(jobs.c.id.in_(theirs.with_for_update())).values(front=None)
-        )
+    unfinished = jobs.c.state.in_(ACTIVE) | jobs.c.id.in_(undelivered)
+    theirs = sa.select(jobs.c.id).where(jobs.c.front == front, unfinished).order_by(jobs.c.id)
+    await connection.execute(
+        sa.update(jobs).where(jobs.c.id.in_(theirs.with_for_update())).values(front=None)
+    )
 
 
 def _plain(row: sa.Row[tuple[object, ...]]) -> LivingProcess:

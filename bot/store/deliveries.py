@@ -184,7 +184,8 @@ def shown_by(front: str) -> sa.ColumnElement[bool]:
 
 
 async def _adopt(connection: AsyncConnection, front: str, job_ids: Sequence[str]) -> set[str]:
-    mine = sa.update(jobs).where(jobs.c.id.in_(job_ids), jobs.c.front.is_(None)).values(front=front)
+    free = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids), jobs.c.front.is_(None)).order_by(jobs.c.id)
+    mine = sa.update(jobs).where(jobs.c.id.in_(free.with_for_update())).values(front=front)
     return set(await connection.scalars(mine.returning(jobs.c.id)))
 
 

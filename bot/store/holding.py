@@ -34,7 +34,7 @@ ANYWAY = (*OPEN, *HELD)
 
 
 async def hold_pictures(connection: AsyncConnection, job_id: str, hold: Hold, *, now: float) -> list[str]:
-    """Hold the pictures of a job that are shown; return the jobs that show them, none where none is."""
+    """Hold the shown pictures of a job; return the ids of the changed jobs, empty if no picture was shown."""
     values = {**hold_values(hold), "ruling": None}
     return await _change(connection, job_id, values, before=OPEN, after=Showing.HOLD, now=now)
 
@@ -47,13 +47,13 @@ async def rule_on(
     before: Collection[Showing] = HELD,
     now: float,
 ) -> list[str]:
-    """End the hold of a job's pictures, by default; return the jobs that show them, none without any."""
+    """Apply a ruling to a job's pictures, by default held ones; return the ids of the changed jobs."""
     values, after = _values(ruling), SHOWN_AS[ruling.outcome]
     return await _change(connection, job_id, values, before=before, after=after, now=now)
 
 
 async def show_withheld(connection: AsyncConnection, job_id: str, ruling: Ruling, *, now: float) -> list[str]:
-    """Show pictures that were withheld and whose files are kept; return the jobs that show them."""
+    """Apply a ruling to withheld pictures whose files are kept; return the ids of the changed jobs."""
     values, after = _values(ruling), SHOWN_AS[ruling.outcome]
     return await _change(connection, job_id, values, before=(Showing.WITHHOLD,), after=after, now=now)
 
@@ -80,7 +80,7 @@ async def _change(
     now: float,
 ) -> list[str]:
     """Show the pictures of a job another way in each job that has them, and make their results due again."""
-    locked, same = await _lock_sharing(connection, job_id, before)
+    locked, same = await lock_sharing(connection, job_id, before)
     changed = sa.update(images).where(images.c.job_id.in_(locked), same).values(showing=after)
     changed_ids = set(await connection.scalars(changed.returning(images.c.job_id)))
     job_ids = [each for each in locked if each in changed_ids]
@@ -91,7 +91,7 @@ async def _change(
     return job_ids
 
 
-async def _lock_sharing(
+async def lock_sharing(
     connection: AsyncConnection, job_id: str, before: Collection[Showing]
 ) -> tuple[list[str], sa.ColumnElement[bool]]:
     """Lock the job and those of its server that share its pictures; return them and these pictures.

@@ -10,12 +10,11 @@ from bot.holds import Cause, Hold
 from bot.jobs import Job, lacking
 from bot.store.auditing import OPERATOR, Act, By, note
 from bot.store.database import Verbs, insert
-from bot.store.holding import hold_pictures
+from bot.store.holding import OPEN, hold_pictures, lock_sharing
 from bot.store.new_jobs import wait_for_turn
 from bot.store.review_rows import Kind, about_pictures, message_due, open_review, settings_of, waits
 from bot.store.review_tables import reports, reviews
 from bot.store.rows import load_job
-from bot.store.transitions import lock_job
 
 DAY_SECONDS = 86_400.0
 REPORTS_A_DAY = 5  # of one person
@@ -32,7 +31,8 @@ class Reports(Verbs):
         """
         now = self._clock()
         async with self._changing() as (connection, changes):
-            await lock_job(connection, job_id)
+            # In one order: a hidden picture is hidden in all of these.
+            await lock_sharing(connection, job_id, OPEN)
             await wait_for_turn(connection, user_id)  # of two reports at once, one counts the other
             job = await load_job(connection, job_id)
             _check(job, user_id, guild_id)

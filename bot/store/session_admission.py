@@ -18,8 +18,8 @@ from bot.holds import Cause, Hold
 from bot.jobs import Origin, Showing, State
 from bot.store import fair_order
 from bot.store.database import insert
-from bot.store.session_rows import Phase, plan_from
-from bot.store.session_tables import session_jobs, session_tags
+from bot.store.session_rows import Phase, plan_from, round_over
+from bot.store.session_tables import session_jobs, session_tags, sessions
 from bot.store.tables import images, last_tags
 
 REVIEWED = Hold(cause=Cause.SESSION)
@@ -40,18 +40,25 @@ class Entrance:
     hold: Hold | None
 
 
+async def hold_session(connection: AsyncConnection, channel_id: int) -> None:
+    """Lock the open session of a channel for reading: sessions, jobs, persons is the order of all locks."""
+    look = sa.select(sessions.c.id).where(sessions.c.open_channel_id == channel_id)
+    await connection.execute(look.with_for_update(read=True))
+
+
 async def enter(connection: AsyncConnection, row: Any, origin: Origin, *, pictures: int) -> Entrance:
     """Return the entrance into the session of `row`, which is locked for reading.
 
     Call it after `wait_for_turn`: requests of one person are decided one at a time. Raises UserMistake
-    `session_private`, `session_paused`, `session_round_over`, `session_quota` or `session_quota_used`.
+    `session_private`, `session_closing`, `session_round_over`, `session_paused`, `session_paused_host`,
+    `session_quota` or `session_quota_used`.
     """
     if origin.private:
         raise UserMistake("session_private")
     if row.phase != Phase.PAINTING.value:
-        raise UserMistake("session_round_over")
+        raise round_over(Phase(row.phase))
     if row.paused_at is not None:
-        raise UserMistake("session_paused")
+        raise UserMistake("session_paused_host" if origin.user_id == row.host_id else "session_paused")
     plan = plan_from(row.plan)
     used = await pictures_of(connection, row.id, row.round, origin.user_id)
     if used >= plan.quota:

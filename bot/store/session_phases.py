@@ -124,7 +124,7 @@ async def change(connection: AsyncConnection, session: GroupSession, **values: A
 async def set_timer(
     connection: AsyncConnection, session: GroupSession, kind: TimerKind, seconds: float, *, now: float
 ) -> None:
-    """Make a timer due in so many seconds, or once a pause has ended and they have passed."""
+    """Set a timer to `seconds` from `now`; during a pause, to `seconds` after the pause ends."""
     held = session.paused and kind in HELD_IN_PAUSES
     values = {"due_at": None if held else now + seconds, "left": seconds if held else None}
     row = insert(connection, session_timers).values(session_id=session.id, kind=kind.value, **values)

@@ -115,6 +115,11 @@ class Post:
     attempts: int
 
 
+def round_over(phase: Phase) -> UserMistake:
+    """Return why a session takes no request in this phase, in which it does not paint."""
+    return UserMistake("session_closing" if phase is Phase.CLOSING else "session_round_over")
+
+
 def plan_values(plan: Plan) -> dict[str, Any]:
     """Return the plan as JSON values."""
     return {**asdict(plan), "required": list(plan.required)}

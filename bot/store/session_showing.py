@@ -55,7 +55,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Crowd:
-    """Who has painted how much in a round, and what waits: counts of pictures.
+    """Counts of pictures in a round: by person, waiting, running, not shown, and late.
 
     `unseen` pictures are withheld or held for review, and `late` ones came after the end of the round.
     """
@@ -256,11 +256,18 @@ class SessionShowing(Verbs):
             return [dict(row._mapping) for row in await connection.execute(look)]
 
     async def voters(self, session_id: str, round_: int) -> int:
-        """Return how many people have voted in a round."""
-        which = (session_votes.c.session_id == session_id) & (session_votes.c.round == round_)
+        """Return how many people have voted in a round, for pictures that may be seen."""
+        vote, entry = session_votes.c, session_entries.c
+        of_entry = (entry.session_id == vote.session_id) & (entry.round == vote.round)
+        look = (
+            sa.select(sa.func.count())
+            .select_from(session_votes)
+            .join(session_entries, of_entry & (entry.number == vote.number))
+            .join(images, (images.c.job_id == entry.job_id) & (images.c.index == entry.index))
+            .where(vote.session_id == session_id, vote.round == round_, images.c.showing.in_(SEEN))
+        )
         async with self._database.read() as connection:
-            count = sa.select(sa.func.count()).select_from(session_votes).where(which)
-            return await connection.scalar(count) or 0
+            return await connection.scalar(look) or 0
 
 
 async def _late(connection: AsyncConnection, session: GroupSession) -> int:
@@ -281,7 +288,8 @@ async def _votable(connection: AsyncConnection, session: GroupSession, number: i
         .join(images, (images.c.job_id == entry.job_id) & (images.c.index == entry.index))
         .where(entry.session_id == session.id, entry.round == session.round, entry.number == number)
     )
-    row = (await connection.execute(look)).one_or_none()
+    # A deletion locks the job before the votes for it. One order prevents deadlocks.
+    row = (await connection.execute(look.with_for_update(of=jobs, read=True, key_share=True))).one_or_none()
     if row is None or row.artifact is None or row.showing not in SEEN:
         raise UserMistake("vote_gone")
     if row.user_id == voter_id:

@@ -7,14 +7,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from session_steps import BY, ROUND, VOTE, act, act_once, approve, ask, finish, held, opened, refused, voting
 from stores import Clock
 
 from bot.delivery.content import MessageContent
 from bot.front.sessions.ballots import renew_ballots
+from bot.holds import Cause, Hold
 from bot.store import Store
 from bot.store.session_rows import GroupSession, Phase, PostKind
 from bot.store.session_showing import SENT
+from bot.store.tables import jobs
 from bot.store.transitions import lock_job
 
 
@@ -123,6 +126,35 @@ async def test_the_end_of_a_session_and_a_change_of_its_jobs_do_not_wait_for_eac
         await asyncio.sleep(0.2)  # it has come to the jobs, or waits for SQLite's turn
         await lock_job(connection, second)
     assert (await closing).phase is Phase.CLOSED
+
+
+async def test_a_vote_that_moves_while_both_pictures_are_deleted_is_refused(
+    store: Store, clock: Clock
+) -> None:
+    session = await voting(store, clock)
+    entries = await store.showing.entries(session.id, 1)
+    await store.showing.vote(session.id, 1, 1, voter_id=99)
+    async with store.shared.database.write() as connection:
+        for job_id in sorted(entry.job_id for entry in entries):
+            await lock_job(connection, job_id)
+        moving = asyncio.create_task(refused(store.showing.vote(session.id, 1, 2, voter_id=99)))
+        await asyncio.sleep(0.2)  # it has come to the jobs, or waits for SQLite's turn
+        await connection.execute(sa.delete(jobs))
+    assert await moving == "vote_gone"
+    assert await store.showing.votes_of(99) == []
+
+
+async def test_votes_for_a_picture_under_review_are_not_counted_until_it_is_shown(
+    store: Store, clock: Clock
+) -> None:
+    session = await voting(store, clock)
+    (entry, _) = await store.showing.entries(session.id, 1)
+    await store.showing.vote(session.id, 1, entry.number, voter_id=99)
+    assert await store.showing.voters(session.id, 1) == 1
+    job = await store.reviews.hold(entry.job_id, Hold(cause=Cause.MODE), BY)
+    assert await store.showing.voters(session.id, 1) == 0
+    await approve(store, job)
+    assert await store.showing.voters(session.id, 1) == 1
 
 
 class Edits:

@@ -186,6 +186,7 @@ async def test_a_pause_stops_the_clock_and_the_pictures_and_the_votes(store: Sto
     assert await refused(store.sessions.pause(session.id, BY)) == "session_paused"
     assert await refused(store.sessions.next(session.id, BY)) == "session_paused"
     assert await refused(ask(store, session, 1)) == "session_paused"
+    assert await refused(ask(store, session, 1, user_id=MINA)) == "session_paused_host"
     clock.now += 5000.0
     assert await act_once(store) == 0
     await store.sessions.extend(session.id, BY, seconds=60.0)
@@ -239,6 +240,7 @@ async def test_a_clock_that_was_set_back_does_not_stop_the_end_of_a_session(
     await store.sessions.close(session.id, BY)
     await act_once(store)
     assert (await store.sessions.get(session.id)).phase is Phase.CLOSING
+    assert await refused(ask(store, session, 9)) == "session_closing"
     clock.now -= 7200.0
     await act(store)
     assert (await store.sessions.get(session.id)).phase is Phase.CLOSED

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bot.errors import UserMistake
+from bot.front.roles import role_ids
 from bot.front.services import Interaction, services_of
 from bot.jobs import Recipe
 from bot.retries import while_unavailable
 from bot.sessions.theming import themed
-from bot.store.session_rows import GroupSession, Phase
+from bot.store.session_rows import GroupSession, Phase, round_over
 
 PATIENCE_SECONDS = 2.0
 
@@ -31,14 +32,14 @@ async def joined(interaction: Interaction, recipe: Recipe) -> tuple[str | None, 
         return None, recipe
     check_takes_part(interaction, session)
     if session.phase is not Phase.PAINTING:
-        raise UserMistake("session_round_over")
+        raise round_over(session.phase)
     return session.id, themed(recipe, session.plan)
 
 
 def check_takes_part(interaction: Interaction, session: GroupSession) -> None:
     """Raise UserMistake `session_role` where the person lacks the role of the session."""
     role_id = session.plan.role_id
-    if role_id is None or any(role.id == role_id for role in getattr(interaction.user, "roles", ())):
+    if role_id is None or role_id in role_ids(interaction.user):
         return
     role = interaction.guild.get_role(role_id) if interaction.guild else None
     raise UserMistake("session_role", role=role.name if role else role_id)

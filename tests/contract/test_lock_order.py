@@ -1,0 +1,92 @@
+"""Transactions that lock the same rows wait for each other on PostgreSQL, and none is ended as a deadlock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from finished_jobs import delivered
+from recipes import RECIPE, origin
+from session_steps import ask, opened
+from stores import Clock
+
+from bot.errors import StoreUnavailable
+from bot.jobs import Descent, Job, Parent
+from bot.store import Store
+from bot.store.auditing import By
+from bot.store.moderation import Scope
+from bot.store.session_rows import lock_session
+from bot.store.transitions import lock_job
+
+pytestmark = pytest.mark.postgres
+HERE, OMAR = 21, 12
+BY = By(actor_id=91, guild_id=HERE)
+MOMENT = 0.2  # in which a transaction comes to the lock that it waits for
+
+
+@pytest.fixture
+async def store(postgres_url: str, clock: Clock) -> AsyncIterator[Store]:
+    store = await Store.open(postgres_url, clock=clock)
+    yield store
+    await store.close()
+
+
+async def pair(store: Store) -> tuple[Job, Job]:
+    """A result and a published copy, whose id is smaller."""
+    for number in range(1, 60, 2):
+        first = await delivered(store, number, f"aa/{number}.png")
+        asked = origin(
+            number + 1, user_id=OMAR, parent=Parent(job_id=first.id, descent=Descent.SINGLE, index=0)
+        )
+        copy = await store.jobs.copy(first.id, asked, index=0)
+        if copy.id < first.id:
+            return first, copy
+    raise AssertionError
+
+
+async def test_a_report_that_hides_a_picture_and_an_erasure_do_not_deadlock(store: Store) -> None:
+    await store.reviews.set_settings(BY, reports=1)
+    first, copy = await pair(store)
+    async with store.shared.database.write() as connection:
+        await lock_job(connection, copy.id)
+        clearing = asyncio.create_task(store.erasure.erase([first.id, copy.id]))
+        await asyncio.sleep(MOMENT)
+        reporting = asyncio.create_task(store.reports.add(first.id, 99, guild_id=HERE, reason=""))
+        await asyncio.sleep(MOMENT)
+    found = await asyncio.gather(clearing, reporting, return_exceptions=True)
+    assert not any(isinstance(each, StoreUnavailable) for each in found), found
+
+
+async def test_the_adoption_of_jobs_and_a_pause_do_not_deadlock(store: Store) -> None:
+    asked = [await store.jobs.enqueue(RECIPE, origin(number, user_id=number)) for number in range(1, 9)]
+    ids = [job.id for job in asked]  # physical order
+    low = min(ids)
+    high = next((each for each in ids[: ids.index(low)]), None)
+    if high is None:
+        low = sorted(ids)[1]
+        high = next(each for each in ids if each > low and ids.index(each) < ids.index(low))
+    async with store.shared.database.write() as connection:
+        await lock_job(connection, low)
+        pausing = asyncio.create_task(store.moderation.pause(Scope(guild_id=HERE), BY))
+        await asyncio.sleep(MOMENT)
+        adopting = asyncio.create_task(store.deliveries.adopt("front", [high, low]))
+        await asyncio.sleep(MOMENT)
+    found = await asyncio.gather(pausing, adopting, return_exceptions=True)
+    assert not any(isinstance(each, StoreUnavailable) for each in found), found
+
+
+async def test_a_request_a_cancellation_and_the_end_of_a_round_do_not_deadlock(store: Store) -> None:
+    session = await opened(store)
+    job = await ask(store, session, 1, user_id=11)
+    await store.sessions.next(session.id, BY)  # collecting
+    async with store.shared.database.write() as connection:
+        await lock_session(connection, session.id)
+        ending = asyncio.create_task(store.sessions.next(session.id, BY))
+        await asyncio.sleep(MOMENT)
+        asking = asyncio.create_task(ask(store, session, 2, user_id=11))
+        await asyncio.sleep(MOMENT)
+        cancelling = asyncio.create_task(store.jobs.cancel(job.id, user_id=11))
+        await asyncio.sleep(MOMENT)
+    found = await asyncio.gather(ending, asking, cancelling, return_exceptions=True)
+    assert not any(isinstance(each, StoreUnavailable) for each in found), found
