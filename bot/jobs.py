@@ -214,10 +214,10 @@ class Origin:
     returned it, stored so that a front finds the message after a kill. `user_name` is the person's display
     name, for moderators; empty if unknown. `age_restricted` is true for a channel that Discord shows to
     adults only. `parent` is the job whose button asked for this one. An `external` channel is one without the
-    bot, which the person has in their own account. `policy` is what policies said when the job was asked for,
-    by their keys, as far as it counts later; `left` in it is a quota of which little is left.
-    `thread_parent_id` is the channel of a thread, None elsewhere. `traceparent` names the span of the request
-    as W3C Trace Context does; None: the job has no trace.
+    bot, which the person has in their own account. `policy` has the values of the policy at the time of the
+    request that later steps need, by key; its `left` is a quota of which little is left. `thread_parent_id`
+    is the channel of a thread, None elsewhere. `traceparent` names the span of the request as W3C Trace
+    Context does; None: the job has no trace.
     """
 
     interaction_id: int
@@ -341,7 +341,7 @@ class Claim:
 
     `request` lacks the bytes of the start picture and the mask: `init_image` and `mask_image` name their
     files. `steps` is how many steps are run. The image waited from `enqueued_at` to `claimed_at`, in seconds
-    since the epoch. `traceparent` is that of the job.
+    since the epoch. `traceparent` is that of the job, `guild_id` that of a server which the bot is in.
     """
 
     image_id: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -20,6 +21,7 @@ SHOWN_CUT = 200
 SHOWN_LORAS = 150
 SHOWN_STYLE = 60
 SHOWN_REASON = 300
+SHOWN_DETAIL = 300
 
 FAILURES: Mapping[str, str] = MappingProxyType(
     {
@@ -177,8 +179,10 @@ def _left_out(notes: Notes, texts: Texts) -> Iterator[str]:
 
 
 def _failure(failure: str, recipe: Recipe, texts: Texts) -> str:
-    """Return the sentence of a stored failure, which is a name and perhaps the possible choices."""
+    """Return the sentence of a stored failure: see `bot.worker.failures`."""
     name, _, choices = failure.partition(": ")
+    if name == "invalid_request" and (mistake := _mistake(choices)) is not None:
+        return texts.mistake(mistake, tell=lambda detail: shown(str(detail), SHOWN_DETAIL))
     if name != "unsuited_sampler":
         return texts.gettext(FAILURES.get(name, FAILURES[DEFAULT_FAILURE]))
     suited = choices.split(", ")
@@ -189,6 +193,14 @@ def _failure(failure: str, recipe: Recipe, texts: Texts) -> str:
         model=shown(recipe.model, 80),
         choices=", ".join(labels),
     )
+
+
+def _mistake(said: str) -> InvalidRequest | None:
+    """Return the mistake that a worker has stored; None for one of another version."""
+    try:
+        return InvalidRequest(**json.loads(said))
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def settings_text(job: Job, done: Sequence[ImageRecord], texts: Texts, *, label: bool) -> str:

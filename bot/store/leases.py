@@ -264,7 +264,7 @@ async def _first_images(
     # Both rows are locked without waiting, so a claim is never part of a deadlock.
     first = (
         sa.select(images.c.id, images.c.job_id, images.c.index.label("number"), images.c.tag)
-        .add_columns(jobs.c.recipe, jobs.c.guild_id, jobs.c.age_restricted, jobs.c.policy)
+        .add_columns(jobs.c.recipe, jobs.c.guild_id, jobs.c.external, jobs.c.age_restricted, jobs.c.policy)
         .add_columns(jobs.c.created_at, jobs.c.traceparent)
         .join(jobs)
         .where(NEXT, ~IS_PAUSED, ours)
@@ -334,7 +334,7 @@ def _claim(row: Any, fencing_token: int, *, now: float, ttl: float) -> Claim:
         steps=recipe.steps,
         init_image=recipe.init_image,
         mask_image=recipe.mask_image,
-        guild_id=row.guild_id,
+        guild_id=None if row.external else row.guild_id,
         age_restricted=row.age_restricted,
         showings=showings_from(row.policy),
         fencing_token=fencing_token,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from bot.errors import LostForGood, MissingArtifact, ResultsUnavailable, StartRefused
 from sdjax_engine.errors import InvalidRequest
 
@@ -9,12 +11,16 @@ from sdjax_engine.errors import InvalidRequest
 def failure_of(error: Exception) -> str:
     """Return the failure's name, a key of `bot.delivery.result.FAILURES`.
 
-    An unsuited sampler is followed by the samplers that suit: `unsuited_sampler: ddim, pndm`.
+    An unsuited sampler is followed by the samplers that suit: `unsuited_sampler: ddim, pndm`, another refused
+    setting by the mistake as JSON: `invalid_request: {"problem": "steps", "value": 60, "limit": 50}`.
     """
     if isinstance(error, InvalidRequest) and error.problem == "unsuited_sampler":
         return f"{error.problem}: {error.details['choices']}"
+    if isinstance(error, InvalidRequest) and error.problem in ("lora", "no_loras"):
+        return "lora_not_offered"
     if isinstance(error, InvalidRequest):
-        return "lora_not_offered" if error.problem in ("lora", "no_loras") else "invalid_request"
+        said = json.dumps({"problem": error.problem, **error.details}, default=str, ensure_ascii=False)
+        return f"invalid_request: {said}"
     if isinstance(error, LostForGood | StartRefused):
         return error.failure
     if isinstance(error, MissingArtifact):

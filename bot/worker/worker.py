@@ -155,7 +155,7 @@ class Worker:
         await fail_unoffered(self._store.offers, grace_seconds=self._grace_seconds)
 
     def drain(self) -> None:
-        """Claim no more images, so that `run` ends within `drain_seconds` and a few more.
+        """Claim no more images, so that `run` ends within `drain_seconds` plus a few seconds.
 
         Images that the devices have begun are finished if the time suffices. All others are given back.
         """
@@ -281,7 +281,7 @@ class Worker:
             if self._unjudged[claim.image_id] < MOST_UNJUDGED:
                 log.error("image %d is given back: %s", claim.image_id, error)
                 await self._give_back(held)
-            else:  # an outage has ended by now, and a table that cannot be read costs the devices no more
+            else:  # not an outage: the same read fails each time, and a retry would waste the devices
                 del self._unjudged[claim.image_id]
                 await self._fail(held, error)
         except Exception as error:
@@ -347,7 +347,7 @@ class Worker:
                 if now() >= announce_at:
                     announce_at = now() + EXPIRY_SECONDS
                     await self._announce()
-                    self._taken_back(await self._store.leases.expire(longest=2 * self._lease_seconds))
+                    self._taken_back(await self._store.leases.expire())
             except StoreUnavailable as error:
                 log.error("no heartbeat: %s", error)
             except Exception:

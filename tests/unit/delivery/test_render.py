@@ -210,46 +210,6 @@ def test_what_was_left_out_is_said_in_the_persons_language(language: str, senten
     assert said.replace("\N{FIRST STRONG ISOLATE}", "").replace("\N{POP DIRECTIONAL ISOLATE}", "") == sentence
 
 
-PLAIN_FAILURES = [failure for failure in FAILURES if failure != "unsuited_sampler"]
-
-
-@pytest.mark.parametrize("failure", [*PLAIN_FAILURES, "a name from a later version"])
-def test_a_failed_job_says_what_to_do(failure: str) -> None:
-    content = render(job_of(State.FAILED, failure=failure), None, ENGLISH)
-    assert content.status == FAILURES.get(failure, FAILURES["painting_failed"])
-
-
-def test_a_sampler_that_does_not_suit_is_said_with_those_that_do() -> None:
-    content = render(
-        job_of(State.FAILED, State.FAILED, failure="unsuited_sampler: euler, DPM++ 2M, a_later_one"),
-        None,
-        ENGLISH,
-    )
-    assert content.status == "The sampler “DDIM” does not suit demo: choose one of Euler, DPM++ 2M."
-    assert content.pictures == ()
-    assert labels(content) == ["remix:abc", "delete:abc"]
-
-
-@pytest.mark.parametrize(
-    ("states", "failure", "again"),
-    [
-        ((State.FAILED,), "painting_failed", True),
-        ((State.FAILED,), "not_kept", True),
-        ((State.FAILED,), "not_offered", False),
-        ((State.FAILED,), "worker_died", False),
-        ((State.FAILED,), "start_missing", False),
-        ((State.FAILED, State.CANCELLED), "invalid_request", False),
-        ((State.FAILED, State.DONE), "invalid_request", True),
-        ((State.CANCELLED,), "", True),
-    ],
-)
-def test_what_the_same_request_meets_again_is_not_offered_again(
-    states: tuple[State, ...], failure: str, again: bool
-) -> None:
-    content = render(job_of(*states, failure=failure), None, ENGLISH)
-    assert ("again:abc" in labels(content)) is again
-
-
 def test_a_cancelled_job_says_so() -> None:
     assert render(job_of(State.CANCELLED), None, ENGLISH).status.startswith("Cancelled.")
     partly = render(job_of(State.DONE, State.CANCELLED), None, ENGLISH)

@@ -37,3 +37,8 @@ def test_a_lora_that_is_gone_has_a_failure_of_its_own(problem: str) -> None:
 )
 def test_every_failure_has_a_sentence(error: Exception) -> None:
     assert failure_of(error).partition(": ")[0] in FAILURES
+
+
+def test_a_refused_setting_is_named_to_the_person() -> None:
+    failure = failure_of(InvalidRequest("steps", value=60, limit=50))
+    assert failure == 'invalid_request: {"problem": "steps", "value": 60, "limit": 50}'
