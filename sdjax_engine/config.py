@@ -68,13 +68,13 @@ class EngineConfig:
     A lane has `seats_per_device` seats on every device (0: as many as suit the devices, see
     `seats.suitable_seats`). `cpu_devices` is how many devices the CPU is split into where there is no
     accelerator (0: one for each core); it is fixed for the process by the first use of JAX. `cache_dir`
-    keeps compiled programs and converted weights between starts (None: nothing is kept); it is believed only
-    where nobody else can write, with `cache_group` nobody outside its group. `lanes` are the
-    lanes to compile and serve (None: every lane that the offers reach); without `start_pictures` they paint
-    from noise only, which spares the compilation of one program for each size. With `fitted_programs` a run
-    uses a program of as many rows as its pictures need, with LoRAs only where one of them uses one, and
-    pictures that it finishes are decoded up to four in a call; without, every run has the same program, and a
-    picture the same bits in any company. None: on accelerators only.
+    keeps compiled programs and converted weights between starts (None: nothing is kept); it is used only if
+    no other user can write to it, with `cache_group` no user outside its group. `lanes` are the lanes to
+    compile and serve (None: every lane that the offers reach); without `start_pictures` they paint from noise
+    only, which spares the compilation of one program for each size. With `fitted_programs` a run uses a
+    program of as many rows as its pictures need, with LoRAs only where one of them uses one, and pictures
+    that it finishes are decoded up to four in a call; without, every run has the same program, and a picture
+    the same bits in any company. None: on accelerators only.
 
     Of each device's memory `device_memory` bytes are used (0: what the device says). Devices that answer
     nothing for `stuck_after` seconds, beyond twenty times what their work usually takes, are taken for stuck

@@ -24,7 +24,7 @@ from sdjax_engine.compiling.cache_folder import problem_of, refusal
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.config import EngineConfig, ModelSpec
-from sdjax_engine.errors import EngineError, InvalidRequest
+from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency, usable_memory
 from sdjax_engine.model.loaded import LoadedModel
@@ -145,7 +145,11 @@ class Engine:
             if warm_up is not None:
                 warm_up.stop()
             opened = [self._thread.queues[lane].device for lane in lanes if lane in self._thread.queues]
-            self._thread.intake.close_lanes(lanes)
+            try:
+                self._thread.intake.close_lanes(lanes)
+            except EngineClosed:  # a draining close waits for the lanes that are not open yet
+                self._warm_up = self._new_warm_up(registry, started=started)
+                raise
             for device in opened:
                 device.free()
             release(registry, change)
@@ -162,7 +166,7 @@ class Engine:
 
     @property
     def lanes(self) -> tuple[Lane, ...]:
-        """The lanes that are served, ready or not; one that could not be made ready is none of them."""
+        """The served lanes, ready or not, without lanes that could not be made ready."""
         registry, has_failed = self._registry, self._thread.intake.has_failed
         if registry is None:
             return self.ready_lanes
@@ -210,7 +214,7 @@ class Engine:
     def capacity(self, lane: Lane) -> int:
         """How many images of this lane are painted at once; KeyError for a lane that is not served.
 
-        Of a lane that is not ready yet, how many are meant to be.
+        For a lane that is not ready yet, the planned number.
         """
         lane = self._serving(lane)
         queue = self._thread.queues.get(lane)
@@ -255,9 +259,9 @@ class Engine:
         """Put the request in line; where its lane is not ready yet, it waits for that.
 
         `start` is `pictures.fitted(request)` for a caller that has it; else it is made here, which takes a
-        tenth of a second or more for a large picture. `programs` are `Image.programs` of a picture to be
-        painted again, in every bit where those programs are there; empty for one of before they were known,
-        None for any picture.
+        tenth of a second or more for a large picture. `programs` are the `Image.programs` of a picture to
+        repaint: it is equal in every bit if the engine has them. Pass "" for a picture without a note of its
+        programs, None for a new picture.
 
         The future always ends: with the image, with PaintingFailed, with DevicesFailed where its lane could
         not be made ready, cancelled, or with EngineClosed should the engine itself break. `on_progress` is

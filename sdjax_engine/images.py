@@ -144,7 +144,7 @@ def grid_shape(count: int) -> tuple[int, int]:
 def make_grid(pictures: Iterable[PIL.Image.Image], rows: int, columns: int) -> PIL.Image.Image:
     """One picture of `rows` × `columns` equal cells, filled row by row; cells left over are black.
 
-    They are looked at one after the other, so those of an iterator need not be in memory together. Raises
+    Pictures are read one at a time, so an iterator need not keep all of them in memory. Raises
     ValueError for no picture, more pictures than cells, or pictures of different sizes.
     """
     grid: PIL.Image.Image | None = None

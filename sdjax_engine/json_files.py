@@ -1,4 +1,4 @@
-"""Reading the JSON files of strangers: of bounded size and depth, in one sentence where they are wrong."""
+"""Reads untrusted JSON files of bounded size and depth; every fault is one sentence."""
 
 from __future__ import annotations
 

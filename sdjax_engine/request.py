@@ -90,7 +90,7 @@ class Lora:
 
 @dataclass(frozen=True, kw_only=True)
 class Variation:
-    """A change of the initial noise towards that of another seed: 0 is the own noise, 1 the other."""
+    """Turns the initial noise towards that of `seed`; `strength` 0 keeps the noise, 1 replaces it."""
 
     seed: int
     strength: float
@@ -111,11 +111,12 @@ class SecondPass:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One image to paint. The picture depends on these values only.
+    """One image to paint.
 
-    Names follow the reference pipeline's parameters; `height` and `width` are in pixels and `seed`
-    is the whole seed of the noise. `init_image` is a picture file of any size to start from:
-    `strength` from 0 to 1 says how far to leave it. The white parts of `mask_image`, a picture file too, are
+    The picture depends on these values only, to the bit where the same programs paint it. Names follow the
+    reference pipeline's parameters; `height` and `width` are in pixels and `seed` is the whole seed of the
+    noise. `init_image` is a picture file of any size to start from: `strength` from 0 to 1 says how far to
+    leave it. The white parts of `mask_image`, a picture file too, are
     painted again and the black parts kept; it needs an `init_image`. `variations` change the initial noise
     one after the other; an evaluation's fresh noise stays that of `seed`. With a `second_pass` the picture
     has its size. `guidance_interval` is (start, stop), shares of a pass's evaluations: those outside are made

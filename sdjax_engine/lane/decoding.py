@@ -64,11 +64,11 @@ class Group:
 def groups_of(
     seats: Sequence[int], sizes: Collection[int], wanted: Mapping[int, DecoderPlace | None], grid: SeatGrid
 ) -> list[Group]:
-    """Divide seats into groups of these sizes, of which 1 is one; a device's first group is decoded first.
+    """Divide seats into groups of the given `sizes`, which include 1.
 
-    The pictures of a device have as few groups as they fill. A seat with a `wanted` place has it where that
-    is there, else a group of 1. It takes every place of its device itself, so that the groups of the others
-    are the same whatever it wants.
+    A device's first group is decoded first, and each device gets as few groups as possible. A seat with a
+    `wanted` place has a group of its own and repeats its picture in every place, so that it does not change
+    the groups of other seats. A place that does not exist becomes a group of 1.
     """
     by_device: defaultdict[int, list[int]] = defaultdict(list)
     for seat in seats:

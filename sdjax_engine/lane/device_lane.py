@@ -92,7 +92,7 @@ class DeviceLane:
 
     @property
     def retries(self) -> bool:
-        """Whether `decode_again` can make more of latents than `decode` did."""
+        """Whether `decode_again` decodes with more precision than `decode`."""
         return self._later.decode_in_float32 is not None
 
     @property
@@ -107,7 +107,7 @@ class DeviceLane:
 
     @property
     def lacks_decoders(self) -> bool:
-        """Whether `prepare_decoders` may make a program that the lane has not, or has no memory for."""
+        """Whether `prepare_decoders` can add a program: one is missing, and memory never ran short."""
         sizes = {*further_sizes(self.lane, self.seats_per_device)}
         return not (self._later.short or sizes <= self._decoders.keys())
 
@@ -322,7 +322,8 @@ class DeviceLane:
         return self._state
 
     def free(self) -> None:
-        """Free the seats' memory on the devices."""
+        """Free the seats' memory on the devices, and forget texts that failed work may have encoded."""
+        self._model.forget_texts()
         for leaf in jax.tree.leaves(self._state):
             leaf.delete()
         self._state = None

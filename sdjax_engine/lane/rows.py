@@ -294,8 +294,9 @@ def as_text(forms: Iterable[ProgramForm], place: DecoderPlace = ALONE, *, adapts
     """Return the forms of a picture's evaluations, and its place in the decoder, as text.
 
     "15x8 5x4- d2/4" is 15 evaluations of 8 rows, then 5 of 4 rows without LoRAs, then the second place in a
-    decoder of four pictures; a decoder of one is left out. Of a model whose LoRAs adapt no UNet, every form
-    is without: its programs compute what those of the model would with a LoRA on offer.
+    decoder of four pictures; a decoder of one is left out. If no LoRA of the model adapts the UNet, every
+    form is written "without LoRAs": these are the programs that the model has without LoRAs once one is on
+    offer.
     """
     evaluated = [
         f"{len(list(same))}x{form.rows}{'' if form.loras and adapts_unet else '-'}"

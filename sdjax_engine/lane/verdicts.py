@@ -1,4 +1,4 @@
-"""What is found of a picture besides its pixels: the safety checker's scores, or why there is no picture."""
+"""Verdicts about a picture: the safety checker's scores, or why the picture is not finite."""
 
 from __future__ import annotations
 

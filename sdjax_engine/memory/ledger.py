@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 class Need:
     """What an owner needs besides the models' parameters: `held` all the time, `working` while it runs.
 
-    With `spare` more while it runs it is quicker; it does without where others need that memory.
+    `spare` is further memory that makes it quicker; it is given up where others need it.
     """
 
     held: int = 0

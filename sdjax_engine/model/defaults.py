@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from sdjax_engine.model.prepare import suited_samplers
 from sdjax_engine.request import Offer, Sampler
-from sdjax_engine.samplers import default_sampler
+from sdjax_engine.samplers import default_sampler, pipeline_config
 from sdjax_engine.weights.describe import describe
 
 # The defaults of the reference's calls, by pipeline: steps and guidance.
@@ -35,6 +35,7 @@ def default_offer(
     UnreadableCheckpoint.
     """
     described = describe(source, revision=revision, variant=variant, report=report)
+    schedule = pipeline_config(described.scheduler_config, pipeline=described.pipeline)
     kind = described.pipeline.removeprefix("Flax")
     known = (defaults for name, defaults in REFERENCE_DEFAULTS.items() if kind.startswith(name))
     usual_steps, guidance = next(known, REFERENCE_DEFAULT)
@@ -44,6 +45,6 @@ def default_offer(
         sizes=(described.native_size,),
         num_inference_steps=steps,
         guidance_scale=guidance,
-        sampler=sampler or default_sampler(described.scheduler_config),
-        samplers=tuple(suited_samplers(steps, described.scheduler_config)),
+        sampler=sampler or default_sampler(schedule),
+        samplers=tuple(suited_samplers(steps, schedule)),
     )

@@ -46,6 +46,11 @@ class EncodingCache:
         self._encodings: OrderedDict[TokenizedText, dict[Any, Encoding]] = OrderedDict()  # device → copy
         self._lock = threading.Lock()
 
+    def clear(self) -> None:
+        """Forget every text."""
+        with self._lock:
+            self._encodings.clear()
+
     def gather(self, parameters: Any, texts: Mapping[int, TokenizedText]) -> Shares:
         """Return the encoding of one text on each of some devices, by the number of the device."""
         with self._lock:

@@ -21,7 +21,7 @@ FOLDER = "previews"
 MOST_PICTURES = 64
 """A map that was fitted to so many pictures is not fitted any more, so it costs nothing then."""
 RIDGE = 1e-4
-"""Weight of the wish for small numbers, where the pictures leave the matrix open."""
+"""The ridge penalty of the least-squares fit, for directions that the pictures do not determine."""
 
 Array = npt.NDArray[np.float64]
 

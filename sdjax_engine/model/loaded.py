@@ -151,6 +151,11 @@ class LoadedModel:
                 self._encode = self._compile_encode()
             return self._encode
 
+    def forget_texts(self) -> None:
+        """Drop the encodings of texts: work that failed on the devices may have made some of them."""
+        if self._encode is not None:
+            self._encode[0].clear()
+
     def release(self) -> None:
         """Give back the memory that is reserved beside its parameters."""
         for owner in (f"texts of {self.offer.model}", f"preview decoder of {self.offer.model}"):

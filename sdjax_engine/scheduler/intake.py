@@ -65,8 +65,9 @@ class Intake:
         return pending.future
 
     def open_queue(self, queue: LaneQueue) -> None:
-        """Serve one more lane, and the requests that wait for it."""
+        """Serve one more lane, and the requests that wait for it; an earlier `fail_lane` of it is void."""
         with self._changed:
+            self._failed.pop((queue.lane, False), None)
             self._opened.append(queue)
             self._changed.notify_all()
 

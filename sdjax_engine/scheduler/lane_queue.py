@@ -30,7 +30,7 @@ the host needs to queue the next run. Where lanes alternate, the runs are long e
 
 LIMITS = RunLimits()
 
-BLOCKING_SHARE = 0.5  # of a run's seconds, from which on its dispatching is taken for blocked
+BLOCKING_SHARE = 0.5  # dispatching that takes this share of a run's seconds counts as blocked
 WINDOW = 32  # runs that are looked at together, most of which must be blocked
 LEAST_SECONDS = 0.05  # other work on the machine can keep the host from dispatching for half of a shorter run
 
@@ -112,7 +112,7 @@ class SeatDevices(Protocol):
 
     @property
     def retries(self) -> bool:
-        """Whether `decode_again` can make more of latents than `decode` did."""
+        """Whether `decode_again` decodes with more precision than `decode`."""
         ...
 
     @property
@@ -162,7 +162,7 @@ class SeatDevices(Protocol):
         ...
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:
-        """Decode latents (h, w, c) with more precision; None where there is none to be had."""
+        """Decode latents (h, w, c) with more precision; None if no higher precision is available."""
         ...
 
 

@@ -206,7 +206,7 @@ class Scheduler:
         for pending, picture in list(batch.pictures.items()):
             try:
                 self._read(batch, pending, picture)
-            except PaintingFailed as error:  # another attempt would come to the same
+            except PaintingFailed as error:  # another attempt would fail in the same way
                 self._fail(pending, error)
             except Exception as error:
                 logger.exception("a picture of %s could not be read", queue.lane)

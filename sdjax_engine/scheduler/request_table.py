@@ -67,7 +67,7 @@ class RequestTable:
     """The open lanes, and the requests by the queues and batches that they are in; one thread changes it.
 
     `present` are all requests, though there may be nothing to do for some yet.
-    `interrupted` requests were with devices that another thread was abandoned at; they are in no other place.
+    `interrupted` requests were in flight when the earlier thread was abandoned; they are in no other place.
     """
 
     def __init__(self, queues: Mapping[Lane, LaneQueue]) -> None:
@@ -82,7 +82,7 @@ class RequestTable:
         self.queues[queue.lane] = queue
 
     def close(self, lane: Lane) -> None:
-        """Serve a lane no more; it has no requests and is none of `busy_lanes`."""
+        """Stop serving a lane, which must have no requests and not be in `busy_lanes`."""
         self.queues.pop(lane, None)
 
     @property

@@ -177,7 +177,7 @@ class Seats(Generic[Request]):
 
     def readiness(self, now: float) -> Readiness | None:
         """Return what a run would have now; None where no request has a seat or could take one."""
-        del now  # no request waits on purpose here
+        del now  # this policy never delays a request
         if not self.present:
             return None
         return Readiness(seats=min(self.present, len(self)), open_to_newcomers=self.open_to_newcomers)

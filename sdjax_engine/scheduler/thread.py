@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 STOPPED = "The engine has stopped."
 HANGING = "The devices answer nothing any more, even after a restart."
-LOOKS = 10  # how often the guard looks within `stuck_after`, at least
+LOOKS = 10  # the least number of checks by the watching thread within `stuck_after`
 MOST_SECONDS_BETWEEN_LOOKS = 5.0
 
 

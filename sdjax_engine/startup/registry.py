@@ -304,7 +304,7 @@ class Registry:
         return Step(name=name, make=make, fail=fail)
 
     def _further_steps(self, thread: EngineThread) -> Iterator[Step]:
-        """Yield the steps without which a lane serves its requests too, but not as well."""
+        """Yield the optional steps of a lane: it serves its requests without them, but more slowly."""
 
         def fail(error: Exception) -> None:
             """Requests go on without it."""

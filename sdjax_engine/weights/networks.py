@@ -91,7 +91,7 @@ class Plan:
 
 
 NO_NETWORK = (TypeError, ValueError, ArithmeticError, MemoryError)
-"""What comes of building a network from values of the wrong kind or size."""
+"""The exceptions that building a network raises for values of the wrong kind or size."""
 
 
 def settle_config(model: str, config: Mapping[str, Any], *, origin: str) -> dict[str, Any]:

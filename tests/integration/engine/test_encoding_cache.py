@@ -12,9 +12,11 @@ import pytest
 from engines import like
 
 from sdjax_engine.denoising.state import Encoding
+from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.model.encoding_cache import EncodingCache
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.prompts import TokenizedText
+from sdjax_engine.request import Lane
 
 
 class Counted:
@@ -103,3 +105,15 @@ def test_a_thread_that_is_held_up_in_the_cache_holds_up_no_other(model: LoadedMo
     abandoned.join(60.0)
     for device, encoding in expected.items():
         np.testing.assert_array_equal(np.asarray(late[0][device].hidden), np.asarray(encoding.hidden))
+
+
+def test_a_lane_that_is_reset_forgets_texts_that_failed_work_may_have_encoded(
+    model: LoadedModel, device_lanes: dict[Lane, DeviceLane]
+) -> None:
+    star = text(model, "a star")
+    before = np.asarray(model.encodings.gather(model.arrays.text_encoders, {0: star})[0].hidden)
+    assert star in model.encodings._encodings
+    next(iter(device_lanes.values())).reset()
+    assert not model.encodings._encodings
+    after = np.asarray(model.encodings.gather(model.arrays.text_encoders, {0: star})[0].hidden)
+    np.testing.assert_array_equal(before, after)

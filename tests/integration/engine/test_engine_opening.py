@@ -172,6 +172,27 @@ def test_a_lane_that_cannot_be_made_ready_fails_alone(
     engine.submit(PLAIN).result(DEADLINE)
 
 
+def test_a_lane_that_failed_paints_once_a_change_of_models_has_made_it_ready(
+    open_engine: Open, checkpoint: Path, cache_dir: Path, late_lane: Gate, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = open_engine()
+    assert late_lane.reached.wait(DEADLINE)
+
+    def fail(*_arguments: object, **_options: object) -> None:
+        raise ValueError("its programs are wrong")
+
+    with pytest.MonkeyPatch.context() as broken, caplog.at_level(logging.CRITICAL):
+        broken.setattr("sdjax_engine.lane.device_lane.compile_lane", fail)
+        late_lane.opened.set()
+        assert engine.wait_until_ready(DEADLINE)
+    assert list(map(str, engine.lanes)) == [LANES[True]]
+    specs = tiny_config(checkpoint, cache_dir=cache_dir).models
+    assert engine.change_models(engine.read_models(specs)) == {}
+    assert engine.wait_until_ready(DEADLINE)
+    assert set(engine.lanes) == set(engine.ready_lanes)
+    engine.submit(UNGUIDED).result(DEADLINE)
+
+
 def test_the_most_used_lanes_are_opened_first(checkpoint: Path, cache_dir: Path, open_engine: Open) -> None:
     engine = open_engine()
     for _ in range(2):

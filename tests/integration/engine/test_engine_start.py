@@ -20,6 +20,7 @@ from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import DevicesFailed, InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.model.defaults import default_offer
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Sampler
 from sdjax_engine.weights import load_checkpoint
@@ -39,6 +40,17 @@ def test_a_schedule_that_an_offered_sampler_does_not_support_is_refused_at_the_s
     copy = changed(checkpoint, tmp_path, prediction_type="flow_prediction")
     with pytest.raises(UnreadableCheckpoint, match="prediction_type"):
         Engine.open(tiny_config(copy, cache_dir=None), report=lambda _line: None)
+
+
+def test_an_old_folder_is_offered_with_the_sampler_that_its_pipeline_corrects(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    copy = changed(checkpoint, tmp_path, _class_name="DDIMScheduler", clip_sample=True)
+    index = copy / "model_index.json"
+    index.write_text(json.dumps(json.loads(index.read_text()) | {"_class_name": "StableDiffusionPipeline"}))
+    offer = default_offer(str(copy))
+    assert offer.sampler is Sampler.DDIM
+    assert Sampler.DDIM in offer.samplers
 
 
 def test_a_cache_folder_that_others_can_write_to_is_reported_once_and_not_used(
