@@ -90,7 +90,7 @@ class WorkerMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.images = Counter(
             "sdjax_images",
-            "Events of images: claimed, painted, withheld (by the safety checker), failed, given_back, "
+            "Events of images: claimed, painted, withheld (unfit or blocked), failed, given_back, "
             "taken_back (their worker sent no heartbeat), lost (to another worker, or cancelled).",
             ["event"],
             registry=registry,
@@ -151,8 +151,11 @@ class StoreMetrics:
         self.failures = Counter(
             "sdjax_store_failures", "Times that the queue could not be used.", registry=registry
         )
-        self.clock_steps = Counter("sdjax_clock_steps", "Jumps of the system's clock.", registry=registry)
+        self.clock_steps = Counter("sdjax_clock_steps", "Jumps of the queue's clock.", registry=registry)
         self.waiting = Gauge("sdjax_images_waiting", "Images that wait for a worker.", registry=registry)
+        self.paused = Gauge(
+            "sdjax_images_paused", "Images that wait in a paused channel or server.", registry=registry
+        )
         self.running = Gauge("sdjax_images_running", "Images that workers hold.", registry=registry)
         self.undelivered = Gauge(
             "sdjax_deliveries_waiting", "Results that are not delivered yet.", registry=registry

@@ -72,7 +72,7 @@ def _preparing(
         work = await prepare_worker(complete, worker=worker, queue=queue)
 
         async def take() -> None:
-            await answer()  # first: nobody asks for a model that leaves while the worker ends its images
+            await answer()  # first, so that no new request names a model that the worker is removing
             await work()
 
         return take

@@ -19,6 +19,8 @@ from bot.web.health import Check
 from bot.web.server import serving
 
 BACKLOG_SECONDS = 1.0
+PATIENCE_SECONDS = 2.5
+"""Prometheus waits 10 s for all metrics; a silent database needs longer to fail."""
 
 
 async def monitor(
@@ -63,13 +65,18 @@ class BacklogReader:
             if self._read_at is not None and self._clock() - self._read_at < BACKLOG_SECONDS:
                 return
             try:
-                backlog = await self._jobs.backlog()
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    backlog = await self._jobs.backlog()
             except StoreUnavailable as error:
                 self._answer = str(error)
+            except TimeoutError:
+                self._metrics.store.failures.inc()
+                self._answer = f"the queue has not answered within {PATIENCE_SECONDS:g} s"
             else:
                 self._answer = WELL
                 of_store = self._metrics.store
                 of_store.waiting.set(backlog.waiting)
+                of_store.paused.set(backlog.paused)
                 of_store.running.set(backlog.running)
                 of_store.undelivered.set(backlog.undelivered)
                 of_store.oldest_undelivered.set(backlog.oldest_seconds)

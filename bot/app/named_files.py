@@ -1,4 +1,4 @@
-"""What a configuration names: its files are read before a start as the start reads them, and not used."""
+"""Checks the files that a configuration names, by reading them as a start would."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def usage_now(
 
     sums = asyncio.run(with_store(config, look))
     found = priced(sums, config.usage)
-    # By days in their order; else who used most comes first.
+    # By day: in the order of days. Otherwise the largest use comes first.
     return found if Grouping.DAY in by else sorted(found, key=lambda each: -each.device_seconds)
 
 

@@ -107,7 +107,7 @@ async def open_worker(
     stack.push_async_callback(turn.close)
     engine = await tasks.wait_for(in_uninterruptible_thread(lambda: open_engine(config, report)))
     stack.push_async_callback(close, engine)
-    stack.push_async_callback(turn.close)  # before the engine is closed, which would look like the end
+    stack.push_async_callback(turn.close)  # before the engine: a stopped warm-up looks complete
     turn.follow(engine)
     lease = config.queue.lease_seconds
     worker = Worker(

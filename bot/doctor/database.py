@@ -26,7 +26,9 @@ MOST_CLOCK_SECONDS = 2.0
 _CONNECTIONS = sa.text(
     "SELECT current_setting('max_connections')::int"
     " - current_setting('superuser_reserved_connections')::int"
-    " - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend') + 1 AS of_server,"
+    " - (SELECT count(*) FROM pg_stat_activity WHERE usesysid IS NOT NULL"
+    # Of other roles' connections only pg_read_all_stats sees the type.
+    " AND coalesce(backend_type, 'client backend') = 'client backend') + 1 AS of_server,"
     " (SELECT CASE WHEN rolconnlimit < 0 THEN NULL ELSE rolconnlimit -"
     " (SELECT count(*) FROM pg_stat_activity WHERE usename = current_user) + 1 END"
     " FROM pg_roles WHERE rolname = current_user) AS of_role,"

@@ -38,7 +38,7 @@ _REFUSALS = {
 
 
 class DiscordSide:
-    """The looks at Discord, which share one login."""
+    """The checks of Discord, which share one login."""
 
     def __init__(self, config: Config) -> None:
         use_address(config.discord.api_url, config.discord.gateway_url)

@@ -1,4 +1,4 @@
-"""All looks together, for one role."""
+"""All checks for one role."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Find = Callable[[], AsyncIterator[Finding]]
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A look at one part, of at most `seconds`."""
+    """A check of one part, which takes at most `seconds`."""
 
     part: str
     find: Find

@@ -46,7 +46,7 @@ async def in_process(file: Path | None, look: str) -> AsyncIterator[Finding]:
         if status := await process.wait():
             said = (await errors).decode(errors="replace").strip().splitlines()
             words = said[-1][-LAST_LINES:] if said else "it said nothing"
-            yield wrong(look, f"the look ended with status {status}: {words}")
+            yield wrong(look, f"the check ended with status {status}: {words}")
     finally:
         errors.cancel()
         if process.returncode is None:

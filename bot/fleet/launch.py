@@ -86,6 +86,7 @@ def _paths(config: Config) -> Iterator[tuple[str, str]]:
     """Yield the paths that units read or write, each with its key."""
     yield "queue.artifacts", config.queue.artifacts
     yield "engine.cache_dir", config.engine.cache_dir
+    yield "prompts.styles_file", config.prompts.styles_file  # every process reads it
     for number, model in enumerate(config.models, 1):
         parts = ("checkpoint", "picture_classifier", "preview_decoder")
         named: dict[str, str] = {key: getattr(model, key) for key in parts}
@@ -95,6 +96,7 @@ def _paths(config: Config) -> Iterator[tuple[str, str]]:
                 yield f"models[{number}].{key}", path
     if any(group.role == "front" for group in config.fleet.groups):
         yield "discord.token_file", config.discord.token_file
+        yield "prompts.keywords_file", config.prompts.keywords_file
         provenance = config.provenance
         if provenance.certificate:
             yield "provenance.certificate", provenance.certificate

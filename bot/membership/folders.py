@@ -7,6 +7,7 @@ address, such as s3://BUCKET/FOLDER, identifies itself.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import tempfile
@@ -21,6 +22,7 @@ from bot.ownership import make_folder, make_private
 from bot.redaction import redact
 
 MARK = ".place"
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)  # file systems without hard links
 
 
 def folder_id(url: str) -> str:
@@ -58,8 +60,13 @@ def _write_once(mark: Path, word: str) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(word)
-        os.link(part, mark)
-    except FileExistsError:
-        return
+        try:
+            os.link(part, mark)
+        except FileExistsError:
+            return
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            Path(part).rename(mark)  # of two first starts at the same moment, one may refuse the other's word
     finally:
         Path(part).unlink(missing_ok=True)

@@ -13,9 +13,13 @@ from bot.store.tables import deliveries, images
 
 @dataclass(frozen=True, kw_only=True)
 class Backlog:
-    """Counts of waiting images, running images and undelivered results, and the oldest age in seconds."""
+    """Counts of images and undelivered results, and the oldest age of these results, in seconds.
+
+    `paused` images wait in a paused channel or server, and `waiting` ones for a worker.
+    """
 
     waiting: int
+    paused: int
     running: int
     undelivered: int
     oldest_seconds: float
@@ -24,16 +28,19 @@ class Backlog:
 async def read_backlog(connection: AsyncConnection, *, now: float) -> Backlog:
     """Count the open work; finished jobs are not read."""
     open_results = sa.select(sa.func.count(), sa.func.min(deliveries.c.created_at))
-    waiting = await connection.scalar(_count_of(State.WAITING))
-    running = await connection.scalar(_count_of(State.RUNNING))
+    waits = images.c.state == State.WAITING
+    waiting = await connection.scalar(_count(waits, ~images.c.paused))
+    paused = await connection.scalar(_count(waits, images.c.paused))
+    running = await connection.scalar(_count(images.c.state == State.RUNNING))
     undelivered, oldest = (await connection.execute(open_results.where(deliveries.c.outcome.is_(None)))).one()
     return Backlog(
         waiting=waiting or 0,
+        paused=paused or 0,
         running=running or 0,
         undelivered=undelivered,
         oldest_seconds=0.0 if oldest is None else max(0.0, now - oldest),
     )
 
 
-def _count_of(state: State) -> sa.Select[int]:
-    return sa.select(sa.func.count()).select_from(images).where(images.c.state == state)
+def _count(*which: sa.ColumnElement[bool]) -> sa.Select[int]:
+    return sa.select(sa.func.count()).select_from(images).where(*which)

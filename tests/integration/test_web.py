@@ -76,6 +76,22 @@ async def test_the_backlog_is_read_at_most_once_a_second(tmp_path: Path) -> None
         await store.close()
 
 
+async def test_a_silent_database_does_not_keep_the_metrics_from_prometheus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, metrics = await Store.open(f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"), Metrics()
+
+    async def hangs() -> Backlog:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    store.jobs.backlog = hangs  # type: ignore[method-assign]
+    monkeypatch.setattr("bot.app.monitoring.PATIENCE_SECONDS", 0.05)
+    assert "has not answered within" in await BacklogReader(store.jobs, metrics).check()
+    assert b"sdjax_store_failures_total 1.0" in metrics.text()
+    await store.close()
+
+
 async def test_health_lists_each_part_and_fails_if_one_part_does() -> None:
     port, checks = free_port(), {"store": well, "outbox": well}
     async with (

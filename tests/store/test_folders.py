@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 
 from bot.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
-from bot.membership.folders import folder_id
+from bot.membership.folders import MARK, folder_id
 from bot.store import Store
 from bot.store.mounts import network_file_system
 
@@ -100,3 +101,15 @@ async def test_files_that_an_earlier_version_left_readable_become_private(tmp_pa
     (tmp_path / "var" / "queue.sqlite3").chmod(0o644)
     (tmp_path / "var" / "results").chmod(0o755)
     await put_something(tmp_path)
+
+
+def test_a_folder_on_a_disk_without_hard_links_is_known_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_arguments: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(os, "link", refused)
+    first = folder_id(str(tmp_path / "pictures"))
+    assert folder_id(str(tmp_path / "pictures")) == first
+    assert [file.name for file in (tmp_path / "pictures").iterdir()] == [MARK]

@@ -162,5 +162,5 @@ async def test_a_cut_connection_of_wake_ups_is_no_outage(
         await running.turns(STEP_SECONDS)
         listening.cancel()
     (line,) = messages(written)
-    assert line.startswith("wake-ups did not come for a moment: postgresql+asyncpg://")
+    assert line.startswith("the connection for notifications was lost and is replaced: postgresql+asyncpg://")
     assert line.endswith(" has closed the connection.")

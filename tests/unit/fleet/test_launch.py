@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from bot.config import Config
 from bot.fleet.launch import launches, mistakes, sizes, warnings
@@ -94,6 +97,16 @@ def test_paths_of_parts_and_fronts_and_a_port_are_listed_too() -> None:
     values["provenance"] = {"certificate": "cert.pem", "private_key": "/key.pem"}
     found = {sentence.partition(":")[0] for sentence in mistakes(configured(**values))}
     assert found == ours | {"discord.token_file", "provenance.certificate"}
+
+
+def test_files_of_words_are_at_one_place_on_every_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "styles.toml").write_text("")
+    prompts = {"styles_file": "styles.toml", "keywords_file": "keywords.txt"}
+    found = {sentence.partition(":")[0] for sentence in mistakes(configured(prompts=prompts))}
+    assert found == {"prompts.styles_file", "prompts.keywords_file"}
 
 
 def test_a_password_that_ray_would_keep_is_warned_of_and_not_repeated() -> None:
