@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 REVIEW_MISTAKES: Mapping[str, str] = MappingProxyType(
     {
+        "words_held": "A rule of this server hides the words of this request: only its person can use them.",
         "picture_held": "This picture waits for moderators: it is not shown before one of them decides.",
         "review_over": (
             "This is decided already, or its person has deleted it: the message shows what has become of it."

@@ -99,9 +99,9 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "rule_none": "There is no rule “{value}”, nor any other here.",
         "rule_unknown": "There is no rule “{value}” here: choose one of {choices}.",
         "rules_full": "A server may have {limit} rules: remove one first.",
-        "settings_no_server": "Only a server has such settings: choose yours here.",
-        "settings_channel_right": "Who manages this channel can change its settings: choose yours.",
-        "settings_server_right": "Who manages this server can change its settings: choose yours.",
+        "settings_no_server": "Only servers with the bot have such settings: change your own here.",
+        "settings_channel_right": "You need Manage Channels to change its settings: change your own.",
+        "settings_server_right": "You need Manage Server to change this server's settings: change your own.",
         "settings_name": "“{value}” is no setting: choose from {choices}, with commas between.",
         "settings_switch": "The setting {name} is on or off, not “{value}”: type one of the two.",
         "settings_number": "The setting {name} takes a number, not “{value}”: type one.",
@@ -116,8 +116,8 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "style_unknown": "There is no style “{value}” here: choose one of {choices}.",
         "style_of_all": "Every server has this style: the bot's owner can remove it.",
         "styles_full": "A server may have {limit} styles: remove one first.",
-        "kept_no_server": "Only a server keeps these: use the command in one.",
-        "kept_right": "Who may manage messages here can change what the server keeps: ask one of them.",
+        "kept_no_server": "Styles and lists belong to a server: use the command in a server.",
+        "kept_right": "You need the permission Manage Messages to change styles and lists: ask a moderator.",
         "wildcard_name": (
             "A list's name has 1 to {limit} characters, without spaces, commas and braces: "
             "choose another name."
@@ -194,13 +194,12 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         ),
         "queue_full": "The queue is full, with places for {limit} pictures: please ask again a little later.",
         "outdated_command": "This command has changed: restart Discord to see the new one.",
-        "moderate_no_server": "This is about a server that has the bot: use the command in one.",
-        "moderate_right": "Who may manage messages in the whole server can do this: ask one of them.",
+        "moderate_no_server": "This command works only in a server that has the bot.",
+        "moderate_right": "You need the permission Manage Messages in the whole server: ask a moderator.",
         "block_self": "You cannot block yourself: choose another member.",
         "block_bot": "A bot asks for no pictures: choose a person.",
         "block_moderator": (
-            "Whoever owns this server or may manage messages in it cannot be blocked: "
-            "take that role from them first."
+            "The owner and members with Manage Messages cannot be blocked: take that permission away first."
         ),
         "not_blocked": "No moderator of this server has blocked this member: {command} shows who is blocked.",
         "not_paused": "Painting is not paused there: {command} shows where it is.",
@@ -209,7 +208,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "blocked_here": "A moderator has blocked you from painting in this server.",
         "blocked_server": "The bot's owner has blocked this server from painting.",
         "blocked_everywhere": "The bot's owner has blocked you from painting.",
-        "blocked_for_good": "This has no end of its own: ask a moderator.",
+        "blocked_for_good": "The block has no end date: ask a moderator to remove it.",
         "blocked_until": "This ends {until}.",
         "blocked_reason": "The reason: {reason}",
         **policy_mistakes.MISTAKES,

@@ -11,6 +11,7 @@ import discord
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.options import find_offer
+from bot.front.roles import role_ids
 from bot.front.server_cache import Ruled
 from bot.front.services import Interaction, Services, services_of
 from bot.holds import Cause, Hold
@@ -41,9 +42,9 @@ HELD = "held"  # the key in an interaction's extras
 class Held:
     """What holds for a person in a channel.
 
-    `said` are the stored policies that hold, `quotas` are theirs, `weight` is theirs in the fair order.
-    `judge` has the server's rules about words; `automod` says whether Discord's AutoMod rules apply.
-    `standing` says what else must be looked at.
+    `said` are the stored policies that apply, `quotas` the quotas that they set, `weight` is the person's in
+    the fair order. `judge` has the server's rules about words; `automod` says whether Discord's AutoMod rules
+    apply. `standing` says which further reads the request needs.
     """
 
     decision: Decision
@@ -118,7 +119,7 @@ def all_said(services: Services, said: Sequence[Said], *, weight: float) -> list
 
 
 def shown_bounds(services: Services) -> Policy:
-    """Return the operator's bounds as policies are shown with: what the operator's policy bounds too.
+    """Return the operator's bounds for showing, with the operator's policy as the bound where there is none.
 
     Workers show no flagged picture more openly than the operator's policy says where no bound says it.
     """
@@ -139,7 +140,7 @@ def place_of(interaction: Interaction, person: discord.User | discord.Member) ->
         user_id=person.id,
         guild_id=interaction.guild_id,
         channel_ids=tuple(channel_id for channel_id in channels if channel_id is not None),
-        role_ids=tuple(role.id for role in getattr(person, "roles", ())),
+        role_ids=role_ids(person),
     )
 
 
@@ -207,7 +208,7 @@ async def check_words(interaction: Interaction, recipe: Recipe) -> Hold | None:
 async def check_texts(
     interaction: Interaction, texts: Sequence[str], *, together: bool = True
 ) -> Hold | None:
-    """Do as `check_words`, for texts that go into prompts later, `together` or each into another one."""
+    """Check texts that go into prompts later, as `check_words` does: all into one if `together`."""
     texts = forms_of(texts)
     known = readings_of(texts, together=together)
     if any(map(services_of(interaction).hard_rule.matches, known.values())):
@@ -224,7 +225,7 @@ async def check_texts(
 
 
 def readings_of(texts: Sequence[str], *, together: bool = True) -> dict[str, Readings]:
-    """Return the readings of the texts, each alone, or together; where that is too long, both.
+    """Return the readings of the texts: each alone, or all together; if that is long, both.
 
     Of a text that is too long, not every part is read in every way.
     """
@@ -296,7 +297,7 @@ async def locale_for_all(interaction: Interaction) -> str:
 
 
 def offers_here(interaction: Interaction) -> tuple[Offer, ...]:
-    """Return what of the offers the policy allows, once it is known; before that, all of them."""
+    """Return the offers that the policy allows, or all of them before the policy has been read."""
     held: Held | None = interaction.extras.get(HELD)
     offers = services_of(interaction).offers
     return offers if held is None else offers_within(offers, held.policy)

@@ -11,6 +11,7 @@ import aiohttp
 import discord
 from discord import app_commands
 
+from bot.delivery.refusals import DEAD_TOKEN
 from bot.errors import DiscordUnavailable, StoreUnavailable, UserMistake
 from bot.front.first_answers import ALREADY_ACKNOWLEDGED, Answered, answered, say
 from bot.front.services import Interaction, services_of
@@ -36,17 +37,20 @@ def page(text: str) -> discord.ui.LayoutView:
     return view
 
 
-def page_lines(lines: Sequence[str], texts: Texts) -> str:
-    """Return the lines as the text of a page: as many as have room, then how many are left out."""
+def page_lines(lines: Sequence[str], texts: Texts, *, below: Sequence[str] = ()) -> str:
+    """Return the lines as the text of a page: as many as have room, then how many are left out.
+
+    The lines `below` are kept, after these.
+    """
     kept: list[str] = []
-    room = MAX_PAGE - ROOM_FOR_REST
+    room = MAX_PAGE - ROOM_FOR_REST - sum(len(line) + 1 for line in below)
     for number, line in enumerate(lines):
         room -= len(line) + 1
         if room < 0:
             kept.append(texts.ngettext("and {count} more", "and {count} more", len(lines) - number))
             break
         kept.append(line)
-    return "\n".join(kept)
+    return "\n".join([*kept, *below])
 
 
 async def refuse(interaction: Interaction, sentence: str, *, appeal: int | None = None) -> None:
@@ -78,16 +82,35 @@ async def add(interaction: Interaction, sentence: str) -> None:
     try:
         await interaction.followup.send(sentence, ephemeral=True)
     except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as failure:
-        log.warning("a hint could not be told: %s", failure)
+        log.warning("a hint could not be sent: %s", failure)
 
 
 async def add_page(interaction: Interaction, text: str) -> None:
-    """Show a person's own words to that person alone after an answer, to be copied; dropped if refused."""
+    """Show a person's own words to that person alone after an answer, to be copied; dropped if refused.
+
+    Words that one message has no room for follow in others.
+    """
     room = MAX_PAGE - len("```\n\n```")
     try:
-        await interaction.followup.send(view=page(f"```\n{text[:room]}\n```"), ephemeral=True)
+        while text:
+            end = len(text) if len(text) <= room else max(text.rfind("\n", 0, room), room // 2)
+            part, text = text[:end], text[end:].removeprefix("\n")
+            await interaction.followup.send(view=page(f"```\n{part}\n```"), ephemeral=True)
     except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as failure:
-        log.warning("what was typed could not be given back: %s", failure)
+        log.warning("the typed text could not be sent back: %s", failure)
+
+
+async def tell_end(interaction: Interaction, text: str) -> None:
+    """Replace the answer by what long work came to; if its token has expired, send a direct message."""
+    try:
+        try:
+            await interaction.edit_original_response(view=page(text))
+        except discord.HTTPException as error:
+            if error.code not in DEAD_TOKEN:
+                raise
+            await interaction.user.send(view=page(text))
+    except (*UNTOLD, aiohttp.ClientError, OSError) as failure:
+        log.warning("the end of long work could not be told: %s", failure)
 
 
 async def give_back(interaction: Interaction, error: Exception, *typed: str) -> None:
@@ -103,7 +126,7 @@ async def report(interaction: Interaction, error: Exception) -> None:
         return
     unanswered = isinstance(error, discord.HTTPException) and answered(interaction) is None
     if unanswered or isinstance(error, DiscordUnavailable):
-        log.warning("Discord did not take an answer, so its person reads that there is none: %s", error)
+        log.warning("Discord refused an answer, so the person is told that there is none: %s", error)
         return
     services = services_of(interaction)
     services.metrics.refusals.labels(_reason(error)).inc()
@@ -111,7 +134,7 @@ async def report(interaction: Interaction, error: Exception) -> None:
         appeal = error.appeal if isinstance(error, UserMistake) else None
         await refuse(interaction, sentence_for(error, services.texts(interaction)), appeal=appeal)
     except (*UNTOLD, aiohttp.ClientError, OSError) as failure:
-        log.warning("a refusal could not be told: %s", failure)
+        log.warning("a refusal could not be sent: %s", failure)
 
 
 def _reason(error: Exception) -> str:

@@ -43,7 +43,7 @@ async def automod_standing(interaction: Interaction) -> tuple[Standing, tuple[Au
 
 
 def lines_of(standing: Standing, rules: Sequence[AutomodRule], texts: Texts) -> Iterator[str]:
-    """Yield the same of plain data."""
+    """Yield the lines of `automod_lines`, from plain data."""
     title = texts.gettext("AutoMod of Discord")
     yield f"### {title}"
     yield _said(standing, rules, texts)

@@ -9,8 +9,8 @@ from typing import Any
 import discord
 
 from bot.errors import StoreUnavailable, UserMistake
-from bot.front.answers import page
-from bot.front.first_answers import acknowledge, open_form
+from bot.front.answers import page, tell_end
+from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import modal
 from bot.front.permissions import acting, moderated_server
 from bot.front.removal import remove_copies, remove_message
@@ -19,7 +19,6 @@ from bot.jobs import Job
 
 HOUR_SECONDS = 3600.0
 MOST_HOURS = 168
-LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 JOBS_AT_ONCE = 25
 SHOWN_MESSAGES = 10
 FORM = "clear"
@@ -31,7 +30,7 @@ async def ask_clear(interaction: Interaction, *, member: discord.User, hours: in
     services = services_of(interaction)
     since = services.store.clock() - hours * HOUR_SECONDS
     try:
-        async with asyncio.timeout(LOOK_SECONDS):
+        async with asyncio.timeout(FORM_READ_SECONDS):
             count = await services.store.jobs.count_recent(member.id, guild_id=guild_id, since=since)
     except TimeoutError:
         raise StoreUnavailable("requests could not be counted in time for a form") from None
@@ -83,7 +82,7 @@ async def clear(interaction: Interaction, member: str, hours: str) -> None:
             "Discord did not let the bot remove these messages, which a moderator can delete: {messages}",
             messages=" ".join(stayed[:SHOWN_MESSAGES]),
         )
-    await interaction.edit_original_response(view=page(said))
+    await tell_end(interaction, said)
 
 
 async def _remove_new(interaction: Interaction, jobs: Sequence[Job]) -> list[str]:

@@ -56,8 +56,8 @@ class Bot(discord.AutoShardedClient):
     """Serves commands and buttons as the process `name`.
 
     It asks for names of servers, their upload limits, changes of their AutoMod rules, and reactions, which
-    mark favourites. Message contents, members and presences are none of its business. Of several fronts,
-    each hears of its own shards only.
+    mark favourites. It does not receive message contents, members or presences. Each of several fronts
+    receives the events of its own shards.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class Bot(discord.AutoShardedClient):
         try:
             known = await self.services.store.erasure.servers()
         except StoreUnavailable as error:
-            log.error("servers that went meanwhile cannot be looked for: %s", error)
+            log.error("the servers that removed the bot while it was away cannot be determined: %s", error)
             return
         count = self.shard_count or 1
         missing = known - {guild.id for guild in self.guilds}
@@ -227,7 +227,7 @@ class Bot(discord.AutoShardedClient):
         try:
             await verb
         except StoreUnavailable:  # its own line says why; this one is not dropped beside it
-            log.error("which servers the bot is in cannot be noted before it connects again")
+            log.error("the list of the bot's servers could not be stored before the next connection")
 
     async def hear_no_more(self) -> None:
         """Leave the gateway, and finish the interactions that arrived before."""

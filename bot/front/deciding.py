@@ -1,6 +1,7 @@
 """What moderators do with the buttons of a review, and members with those of reports and appeals.
 
-A button carries a number only. Who presses, and whether the review still waits, is looked at in each press.
+A button carries the review's id only. Each press checks the person's right and whether the review is still
+open.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import discord
 from bot.delivery.review_message import ACCEPT, APPROVE, BLOCK, DECLINE, REJECT, SPOILER
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import add
-from bot.front.first_answers import acknowledge, acknowledge_press, open_form
+from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, acknowledge_press, open_form
 from bot.front.modals import modal, text_field
 from bot.front.permissions import acting, check_blockable, moderated_server, owns_server
 from bot.front.requests import PATIENCE_SECONDS
@@ -26,7 +27,6 @@ from bot.retries import while_unavailable
 from bot.store.moderation import Scope
 from bot.texts import Texts
 
-LOOK_SECONDS = 1.0  # Discord takes a form only as the first answer, within 3 s
 MOST_REASON = 300  # characters
 OUTCOMES: Mapping[str, Outcome] = MappingProxyType(
     {
@@ -48,7 +48,7 @@ async def press(interaction: Interaction, act: str, key: int) -> None:
         await _decide(interaction, act, key, "")
         return
     with suppress(StoreUnavailable, TimeoutError):  # the form's submission checks it again
-        async with asyncio.timeout(LOOK_SECONDS):
+        async with asyncio.timeout(FORM_READ_SECONDS):
             review = await services_of(interaction).store.reviews.get(key, guild_id)
             if act != BLOCK and review.outcome is not None:
                 raise UserMistake("review_over")

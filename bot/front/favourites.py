@@ -6,6 +6,7 @@ import logging
 
 import discord
 
+from bot.delivery.hidden_words import hides_words
 from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.first_answers import acknowledge
 from bot.front.permissions import may_repeat
@@ -62,10 +63,13 @@ async def react(
         if job_id is None:
             return
         if added:
+            job = await services.store.jobs.get(job_id)
+            if hides_words(job) and event.user_id != job.origin.user_id:
+                return  # a list of favourites shows the words
             await services.store.favourites.add(event.user_id, job_id)
         else:
             await services.store.favourites.remove(event.user_id, job_id)
     except (UnknownJob, UserMistake) as refused:
-        log.info("a star is no favourite: %r", refused)
+        log.info("a star reaction was not stored as a favourite: %r", refused)
     except StoreUnavailable:  # its own line says why; this one is not dropped beside it
-        log.error("a star cannot be noted, and is lost")
+        log.error("a star reaction could not be stored, and is lost")

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import discord
+
 from bot.front.messages import Kind, MessageFile
 from bot.front.options import MAX_CHOICE, MAX_CHOICES, clean
+from bot.front.start_files import SentFile
 from bot.jobs import Job, Showing
 from bot.texts import Texts, tidy
 
@@ -69,6 +72,11 @@ def _among(
             number += 1
             name = file_name(file.name) or texts.gettext("Picture {number}", number=number)
             yield OfferedPicture(name=name, address=address, size=file.size)
+
+
+def sent_file(attachment: discord.Attachment) -> SentFile:
+    """Return an attachment as data, called by its name."""
+    return SentFile(address=attachment.url, what=f"“{file_name(attachment.filename)}”")
 
 
 def file_name(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import discord
 
+from bot.delivery.hidden_words import hides_words
 from bot.errors import UserMistake
 from bot.front.services import Interaction
 from bot.jobs import Job
@@ -105,10 +106,10 @@ def may_repeat(interaction: Interaction, job: Job, *, privately: bool) -> bool:
     """Return whether the person may repeat `job`, in an answer for them alone if `privately`.
 
     The owner may, but a private job is never repeated in an answer that other members see. Any other person
-    may repeat a public job whose channel they may see.
+    may repeat a public job whose channel they may see, unless its words are held by a rule.
     """
     if job.origin.user_id != interaction.user.id:
-        return not job.origin.private and sees(interaction, job)
+        return not (job.origin.private or hides_words(job)) and sees(interaction, job)
     return privately or not job.origin.private or interaction.guild_id is None
 
 

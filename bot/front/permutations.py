@@ -6,21 +6,24 @@ The form holds all that was asked for, so it works after a restart.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import aiohttp
 import discord
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.expansion import Phrase
 from bot.front.allowed import check_blocks, offers_here
-from bot.front.answers import add, give_back, page, sentence_for
-from bot.front.first_answers import open_form
+from bot.front.answers import UNTOLD, add, give_back, page, sentence_for
+from bot.front.first_answers import FORM_READ_SECONDS, open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import Asked, find_offer, parse
 from bot.front.preferred import name_left_out, preferred
-from bot.front.requests import accept, announce, enqueue, preferences_of
+from bot.front.requests import accept, announce, enqueue, is_external, preferences_of
 from bot.front.server_wildcards import written_out
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import options_line, read_settings_line
@@ -32,10 +35,13 @@ from bot.texts import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
-LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
+log = logging.getLogger(__name__)
+
 LINE_CHARACTERS = 900
 SHOWN_PROMPTS = 5
 SHOWN_PROMPT = 80
+EXTERNAL_PROMPTS = 5
+"""Where the bot is not, Discord takes five messages after the answer: four for prompts, one for a refusal."""
 FORM = "permutations"
 PRIVATE, PUBLIC = "private", "public"
 
@@ -47,13 +53,13 @@ async def ask_permutations(interaction: Interaction, asked: Asked, *, private: b
     `expansion_image` for a request that starts from a picture, and where the person is blocked.
     """
     services = services_of(interaction)
-    phrase = read_few(asked.prompt, most=services.most_permutations(interaction))
+    phrase = read_few(asked.prompt, most=_most(interaction))
     if phrase.count == 1:
         return False
     if asked.image:
         raise UserMistake("expansion_image")
     try:
-        async with asyncio.timeout(LOOK_SECONDS):
+        async with asyncio.timeout(FORM_READ_SECONDS):
             await check_blocks(interaction)
             _, recipe, _ = await _around(interaction, asked)
     except TimeoutError:
@@ -109,6 +115,12 @@ def _form(asked: Asked, said: str, texts: Texts, names: Texts, *, private: bool)
     )
 
 
+def _most(interaction: Interaction) -> int:
+    """Return how many prompts one request of the person may have here."""
+    most = services_of(interaction).most_permutations(interaction)
+    return min(most, EXTERNAL_PROMPTS) if is_external(interaction) else most
+
+
 async def paint_all(
     interaction: Interaction, visibility: str, *, prompt: str, negative_prompt: str = "", settings: str = ""
 ) -> None:
@@ -116,12 +128,12 @@ async def paint_all(
     services = services_of(interaction)
     try:
         origin = await accept(interaction, private=visibility == PRIVATE)
-        phrase = read_few(prompt, most=services.most_permutations(interaction))
+        phrase = read_few(prompt, most=_most(interaction))
         typed = read_settings_line(settings, _names(interaction))
         asked = Asked(prompt=prompt, negative_prompt=negative_prompt or None, **typed)
         recipes, unsuitable = await _recipes(interaction, asked, phrase)
         job = await enqueue(interaction, recipes[0], origin)
-    except (InvalidRequest, UserMistake) as error:
+    except (InvalidRequest, UserMistake, StoreUnavailable) as error:
         await give_back(interaction, error, prompt, negative_prompt, settings)
         return
     await announce(interaction, job)
@@ -153,24 +165,41 @@ async def _recipes(interaction: Interaction, asked: Asked, phrase: Phrase) -> tu
 
 
 async def _queue_others(interaction: Interaction, recipes: Sequence[Recipe], origin: Origin) -> None:
-    """Queue further jobs, each with a message of its own; stop at the first that is refused."""
+    """Queue further jobs, each with a message of its own; stop at the first that is refused.
+
+    No error ends here by `report`, which would take the answer, the message of the first job, away.
+    """
     texts = services_of(interaction).texts(interaction)
     for number, recipe in enumerate(recipes, start=1):
-        waiting = page(texts.gettext("Queued."))
-        message = await interaction.followup.send(view=waiting, ephemeral=origin.private, wait=True)
-        # Each job is known by one interaction. The message's id is as unique, and as old.
-        own = replace(origin, interaction_id=message.id, message_id=message.id)
+        refused: str | None = None
         try:
-            job = await enqueue(interaction, recipe, own)
-        except (StoreUnavailable, UserMistake) as error:
-            await message.delete()
+            refused = await _queue_other(interaction, recipe, origin)
+        except (*UNTOLD, aiohttp.ClientError, OSError) as failure:
+            log.warning("Discord took no message for a further prompt: %s", failure)
+            refused = texts.gettext("Discord took no further message: ask for the others again.")
+        if refused is not None:
             queued = texts.gettext(
                 "{count} of {total} prompts are in the queue.", count=number, total=len(recipes) + 1
             )
-            # Not by `report`, which would take the answer, the message of the first job, away.
-            await add(interaction, f"{queued} {sentence_for(error, texts)}")
+            await add(interaction, f"{queued} {refused}")
             return
-        await announce(interaction, job)
+
+
+async def _queue_other(interaction: Interaction, recipe: Recipe, origin: Origin) -> str | None:
+    """Queue one job with a message of its own; return the sentence where it is refused."""
+    texts = services_of(interaction).texts(interaction)
+    waiting = page(texts.gettext("Queued."))
+    message = await interaction.followup.send(view=waiting, ephemeral=origin.private, wait=True)
+    # Each job is known by one interaction. The message's id is as unique, and as old.
+    own = replace(origin, interaction_id=message.id, message_id=message.id)
+    try:
+        job = await enqueue(interaction, recipe, own)
+    except (InvalidRequest, StoreUnavailable, UserMistake) as error:
+        with suppress(*UNTOLD, aiohttp.ClientError, OSError):
+            await message.delete()
+        return sentence_for(error, texts)
+    await announce(interaction, job)
+    return None
 
 
 def _names(interaction: Interaction) -> Texts:

@@ -12,7 +12,7 @@ import discord
 
 from bot.errors import StoreUnavailable
 from bot.front.allowed import check_blocks, offers_here
-from bot.front.first_answers import open_form
+from bot.front.first_answers import FORM_READ_SECONDS, open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import Asked, find_offer, parse, with_second_pass
 from bot.front.requests import repeatable
@@ -24,7 +24,6 @@ from bot.jobs import Recipe
 from bot.texts import Texts
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
-LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 PROMPT, NEGATIVE_PROMPT, SETTINGS = "prompt", "negative_prompt", "settings"
 SETTINGS_CHARACTERS = 2000  # room for every LoRA of a recipe
 ALONE = "alone"  # in an id: for the person alone
@@ -56,7 +55,7 @@ async def open_remix(
 async def in_time() -> AsyncIterator[None]:
     """Surround reads of the store before a form; raises StoreUnavailable if they take too long."""
     try:
-        async with asyncio.timeout(LOOK_SECONDS):
+        async with asyncio.timeout(FORM_READ_SECONDS):
             yield
     except TimeoutError:
         raise StoreUnavailable("the store could not be read in time for a form") from None

@@ -19,6 +19,7 @@ from typing import Any
 
 from discord import app_commands
 
+from bot.delivery.hidden_words import hides_words
 from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.allowed import (
     charge_of,
@@ -37,7 +38,7 @@ from bot.front.allowed import (
 from bot.front.appeal_answers import tell_answers
 from bot.front.first_answers import Answered, acknowledge, answered, name_of
 from bot.front.options import echo, find_offer
-from bot.front.permissions import may_repeat
+from bot.front.permissions import may_repeat, sees
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.sessions.joining import joined
 from bot.holds import Hold
@@ -57,7 +58,7 @@ TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
 MEASURED = "measured"  # the key in an interaction's extras
 
 _Storing = Callable[..., Awaitable[Job]]
-"""Stores a job with what else it is given."""
+"""Stores a job; the keyword arguments are those of `Jobs.enqueue`."""
 
 
 @dataclass(kw_only=True)
@@ -78,7 +79,7 @@ async def accept(
 ) -> Origin:
     """Acknowledge a request with so many files, and return where it came from.
 
-    Without `paints` it only shows pictures that there are. Raises UserMistake, unacknowledged, where the
+    Without `paints` the request only shows existing pictures. Raises UserMistake, unacknowledged, where the
     person or their server asks too often; and where one of them is blocked, or a policy refuses the request,
     which costs nothing of their rates.
     """
@@ -88,7 +89,7 @@ async def accept(
     _enter(interaction, "acknowledge")
     message_id = await acknowledge(interaction, private=private)
     _enter(interaction, "check")
-    # A server may let no bot from outside speak.
+    # A server may force the answers of user-installed bots to be private.
     private = answered(interaction) is Answered.PROMISED_PRIVATELY
     try:
         await (check_blocks(interaction) if paints else check_blocked(interaction))
@@ -137,7 +138,7 @@ async def check_caps(interaction: Interaction, origin: Origin, recipe: Recipe) -
 async def enqueue(
     interaction: Interaction, recipe: Recipe, origin: Origin, *, held: Hold | None = None
 ) -> Job:
-    """Store the job; with `held`, or for a reason found here, its pictures are held for review.
+    """Store the job. Its pictures are held for review with `held`, or if a rule or the policy holds them.
 
     In the channel of a group session it becomes a part of that. Raises UserMistake where the session or a
     policy refuses the recipe, or a rule its words, where a quota is used up, or the person, their server or
@@ -175,7 +176,7 @@ async def _store(
 async def _store_again(
     interaction: Interaction, job: Job, *, recipe: Recipe, origin: Origin, session_id: str | None
 ) -> Job:
-    if recipe != job.recipe:  # it lacks words of the session
+    if recipe != job.recipe:  # the earlier recipe lacks the session's words
         new = recipe.from_image(recipe.variants)
         return await _store(interaction, recipe=new, origin=origin, session_id=session_id, held=None)
     verb = services_of(interaction).store.jobs.enqueue_again
@@ -191,7 +192,7 @@ async def _checked(
     session_id: str | None,
     held: Hold | None = None,
 ) -> Job:
-    """Store by a verb of the store what policies and rules allow, with what it weighs and counts."""
+    """Check the recipe against policies and rules, then store it by `verb` with weight, places and charge."""
     await check_recipe(interaction, recipe)
     services = services_of(interaction)
     places = places_of(recipe, find_offer(recipe.model, services.offers))
@@ -213,9 +214,10 @@ async def _checked(
 async def _hold(
     interaction: Interaction, recipe: Recipe, origin: Origin, *, weight: float, places: int
 ) -> Hold | None:
-    """Return why the pictures of a request are held; the refusal of a rule can be appealed.
+    """Return why the pictures of a request are held, or None.
 
-    But not with a start picture, whose file goes with the refused request.
+    A rule's refusal can be appealed, unless the request has a start picture: its file is deleted with the
+    refused request.
     """
     try:
         return await check_words(interaction, recipe) or await review_mode(interaction)
@@ -236,7 +238,7 @@ async def _hold(
 
 
 async def _joined(interaction: Interaction, recipe: Recipe) -> tuple[str | None, Recipe]:
-    """Do as `joined` in a channel with a session; the store refuses the job if one was opened meanwhile."""
+    """Call `joined` if the channel has a session; the store refuses the job if one was opened meanwhile."""
     here = (await held_of(interaction)).standing
     if here.in_session or recipe.start_pictures:  # files take a while, in which a session may open
         return await joined(interaction, recipe)
@@ -246,7 +248,8 @@ async def _joined(interaction: Interaction, recipe: Recipe) -> tuple[str | None,
 async def copy(interaction: Interaction, job: Job, origin: Origin, *, index: int | None = None) -> Job:
     """Store a job that shows the picture at `index` of `job`, or all; raises UserMistake without it.
 
-    A publication is held, or refused with UserMistake, as a request for such pictures here is.
+    A publication is checked like a request for these pictures in this channel: held, or refused with
+    UserMistake.
     """
     published = origin.parent is not None and origin.parent.descent is Descent.PUBLICATION
     hold = await _publication_hold(interaction, job) if published else None
@@ -276,7 +279,7 @@ async def announce(interaction: Interaction, job: Job) -> None:
     """Show a stored job in the answer, unless another front has stored it first."""
     services = services_of(interaction)
     if job.origin.front not in (services.front, None):
-        log.warning("request %s was taken by %s, which hears of the same shard", job.id, job.origin.front)
+        log.warning("request %s was taken by %s, which serves the same shard", job.id, job.origin.front)
         return
     services.metrics.jobs_accepted.inc()
     with about(job.id, traceparent=job.origin.traceparent):
@@ -290,12 +293,14 @@ async def announce(interaction: Interaction, job: Job) -> None:
 async def repeatable(
     interaction: Interaction, job_id: str, *, privately: bool | None = None, deleted: bool = False
 ) -> Job:
-    """Read a job that is repeated, `privately` or, if not said, as privately as the button was pressed.
+    """Return the job to repeat; `privately` is by default whether the pressed button's message is private.
 
-    Raises UnknownJob, also where the job may not be seen, or was deleted unless `deleted` ones are wanted.
+    Raises UnknownJob, also if the person may not see the job, and for a deleted job unless `deleted`.
     """
     job = await services_of(interaction).store.jobs.get(job_id)
     privately = pressed_privately(interaction) if privately is None else privately
+    if hides_words(job) and job.origin.user_id != interaction.user.id and sees(interaction, job):
+        raise UserMistake("words_held")
     if (job.deleted_at is not None and not deleted) or not may_repeat(interaction, job, privately=privately):
         raise UnknownJob(job=job_id)
     return job
@@ -336,7 +341,7 @@ def origin_of(interaction: Interaction, *, private: bool, message_id: int | None
 
 
 def is_external(interaction: Interaction) -> bool:
-    """Return whether the bot is not where the interaction came from: a person has it in their own account."""
+    """Return whether the interaction's channel is outside the bot's servers: the person installed the bot."""
     if interaction.guild_id is not None:
         return not interaction.is_guild_integration()
     return bool(interaction.context.private_channel)
@@ -366,7 +371,7 @@ def _answered_with(interaction: Interaction, job: Job) -> None:
     measured = _measured(interaction)
     del interaction.extras[MEASURED]
     if job.origin.traceparent != measured.span.traceparent:
-        return  # another front has stored it, or this one before
+        return  # another front stored the job, or an earlier attempt of this one
     measured.stages.end()
     durations, lane = measured.stages.durations, str(job.recipe.lane)
     log.info(

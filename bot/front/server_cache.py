@@ -1,4 +1,4 @@
-"""What servers say, ready for any number of requests: policies by their owners, and compiled rules on words.
+"""Caches of servers' moderation settings: policies by owner, compiled rules on words, and AutoMod rules.
 
 `ServerCache` keeps what the store has, until its revision changes. `AutomodCache` keeps Discord's AutoMod
 rules for FRESH_SECONDS.
@@ -16,6 +16,7 @@ from typing import Any, cast
 import aiohttp
 import discord
 
+from bot.front.roles import role_ids
 from bot.moderation.automod import AutomodRule, AutomodVerdict, judged, read_rules
 from bot.moderation.policy import Effective, Said, said_by
 from bot.moderation.rules import Judge
@@ -32,19 +33,19 @@ MOST_PARTS = 60_000  # policies, words and phrases; compiled, a word takes some 
 MOST_KEPT = 100  # meanings of policies, of one server
 
 READ_SECONDS = 1.5  # for which a request waits for the first answer of Discord
-FRESH_SECONDS = 900.0  # Discord tells of changes, and a lost event is made up for by then
+FRESH_SECONDS = 900.0  # events report changes; after this long a lost event does no more harm
 RETRY_SECONDS = 60.0
 MOST_AUTOMOD_SERVERS = 2000
 FAILURES = (
     *(discord.HTTPException, discord.RateLimited, aiohttp.ClientError, TimeoutError, OSError),
-    # Of an answer in another form: painting goes on all the same.
+    # These come of an answer in an unexpected form. Painting continues with the rules read before.
     *(AttributeError, LookupError, TypeError, ValueError),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ruled:
-    """What policies mean for a person: the stored ones that hold, their meaning, and the person's quotas."""
+    """The policies that apply to a person, the policy that they make together, and the person's quotas."""
 
     said: tuple[Said, ...]
     effective: Effective
@@ -68,8 +69,8 @@ class ReadyServer:
     def ruled(self, place: Place, given: Hashable, decide: Callable[[tuple[Said, ...]], Ruled]) -> Ruled:
         """Return what `decide` makes of the policies that hold for a person.
 
-        It is kept for persons for whom the same policies hold; `given` is all else that `decide` uses. Those
-        of channels come first, a thread's before its channel's, then those of roles.
+        The result is cached for all persons with the same policies and the same `given`, `decide`'s other
+        inputs. Those of channels come first, a thread's before its channel's, then those of roles.
         """
         rows = list(self._holding(place))
         key = (given, *((row.scope, row.id) for row in rows))
@@ -116,7 +117,7 @@ class ServerCache:
         if kept is not None and kept.revision == standing.revision:
             self._servers.move_to_end(guild_id)
             return standing, kept
-        # A server without a revision says nothing.
+        # A server without a revision has no policies, rules or switch of AutoMod.
         said = ServerSays() if standing.revision is None else await store.standings.said_by(guild_id)
         kept = self._servers.get(guild_id)
         if kept is None or kept.revision != said.revision:  # no request read it meanwhile
@@ -175,7 +176,7 @@ class AutomodCache:
         rules = await self.rules_of(interaction.client, interaction.guild_id or 0)
         if not rules:
             return None
-        roles = [role.id for role in getattr(interaction.user, "roles", ())]
+        roles = role_ids(interaction.user)
         return judged(texts, rules, roles=roles, places=_places(interaction))
 
     async def rules_of(self, client: discord.Client, guild_id: int) -> tuple[AutomodRule, ...]:

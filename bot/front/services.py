@@ -18,6 +18,7 @@ from bot.front.keywords import Keywords
 from bot.front.offered import Offered
 from bot.front.offered_pictures import PicturesOffered
 from bot.front.offered_recipes import RecipeOffered
+from bot.front.roles import role_ids
 from bot.front.server_cache import AutomodCache, ServerCache
 from bot.jobs import Caps, Job
 from bot.metrics import FrontMetrics
@@ -119,13 +120,12 @@ class Services:
 
     def weight_of(self, person: discord.User | discord.Member) -> float:
         """Return the weight that the operator gives a person in the fair order; 1 without such a role."""
-        roles = getattr(person, "roles", ())  # a person in a direct message has none
-        return max((self.weights[role.id] for role in roles if role.id in self.weights), default=1.0)
+        return max((self.weights[role] for role in role_ids(person) if role in self.weights), default=1.0)
 
     def most_permutations(self, interaction: Interaction) -> int:
         """Return how many prompts one request of the person may have: the largest limit of their roles."""
-        roles = getattr(interaction.user, "roles", ())
-        found = (self.role_permutations[role.id] for role in roles if role.id in self.role_permutations)
+        roles, most = role_ids(interaction.user), self.role_permutations
+        found = (most[role] for role in roles if role in most)
         return max(found, default=self.max_permutations)
 
     def locale(self, interaction: Interaction) -> str:

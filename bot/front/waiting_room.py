@@ -15,7 +15,7 @@ AT_WORK = 2  # requests with files in memory: one fetches while another decodes
 
 
 class WaitingRoom:
-    """`places` requests with files, waiting or running; a person may have few of them, a server half.
+    """Admits `places` requests with files at once; a person may have an eighth of them, a server half.
 
     `places` may change.
 

@@ -100,16 +100,19 @@ async def show_help(interaction: Interaction, topic: str = "") -> None:
         picture_days=services.retention.picture_days,
         job_days=services.retention.job_days,
     )
-    shown = commands_for(interaction.permissions)
+    shown = commands_for(interaction.permissions, hosts=services.host_permission)
     text = help_text(services.offers, limits, shown, texts=services.texts(interaction), names=names)
     await say(interaction, view=page(text))
 
 
-def commands_for(permissions: discord.Permissions) -> Commands:
-    """Return the commands besides /imagine and /help that Discord shows to these permissions by default."""
+def commands_for(permissions: discord.Permissions, *, hosts: str = "manage_events") -> Commands:
+    """Return the commands besides /imagine and /help that Discord shows to these permissions by default.
+
+    `hosts` is the name of the permission that hosts of group sessions have.
+    """
     return [
         command
-        for command in _other_commands()
+        for command in _other_commands(hosts)
         if command.default_permissions is None
         or permissions.administrator
         or command.default_permissions.is_subset(permissions)
@@ -123,16 +126,30 @@ def help_text(
 
     `commands` are named after /imagine.
 
-    Where the licences of the models do not fit, it says which command shows them.
+    Where the models' licences, or their sizes and defaults too, do not fit, it says which command shows them.
     """
-    whole = _help_with(_model_lines(offers, texts), offers, limits, commands, texts=texts, names=names)
-    if len(whole) <= MAX_PAGE or not any(offer.licence for offer in offers):
-        return whole
+    whole = ""
+    for lines in _about_models(offers, texts, names):
+        whole = _help_with(lines, offers, limits, commands, texts=texts, names=names)
+        if len(whole) <= MAX_PAGE:
+            break
+    return whole
+
+
+def _about_models(offers: Sequence[Offer], texts: Texts, names: Texts) -> Iterator[list[str]]:
+    """Yield the lines about the models, each time shorter."""
+    yield _model_lines(offers, texts)
     command, topic = names.pgettext("name", "help"), names.pgettext("name", "topic")
     shown_by = texts.isolated(f"`/{command} {topic}:{_licences(names)}`")
-    lines = [texts.line(model_line(offer, texts), mark="- ") for offer in offers]
-    lines.append(texts.line(texts.gettext("Licences of the models: {command}.", command=shown_by)))
-    return _help_with(lines, offers, limits, commands, texts=texts, names=names)
+    if any(offer.licence for offer in offers):
+        lines = [texts.line(model_line(offer, texts), mark="- ") for offer in offers]
+        yield [*lines, texts.line(texts.gettext("Licences of the models: {command}.", command=shown_by))]
+    called = ", ".join(f"**{_called(offer)}**" for offer in offers)
+    yield [called, texts.line(texts.gettext("What each model offers: {command}.", command=shown_by))]
+
+
+def _called(offer: Offer) -> str:
+    return offer.model.replace("_", "\\_")
 
 
 def models_text(offers: Sequence[Offer], texts: Texts) -> str:
@@ -172,6 +189,11 @@ def _help_with(
                 "In a prompt `(word)` counts for more, `[word]` for less and `(word:1.3)` 1.3 times; "
                 "`\\(` is only a bracket."
             ),
+            texts.gettext(
+                "{alternatives} asks for a picture of each, and {list} takes words from a server's list.",
+                alternatives="`{red, blue}`",
+                list="`__list__`",
+            ),
             _heading(texts.gettext("What the models offer")),
             *lines,
             texts.gettext("Samplers: {samplers}.", samplers=samplers),
@@ -188,7 +210,7 @@ def model_line(offer: Offer, texts: Texts) -> str:
     """Return the line of a model: its sizes and its defaults."""
     return texts.gettext(
         "**{model}**: {sizes}; {steps} steps, at most {limit}; guidance {guidance}; {sampler}.",
-        model=offer.model.replace("_", "\\_"),
+        model=_called(offer),
         sizes=", ".join(map(size_name, offer.sizes)),
         steps=offer.num_inference_steps,
         limit=offer.max_steps,
@@ -261,7 +283,7 @@ def _limits(limits: Limits, texts: Texts) -> Iterator[str]:
         )
 
 
-def _other_commands() -> Commands:
+def _other_commands(hosts: str) -> Commands:
     return [
         queue_command(),
         history_command(),
@@ -273,7 +295,7 @@ def _other_commands() -> Commands:
         wildcard_group(),
         rules_group(),
         review_group(),
-        session_group(),
+        session_group(hosts),
         privacy_command(),
         limits_command(),
         moderate_group(),

@@ -85,8 +85,7 @@ def history_command() -> Command:
 async def show_history(interaction: Interaction, *, search: str = "", favourites: bool = False) -> None:
     """Show the newest page, of the requests whose prompts have the words of `search`, or of favourites."""
     services = services_of(interaction)
-    if search:
-        services.pace.admit(sender_of(interaction))
+    services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
     look = Look(tidy(clean(search)), starred=favourites)
     await show_page(interaction, await newest_page(services.store.jobs, interaction.user.id, look))

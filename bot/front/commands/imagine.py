@@ -9,7 +9,7 @@ from typing import Any
 from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
-from bot.errors import UserMistake
+from bot.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import offers_here
 from bot.front.answers import add, give_back
 from bot.front.command_tree import Command, Option, make_command
@@ -76,7 +76,7 @@ def imagine_options(offers: Sequence[Offer]) -> list[Option]:
         Option(
             name=RECIPE,
             description=locale_str(
-                "What a tool says of a picture, pasted; with “-” as the prompt, its words too."
+                "Pasted generation data of another tool; with “-” as the prompt, its prompt too."
             ),
             kind=Range[str, 1, MAX_PASTED],
         )
@@ -213,7 +213,7 @@ async def imagine(interaction: Interaction, **options: Any) -> None:
     words = [options.get(name) or "" for name in ("prompt", "negative_prompt", RECIPE)]
     try:
         await ask(interaction, **options)
-    except (InvalidRequest, UserMistake) as error:
+    except (InvalidRequest, UserMistake, StoreUnavailable) as error:
         if sum(map(len, words)) < GIVEN_BACK:
             raise
         await give_back(interaction, error, *words)

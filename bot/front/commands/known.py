@@ -13,11 +13,11 @@ from bot.front.command_tree import Group, Option, for_moderators, make_command, 
 from bot.front.commands.moderate import MOST_REASON, who
 from bot.front.first_answers import acknowledge
 from bot.front.known_pictures import hash_sent
+from bot.front.offered_pictures import sent_file
 from bot.front.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.permissions import acting, moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
-from bot.front.start_files import SentFile
 from bot.picture_hashes import name_of, named
 from bot.retries import while_unavailable
 from bot.store.known import Blocked
@@ -72,14 +72,15 @@ async def block_sent(interaction: Interaction, *, picture: discord.Attachment, r
     moderated_server(interaction)
     services = services_of(interaction)
     services.pace.admit(sender_of(interaction), files=1)
-    services.attachments.check(picture.size, what="picture")
+    sent = sent_file(picture)
+    services.attachments.check(picture.size, what=sent.what)
     await acknowledge(interaction, private=True)
-    number = await hash_sent(interaction, SentFile(address=picture.url, what="picture"))
+    number = await hash_sent(interaction, sent)
     await _block(interaction, number, reason)
 
 
 async def block_found(interaction: Interaction, name: str) -> None:
-    """Block the picture of this name, that `/whose` has found."""
+    """Block the picture with this name, which `/whose` has shown."""
     moderated_server(interaction)
     number = named(name)
     if number is None:

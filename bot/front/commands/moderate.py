@@ -44,7 +44,7 @@ def moderate_group() -> Group:
 def _about_members() -> list[Command]:
     member = Option(name="member", description=locale_str("Which member."), kind=discord.User, required=True)
     block_hours = _hours(locale_str("For how many hours. Left out: for good."), most=MOST_BLOCK_HOURS)
-    clear_hours = _hours(locale_str("Of how many hours. Left out: of the last one."), most=MOST_HOURS)
+    clear_hours = _hours(locale_str("How many hours back. Left out: 1."), most=MOST_HOURS)
     return [
         make_command(
             name="block",
@@ -79,7 +79,7 @@ def _about_places() -> list[Command]:
     )
     word = Option(
         name="word",
-        description=locale_str("What those who wait read."),
+        description=locale_str("The text that people with waiting requests read."),
         kind=Range[str, 1, MOST_REASON],
     )
     return [

@@ -7,7 +7,7 @@ from typing import Any
 import discord
 from discord.app_commands import locale_str
 
-from bot.errors import UserMistake
+from bot.errors import StoreUnavailable, UserMistake
 from bot.expansion import read_phrase
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers import give_back
@@ -97,7 +97,7 @@ async def start(
         if may_expand(prompt) and read_phrase(prompt).count > 1:
             raise UserMistake("expansion_image")
         job, unsuitable = await _queued(interaction, offered, offered.pictures[int(picture)], asked, recipe)
-    except (InvalidRequest, UserMistake) as error:
+    except (InvalidRequest, UserMistake, StoreUnavailable) as error:
         await give_back(interaction, error, prompt, negative_prompt, settings)
         return
     await announce(interaction, job)

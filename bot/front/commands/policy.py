@@ -11,9 +11,9 @@ from discord.app_commands import locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import PATIENCE_SECONDS, read_held, shown_bounds
-from bot.front.answers import add_page, page, page_lines, report
+from bot.front.answers import give_back, page, page_lines
 from bot.front.command_tree import Command, Group, Option, for_moderators, make_command, make_group
-from bot.front.first_answers import acknowledge, open_form
+from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import choice_field, modal, text_field
 from bot.front.permissions import acting, managed_server, moderated_server
 from bot.front.policy_lines import policy_lines, why_lines
@@ -38,7 +38,6 @@ from bot.retries import while_unavailable
 from bot.store.policies import PolicyRow, PolicyScope
 from bot.texts import Texts
 
-LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 CHANNEL, SERVER = "channel", "server"
 POLICY = "policy"
 MOST_TYPED = 4000  # the most that Discord takes in one field
@@ -68,7 +67,7 @@ def policy_group() -> Group:
             commands=[
                 _command(
                     "set",
-                    locale_str("Change a policy, in a form; for who manages the server."),
+                    locale_str("Change a policy in a form; needs the permission Manage Server."),
                     set_policy,
                     [what, *_scopes()],
                 ),
@@ -130,7 +129,7 @@ async def set_policy(
     scope, owner_id = scope_of(interaction, where, role)
     services = services_of(interaction)
     try:
-        async with asyncio.timeout(LOOK_SECONDS):
+        async with asyncio.timeout(FORM_READ_SECONDS):
             rows = await services.store.policies.all_of(guild_id)
     except TimeoutError:
         raise StoreUnavailable("a policy could not be read in time for a form") from None
@@ -182,12 +181,11 @@ async def change_policy(interaction: Interaction, what: str, scope: str, owner_i
         values = _read(typed, GROUPS[what], interaction)
         put = services.store.policies.put
         row = await while_unavailable(PATIENCE_SECONDS, put, whose, owner, values, acting(interaction))
-    except UserMistake as error:
-        await report(interaction, error)
+    except (StoreUnavailable, UserMistake) as error:
         given = (
             f"{key_name(key, texts)}: {typed.get(key, '')}" for key in GROUPS[what] if not is_chosen(key)
         )
-        await add_page(interaction, "\n".join(given).replace("```", "\u02cb\u02cb\u02cb"))
+        await give_back(interaction, error, "\n".join(given))
         return
     lines = [texts.gettext("Saved."), *policy_lines([row], texts, bounds=shown_bounds(services))]
     await interaction.edit_original_response(view=page(page_lines(lines, texts)))

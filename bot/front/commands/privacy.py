@@ -14,7 +14,7 @@ from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.erasure import forget
 from bot.errors import MissingArtifact, StoreUnavailable
-from bot.front.answers import page
+from bot.front.answers import tell_end
 from bot.front.command_tree import Command, make_command
 from bot.front.exporting import files_of, moderated, packed
 from bot.front.first_answers import acknowledge, acknowledge_press
@@ -112,23 +112,25 @@ async def ask(interaction: Interaction) -> None:
         "Delete everything? All your requests and pictures are deleted then, what waits is cancelled, and "
         "the messages that show them are removed. This cannot be undone."
     )
-    row = (
-        ButtonContent(
-            label=texts.gettext("Delete everything now"), custom_id=f"privacy:{FORGET}", dangerous=True
-        ),
-    )
-    view = layout(MessageContent(heading=question, rows=(row,), tone=Tone.FAILED))
-    await interaction.edit_original_response(view=view)
+    await interaction.edit_original_response(view=_with_button(question, texts))
+
+
+def _with_button(heading: str, texts: Texts) -> discord.ui.LayoutView:
+    label = texts.gettext("Delete everything now")
+    row = (ButtonContent(label=label, custom_id=f"privacy:{FORGET}", dangerous=True),)
+    return layout(MessageContent(heading=heading, rows=(row,), tone=Tone.FAILED))
 
 
 async def forget_all(interaction: Interaction) -> None:
-    """Delete everything that is stored of the person, and the messages that show it."""
+    """Delete everything that is stored of the person, and the messages that show it.
+
+    The button stays until then: another press completes an interrupted deletion.
+    """
     await acknowledge_press(interaction)
     services = services_of(interaction)
     texts = services.texts(interaction)
-    await interaction.edit_original_response(
-        view=page(texts.gettext("Everything of yours is being deleted."))
-    )
+    begun = texts.gettext("Everything of yours is being deleted. If this stops, press the button again.")
+    await interaction.edit_original_response(view=_with_button(begun, texts))
 
     stayed: list[str] = []
 
@@ -146,7 +148,7 @@ async def forget_all(interaction: Interaction) -> None:
             "Discord did not let the bot remove these messages, which a moderator can delete: {messages}",
             messages=" ".join(stayed[:SHOWN_MESSAGES]),
         )
-    await interaction.edit_original_response(view=page(said))
+    await tell_end(interaction, said)
 
 
 async def _all_jobs(services: Services, user_id: int) -> list[Job]:

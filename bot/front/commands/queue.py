@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from discord.app_commands import locale_str
 
 from bot.delivery.hidden_words import hides_words
-from bot.front.answers import page
+from bot.front.answers import page, page_lines
 from bot.front.command_tree import Command, make_command
 from bot.front.first_answers import acknowledge
 from bot.front.permissions import sees
@@ -46,9 +46,10 @@ async def show_queue(interaction: Interaction) -> None:
     seen = {job.id for _, job in listing.jobs if sees(interaction, job)}
     positions = await services.store.positions.of_all([job.id for _, job in listing.jobs])
     lines = queue_lines(listing, positions, viewer=me, seen=seen, texts=texts)
-    lines += batch_lines(await services.store.batches.now(), viewer=me, guild_id=here, texts=texts)
+    batches = batch_lines(await services.store.batches.now(), viewer=me, guild_id=here, texts=texts)
     totals = totals_line(await services.store.jobs.counts((State.WAITING, State.RUNNING)), texts)
-    await interaction.edit_original_response(view=page("\n".join([f"### {heading}", *lines, f"-# {totals}"])))
+    text = page_lines([f"### {heading}", *lines], texts, below=[*batches, f"-# {totals}"])
+    await interaction.edit_original_response(view=page(text))
 
 
 @dataclass(frozen=True, kw_only=True)

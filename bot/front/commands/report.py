@@ -10,7 +10,7 @@ from discord.app_commands import locale_str
 
 from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.command_tree import MessageMenu, make_menu
-from bot.front.first_answers import acknowledge, open_form
+from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.messages import check_no_sheet, result_of
 from bot.front.modals import modal, text_field
 from bot.front.permissions import sees
@@ -21,7 +21,6 @@ from bot.retries import while_unavailable
 
 NAME = "Report this picture"
 FORM = "report"
-LOOK_SECONDS = 1.0  # Discord takes a form only as the first answer, within 3 s
 MOST_REASON = 300  # characters
 
 
@@ -41,7 +40,7 @@ async def ask_report(interaction: Interaction, message: discord.Message) -> None
     if job_id is None:
         raise UserMistake("report_no_picture")
     with suppress(StoreUnavailable, TimeoutError):  # the form's submission checks it again
-        async with asyncio.timeout(LOOK_SECONDS):
+        async with asyncio.timeout(FORM_READ_SECONDS):
             job = await services_of(interaction).store.jobs.get(job_id)
             if not any(image.artifact for image in job.images):
                 raise UserMistake(lacking(job.images))

@@ -8,7 +8,9 @@ import discord
 from discord.app_commands import Range, locale_str
 
 from bot.delivery.lineage import MESSAGE_ADDRESS
+from bot.delivery.refusals import Refusal
 from bot.delivery.review_message import person
+from bot.delivery.review_outbox import NO_CHANNEL
 from bot.errors import UserMistake
 from bot.front.answers import page, page_lines
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
@@ -50,7 +52,7 @@ def review_group() -> Group:
     commands = [
         make_command(
             name="channel",
-            description=locale_str("Let this channel be where moderators see what waits for them."),
+            description=locale_str("Show reviews for moderators in this channel, or in none."),
             run=choose_channel,
             options=[use],
         ),
@@ -146,7 +148,7 @@ def _parts(review: Review, texts: Texts) -> Iterator[str]:
     }
     yield kinds[review.kind]
     yield person(review.user_id, texts)
-    yield texts.gettext("ends {until}", until=Moment(review.due_at))
+    yield texts.gettext("the review ends {until}", until=Moment(review.due_at))
     if review.message_id is not None:
         address = MESSAGE_ADDRESS.format(
             place=review.guild_id, channel=review.channel_id, message=review.message_id
@@ -154,7 +156,18 @@ def _parts(review: Review, texts: Texts) -> Iterator[str]:
         word = texts.gettext("message")
         yield f"[{word}]({address})"
     elif review.trouble:
-        yield texts.gettext("not shown in a channel: {reason}", reason=review.trouble.replace("_", " "))
+        yield _trouble(review.trouble, texts)
+
+
+def _trouble(trouble: str, texts: Texts) -> str:
+    """Return why no channel shows a review; `trouble` is NO_CHANNEL or a Refusal."""
+    if trouble == NO_CHANNEL:
+        return texts.gettext("no channel shows it: none is chosen")
+    if trouble in (Refusal.NO_ACCESS, Refusal.NO_PERMISSION, Refusal.THREAD_ARCHIVED):
+        return texts.gettext("no channel shows it: the bot may not write in the chosen one")
+    if trouble in (Refusal.CHANNEL_DELETED, Refusal.SERVER_DELETED):
+        return texts.gettext("no channel shows it: the chosen one is gone")
+    return texts.gettext("no channel shows it: Discord does not take the message")
 
 
 def settings_lines(settings: ReviewSettings, texts: Texts) -> Iterator[str]:

@@ -11,10 +11,10 @@ from discord.app_commands import Choice, Range, locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import automod_verdict, verdict_of
-from bot.front.answers import add_page, page, page_lines, report
+from bot.front.answers import give_back, page, page_lines
 from bot.front.automod_lines import automod_lines
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
-from bot.front.first_answers import acknowledge, open_form
+from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.permissions import moderated_server
@@ -30,7 +30,6 @@ from bot.store.prompt_rules import Action, PromptRule
 from bot.texts import Texts, shown
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
-LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 LIST_CHARACTERS = 4000  # the most that Discord takes in one field
 SHOWN_TERMS = 1500
 RULE = "rule"
@@ -131,7 +130,7 @@ async def ask_rule(
     moderated_server(interaction)
     texts = services_of(interaction).texts(interaction)
     try:
-        async with asyncio.timeout(LOOK_SECONDS):
+        async with asyncio.timeout(FORM_READ_SECONDS):
             known = _named(name, await rules_of(interaction)) if name else None
     except TimeoutError:
         raise StoreUnavailable("a rule could not be read in time for a form") from None
@@ -182,10 +181,8 @@ async def add_rule(
             channel_id=int(channel_id) or None,
         )
         await while_unavailable(PATIENCE_SECONDS, services.store.prompt_rules.put, rule, by)
-    except UserMistake as error:
-        await report(interaction, error)
-        typed = "\n\n".join(filter(None, (name, terms, also)))
-        await add_page(interaction, typed.replace("```", "\u02cb\u02cb\u02cb"))
+    except (StoreUnavailable, UserMistake) as error:
+        await give_back(interaction, error, name, terms, also)
         return
     said = services.texts(interaction).gettext("Saved: the rule {name}.", name=shown(rule.name, MAX_NAME))
     await interaction.edit_original_response(content=said)

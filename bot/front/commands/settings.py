@@ -11,9 +11,9 @@ from discord.app_commands import locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import check_texts
-from bot.front.answers import add_page, report
+from bot.front.answers import give_back
 from bot.front.command_tree import Command, Option, make_command
-from bot.front.first_answers import acknowledge, open_form
+from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import modal, text_field
 from bot.front.preferring import NEGATIVE_PROMPT, check, nearest
 from bot.front.requests import PATIENCE_SECONDS, owners_of
@@ -27,7 +27,6 @@ from bot.texts import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
-LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 LINE_CHARACTERS = 600
 SHOWN_LINE = 400
 LINE = "settings"
@@ -72,7 +71,7 @@ async def show_settings(interaction: Interaction, scope: str = Scope.ME.value) -
     owners = owners_of(interaction)
     store = services_of(interaction).store
     try:
-        async with asyncio.timeout(LOOK_SECONDS):
+        async with asyncio.timeout(FORM_READ_SECONDS):
             all_options = await store.preferences.of(*owners)
     except TimeoutError:
         raise StoreUnavailable("preferences could not be read in time for a form") from None
@@ -120,11 +119,10 @@ async def change_settings(
         await _check_in_company(interaction, owner, options)
         if owner.scope is not Scope.ME:  # a person's own hold elsewhere too, and are left out here
             await check_texts(interaction, [negative_prompt])
-    except (InvalidRequest, UserMistake) as error:
-        await report(interaction, error)
-        await add_page(interaction, "\n\n".join(filter(None, (settings, negative_prompt))))
+        await while_unavailable(PATIENCE_SECONDS, services.store.preferences.put, owner, options)
+    except (InvalidRequest, UserMistake, StoreUnavailable) as error:
+        await give_back(interaction, error, settings, negative_prompt)
         return
-    await while_unavailable(PATIENCE_SECONDS, services.store.preferences.put, owner, options)
     said = texts.gettext("Saved.") if options else texts.gettext("Reset.")
     await interaction.edit_original_response(content=said)
 

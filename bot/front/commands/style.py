@@ -14,9 +14,9 @@ from discord.app_commands import Range, locale_str
 from bot.delivery.lineage import MESSAGE_ADDRESS, message_address
 from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.allowed import check_texts
-from bot.front.answers import add_page, page, page_lines, report
+from bot.front.answers import give_back, page, page_lines
 from bot.front.command_tree import Group, Option, make_command, make_group
-from bot.front.first_answers import acknowledge, open_form
+from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import MAX_CHOICE
 from bot.front.permissions import kept_server, sees
@@ -32,7 +32,6 @@ from bot.store.styles import Style
 from bot.texts import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 
-LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 LINE_CHARACTERS = 600
 EXAMPLE_CHARACTERS = 120
 SHOWN_TEXT = 500
@@ -84,7 +83,7 @@ async def ask_style(interaction: Interaction, name: str = "") -> None:
     guild_id = kept_server(interaction)
     services = services_of(interaction)
     try:
-        async with asyncio.timeout(LOOK_SECONDS):
+        async with asyncio.timeout(FORM_READ_SECONDS):
             known = await services.store.styles.find(guild_id, name) if name else None
     except TimeoutError:
         raise StoreUnavailable("a style could not be read in time for a form") from None
@@ -153,10 +152,8 @@ async def add_style(
         )
         await check_texts(interaction, [style.prompt, style.negative_prompt])
         await while_unavailable(PATIENCE_SECONDS, services.store.styles.put, guild_id, style)
-    except (InvalidRequest, UserMistake) as error:
-        await report(interaction, error)
-        typed = "\n\n".join(filter(None, (name, prompt, negative_prompt, settings, example)))
-        await add_page(interaction, typed.replace("```", "\u02cb\u02cb\u02cb"))
+    except (InvalidRequest, UserMistake, StoreUnavailable) as error:
+        await give_back(interaction, error, name, prompt, negative_prompt, settings, example)
         return
     said = services.texts(interaction).gettext("Saved: the style {style}.", style=shown(style.name, MAX_NAME))
     await interaction.edit_original_response(content=said)

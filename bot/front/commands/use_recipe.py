@@ -12,7 +12,7 @@ from discord.app_commands import locale_str
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
-from bot.errors import UserMistake
+from bot.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import check_blocks
 from bot.front.answers import give_back
 from bot.front.command_tree import MessageMenu, make_menu
@@ -167,7 +167,7 @@ async def paint_recipe(
             interaction, prompt=prompt, negative_prompt=negative_prompt, settings=settings
         )
         job = await enqueue(interaction, recipe, origin)
-    except (InvalidRequest, UserMistake) as error:
+    except (InvalidRequest, UserMistake, StoreUnavailable) as error:
         await give_back(interaction, error, prompt, negative_prompt, settings)
         return
     await announce(interaction, job)

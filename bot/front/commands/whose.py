@@ -20,7 +20,7 @@ from bot.front.commands.moderate import who
 from bot.front.first_answers import acknowledge
 from bot.front.known_pictures import clean_sent
 from bot.front.messages import files_of, of_message, result_of
-from bot.front.offered_pictures import pictures_among
+from bot.front.offered_pictures import pictures_among, sent_file
 from bot.front.permissions import moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
@@ -80,10 +80,10 @@ async def whose(
     services = services_of(interaction)
     services.pace.admit(sender_of(interaction), files=0 if picture is None else 1)
     if picture is not None:
-        services.attachments.check(picture.size, what="picture")
+        services.attachments.check(picture.size, what=sent_file(picture).what)
     await acknowledge(interaction, private=True)
     if picture is not None:
-        await _answer(interaction, await _look_up(interaction, guild_id, [_sent(picture)]))
+        await _answer(interaction, await _look_up(interaction, guild_id, [sent_file(picture)]))
     elif message:
         await _answer(
             interaction, await _of_message(interaction, guild_id, await _linked(interaction, message))
@@ -98,10 +98,6 @@ async def whose_message(interaction: Interaction, message: discord.Message) -> N
     services_of(interaction).pace.admit(sender_of(interaction), files=1)
     await acknowledge(interaction, private=True)
     await _answer(interaction, await _of_message(interaction, guild_id, message))
-
-
-def _sent(picture: discord.Attachment) -> SentFile:
-    return SentFile(address=picture.url, what="picture")
 
 
 async def _linked(interaction: Interaction, link: str) -> discord.Message:
@@ -190,12 +186,13 @@ def lines_of(found: Sequence[Found], texts: Texts) -> Iterator[str]:
         if len(found) > 1:
             yield texts.gettext("**Picture {number}**", number=number)
         if not each.matches:
-            yield texts.gettext("Nobody in this server has asked for a picture like this, as far as is kept.")
+            yield texts.gettext("No kept request of this server has a picture like this.")
         for match in each.matches:
             yield texts.line(texts.joined(_parts(match, texts)), mark="- ")
     if any(match.distance for each in found for match in each.matches):
         yield texts.gettext(
-            "The fewer of the {bits} signs differ, the surer it is. Up to 4: nearly always the same picture.",
+            "The fewer of the {bits} bits differ, the surer the match. "
+            "Up to 4: nearly always the same picture.",
             bits=BITS,
         )
 
@@ -209,14 +206,17 @@ def _parts(match: Match, texts: Texts) -> Iterator[str]:
             "{member} asked for it, as picture {number}", member=member, number=match.index + 1
         )
     yield str(Moment(match.job.created_at))
-    yield texts.ngettext("{count} sign differs", "{count} signs differ", match.distance)
+    yield texts.ngettext("{count} bit differs", "{count} bits differ", match.distance)
     if address := message_address(match.job):
         words = texts.gettext("the message")
         yield f"[{words}]({address})"
 
 
 def _buttons(found: Sequence[Found], texts: Texts) -> Iterator[ButtonContent]:
+    hashes = [each.hash for each in found]
     for number, each in enumerate(found, start=1):
+        if each.hash in hashes[: number - 1]:
+            continue  # the same picture again: Discord refuses two buttons of one id
         label = texts.gettext("Block this picture")
         if len(found) > 1:
             label = texts.gettext("Block picture {number}", number=number)

@@ -10,9 +10,9 @@ from discord.app_commands import Range, locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import check_texts
-from bot.front.answers import add_page, page, page_lines, report
+from bot.front.answers import give_back, page, page_lines
 from bot.front.command_tree import Group, Option, make_command, make_group
-from bot.front.first_answers import acknowledge, open_form
+from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import MAX_CHOICE
 from bot.front.permissions import kept_server
@@ -30,7 +30,6 @@ from bot.store.named import key_of
 from bot.store.wildcards import Wildcard
 from bot.texts import Texts, shown
 
-LOOK_SECONDS = 2.0  # Discord takes a form only as the first answer, within 3 s
 LIST_CHARACTERS = 4000  # the most that Discord takes in one field
 SHOWN_ENTRY = 100
 ADD = "wildcard"
@@ -73,7 +72,7 @@ async def ask_wildcard(interaction: Interaction, name: str = "") -> None:
     guild_id = kept_server(interaction)
     services = services_of(interaction)
     try:
-        async with asyncio.timeout(LOOK_SECONDS):
+        async with asyncio.timeout(FORM_READ_SECONDS):
             known = await services.store.wildcards.find(guild_id, name) if name else None
     except TimeoutError:
         raise StoreUnavailable("a list could not be read in time for a form") from None
@@ -102,9 +101,8 @@ async def add_wildcard(interaction: Interaction, *, name: str, entries: str) -> 
         wildcard = Wildcard(name=wildcard_name(name), entries=read_entries(entries))
         await check_texts(interaction, wildcard.entries, together=False)  # a prompt draws one of them
         await while_unavailable(PATIENCE_SECONDS, services.store.wildcards.put, guild_id, wildcard)
-    except UserMistake as error:
-        await report(interaction, error)
-        await add_page(interaction, f"{name}\n\n{entries}".replace("```", "\u02cb\u02cb\u02cb"))
+    except (StoreUnavailable, UserMistake) as error:
+        await give_back(interaction, error, name, entries)
         return
     said = services.texts(interaction).gettext(
         "Saved: write {wildcard} in a prompt.", wildcard=shown(f"__{wildcard.name}__", MAX_NAME + 4)

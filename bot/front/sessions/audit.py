@@ -13,7 +13,7 @@ def said_of_session(facts: Mapping[str, Any], actor: str, place: str, texts: Tex
     fields = {"actor": actor, "place": place}
     said = {
         "open": texts.gettext("{actor} opened a group session in {place}", **fields),
-        "next": texts.gettext("{actor} led the group session in {place} on", **fields),
+        "next": texts.gettext("{actor} moved the group session in {place} to its next phase", **fields),
         "pause": texts.gettext("{actor} paused the group session in {place}", **fields),
         "resume": texts.gettext("{actor} resumed the group session in {place}", **fields),
         "extend": texts.gettext("{actor} gave the group session in {place} more time", **fields),

@@ -40,7 +40,7 @@ class Courier:
     ) -> int:
         """Post a message with its button of this mark, unless it is there; return its id.
 
-        Without `again` nobody can have tried before.
+        Without `again` there was no earlier attempt, so the search for an earlier message is left out.
         """
         custom_id = f"group:{session.id}:{mark}"
         if again and (known := await self._earlier(session, custom_id)):

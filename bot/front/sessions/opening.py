@@ -5,7 +5,7 @@ from __future__ import annotations
 import discord
 from discord.app_commands import AppCommandChannel
 
-from bot.errors import UserMistake
+from bot.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import check_blocked, check_texts, locale_for_all
 from bot.front.answers import give_back
 from bot.front.first_answers import acknowledge, open_form
@@ -128,7 +128,7 @@ async def open_session(
         )
         await check_texts(interaction, [plan.theme, plan.style_prompt, plan.style_negative, *plan.required])
         session = await _open(interaction, plan, by, parent_of(interaction, where, int(channel)))
-    except UserMistake as error:
+    except (StoreUnavailable, UserMistake) as error:
         labels = _labels(services.texts(interaction))
         typed = zip(labels, (theme, style, required, minutes, quota), strict=True)
         await give_back(interaction, error, *(f"{label}: {value}" for label, value in typed if value))

@@ -9,7 +9,7 @@ from typing import Any
 import discord
 
 from bot.errors import NotYours, StoreUnavailable
-from bot.front.first_answers import acknowledge_press, open_form
+from bot.front.first_answers import FORM_READ_SECONDS, acknowledge_press, open_form
 from bot.front.modals import modal
 from bot.front.permissions import asker, moderator_of
 from bot.front.removal import remove_copies, remove_message
@@ -17,13 +17,11 @@ from bot.front.services import Interaction, services_of
 from bot.front.views.forms import Form
 from bot.front.views.items import Button
 
-LOOK_SECONDS = 1.0  # Discord takes a form only as the first answer, within 3 s
-
 
 async def ask(interaction: Interaction, job_id: str) -> None:
     """Open the form; a person who may not delete the job is told so instead."""
     with suppress(StoreUnavailable, TimeoutError):  # the form's submission checks it again
-        async with asyncio.timeout(LOOK_SECONDS):
+        async with asyncio.timeout(FORM_READ_SECONDS):
             job = await services_of(interaction).store.jobs.get(job_id)
             if asker(interaction, job) not in (None, job.origin.user_id):
                 raise NotYours(job=job_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.front.commands.history import Look, page_beside, show_page
 from bot.front.first_answers import acknowledge_press
-from bot.front.services import Interaction, services_of
+from bot.front.services import Interaction, sender_of, services_of
 from bot.front.views.items import Button
 
 
@@ -13,8 +13,9 @@ async def turn_page(interaction: Interaction, way: str, star: str, key: int, sea
 
     `star` is a star for favourites, or empty; `search` has a colon before its words, or is empty.
     """
-    await acknowledge_press(interaction)
     services = services_of(interaction)
+    services.pace.admit(sender_of(interaction))
+    await acknowledge_press(interaction)
     found = await page_beside(
         services.store.jobs, interaction.user.id, Look(search.removeprefix(":"), starred=bool(star)), way, key
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot.errors import UserMistake
+from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import give_back
 from bot.front.recipe_form import ALONE, open_remix, recipe_of
 from bot.front.requests import (
@@ -51,7 +51,7 @@ async def remix(
             earlier=earlier.recipe,
         )
         job = await enqueue(interaction, recipe, origin)
-    except (InvalidRequest, UserMistake) as error:
+    except (InvalidRequest, UserMistake, StoreUnavailable) as error:
         await give_back(interaction, error, prompt, negative_prompt, settings)
         return
     await announce(interaction, job)

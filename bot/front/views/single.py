@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.front.allowed import wants_private
 from bot.front.requests import accept, copy, parent_of, pressed_privately, repeatable
 from bot.front.services import Interaction
 from bot.front.views.items import Button
@@ -11,7 +12,8 @@ from bot.jobs import Descent
 async def show_single(interaction: Interaction, job_id: str, index: int) -> None:
     """Store a job that shows the picture alone, as private as the grid; the outbox delivers it."""
     parent = parent_of(interaction, job_id, Descent.SINGLE, index)
-    origin = await accept(interaction, private=pressed_privately(interaction), parent=parent, paints=False)
+    private = pressed_privately(interaction) or await wants_private(interaction)
+    origin = await accept(interaction, private=private, parent=parent, paints=False)
     job = await repeatable(interaction, job_id)
     await copy(interaction, job, origin, index=index)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from front_tools import ephemeral, finished, job_of, queued, text_of
+from front_tools import ephemeral, finished, job_of, queued, refusal, text_of
 from recipe_messages import FILES
 from serving import Served, serving, until
 
@@ -68,6 +68,18 @@ async def test_a_server_without_the_bot_is_painted_in_and_its_jobs_stay_when_ser
     assert (job.origin.guild_id, job.origin.external) == (GUILD_ID, True)
     assert not ephemeral(message)
     assert GUILD_ID not in await along.store.erasure.servers()
+
+
+async def test_where_the_bot_is_not_prompts_keep_to_the_messages_that_discord_takes(
+    along: Served, ravi: Member
+) -> None:
+    along.sandbox.kick()
+    told = await refusal(ravi, await ravi.imagine(prompt="{a, b, c, d, e, f} bird"))
+    assert "make 6 prompts, and you may ask for 5 at once" in told
+    form = await ravi.modal_of(await ravi.imagine(prompt="{a, b, c, d, e} bird"))
+    await ravi.submit(form)
+    for words in "abcde":
+        await ravi.wait_for_message(lambda message, words=words: f"{words} bird" in text_of(message))
 
 
 async def test_in_a_server_that_silences_external_apps_the_answer_is_private(

@@ -99,4 +99,6 @@ async def test_a_button_of_the_log_checks_the_right_at_the_press(
     world = served.sandbox._core.world
     world.members[MINA].roles, world.owner_id = (), OMAR
     served.bot.guilds[0].owner_id = OMAR
-    assert (await refusal(mina, await mina.press(shown, label))).startswith("Who may manage messages")
+    assert (await refusal(mina, await mina.press(shown, label))).startswith(
+        "You need the permission Manage Messages"
+    )

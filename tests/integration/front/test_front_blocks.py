@@ -20,7 +20,8 @@ from bot.store.moderation import Scope
 
 MINA, RAVI, YUNA = PEOPLE[0].id, PEOPLE[1].id, PEOPLE[2].id
 HERE = (
-    "A moderator has blocked you from painting in this server. This has no end of its own: ask a moderator."
+    "A moderator has blocked you from painting in this server. "  # where, then until when
+    "The block has no end date: ask a moderator to remove it."
 )
 RECIPE, PAINT_FROM = "Use this recipe", "Paint from this picture"
 MODERATOR = By(actor_id=MINA, guild_id=GUILD_ID, reason="spam")

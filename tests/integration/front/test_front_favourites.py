@@ -5,8 +5,10 @@ from __future__ import annotations
 from front_tools import ephemeral, finished, refusal, text_of
 from serving import Served, until
 
+from bot.holds import Cause, Hold
 from bot.sandbox.client import Member
-from bot.sandbox.community import PEOPLE
+from bot.sandbox.community import GUILD_ID, PEOPLE
+from bot.store.auditing import By
 
 STAR, THUMB = "⭐", "👍"
 RAVI, OMAR = PEOPLE[1].id, PEOPLE[3].id
@@ -58,3 +60,21 @@ async def test_a_favourite_that_its_author_deletes_is_gone(
     assert await served.store.favourites.of(OMAR) == [job.id]
     await served.store.erasure.erase([job.id])
     assert "You have no favourites yet" in await starred(omar)
+
+
+async def test_words_that_a_rule_holds_are_nobody_elses_favourite_or_recipe(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    job, message = await finished(served, ravi, "a boat")
+    by = By(actor_id=1, guild_id=GUILD_ID)
+    await served.store.reviews.hold(job.id, Hold(cause=Cause.RULE, rule="boats"), by)
+    await omar.react(message, STAR)
+    await ravi.react(message, STAR)
+
+    async def is_ravis() -> bool:
+        return await served.store.favourites.of(RAVI) == [job.id]
+
+    await until(is_ravis)
+    assert await served.store.favourites.of(OMAR) == []
+    told = await refusal(omar, await omar.menu(message, "Use this recipe"))
+    assert told.startswith("A rule of this server hides the words of this request")

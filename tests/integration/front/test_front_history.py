@@ -95,3 +95,12 @@ async def test_a_private_picture_is_shown_again_to_its_owner_alone(
 
 async def _deleted(store: Store, job_id: str) -> bool:
     return (await store.jobs.get(job_id)).deleted_at is not None
+
+
+async def test_pages_are_paced_as_requests_are(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object, ravi: Member
+) -> None:
+    config = Config.parse({"limits": {"requests_per_minute": 2}})
+    async with serving(sandbox, store, artifacts, config):
+        answers = [text_of(await ravi.message_of(await ravi.use("history"))) for _ in range(3)]
+    assert ["short time" in answer for answer in answers] == [False, False, True]

@@ -17,11 +17,12 @@ from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import GUILD_ID
 from bot.store.auditing import EVERYWHERE, OPERATOR, Act, By
 from bot.store.known import Hashes
+from sdjax_engine.images import encode_png
 
 MENU = "Whose picture is this?"
-NOBODY = "Nobody in this server has asked for a picture like this, as far as is kept."
+NOBODY = "No kept request of this server has a picture like this."
 BLOCKED = "“image” is blocked here, or very like a blocked picture: start from another."
-RIGHT = "Who may manage messages in the whole server can do this"
+RIGHT = "You need the permission Manage Messages in the whole server"
 
 
 def shapes(seed: int) -> PIL.Image.Image:
@@ -164,3 +165,19 @@ async def test_only_moderators_of_the_server_can_ask_and_block(
     for asked in (await ravi.use("known show"), await ravi.menu(message, MENU)):
         assert RIGHT in await refusal(ravi, asked)
     assert await served.store.known.blocked(GUILD_ID) == []
+
+
+async def test_two_pictures_of_one_message_that_are_alike_have_one_button(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    interaction = await ravi.imagine(prompt="a boat", variants=2)
+    await ravi.message_of(interaction)
+    grey = PIL.Image.fromarray(np.full((128, 128, 3), 128, np.uint8))
+    for _ in range(2):
+        (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
+        name = await served.artifacts.put(encode_png(np.asarray(grey), claim.request), ".png")
+        hashes = Hashes(result=hash_of(grey))
+        await served.store.leases.complete(claim, artifact=name, seconds=1.0, hashes=hashes)
+    message = await ravi.message_of(interaction, lambda seen: bool(seen["attachments"]))
+    told = await refusal(mina, await mina.menu(message, MENU))
+    assert told.count("asked for it, as picture") == 2

@@ -28,7 +28,7 @@ from bot.store.auditing import Act, By, Entry
 from bot.store.policies import PolicyScope
 
 MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)
-RIGHT = "Who may manage messages in the whole server can do this: ask one of them."
+RIGHT = "You need the permission Manage Messages in the whole server: ask a moderator."
 
 
 @pytest.fixture(autouse=True)
@@ -89,8 +89,8 @@ async def test_moderators_cannot_block_themselves_bots_moderators_or_the_owner(
     for member, subject, wanted in (
         (mina, MINA, "You cannot block yourself"),
         (mina, BOT_ID, "A bot asks for no pictures"),
-        (mina, WEI, "Whoever owns this server or may manage messages in it cannot be blocked"),
-        (mina, OMAR, "Whoever owns this server or may manage messages in it cannot be blocked"),
+        (mina, WEI, "The owner and members with Manage Messages cannot be blocked"),
+        (mina, OMAR, "The owner and members with Manage Messages cannot be blocked"),
         (wei, MINA, "服务器所有者或能管理消息的人无法被封禁"),
     ):
         interaction = await member.use("moderate block", member=str(subject))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import aiohttp
+import discord
+import pytest
 from front_tools import ephemeral, refusal, text_of
 from serving import Served, serving
 
@@ -121,6 +124,26 @@ async def test_prompts_over_the_cap_are_reported_and_the_others_stay_queued(
         assert sum(not ephemeral(message) for message in await ravi.messages()) == 2
 
 
+async def test_a_message_that_discord_does_not_take_ends_the_row_and_keeps_the_first_picture(
+    served: Served, ravi: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form = await form_of(ravi, prompt="{red, green, blue} bird")
+    send, cut = discord.Webhook.send, [True]
+
+    async def cut_once(self: discord.Webhook, *arguments: Any, **named: Any) -> Any:
+        if cut:
+            raise aiohttp.ServerDisconnectedError(f"{cut.pop()}")
+        return await send(self, *arguments, **named)
+
+    monkeypatch.setattr(discord.Webhook, "send", cut_once)
+    await ravi.submit(form)
+    told = await ravi.wait_for_message(lambda message: "prompts are in the queue" in text_of(message))
+    assert "1 of 3 prompts are in the queue. Discord took no further message" in text_of(told)
+    (job,) = await jobs_of(served.store)
+    await served.paint(job.id)
+    await ravi.wait_for_message(lambda message: "red" in text_of(message) and bool(message["attachments"]))
+
+
 async def test_a_list_is_stored_drawn_from_by_the_seed_and_removed(
     served: Served, mina: Member, ravi: Member
 ) -> None:
@@ -139,7 +162,7 @@ async def test_a_list_is_stored_drawn_from_by_the_seed_and_removed(
     form = await mina.modal_of(await mina.use("wildcard add", name="colour"))
     assert fields(form) == {"name": "Colour", "entries": "red\n짙은 파랑\ngreen"}
     told = await refusal(ravi, await ravi.use("wildcard remove", name="colour"))
-    assert told.startswith("Who may manage messages here")
+    assert told.startswith("You need the permission Manage Messages")
     choices = await mina.autocomplete("wildcard remove", "name", "co")
     assert [choice["value"] for choice in choices] == ["Colour"]
     assert (

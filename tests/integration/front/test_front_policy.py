@@ -19,7 +19,7 @@ from front_tools import (
 from serving import Served
 
 from bot.sandbox.client import Member, RefusedByClient
-from bot.sandbox.community import CHANNELS, GUILD_ID, PEOPLE
+from bot.sandbox.community import CHANNELS, GUILD_ID, MODERATORS_ID, PEOPLE
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.store.auditing import Act, By
@@ -28,7 +28,7 @@ from bot.store.policies import PolicyScope
 MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)
 ART = next(channel.id for channel in CHANNELS if channel.name == "art")
 BY = By(actor_id=MINA, guild_id=GUILD_ID)
-RIGHT = "Who manages this server can change its policies: ask one of them."
+RIGHT = "You need the permission Manage Server to change policies: ask somebody who has it."
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +104,9 @@ async def test_only_who_manages_the_server_changes_policies_and_moderators_may_l
     for name, options in (("set", {"what": "who"}), ("reset", {})):
         assert await refusal(ravi, await ravi.use(f"policy {name}", **options)) == RIGHT
     for name, options in (("show", {}), ("why", {"member": str(OMAR)})):
-        assert "may manage messages" in await refusal(ravi, await ravi.use(f"policy {name}", **options))
+        assert "the permission Manage Messages" in await refusal(
+            ravi, await ravi.use(f"policy {name}", **options)
+        )
     assert await refusal(omar, await omar.use("policy reset")) == RIGHT
     assert await served.store.policies.all_of(GUILD_ID) == []
 
@@ -207,3 +209,21 @@ async def test_private_results_weight_language_and_what_a_job_keeps(
     assert not ephemeral(public)
     assert (await job_of(served.store, "a tree")).origin.locale == "en"
     assert "Queued" in text_of(public) or "painted" in text_of(public)
+
+
+async def test_a_picture_of_a_grid_is_shown_privately_where_results_are_private(
+    served: Served, ravi: Member
+) -> None:
+    _, message = await finished(served, ravi, "a boat", variants=2)
+    await served.store.policies.put(PolicyScope.CHANNEL, ART, {"private": "always"}, BY)
+    answer = await ravi.message_of(await ravi.press(message, "U1"))
+    assert ephemeral(answer)
+    assert "ask for a private one" not in text_of(answer)
+
+
+async def test_the_policy_of_a_role_holds_before_the_gateway_has_sent_the_server(
+    served: Served, mina: Member
+) -> None:
+    await served.store.policies.put(PolicyScope.ROLE, MODERATORS_ID, {"paint": False}, BY)
+    served.bot._connection._guilds.pop(GUILD_ID)
+    assert "You may not paint here" in await refusal(mina, await mina.imagine(prompt="a boat"))

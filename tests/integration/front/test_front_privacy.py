@@ -16,6 +16,7 @@ from serving import Served, until
 
 from bot.erasure import forget
 from bot.errors import MissingArtifact
+from bot.front.commands import privacy
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
@@ -143,3 +144,42 @@ async def test_a_server_that_has_the_bot_again_is_noted(
 
     await until(forgotten)
     await queued(ravi, "a hill")
+
+
+async def confirmed(member: Member) -> None:
+    """Ask for the deletion of everything, and press the button that does it."""
+    await member.press(await asked_about(member), "Delete everything")
+    question = await member.wait_for_message(lambda seen: "This cannot be undone" in text_of(seen))
+    await member.press(question, "Delete everything now")
+
+
+async def test_a_deletion_that_outlives_its_token_says_what_came_of_it(
+    served: Served, ravi: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await finished(served, ravi, "a boat")
+    remove = privacy.remove_message
+
+    async def long_afterwards(*arguments: Any) -> Any:
+        served.sandbox.misbehave(expire_tokens=True)
+        return await remove(*arguments)
+
+    monkeypatch.setattr(privacy, "remove_message", long_afterwards)
+    await confirmed(ravi)
+    await ravi.wait_for_message(lambda seen: "1 request was deleted" in text_of(seen), channel="dm")
+
+
+async def test_a_deletion_that_was_interrupted_is_completed_by_its_button(
+    served: Served, ravi: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await finished(served, ravi, "a boat")
+
+    async def cut(*_: Any) -> Any:
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(privacy, "remove_message", cut)
+        await confirmed(ravi)
+        begun = await ravi.wait_for_message(lambda seen: "is being deleted" in text_of(seen))
+    await ravi.press(begun, "Delete everything now")
+    await ravi.wait_for_message(lambda seen: "1 request was deleted" in text_of(seen))
+    assert await served.store.erasure.jobs_of(user_id=RAVI, limit=1) == []

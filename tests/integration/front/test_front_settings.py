@@ -63,12 +63,12 @@ async def test_the_most_specific_settings_apply(served: Served, ravi: Member, mi
 
 
 async def test_settings_of_channels_and_servers_are_for_their_managers(served: Served, ravi: Member) -> None:
-    for scope in ("channel", "server"):
+    for scope, right in (("channel", "Channels"), ("server", "Server")):
         told = await refusal(ravi, await ravi.use("settings", scope=scope))
-        assert told == f"Who manages this {scope} can change its settings: choose yours."
+        assert told.startswith(f"You need Manage {right} to change ")
     told_in_private = await ravi.use("settings", scope="server", channel="dm")
     message = await ravi.message_of(told_in_private, channel="dm")
-    assert text_of(message).strip() == "Only a server has such settings: choose yours here."
+    assert text_of(message).strip() == "Only servers with the bot have such settings: change your own here."
 
 
 async def test_a_mistake_is_reported_and_the_typed_text_is_returned(served: Served, ravi: Member) -> None:

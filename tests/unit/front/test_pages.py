@@ -316,3 +316,10 @@ def test_the_help_names_the_commands_that_discord_shows_to_the_person(
         moderates
     }
     assert ("**/session**" in text) == hosts
+
+
+def test_the_help_names_the_command_of_hosts_by_the_permission_of_the_configuration() -> None:
+    creates = discord.Permissions(create_events=True)
+    shown = commands_for(creates, hosts="create_events")
+    assert "session" in [command.name for command in shown]
+    assert "session" not in [command.name for command in commands_for(creates)]

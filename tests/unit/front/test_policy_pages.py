@@ -125,7 +125,7 @@ def test_the_blocked_and_those_who_may_not_paint_read_only_that() -> None:
     assert list(limit_lines(held(*SAID, block=block), [], None, OFFERS, texts)) == [
         "### Your limits here",
         "A moderator has blocked you from painting in this server. "
-        "This has no end of its own: ask a moderator.",
+        "The block has no end date: ask a moderator to remove it.",
     ]
     closed = held(Said(scope=PolicyScope.CHANNEL, id=CHANNEL, policy=Policy(paint=False)))
     assert list(limit_lines(closed, [], None, OFFERS, texts)) == [

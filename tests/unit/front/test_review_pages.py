@@ -140,7 +140,7 @@ def test_the_answer_to_an_appeal_names_the_prompt(language: str) -> None:
 def test_what_waits_is_listed_with_links_and_troubles(language: str) -> None:
     lines = waiting_lines([REVIEW, replace(REVIEW, message_id=None, trouble="no_channel")], Texts(language))
     assert "https://discord.com/channels/21/31/8" in lines[0]
-    assert "no channel" in lines[1]
+    assert Texts(language).gettext("no channel shows it: none is chosen") in lines[1]
     assert len(waiting_lines([], Texts(language))) == 1
     assert "<#31>" in next(iter(settings_lines(ReviewSettings(channel_id=CHANNEL), Texts(language))))
     assert len(list(settings_lines(ReviewSettings(), Texts(language)))) == 3

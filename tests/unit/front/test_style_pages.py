@@ -28,6 +28,10 @@ def test_the_longest_lists_fit_and_say_how_many_are_left_out(language: str) -> N
         assert len(shown) > 5
         assert str(len(lines) - len(shown) + 1) in shown[-1]
     assert page_lines(lines[:9], texts).splitlines() == lines[:9]
+    below = ["x" * 900, "y" * 900]
+    whole = page_lines(lines, texts, below=below)
+    assert whole.splitlines()[-2:] == below
+    assert len(whole) <= MAX_PAGE
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

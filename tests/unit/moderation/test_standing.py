@@ -53,7 +53,7 @@ def test_the_sentence_says_by_whom_until_when_and_why() -> None:
         "A moderator has blocked you from painting in this server. "
         "This ends <t:1780000000:R>. The reason: spam \\*twice\\*"
     )
-    no_end = "This has no end of its own: ask a moderator."
+    no_end = "The block has no end date: ask a moderator to remove it."
     assert told(HERE) == f"A moderator has blocked you from painting in this server. {no_end}"
     assert told(OF_SERVER).startswith("The bot's owner has blocked this server")
     assert told(EVERYWHERE).startswith("The bot's owner has blocked you")
