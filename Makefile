@@ -162,14 +162,15 @@ unit: install-dev
 	@echo "Unit tests"
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist worksteal tests/unit tests/architecture/test_docs.py --ignore tests/unit/weights --ignore tests/unit/models
 
-# What a change should pass before it is pushed; under a minute.
-check: lint types layers unit
+# What a change should pass before it is pushed; under a minute. Types are checked beside the first unit tests.
+check:
+	@$(MAKE) --no-print-directory --jobs 2 lint types layers unit
 
 # Changes modules in small ways, and counts how many changes their own tests notice; not part of `make test`.
 mutants: install-dev
 	@$(BIN)/python tests/mutation/run.py $(if $(ALL),--all) $(ONLY)
 
-# Resolves every package anew, for every supported Python: newest versions, hashes, no addresses.
+# Resolves every package again, for every supported Python: newest versions, hashes, no addresses.
 lock: $(VENV)/bin/python
 	@$(PIP) install --upgrade uv
 	@printf 'uv\n' | $(LOCK) --output-file requirements-uv.lock -

@@ -23,7 +23,7 @@ PORT = 8420
 FOLDER = Path("var/demo")
 ASKER, CHANNEL = "Mina", "art"
 (OMAR,) = (user.id for user in PEOPLE if user.username == "omar")
-"""He reads Arabic. Discord has no such language setting."""
+"""The id of Omar, who gets Arabic answers by configuration: Discord has no Arabic."""
 
 PROMPT = "a red heart left of a blue star"
 PICTURE_SECONDS = 120.0

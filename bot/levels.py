@@ -25,7 +25,7 @@ class Level(StrEnum):
 
 
 def level_of(scores: PictureScores, levels: Mapping[str, Level], threshold: float) -> Level:
-    """Return the worst level that, with all worse ones, has at least the `threshold` of the probability.
+    """Sum the probabilities from the worst level down; return the level at which the sum reaches `threshold`.
 
     `levels` has each label's level. For two labels and a threshold of 0.5 that is the likelier label's.
     """

@@ -11,7 +11,8 @@ class Position:
 
     `place` is 1 for the job whose image is claimed next, and 0 once no image of the job waits; `ahead` counts
     the images of its lane before it. It starts in `seconds`, 0 after the start, and ends in `end`; None while
-    unknown. Of its lane's `seats` so many are `taken`. `paused` is a pause's word, or None without a pause.
+    unknown. `taken` of its lane's `seats` are taken. `paused` is the moderator's text about the pause, None
+    without one.
     """
 
     place: int

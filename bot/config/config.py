@@ -105,7 +105,8 @@ class Config(Section):
     def warnings(self) -> list[str]:
         """One sentence for each address to which secrets leave this machine without encryption.
 
-        And one for each model of a policy that this configuration does not offer; another's may.
+        And one for each model in a policy that this configuration does not offer; another process may offer
+        it.
         """
         sent = {
             "discord.api_url": (self.discord.api_url, "the bot's token and what people type"),

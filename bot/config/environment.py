@@ -159,7 +159,7 @@ def _put(document: dict[str, Any], variable: Variable) -> list[str]:
                 ]
             here.extend([{}] if part == len(here) else [])
             here = here[part]
-    if isinstance(here, dict):  # else the file is wrong there, which is a mistake of its own
+    if isinstance(here, dict):  # otherwise the file has a mistake there, which is reported by itself
         here[str(last)] = variable.parsed
     return []
 
@@ -175,7 +175,7 @@ def _item(annotation: Any) -> type[BaseModel] | None:
 
 
 def _takes_text(annotation: Any) -> bool:
-    """Return whether a value of this type is written as a text alone; one word of a switch is no TOML."""
+    """Return whether a value of this type is taken as plain text, and not parsed as TOML."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return all(isinstance(each, str) for each in arguments)

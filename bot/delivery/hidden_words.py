@@ -16,7 +16,7 @@ def hides_words(job: Job) -> bool:
 
 
 def hidden_heading(job: Job, texts: Texts) -> str:
-    """Return what stands in place of the words; a job that ended without a picture comes to no moderator."""
+    """Return the text shown instead of the words; moderators never see a job that ended without a picture."""
     waits = not job.state.final or any(image.showing is Showing.HOLD for image in job.images)
     if job.ruling is None and waits:
         return texts.gettext("A rule of this server hides these words until moderators let them through.")

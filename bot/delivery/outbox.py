@@ -36,7 +36,7 @@ SILENCE_SECONDS = 60.0
 MAX_ATTEMPTS = 60  # they outlast an outage of Discord of more than four hours
 LATER, GAVE_UP = "later", "gave_up"
 SHOWN = ("edited", "sent", "sent_directly", "refused", "deleted")  # outcomes that are no failures
-LOST_SECONDS = 600.0  # that a result waits for the repainting of its files
+LOST_SECONDS = 600.0  # how long a result waits for its files to be repainted
 
 
 def backoff(attempts: int, jitter: float) -> float:
@@ -162,7 +162,7 @@ class Outbox:
             return await self._postpone(delivery, error.seconds)
         except Exception:
             log.exception(
-                "the result could not be sent, for a reason nobody foresaw; it is tried again later"
+                "the result could not be sent, because of an unexpected error; it is tried again later"
             )
             return await self._postpone(delivery)
         stages.enter("record")

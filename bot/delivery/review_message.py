@@ -105,7 +105,7 @@ def _cause(cause: Cause, texts: Texts) -> str:
     if cause is Cause.SESSION:
         return texts.gettext("Results of this session go to moderators first.")
     if cause is Cause.PICTURE:
-        return texts.gettext("The picture itself was found to need a look.")
+        return texts.gettext("The picture's level calls for a review.")
     if cause is Cause.REPORTS:
         return texts.gettext("Members have reported it.")
     return texts.gettext("Results of this place go to moderators first.")
@@ -118,7 +118,7 @@ def _state(due: DueReview, texts: Texts) -> Iterator[str]:
         if due.job is not None and any(image.showing is Showing.HOLD for image in due.job.images):
             yield texts.gettext("Only moderators see it. Undecided, it is withheld {until}.", until=until)
         else:
-            yield texts.gettext("Without a decision all stays as it is; this ends {until}.", until=until)
+            yield texts.gettext("Without a decision nothing changes; the review ends {until}.", until=until)
         return
     yield _decided(review, texts)
     if review.reason:

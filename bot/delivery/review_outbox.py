@@ -91,7 +91,7 @@ class ReviewOutbox:
             await rows.settle(due, message_id=message_id, channel_id=channel_id, told=told)
 
     async def _show(self, due: DueReview) -> Place:
-        """Edit the message, or post it if it is nowhere; return where it is, None for nowhere."""
+        """Edit the message, or post it if there is none; return its ids, None if it was not posted."""
         review = due.review
         if review.message_id is not None and review.channel_id is not None:
             try:

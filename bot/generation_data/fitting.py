@@ -44,7 +44,7 @@ class Fitted:
 
 
 def fit(data: GenerationData, offers: Sequence[Offer]) -> Fitted:
-    """Return what of `data` can be painted with `offers`; every setting is used, or is a difference."""
+    """Return what of `data` can be painted with `offers`; every setting is used or reported."""
     fitting = _Fitting(offer=offers[0])
     fitting.model(data, offers)
     fitting.prompts(data)

@@ -107,7 +107,7 @@ def judged(
 
 
 def normal(text: str) -> str:
-    """Return a text in NFC with one space for each run of spaces, and nothing that is no character."""
+    """Return a text in NFC, with one space for each run of spaces, and ? for each lone surrogate."""
     whole = text.encode("utf-8", "replace").decode()
     return " ".join(unicodedata.normalize("NFC", whole).split())
 

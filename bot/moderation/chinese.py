@@ -31,7 +31,7 @@ _PAIRS, _FACTOR = 1 << 16, 31
 _KINDS = ("零一二三四五六七八九十百", "0-9", "a-z")
 _LONGEST_WORD = 4
 MAX_EXPLAINED = 50
-"""So many accidents are no accident: a text with more of them matches. Bounds the time."""
+"""A term that common words explain more often than this matches all the same. It bounds the time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Clauses:
 
     clauses: str
     versions: tuple[str, ...]
-    """Strings to look in: clauses, and them without numbers and without repeated characters."""
+    """The strings to search: the clauses as they are, without numbers, and without repeated characters."""
 
 
 def read_clauses(text: str) -> Clauses:

@@ -60,7 +60,7 @@ KEYS = tuple(field.name for field in fields(Policy))
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """A policy, and who says it; the `id` of the operator is 0."""
+    """A policy and its owner; the `id` of the operator is 0."""
 
     scope: PolicyScope
     id: int = 0

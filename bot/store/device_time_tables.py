@@ -8,7 +8,7 @@ from bot.store.fleet_tables import MOST_CHARACTERS
 from bot.store.tables import metadata
 
 device_time = sa.Table(
-    "device_time",  # sums of a day in UTC; they outlive their jobs
+    "device_time",  # one row for each day (UTC), person, server, model and class; rows outlive their jobs
     metadata,
     sa.Column("day", sa.String(10), primary_key=True),  # such as 2026-03-01
     sa.Column("user_id", sa.BigInteger, primary_key=True, autoincrement=False),  # negative once erased

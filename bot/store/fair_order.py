@@ -100,7 +100,7 @@ class Arrival:
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """One worker's seats in a lane, and the steps left of each claimed image, running images first."""
+    """The `seats` of one worker in a lane, and the steps left of each claimed image, running images first."""
 
     seats: int
     running: tuple[int, ...] = ()

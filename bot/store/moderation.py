@@ -194,7 +194,7 @@ RESTRICTS = sa.and_(
     restrictions.c.user_id.in_(_or_all("user")),
     _holds(sa.bindparam("now", type_=sa.Double)),
 )
-"""What holds at the time `now` for a `user` of a `guild` in a `channel`; `parent` is a thread's channel."""
+"""Restrictions in force at `now` for `user` in `channel` of `guild`; `parent` is a thread's channel."""
 
 
 def _of(kind: Kind, scope: Scope) -> sa.ColumnElement[bool]:

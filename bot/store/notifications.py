@@ -42,7 +42,7 @@ async def listen(
                     ended = await _begin(connection, hear)
                     listening = True
                     if lost:
-                        log.warning("wake-ups did not come for a moment: %s", lost)
+                        log.warning("the connection for notifications was lost and is replaced: %s", lost)
                     connected()
                     pause = FIRST_PAUSE
                     await _until_ended(connection, ended)
@@ -63,7 +63,7 @@ def _report(error: Exception, place: str, failed: Callable[[StoreUnavailable], N
     if better is not None and isinstance(error, TRANSLATED):
         failed(better)
     else:
-        log.warning("wake-ups do not come for now: %s", better or repr(error))
+        log.warning("notifications cannot be received now, so loops poll: %s", better or repr(error))
 
 
 async def _begin(connection: AsyncConnection, hear: Callable[[str], None]) -> asyncio.Event:

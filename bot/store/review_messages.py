@@ -58,7 +58,7 @@ class ReviewMessages(Verbs):
         over = (reviews.c.next_try_at <= now) | (reviews.c.next_try_at > now + FURTHEST_RETRY)
         look = sa.select(reviews.c.id).where(over, reviews.c.kind != Kind.REFUSED.value)
         look = look.order_by(reviews.c.next_try_at).limit(limit).with_for_update(skip_locked=True)
-        async with self._database.read() as connection:  # asked often, and seldom is there one
+        async with self._database.read() as connection:  # polled often, and a message is rarely due
             if await connection.scalar(sa.select(reviews.c.id).where(over).limit(1)) is None:
                 return []
         async with self._database.write() as connection:

@@ -53,7 +53,7 @@ class Reviews(Verbs):
             return await settings_of(connection, guild_id)
 
     async def set_channel(self, channel_id: int | None, by: By) -> None:
-        """Let moderators look in this channel, or in none; it gets what waits and no message shows yet."""
+        """Set the moderators' channel, or none; open reviews without a message are posted there."""
         await self._set(by, {"channel_id": channel_id})
 
     async def set_settings(

@@ -1,10 +1,10 @@
 """Revisions of what servers say: their rules on prompts, their policies, and the AutoMod switch.
 
-Triggers give a server a new revision in every transaction that changes one of these, whichever version of the
-bot or other program writes. A front keeps what a server says with its revision, and reads it again where the
-revision is another one. A revision is a random number and no counter: a counter would repeat a value for
-other rules after the rows of a server are erased, or after an older database is restored. A server without a
-row says nothing.
+Triggers give a server a new revision in every transaction that changes one of these, also when an older
+version of the bot or another program writes. A front keeps what a server says with its revision, and reads it
+again where the revision is another one. A revision is a random number and no counter: a counter would repeat
+a value for other rules after the rows of a server are erased, or after an older database is restored. A
+server without a row has none of these.
 """
 
 from __future__ import annotations

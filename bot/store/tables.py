@@ -257,7 +257,7 @@ processes = sa.Table(
     sa.Column("secret", sa.String(64), nullable=False),  # shared by successive processes of this name
     sa.Column("role", sa.String(16), nullable=False),
     sa.Column("machine", sa.String(255), nullable=False),
-    sa.Column("place", sa.Text, nullable=False),  # of results: equal for processes that share the files
+    sa.Column("place", sa.Text, nullable=False),  # `Process.folder`: equal for processes that share files
     sa.Column("started_at", sa.Double, nullable=False),
     sa.Column("expires_at", sa.Double, nullable=False),
 )

@@ -86,9 +86,9 @@ async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> boo
 
 
 def _hold_of_pictures(job_id: str) -> sa.ColumnElement[str | None]:
-    """Return why a job whose images have ended is held: a picture rule holds one of them, or nothing does.
+    """Return the hold of a job whose images have ended: Cause.PICTURE if a picture rule holds one, else NULL.
 
-    It is not said before: a job with a hold holds all its pictures, and one bad tile condemns no other.
+    It is set only at the end, because a hold of the job would hold its other pictures too.
     """
     held = sa.exists().where(images.c.job_id == job_id, images.c.showing == Showing.HOLD)
     return sa.case((held, sa.literal(Cause.PICTURE.value)), else_=sa.null())
@@ -104,10 +104,10 @@ async def make_due(connection: AsyncConnection, job_id: str, *, now: float) -> N
 
 
 async def renew(connection: AsyncConnection, job_ids: Sequence[str], *, now: float) -> None:
-    """Make the results of locked jobs due again, as their messages must show something else.
+    """Make the results of locked jobs due again, because their messages must change.
 
-    An attempt that is under way marks nothing any more. A result that was settled goes to any front, as its
-    own may be gone.
+    An attempt under way can no longer settle its delivery. A result that was settled goes to any front, as
+    its own may be gone.
     """
     mine = deliveries.c.job_id.in_(job_ids) & (deliveries.c.kind == RESULT)
     settled = sa.select(deliveries.c.job_id).where(mine, deliveries.c.outcome.is_not(None))

@@ -28,7 +28,7 @@ LONGEST_WAIT = 3600.0  # seconds: another worker may hang, or a file server may 
 
 
 class Turn:
-    """The turn to fill a folder; without a file, of a folder that is full or that nobody waits for."""
+    """The turn to fill the cache folder; without a `handle` there is nothing to fill or to wait for."""
 
     def __init__(self, handle: int | None = None, filled: Path | None = None) -> None:
         self._handle = handle
@@ -82,7 +82,7 @@ async def wait_for_cache(config: Config) -> Turn:
                 return Turn()
             handle = await in_uninterruptible_thread(lambda: _try_lock(folder / f"filling-{key}.lock", mode))
         except OSError as error:
-            log.warning("nobody waits for the cache folder %s: %s", folder, error)
+            log.warning("this worker does not wait for the cache folder %s: %s", folder, error)
             return Turn()
         if handle is not None:
             return Turn(handle, filled)
@@ -90,7 +90,7 @@ async def wait_for_cache(config: Config) -> Turn:
             log.info("another worker fills the cache folder %s: waiting for it", folder)
             told = True
         if time.monotonic() > ends:
-            log.warning("the cache folder %s is still not full: nobody waits any longer for it", folder)
+            log.warning("the cache folder %s is still not filled: this worker compiles for itself", folder)
             return Turn()
         await asyncio.sleep(POLL_SECONDS)
 

@@ -1,4 +1,4 @@
-"""What a worker lets through: the levels of pictures, and of the pictures that they start from."""
+"""Judges painted pictures and start pictures: their levels, and how they are shown."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ UNSEEN: Mapping[str, tuple[str, ...]] = {
         "a red heart left of a blue star",
         "a large yellow moon above a small pink heart on a purple background",
         "a small pink flower above a large cyan moon",
+        "`{red, blue}`",
     ),
     "bot/front/gateway.py": (  # the operator's page of health
         "shard ",
@@ -103,7 +104,7 @@ TRANSLATED = [
     'word = texts.pgettext("ordinal", "{number}st", number=number)',
     'item = TextDisplay(f"### {heading} · {width}×{height}")',
     'form = modal(texts.gettext("Remix"), "remix:1")',
-    'log.warning("a hint could not be told: %s", failure)',
+    'log.warning("a hint could not be sent: %s", failure)',
     'raise StoreUnavailable("a job could not be read in time")',
     'raise UserMistake("queue_full", limit=50)',
     'FOUND = re.compile("a b")\nheader = headers.get("Retry After")',

@@ -323,7 +323,7 @@ async def test_an_unexpected_error_delays_one_result_and_affects_no_other(
     await ask(mina, served.store)
     (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
     await served.store.leases.complete(claim, artifact="no name of a file", seconds=1.0)
-    await until(lambda: logged(caplog, "for a reason nobody foresaw"))
+    await until(lambda: logged(caplog, "because of an unexpected error"))
     _, job = await ask(mina, served.store)
     await paint(served, job.id)
     await with_picture(mina)
