@@ -20,7 +20,7 @@ import ray.actor
 import ray.exceptions
 import ray.util
 
-from bot.errors import FleetUnavailable
+from bot.errors import ConfigurationError, FleetUnavailable
 from bot.fleet.controller import Controller, Report, Spec
 from bot.fleet.launch import Launch
 from bot.fleet.planning import Phase
@@ -147,8 +147,32 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
 
 
+def mistake_of(spec: Spec) -> str:
+    """Return why the configuration cannot be used here, as its controller would say; empty where it can."""
+    try:
+        spec.parsed()
+    except ConfigurationError as error:
+        return str(error)
+    return ""
+
+
+def _check(spec: Spec) -> None:
+    """Read the configuration on the cluster: a controller that cannot would leave the fleet without one."""
+    reading = ray.remote(mistake_of).options(num_cpus=0).remote(spec)
+    try:
+        mistake = ray.get(reading, timeout=REPLACE_SECONDS)
+    except (ray.exceptions.RayError, TimeoutError) as error:
+        raise FleetUnavailable(f"The cluster cannot read the configuration: {error}") from error
+    if mistake:
+        raise ConfigurationError(f"A machine of the cluster cannot use the configuration: {mistake}")
+
+
 def apply(spec: Spec, fleet: str) -> None:
-    """Replace the controller by one that does this; the units go on. Raises FleetUnavailable."""
+    """Replace the controller by one that does this; the units go on.
+
+    Raises ConfigurationError, and FleetUnavailable.
+    """
+    _check(spec)
     deadline = time.monotonic() + REPLACE_SECONDS
     while True:
         with contextlib.suppress(ValueError, ray.exceptions.RayError):

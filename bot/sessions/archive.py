@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Sequence
 from typing import Any
 
-from bot.store.rows import recipe_values
+from bot.store.rows import every_value
 from bot.store.session_rows import GroupSession, plan_values
 from bot.store.session_showing import Entry
 
@@ -73,7 +73,7 @@ def document(session: GroupSession, entries: Sequence[Entry], *, unseen: int) ->
 
 
 def _described(entry: Entry) -> dict[str, Any]:
-    recipe = recipe_values(entry.recipe.from_image(entry.index))
+    recipe = every_value(entry.recipe.from_image(entry.index))
     return {
         "round": entry.round,
         "number": entry.number,

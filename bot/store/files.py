@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.file_states import DELETION_SECONDS, FileState, Lost, LostFile, Painter
 from bot.jobs import State
 from bot.store.database import Verbs, insert
-from bot.store.rows import notes_from, recipe_from
+from bot.store.rows import is_readable, notes_from, recipe_from
 from bot.store.tables import deliveries, files, images, jobs, start_pictures
 from bot.store.transitions import lock_jobs
 from sdjax_engine.request import Lane
@@ -129,7 +129,7 @@ class Files(Verbs):
             if await connection.scalar(sa.select(sa.literal(1)).where(sa.exists(waiting))) is None:
                 return []
         async with self._database.write() as connection:
-            rows = {row.name: row for row in await connection.execute(statement)}
+            rows = {row.name: row for row in await connection.execute(statement) if is_readable(row.recipe)}
             if rows:
                 mine = sa.update(files).where(files.c.name.in_(rows))
                 await connection.execute(mine.values(leased_until=now + ttl))

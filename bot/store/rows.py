@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
+from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,14 +18,32 @@ from bot.store.tables import images, jobs
 from sdjax_engine.request import WHOLE, Lora, Offer, PromptFacts, SafetyScores, Sampler, SecondPass, Variation
 from sdjax_engine.scores import PictureScores
 
+DEFAULTS: Mapping[str, Any] = MappingProxyType({field.name: field.default for field in fields(Recipe)})
+"""The values of a recipe that rows leave out, by name: rows of today are read with them in every version."""
+
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
-    """Return the recipe as JSON values."""
+    """Return the recipe as JSON values, without those that are as in `Recipe`.
+
+    A process of an older version knows a new value only where somebody asks for it.
+    """
+    values = every_value(recipe)
+    return {name: value for name, value in values.items() if getattr(recipe, name) != DEFAULTS[name]}
+
+
+def every_value(recipe: Recipe) -> dict[str, Any]:
+    """Return the whole recipe as JSON values."""
     return {**asdict(recipe), "sampler": recipe.sampler.value}
 
 
+def is_readable(values: Mapping[str, Any]) -> bool:
+    """Return whether this version knows every value of a recipe, so that it paints what was asked for."""
+    return values.keys() <= DEFAULTS.keys()
+
+
 def recipe_from(values: dict[str, Any]) -> Recipe:
-    """Return the recipe that `recipe_values` wrote, now or in a version with fewer values."""
+    """Return the recipe that `recipe_values` wrote, now or in another version; see `is_readable`."""
+    values = {name: value for name, value in values.items() if name in DEFAULTS}
     loras = tuple(Lora(**lora) for lora in values.get("loras", ()))
     variations = tuple(Variation(**variation) for variation in values.get("variations", ()))
     changed: dict[str, Any] = {

@@ -206,11 +206,11 @@ async def test_a_restore_that_is_killed_can_be_repeated(
 async def test_a_server_does_not_end_the_snapshot_of_a_backup_that_copies_slowly(
     postgres_url: str, places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(postgresql_server._SETTINGS, "idle_in_transaction_session_timeout", "100ms")
+    monkeypatch.setitem(postgresql_server._SETTINGS, "idle_in_transaction_session_timeout", "600ms")
     written = making._write_tables
 
     async def slowly(*arguments: Any) -> Any:
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(1.0)
         return await written(*arguments)
 
     monkeypatch.setattr(making, "_write_tables", slowly)

@@ -3,11 +3,13 @@
 import asyncio
 from collections import Counter
 
+import sqlalchemy as sa
 from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
 from bot.jobs import Claim
 from bot.store import Store
+from bot.store.tables import jobs
 from sdjax_engine.request import Lane
 
 LANES = [recipe(width=side).lane for side in (128, 256, 512)]
@@ -93,3 +95,15 @@ async def test_each_claim_takes_the_cheapest_tags_of_every_lane(store: Store) ->
         [((await store.jobs.get(each.job_id)).origin.user_id, each.request.lane) for each in claims]
     )
     assert owners == {(user_id, lane): 2 for user_id in range(3) for lane in LANES}
+
+
+async def test_a_request_of_a_newer_version_waits_for_workers_that_know_its_settings(store: Store) -> None:
+    newer, known = [await store.jobs.enqueue(recipe(seed=seed), origin(seed)) for seed in (1, 2)]
+    async with store.shared.database.write() as connection:
+        said = await connection.scalar(sa.select(jobs.c.recipe).where(jobs.c.id == newer.id))
+        assert "negative_prompt" not in said, "an older version knows each value that is written"
+        changed = sa.update(jobs).where(jobs.c.id == newer.id).values(recipe={**said, "colour": "warm"})
+        await connection.execute(changed)
+    (claim,) = await store.leases.claim("worker", limit={RECIPE.lane: 4}, ttl=TTL)
+    assert claim.job_id == known.id
+    assert (await store.jobs.get(newer.id)).recipe == newer.recipe

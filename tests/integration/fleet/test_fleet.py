@@ -15,7 +15,9 @@ import yaml
 from fleet_cluster import ROOT, Fleet, Nodes
 from recipes import origin, recipe
 
-from bot.errors import FleetUnavailable
+from bot.errors import ConfigurationError, FleetUnavailable
+from bot.fleet import ray_cluster
+from bot.fleet.controller import Spec
 from bot.jobs import Job, State
 from bot.store import Store
 from bot.store.tables import deliveries, images
@@ -114,6 +116,17 @@ def test_the_probes_of_the_manifest_find_the_processes_of_a_node(nodes: Nodes, g
     (container,) = found["template"]["spec"]["containers"]
     for probe in ("livenessProbe", "readinessProbe"):
         subprocess.run(container[probe]["exec"]["command"], check=True)
+
+
+def test_a_configuration_that_the_cluster_cannot_read_leaves_the_fleet_as_it_is(painters: Fleet) -> None:
+    painters.start()
+    name = painters.config.fleet.name
+    broken = Spec(config='[prompts]\nstyles_file = "/nowhere/styles.toml"')
+    with ray_cluster.connected(painters.nodes.address, name):
+        with pytest.raises(ConfigurationError, match=r"/nowhere/styles\.toml"):
+            ray_cluster.apply(broken, name)
+        assert ray_cluster.asked(name, "spec").parsed() == painters.config
+    painters.stop()
 
 
 async def test_workers_come_with_a_burst_and_go_without_work(painters: Fleet, queue: Store) -> None:
