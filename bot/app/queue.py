@@ -88,6 +88,7 @@ async def open_queue(config: Config, role: str, stack: AsyncExitStack) -> Queue:
         metrics=metrics,
         tracing=tracing,
     )
+    queue.checks["membership"] = membership.health
     queue.checks.update(dict.fromkeys(CHECKED_PARTS[role], starting))
     await monitor(config, store, metrics, queue.checks, stack)
     return queue

@@ -13,6 +13,7 @@ from bot.errors import ConfigurationError, NameTaken, StoreUnavailable
 from bot.membership.folders import folder_id
 from bot.membership.names import take_name
 from bot.membership.processes import LivingProcess, Process, Processes
+from bot.metrics import WELL
 from bot.threads import in_uninterruptible_thread
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,11 @@ class Membership:
         self._beat_seconds = beat_seconds
         self._ttl_seconds = ttl_seconds
         self._fronts = 1
+        self._answer = WELL
+
+    async def health(self) -> str:
+        """Return "well", or why the last heartbeat was not written: a database may be readable only."""
+        return self._answer
 
     @property
     def fronts(self) -> int:
@@ -84,9 +90,10 @@ class Membership:
                 if beats * self._beat_seconds > self._ttl_seconds:
                     for name in await self._processes.release_dead():
                         log.warning("%s is dead, and its jobs were released", name)
+                self._answer = WELL
             except StoreUnavailable as error:
                 log.error("no heartbeat of this process: %s", error)
-                beats = 0
+                beats, self._answer = 0, str(error)
 
     async def leave(self) -> None:
         """Leave the living processes."""

@@ -136,7 +136,7 @@ async def test_a_process_is_unhealthy_before_all_its_parts_are_open(
     async with AsyncExitStack() as stack:
         queue = await open_queue(config, role, stack)
         found = await examine(queue.checks)
-    assert found == {"store": WELL, **dict.fromkeys(parts, "starting")}
+    assert found == {"store": WELL, "membership": WELL, **dict.fromkeys(parts, "starting")}
 
 
 async def test_a_part_that_does_not_answer_is_unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from bot.config import Config, QueueConfig
-from bot.errors import ConfigurationError
+from bot.errors import ConfigurationError, StoreUnavailable
 from bot.membership.membership import Membership, joined
 from bot.membership.processes import Process, Processes
+from bot.metrics import WELL
 from bot.store import Store
 
 BEAT, LIFE = 0.05, 0.5
@@ -94,3 +95,24 @@ async def test_beside_a_process_of_the_same_name_on_another_machine_the_next_num
     async with joined(config, Processes(store.shared), "front") as here:
         assert here.name == f"{host}-2"
     assert [process.name for process in await Processes(store.shared).living()] == [stranger.name]
+
+
+async def test_a_database_that_takes_no_heartbeat_is_not_well_until_it_does(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object, **__: object) -> bool:
+        raise StoreUnavailable("The database is read-only.")
+
+    membership = member(store, WEB)
+
+    async def answers(wanted: str) -> None:
+        async with asyncio.timeout(DEADLINE):
+            while await membership.health() != wanted:  # noqa: ASYNC110 - the database sets no event
+                await asyncio.sleep(BEAT / 5)
+
+    async with beating(membership):
+        await answers(WELL)
+        with monkeypatch.context() as broken:
+            broken.setattr(Processes, "beat", refused)
+            await answers("The database is read-only.")
+        await answers(WELL)
