@@ -80,14 +80,15 @@ class Tokenizer:
     bpe: tokenizers.Tokenizer = field(repr=False)
 
     @classmethod
-    def load(cls, folder: Path) -> Tokenizer:
+    def load(cls, folder: Path, *, pad: str | None = None) -> Tokenizer:
         """Read a tokenizer folder: tokenizer.json, or vocab.json with merges.txt.
 
-        Raises UnreadableCheckpoint if neither is there, a file is invalid or a special token is unknown.
+        `pad` is another padding token than the folder's; in a prompt it is a token by itself. Raises
+        UnreadableCheckpoint if neither is there, a file is invalid or a special token is unknown.
         """
         settings = read_settings(folder)
         start, end = special_token(settings, "bos_token", START), special_token(settings, "eos_token", END)
-        pad = special_token(settings, "pad_token", END)
+        pad = pad or special_token(settings, "pad_token", END)
         bpe = read_bpe(folder, unknown=special_token(settings, "unk_token", END), special=(start, end, pad))
         vocabulary = bpe.get_vocab()
         return cls(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from sdjax_engine.errors import UnreadableCheckpoint
@@ -10,7 +9,7 @@ from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.weights.file_names import TOKENIZER_FILES, Report
 
 HUB_ID = "openai/clip-vit-large-patch14"  # the reference's source
-OPEN_CLIP_PAD = 0  # OpenCLIP pads prompts with zeros; CLIP with the end token
+OPEN_CLIP_PAD = "!"  # its id is 0; CLIP pads prompts with the end token
 
 
 def find_tokenizer(file: Path, *, name: str, is_open_clip: bool, report: Report | None) -> Tokenizer:
@@ -20,8 +19,8 @@ def find_tokenizer(file: Path, *, name: str, is_open_clip: bool, report: Report 
     network. Raises UnreadableCheckpoint.
     """
     beside = [folder for each in (name, "tokenizer") if (folder := file.parent / each).is_dir()]
-    tokenizer = Tokenizer.load(beside[0] if beside else download(file, report))
-    return replace(tokenizer, pad_id=OPEN_CLIP_PAD) if is_open_clip else tokenizer
+    folder = beside[0] if beside else download(file, report)
+    return Tokenizer.load(folder, pad=OPEN_CLIP_PAD if is_open_clip else None)
 
 
 def download(file: Path, report: Report | None) -> Path:

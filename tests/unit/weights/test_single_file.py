@@ -225,3 +225,21 @@ def test_missing_vocabulary_error_names_the_folder_to_put_it(
 
     assert "openai/clip-vit-large-patch14" in str(caught.value)
     assert str(tmp_path / "tokenizer") in str(caught.value)
+
+
+@pytest.mark.parametrize("family", ["SD 2", "SDXL"])
+def test_the_padding_of_open_clip_is_a_token_by_itself_in_a_prompt_too(family: str, tmp_path: Path) -> None:
+    """The folders of these families name `!` as their padding token; the hub's vocabulary is CLIP's."""
+    folder = make_tiny_checkpoint(tmp_path / "folder", **original_form(family))
+    last = max(folder.glob("tokenizer*"))
+    settings = last / "tokenizer_config.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"pad_token": "!"}))
+    room = tmp_path / "room"
+    shutil.copytree(folder / "tokenizer", room / "tokenizer")
+    settings = room / "tokenizer" / "tokenizer_config.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"pad_token": "<|endoftext|>"}))
+    of_file = load_checkpoint(str(write_original(folder, room / "model.safetensors")))
+    of_folder = load_checkpoint(str(folder))
+    for one, other in zip(of_file.text_encoders, of_folder.text_encoders, strict=True):
+        text = "a red star! wow"
+        np.testing.assert_array_equal(one.tokenizer.encode(text), other.tokenizer.encode(text))
