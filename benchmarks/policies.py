@@ -28,12 +28,12 @@ from bot.store import Store
 from bot.store.auditing import By
 from bot.store.policies import PolicyScope
 from bot.store.prompt_rules import PromptRule
-from bot.store.standing import Place
+from bot.store.standing import Requester
 
 HERE, THREAD, CHANNEL, MINA = 1, 300, 301, 11
 BY = By(actor_id=MINA, guild_id=HERE)
 TIMES = 200
-PLACE = Place(user_id=MINA, guild_id=HERE, channel_ids=(THREAD, CHANNEL), role_ids=tuple(range(400, 410)))
+PLACE = Requester(user_id=MINA, guild_id=HERE, channel_ids=(THREAD, CHANNEL), role_ids=tuple(range(400, 410)))
 PER_HOUR = {"pictures_per_hour": 5000, "pictures_per_day": 9000, "cost_per_hour": 5000, "cost_per_day": 9000}
 
 

@@ -23,7 +23,7 @@ from bot.redaction import redact
 
 PREFIX, BETWEEN, FILE = "SDJAX__", "__", "_FILE"
 
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Keys and indices that lead to a value of the document."""
 
 
@@ -32,7 +32,7 @@ class Variable:
     """A variable of the environment: its name, the place of its value, and the file that holds it, if any."""
 
     name: str
-    place: Place
+    place: KeyPath
     is_text: bool
     value: str = field(repr=False)  # it may be a secret
     file: str = ""
@@ -57,7 +57,7 @@ class Overlaid:
     variables: tuple[Variable, ...] = ()
     mistakes: tuple[str, ...] = ()
 
-    def name_of(self, place: Place) -> tuple[str, Place]:
+    def name_of(self, place: KeyPath) -> tuple[str, KeyPath]:
         """Return the variable that a place comes from, or "", and the rest of the place."""
         for variable in sorted(self.variables, key=lambda each: -len(each.place)):
             if place[: len(variable.place)] == variable.place:
@@ -69,7 +69,7 @@ def overlaid(document: Mapping[str, Any], environ: Mapping[str, str], root: type
     """Return the document with the variables' values in it; `root` is the model of the document."""
     variables, mistakes = _variables(environ, root)
     found = copy.deepcopy(dict(document))
-    used: dict[Place, Variable] = {}
+    used: dict[KeyPath, Variable] = {}
     for variable in sorted(variables, key=lambda each: (len(each.place), _order(each.place))):
         if other := used.get(variable.place):
             mistakes.append(f"{variable.name}: {other.name} says the same key; set one of them.")
@@ -80,7 +80,7 @@ def overlaid(document: Mapping[str, Any], environ: Mapping[str, str], root: type
     return Overlaid(document=found, variables=in_order, mistakes=tuple(mistakes))
 
 
-def _order(place: Place) -> list[tuple[int, str]]:
+def _order(place: KeyPath) -> list[tuple[int, str]]:
     return [(part, "") if isinstance(part, int) else (0, part) for part in place]
 
 

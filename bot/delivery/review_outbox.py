@@ -37,7 +37,7 @@ FITTING_ATTEMPTS = 8
 REPAINTED, LOST_SECONDS = 6, 20.0  # how often and how long a message waits for lost files
 NO_CHANNEL = "no_channel"
 
-Place = tuple[int | None, int | None]  # message, channel
+MessageIds = tuple[int | None, int | None]  # message, channel
 
 
 class ReviewOutbox:
@@ -90,7 +90,7 @@ class ReviewOutbox:
                 return
             await rows.settle(due, message_id=message_id, channel_id=channel_id, told=told)
 
-    async def _show(self, due: DueReview) -> Place:
+    async def _show(self, due: DueReview) -> MessageIds:
         """Edit the message, or post it if there is none; return its ids, None if it was not posted."""
         review = due.review
         if review.message_id is not None and review.channel_id is not None:
@@ -108,7 +108,7 @@ class ReviewOutbox:
             return None, None
         return await self._put(due, due.place, earlier)
 
-    async def _put(self, due: DueReview, place: int, message_id: int | None) -> Place:
+    async def _put(self, due: DueReview, place: int, message_id: int | None) -> MessageIds:
         """Edit the message of this id, or post one, with files small enough."""
         texts, content = self._texts(due), review_content(due, self._texts(due))
         try:

@@ -30,7 +30,7 @@ from bot.quotas import Charge, Quota
 from bot.retries import while_unavailable
 from bot.store.policies import PolicyScope
 from bot.store.prompt_rules import Action
-from bot.store.standing import Place, Standing
+from bot.store.standing import Requester, Standing
 from sdjax_engine.request import Offer
 
 PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person still waits
@@ -82,9 +82,9 @@ async def held_early(interaction: Interaction) -> Held | None:
 async def read_held(interaction: Interaction, person: discord.User | discord.Member) -> Held:
     """Return what holds for a person in the channel of the interaction."""
     services = services_of(interaction)
-    place = place_of(interaction, person)
+    requester = requester_of(interaction, person)
     look = services.servers.look
-    standing, server = await while_unavailable(PATIENCE_SECONDS, look, services.store, place)
+    standing, server = await while_unavailable(PATIENCE_SECONDS, look, services.store, requester)
     weight = services.weight_of(person)
 
     def decide_of(said: tuple[Said, ...]) -> Ruled:
@@ -94,7 +94,7 @@ async def read_held(interaction: Interaction, person: discord.User | discord.Mem
 
     # The operator's configuration can change while the process runs.
     operator = services.policy, services.bounds, *services.weights.items()
-    ruled = server.ruled(place, (weight, *operator), decide_of)
+    ruled = server.ruled(requester, (weight, *operator), decide_of)
     return Held(
         standing=standing,
         decision=decide(standing.restrictions) if standing.restrictions else Decision(),
@@ -133,10 +133,10 @@ def shown_bounds(services: Services) -> Policy:
     )
 
 
-def place_of(interaction: Interaction, person: discord.User | discord.Member) -> Place:
+def requester_of(interaction: Interaction, person: discord.User | discord.Member) -> Requester:
     """Return a person with their roles, in the channel of the interaction and, for a thread, its channel."""
     channels = (interaction.channel_id, parent_channel_of(interaction))
-    return Place(
+    return Requester(
         user_id=person.id,
         guild_id=interaction.guild_id,
         channel_ids=tuple(channel_id for channel_id in channels if channel_id is not None),
@@ -249,7 +249,7 @@ async def verdict_of(
         return None
     if not judge.is_ready:
         await services_of(interaction).judging.run(judge.prepare)
-    channel_ids = place_of(interaction, interaction.user).channel_ids
+    channel_ids = requester_of(interaction, interaction.user).channel_ids
     return judge.verdict(texts, channel_ids=channel_ids, known=known)
 
 

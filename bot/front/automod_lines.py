@@ -16,7 +16,7 @@ SHOWN_NAME = 100
 SHOWN_PATTERNS = 600
 
 
-class Standing(Enum):
+class AutomodState(Enum):
     """Whether a server's AutoMod rules are applied to prompts."""
 
     APPLIED = auto()
@@ -31,22 +31,22 @@ async def automod_lines(interaction: Interaction) -> list[str]:
     return list(lines_of(standing, rules, services_of(interaction).texts(interaction)))
 
 
-async def automod_standing(interaction: Interaction) -> tuple[Standing, tuple[AutomodRule, ...]]:
+async def automod_standing(interaction: Interaction) -> tuple[AutomodState, tuple[AutomodRule, ...]]:
     """Return whether the rules of the server are applied, and the rules as far as they are known."""
     services, guild_id = services_of(interaction), interaction.guild_id or 0
     if not await while_unavailable(PATIENCE_SECONDS, services.store.automod.is_applied, guild_id):
-        return Standing.OFF, ()
+        return AutomodState.OFF, ()
     if not may_read(interaction):
-        return Standing.NO_RIGHT, ()
+        return AutomodState.NO_RIGHT, ()
     rules = await services.automod.rules_of(interaction.client, guild_id)
-    return Standing.UNREAD if services.automod.has_failed(guild_id) else Standing.APPLIED, rules
+    return AutomodState.UNREAD if services.automod.has_failed(guild_id) else AutomodState.APPLIED, rules
 
 
-def lines_of(standing: Standing, rules: Sequence[AutomodRule], texts: Texts) -> Iterator[str]:
+def lines_of(state: AutomodState, rules: Sequence[AutomodRule], texts: Texts) -> Iterator[str]:
     """Yield the lines of `automod_lines`, from plain data."""
     title = texts.gettext("AutoMod of Discord")
     yield f"### {title}"
-    yield _said(standing, rules, texts)
+    yield _said(state, rules, texts)
     for rule in rules:
         yield texts.line(texts.joined(_facts(rule, texts)), mark="- ")
         if rule.unread:
@@ -58,14 +58,14 @@ def lines_of(standing: Standing, rules: Sequence[AutomodRule], texts: Texts) -> 
             )
 
 
-def _said(standing: Standing, rules: Sequence[AutomodRule], texts: Texts) -> str:
-    if standing is Standing.OFF:
+def _said(state: AutomodState, rules: Sequence[AutomodRule], texts: Texts) -> str:
+    if state is AutomodState.OFF:
         return texts.gettext("These rules do not hold for prompts: a moderator has switched them off.")
-    if standing is Standing.NO_RIGHT:
+    if state is AutomodState.NO_RIGHT:
         return texts.gettext(
             "These rules do not hold for prompts: the bot reads them only with the permission Manage Server."
         )
-    if standing is Standing.UNREAD:
+    if state is AutomodState.UNREAD:
         return texts.gettext(
             "Discord did not give these rules. Those read before hold; the bot asks again soon."
         )

@@ -23,7 +23,7 @@ from bot.moderation.rules import Judge
 from bot.quotas import Quota
 from bot.store import Store
 from bot.store.policies import PolicyRow, PolicyScope
-from bot.store.standing import Place, ServerSays, Standing
+from bot.store.standing import Requester, ServerSays, Standing
 from bot.threads import Threads
 
 log = logging.getLogger(__name__)
@@ -66,13 +66,15 @@ class ReadyServer:
         """Return how many policies, words and phrases it has."""
         return len(self._rows) + len(self.judge)
 
-    def ruled(self, place: Place, given: Hashable, decide: Callable[[tuple[Said, ...]], Ruled]) -> Ruled:
+    def ruled(
+        self, requester: Requester, given: Hashable, decide: Callable[[tuple[Said, ...]], Ruled]
+    ) -> Ruled:
         """Return what `decide` makes of the policies that hold for a person.
 
         The result is cached for all persons with the same policies and the same `given`, `decide`'s other
         inputs. Those of channels come first, a thread's before its channel's, then those of roles.
         """
-        rows = list(self._holding(place))
+        rows = list(self._holding(requester))
         key = (given, *((row.scope, row.id) for row in rows))
         found = self._ruled.get(key)
         if found is None:
@@ -83,13 +85,13 @@ class ReadyServer:
             self._ruled.move_to_end(key)
         return found
 
-    def _holding(self, place: Place) -> Iterator[PolicyRow]:
+    def _holding(self, requester: Requester) -> Iterator[PolicyRow]:
         if not self._rows:
             return
         owners: Sequence[tuple[PolicyScope, int]] = [
-            *((PolicyScope.CHANNEL, channel_id) for channel_id in place.channel_ids),
-            *((PolicyScope.ROLE, role_id) for role_id in sorted(place.role_ids)),
-            (PolicyScope.SERVER, place.guild_id or 0),
+            *((PolicyScope.CHANNEL, channel_id) for channel_id in requester.channel_ids),
+            *((PolicyScope.ROLE, role_id) for role_id in sorted(requester.role_ids)),
+            (PolicyScope.SERVER, requester.guild_id or 0),
         ]
         yield from (self._rows[owner] for owner in owners if owner in self._rows)
 
@@ -106,13 +108,13 @@ class ServerCache:
         self._servers: OrderedDict[int, ReadyServer] = OrderedDict()
         self._parts = 0
 
-    async def look(self, store: Store, place: Place) -> tuple[Standing, ReadyServer]:
+    async def look(self, store: Store, requester: Requester) -> tuple[Standing, ReadyServer]:
         """Return what holds for a person in a channel, and what the server says.
 
         Raises StoreUnavailable.
         """
-        standing = await store.standings.of(place)
-        guild_id = place.guild_id or 0
+        standing = await store.standings.of(requester)
+        guild_id = requester.guild_id or 0
         kept = self._servers.get(guild_id)
         if kept is not None and kept.revision == standing.revision:
             self._servers.move_to_end(guild_id)

@@ -13,7 +13,7 @@ MOST_PLACES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Rank:
     """A place in a vote: 1 is the first. All `entries` have so many votes; several are a tie."""
 
     number: int
@@ -26,7 +26,7 @@ class Place:
         return len(self.entries) > 1
 
 
-def places(entries: Sequence[Entry]) -> list[Place]:
+def places(entries: Sequence[Entry]) -> list[Rank]:
     """Return the first places of a vote, of pictures that got votes and may be seen.
 
     The place after a tie of two first places is the third.
@@ -35,13 +35,13 @@ def places(entries: Sequence[Entry]) -> list[Place]:
         (entry for entry in entries if entry.votes and entry.artifact is not None),
         key=lambda entry: (-entry.votes, entry.round, entry.number),
     )
-    found: list[Place] = []
+    found: list[Rank] = []
     ahead = 0
     for votes, group in groupby(voted, key=lambda entry: entry.votes):
         here = tuple(group)
         if ahead >= MOST_PLACES:
             break
-        found.append(Place(number=ahead + 1, votes=votes, entries=here))
+        found.append(Rank(number=ahead + 1, votes=votes, entries=here))
         ahead += len(here)
     return found
 

@@ -99,7 +99,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bench:
+class WorkerSeats:
     """The `seats` of one worker in a lane, and the steps left of each claimed image, running images first."""
 
     seats: int
@@ -114,7 +114,7 @@ class Line:
     images enqueued in the last `seconds`.
     """
 
-    benches: tuple[Bench, ...]
+    seats_by_worker: tuple[WorkerSeats, ...]
     pace: float | None
     arrivals: tuple[Arrival, ...] = ()
     seconds: float = 60.0
@@ -145,7 +145,11 @@ def seconds_to_start(line: Line, ahead: Ahead) -> float | None:
     one. Images that will overtake are estimated from recent arrivals.
     """
     pace = line.pace
-    workers = [_Worker.of(bench, pace) for bench in line.benches if bench.seats > 0 and pace is not None]
+    workers = [
+        _Worker.of(worker_seats, pace)
+        for worker_seats in line.seats_by_worker
+        if worker_seats.seats > 0 and pace is not None
+    ]
     if not workers or pace is None:
         return None
     seats = sum(worker.seats for worker in workers)
@@ -163,14 +167,14 @@ def seconds_to_start(line: Line, ahead: Ahead) -> float | None:
 
 def steps_ahead(line: Line, ahead: Ahead) -> float:
     """Return the steps of all images that run, or that wait before the image."""
-    return ahead.steps + sum(steps for bench in line.benches for steps in bench.running)
+    return ahead.steps + sum(steps for worker_seats in line.seats_by_worker for steps in worker_seats.running)
 
 
-def spans(bench: Bench, pace: float) -> list[tuple[float, float]]:
+def spans(worker_seats: WorkerSeats, pace: float) -> list[tuple[float, float]]:
     """Return the seconds until each claimed image starts and ends, in the order of `running`."""
-    worker = _Worker.of(Bench(seats=bench.seats), pace)
+    worker = _Worker.of(WorkerSeats(seats=worker_seats.seats), pace)
     found = []
-    for steps in bench.running:
+    for steps in worker_seats.running:
         start, seconds = worker.free_at[0], pace * max(0, steps)
         worker.take(seconds)
         found.append((start, start + seconds))
@@ -186,9 +190,9 @@ class _Worker:
     ends: list[float] = field(default_factory=list)
 
     @classmethod
-    def of(cls, bench: Bench, pace: float) -> _Worker:
-        worker = cls(seats=bench.seats, free_at=[0.0] * bench.seats)
-        for steps in bench.running:
+    def of(cls, worker_seats: WorkerSeats, pace: float) -> _Worker:
+        worker = cls(seats=worker_seats.seats, free_at=[0.0] * worker_seats.seats)
+        for steps in worker_seats.running:
             worker.take(pace * max(0, steps))
         return worker
 

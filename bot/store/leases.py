@@ -24,7 +24,7 @@ from bot.store.pausing import IS_PAUSED
 from bot.store.poison_images import claimable
 from bot.store.previews import put_previews
 from bot.store.rows import among, is_readable, load_job, notes_values, recipe_from, showings_from
-from bot.store.run_times import Bench, record_run
+from bot.store.run_times import WorkerClass, record_run
 from bot.store.tables import images, jobs, run_times, virtual_clock
 from bot.store.transitions import ACTIVE, lock_job, lock_jobs, move, settle
 from sdjax_engine.request import Lane
@@ -109,12 +109,12 @@ class Leases(Verbs):
         notes: Notes | None = None,
         showing: Showing = Showing.SHOW,
         hashes: Hashes = NO_HASHES,
-        bench: Bench | None = None,
+        worker_class: WorkerClass | None = None,
         spent: Spent | None = None,
     ) -> Job:
         """End a painted image whose file is stored; `seconds` is how long it ran, `notes` its prompt facts.
 
-        The seconds are measured for the class of accelerators of the `bench` too. This end, like the others,
+        The seconds are measured for the accelerators of `worker_class` too. This end, like the others,
         adds the devices' time that was `spent`.
 
         A withheld image may have no `artifact`. A job with a `hold` holds each picture that is not withheld.
@@ -124,7 +124,7 @@ class Leases(Verbs):
         kept: dict[str, Any] = {} if notes is None else {"notes": notes_values(notes)}
         shown: Any = showing if showing is Showing.WITHHOLD else _unless_held(claim, showing)
         kept |= {"artifact": artifact, "showing": shown}
-        kept |= {"ran": seconds, "bench": bench, "hashes": hashes, "spent": spent}
+        kept |= {"ran": seconds, "worker_class": worker_class, "hashes": hashes, "spent": spent}
         return await self._end(claim, State.DONE, step=claim.steps, **kept)
 
     async def fail(self, claim: Claim, *, failure: str, spent: Spent | None = None) -> Job:
@@ -179,7 +179,7 @@ class Leases(Verbs):
         to: State,
         *,
         ran: float | None = None,
-        bench: Bench | None = None,
+        worker_class: WorkerClass | None = None,
         hashes: Hashes = NO_HASHES,
         spent: Spent | None = None,
         **values: Any,
@@ -192,7 +192,7 @@ class Leases(Verbs):
             changes.work = to is State.WAITING
             job = await load_job(connection, claim.job_id)
             if ran is not None:
-                await record_run(connection, claim, ran, bench)
+                await record_run(connection, claim, ran, worker_class)
             if spent is not None:
                 pictures = int(to is State.DONE)
                 await add_device_time(connection, claim, spent, now=self._clock(), pictures=pictures)

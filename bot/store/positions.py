@@ -20,7 +20,7 @@ from bot.jobs import State
 from bot.positions import Position
 from bot.store import fair_order
 from bot.store.database import Shared, Verbs
-from bot.store.fair_order import Ahead, Arrival, Bench, Line
+from bot.store.fair_order import Ahead, Arrival, Line, WorkerSeats
 from bot.store.pausing import OF_PAUSE
 from bot.store.rows import among
 from bot.store.tables import images, jobs, offered_lanes, restrictions, run_times, virtual_clock, workers
@@ -117,20 +117,22 @@ class Positions(Verbs):
         held: dict[str, list[Any]] = defaultdict(list)
         for row in await connection.execute(running):
             held[row.worker].append(row)
-        benches: list[Bench] = []
+        seats_by_worker: list[WorkerSeats] = []
         spans: dict[int, Span] = {}
         for worker, seats in await connection.execute(offered):
             mine = held[worker]
-            bench = Bench(seats=seats, running=tuple(image.left for image in mine))
-            benches.append(bench)
-            if bench.seats > 0 and pace is not None:
-                found = fair_order.spans(bench, pace)
+            worker_seats = WorkerSeats(seats=seats, running=tuple(image.left for image in mine))
+            seats_by_worker.append(worker_seats)
+            if worker_seats.seats > 0 and pace is not None:
+                found = fair_order.spans(worker_seats, pace)
                 spans |= {image.id: span for image, span in zip(mine, found, strict=True)}
         arrivals = (
             Arrival(user_id=row.user_id, steps=row.steps, lead=row.lead) for row in recent if row.lane == lane
         )
         seconds = _seconds_of(recent, self._clock())
-        line = Line(benches=tuple(benches), pace=pace, arrivals=tuple(arrivals), seconds=seconds)
+        line = Line(
+            seats_by_worker=tuple(seats_by_worker), pace=pace, arrivals=tuple(arrivals), seconds=seconds
+        )
         return line, spans
 
     async def _flows(self, connection: AsyncConnection, recent: Sequence[Any]) -> Mapping[str, Flow]:
@@ -198,9 +200,9 @@ class _Outlook:
 
     def _batch(self) -> dict[str, int]:
         """Return how many seats the lane has, and how many of them have an image."""
-        benches = self.line.benches
-        taken = sum(min(bench.seats, len(bench.running)) for bench in benches)
-        return {"seats": sum(bench.seats for bench in benches), "taken": taken}
+        seats_by_worker = self.line.seats_by_worker
+        taken = sum(min(worker_seats.seats, len(worker_seats.running)) for worker_seats in seats_by_worker)
+        return {"seats": sum(worker_seats.seats for worker_seats in seats_by_worker), "taken": taken}
 
     def _waiting(self, row: Any) -> Span | None:
         """Return the seconds until a waiting image starts and ends."""

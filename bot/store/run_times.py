@@ -17,7 +17,7 @@ _NEWEST = 0.2  # weight of the newest image in the moving means, which cover abo
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bench:
+class WorkerClass:
     """Where an image was painted: a class of accelerators, and the seats of a worker in the image's lane."""
 
     accelerator: str
@@ -25,15 +25,15 @@ class Bench:
 
 
 async def record_run(
-    connection: AsyncConnection, claim: Claim, seconds: float, bench: Bench | None = None
+    connection: AsyncConnection, claim: Claim, seconds: float, worker_class: WorkerClass | None = None
 ) -> None:
-    """Add how long an image ran to the means of its lane, and of its lane on the bench's class."""
+    """Add how long an image ran to the means of its lane, and of its lane on the worker's class."""
     lane, per_step = str(claim.request.lane), seconds / claim.steps
     await _record(connection, run_times, {"lane": lane}, {"seconds": seconds, "seconds_per_step": per_step})
-    if bench is not None:
+    if worker_class is not None:
         # Images run side by side in the seats, so a worker needs this part of their steps for each.
-        of_worker = {"seconds_per_step": per_step / max(1, bench.seats)}
-        key = {"lane": lane, "accelerator": bench.accelerator}
+        of_worker = {"seconds_per_step": per_step / max(1, worker_class.seats)}
+        key = {"lane": lane, "accelerator": worker_class.accelerator}
         await _record(connection, class_run_times, key, of_worker)
 
 

@@ -45,7 +45,7 @@ _LOOK = sa.select(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Requester:
     """A person with their roles in a channel; a thread comes before its channel."""
 
     user_id: int
@@ -86,10 +86,10 @@ class ServerSays:
 class Standings(Verbs):
     """The verbs that every request begins with."""
 
-    async def of(self, place: Place) -> Standing:
+    async def of(self, requester: Requester) -> Standing:
         """Return what holds for a person in a channel, read by one statement."""
-        channel_id, *parents = *place.channel_ids, 0, 0
-        values = {"guild": place.guild_id or 0, "user": place.user_id, "now": self._clock()}
+        channel_id, *parents = *requester.channel_ids, 0, 0
+        values = {"guild": requester.guild_id or 0, "user": requester.user_id, "now": self._clock()}
         rows = await self._database.look(_LOOK, {**values, "channel": channel_id, "parent": parents[0]})
         found = [restriction_from(row) for row in rows if row.kind is not None]
         first = rows[0]

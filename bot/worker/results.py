@@ -9,7 +9,7 @@ from bot.files import Artifacts, Files
 from bot.jobs import Notes, Showing
 from bot.store import Store
 from bot.store.known import NO_HASHES, Hashes
-from bot.store.run_times import Bench
+from bot.store.run_times import WorkerClass
 from bot.threads import Threads
 from bot.worker.ends import Ends
 from bot.worker.held_image import HeldImage
@@ -33,7 +33,7 @@ class Results:
         self._ends = ends
         self._threads = Threads("pictures", most=os.cpu_count() or 1)
 
-    async def record(self, held: HeldImage, image: Image, bench: Bench) -> None:
+    async def record(self, held: HeldImage, image: Image, worker_class: WorkerClass) -> None:
         """Keep the picture, and record how it is shown. A withheld picture is not kept, only its scores."""
         claim = held.claim
         held.stages.enter("judge")
@@ -60,7 +60,7 @@ class Results:
             notes=notes,
             showing=showing,
             hashes=hashes,
-            bench=bench,
+            worker_class=worker_class,
         )
         event = "withheld" if withheld else "painted"
         await self._ends.record(held, lambda spent: complete(spent=spent), event)

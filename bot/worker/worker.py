@@ -18,7 +18,7 @@ from bot.heap import trim_regularly
 from bot.jobs import BATCHES_AHEAD, Claim
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
-from bot.store.run_times import Bench
+from bot.store.run_times import WorkerClass
 from bot.store.store import Store
 from bot.threads import in_uninterruptible_thread
 from bot.tracing import NO_TRACING, Attributes, Tracing, about
@@ -302,8 +302,8 @@ class Worker:
             await self._ends.lost(held)
             return
         self._metrics.image_seconds.observe(image.seconds)
-        bench = Bench(accelerator=self._accelerator, seats=self.engine.capacity(request.lane))
-        await self._results.record(held, image, bench)
+        worker_class = WorkerClass(accelerator=self._accelerator, seats=self.engine.capacity(request.lane))
+        await self._results.record(held, image, worker_class)
         self._unjudged.pop(held.claim.image_id, None)
 
     async def _painted(self, held: HeldImage, request: Request) -> Image | None:

@@ -18,7 +18,7 @@ from sdjax_engine.models.lora_bank import Bank, Factors, LayerShape, shape_of
 from sdjax_engine.request import Lora
 from sdjax_engine.weights import Checkpoint, Component
 from sdjax_engine.weights.lora import LoraFile, Shapes, read_factors, read_lora
-from sdjax_engine.weights.lora_names import Place
+from sdjax_engine.weights.lora_names import LayerPath
 
 Put = Callable[[npt.NDArray[Any]], jax.Array]
 KERNEL = ".kernel"  # the suffix of linear maps and convolutions
@@ -109,10 +109,10 @@ def components_of(checkpoint: Checkpoint) -> dict[str, Component]:
     return {UNET: checkpoint.unet, **dict(zip(TEXT_ENCODERS, encoders, strict=False))}
 
 
-def shapes_of(components: Mapping[str, Component]) -> dict[Place, LayerShape]:
+def shapes_of(components: Mapping[str, Component]) -> dict[LayerPath, LayerShape]:
     """Return the shape of every layer that can be adapted."""
     return {
-        Place(component=name, path=key.removesuffix(KERNEL)): shape_of(shape)
+        LayerPath(component=name, path=key.removesuffix(KERNEL)): shape_of(shape)
         for name, component in components.items()
         for key, shape in component.shapes.items()
         if key.endswith(KERNEL)

@@ -16,15 +16,15 @@ from safetensors import safe_open
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.models.lora_bank import LayerShape
 from sdjax_engine.weights.headers import read_header
-from sdjax_engine.weights.lora_names import Place, Role, other_kind, spellings, split_key
+from sdjax_engine.weights.lora_names import LayerPath, Role, other_kind, spellings, split_key
 from sdjax_engine.weights.lora_patterns import find_pattern
 from sdjax_engine.weights.tensors import STORED_DTYPES, shorten
 from sdjax_engine.wording import first_line
 
 IN_FOLDER = "pytorch_lora_weights.safetensors"
 METADATA = "lora_adapter_metadata"
-Shapes = Mapping[Place, LayerShape]
-Keys = dict[Place, dict[Role, str]]
+Shapes = Mapping[LayerPath, LayerShape]
+Keys = dict[LayerPath, dict[Role, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class LoraFile:
     """A LoRA file that was checked against a model; its tensors are not read yet."""
 
     file: Path
-    layers: Mapping[Place, LayerFactors] = field(repr=False)
+    layers: Mapping[LayerPath, LayerFactors] = field(repr=False)
 
     @property
     def rank(self) -> int:
@@ -174,7 +174,7 @@ def fit(down: tuple[int, ...], up: tuple[int, ...], shape: LayerShape) -> bool:
     return rank > 0 and down in downs and up in ((shape.width_out, rank), (shape.width_out, rank, 1, 1))
 
 
-def settle(place: Place, roles: Mapping[Role, str], contents: Contents) -> LayerFactors:
+def settle(place: LayerPath, roles: Mapping[Role, str], contents: Contents) -> LayerFactors:
     """Return one layer's factors; the scale is alpha / rank, or 1 if the file has no alpha."""
     rank = contents.shapes[roles[Role.DOWN]][0]
     if Role.ALPHA in roles:
@@ -184,7 +184,7 @@ def settle(place: Place, roles: Mapping[Role, str], contents: Contents) -> Layer
     return LayerFactors(down=roles[Role.DOWN], up=roles[Role.UP], rank=rank, scale=scale)
 
 
-def scale_by_settings(place: Place, rank: int, settings: Mapping[str, Any]) -> float:
+def scale_by_settings(place: LayerPath, rank: int, settings: Mapping[str, Any]) -> float:
     """Return a layer's scale by peft's settings: alpha / rank, or alpha / √rank with rank-stabilised LoRA.
 
     In a file of a single network, the settings have no component's name before them.

@@ -53,7 +53,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Place:
+class LayerPath:
     """A layer of one of a checkpoint's networks."""
 
     component: str
@@ -78,7 +78,7 @@ def split_key(key: str) -> tuple[str, Role] | None:
     return match["layer"].removeprefix("base_model.model.").replace(".processor.", "."), role
 
 
-def spellings(places: Iterable[Place]) -> dict[str, Place]:
+def spellings(places: Iterable[LayerPath]) -> dict[str, LayerPath]:
     """Return every spelling of these layers, without the factor's name."""
     places = tuple(places)
     original = original_names(place.path for place in places if place.component == "unet")
@@ -93,7 +93,7 @@ def spellings(places: Iterable[Place]) -> dict[str, Place]:
     }
 
 
-def spellings_in_unet(place: Place, original: str | None) -> list[str]:
+def spellings_in_unet(place: LayerPath, original: str | None) -> list[str]:
     """Return the spellings of a UNet layer; files for the UNet only may leave out its name."""
     dotted = [place.path, place.path.removesuffix(".0")] if place.path.endswith("to_out.0") else [place.path]
     return [
@@ -103,7 +103,7 @@ def spellings_in_unet(place: Place, original: str | None) -> list[str]:
     ]
 
 
-def spellings_in_text_encoder(place: Place) -> list[str]:
+def spellings_in_text_encoder(place: LayerPath) -> list[str]:
     """Return the spellings of a text encoder's layer: with and without `text_model`."""
     path = place.path.removeprefix("text_model.")
     old = re.sub(r"self_attn\.(q|k|v|out)_proj$", r"self_attn.to_\1", path)

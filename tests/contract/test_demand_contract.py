@@ -18,7 +18,7 @@ from bot.store import Store
 from bot.store.auditing import By
 from bot.store.demand import Demand
 from bot.store.moderation import Scope
-from bot.store.run_times import Bench
+from bot.store.run_times import WorkerClass
 from bot.store.tables import images, jobs
 
 WIDE = recipe(width=256, model="wide")
@@ -32,10 +32,10 @@ async def of(store: Store, accelerator: str) -> dict[str, Demand]:
     return {row.model: row for row in await store.demands.rows() if row.accelerator == accelerator}
 
 
-async def paint(store: Store, *, seconds: float, bench: Bench, number: int) -> None:
+async def paint(store: Store, *, seconds: float, worker_class: WorkerClass, number: int) -> None:
     await store.jobs.enqueue(RECIPE, origin(number))
     (claim,) = await store.leases.claim("painter", limit={RECIPE.lane: 1}, ttl=TTL)
-    await store.leases.complete(claim, artifact="aa/aa.png", seconds=seconds, bench=bench)
+    await store.leases.complete(claim, artifact="aa/aa.png", seconds=seconds, worker_class=worker_class)
 
 
 async def test_an_empty_queue_has_no_demand(store: Store) -> None:
@@ -69,8 +69,8 @@ async def test_run_times_are_kept_by_class_and_a_class_without_any_gets_the_mean
     store: Store,
 ) -> None:
     steps = RECIPE.num_inference_steps
-    await paint(store, seconds=steps * 0.8, bench=Bench(accelerator="cpu", seats=2), number=1)
-    await paint(store, seconds=steps * 0.8, bench=Bench(accelerator="tpu", seats=8), number=2)
+    await paint(store, seconds=steps * 0.8, worker_class=WorkerClass(accelerator="cpu", seats=2), number=1)
+    await paint(store, seconds=steps * 0.8, worker_class=WorkerClass(accelerator="tpu", seats=8), number=2)
     await store.jobs.enqueue(RECIPE, origin(3))
     each = {row.accelerator: row.work_seconds for row in await store.demands.rows()}
     expected = {"cpu": steps * 0.4, "tpu": steps * 0.1, "nvidia": steps * 0.25}
@@ -78,7 +78,7 @@ async def test_run_times_are_kept_by_class_and_a_class_without_any_gets_the_mean
 
 
 async def test_images_that_workers_hold_are_counted_apart_and_ended_ones_not_at_all(store: Store) -> None:
-    await paint(store, seconds=1.0, bench=Bench(accelerator="cpu"), number=1)
+    await paint(store, seconds=1.0, worker_class=WorkerClass(accelerator="cpu"), number=1)
     await store.jobs.enqueue(recipe(variants=3), origin(2))
     claims = await store.leases.claim("worker", limit=3, ttl=TTL)
     held = (await of(store, "cpu"))["demo"]

@@ -15,7 +15,7 @@ from bot.files import Files
 from bot.store import Store
 from bot.store.auditing import Act, By, Entry
 from bot.store.moderation import Kind, Restriction, Scope
-from bot.store.standing import Place
+from bot.store.standing import Requester
 from bot.store.tables import audit
 
 HERE, CHANNEL, ELSEWHERE = 21, 31, 22
@@ -29,7 +29,7 @@ def mina(reason: str = "") -> By:
 
 
 async def standing(store: Store, user_id: int, guild_id: int | None = HERE) -> list[Restriction]:
-    place = Place(user_id=user_id, guild_id=guild_id, channel_ids=(CHANNEL,))
+    place = Requester(user_id=user_id, guild_id=guild_id, channel_ids=(CHANNEL,))
     return list((await store.standings.of(place)).restrictions)
 
 
@@ -97,9 +97,9 @@ async def test_a_channel_or_a_server_is_paused_and_resumed(store: Store) -> None
     channel, server = Scope(guild_id=HERE, channel_id=CHANNEL), Scope(guild_id=HERE)
     word = await store.moderation.pause(channel, mina("back soon"))
     assert await standing(store, RAVI) == [word]
-    elsewhere = Place(user_id=RAVI, guild_id=HERE, channel_ids=(CHANNEL + 1,))
+    elsewhere = Requester(user_id=RAVI, guild_id=HERE, channel_ids=(CHANNEL + 1,))
     assert (await store.standings.of(elsewhere)).restrictions == []
-    thread = Place(user_id=RAVI, guild_id=HERE, channel_ids=(CHANNEL + 2, CHANNEL))
+    thread = Requester(user_id=RAVI, guild_id=HERE, channel_ids=(CHANNEL + 2, CHANNEL))
     assert (await store.standings.of(thread)).restrictions == [word]
     await store.moderation.pause(server, mina())
     assert {each.scope for each in await standing(store, RAVI)} == {channel, server}

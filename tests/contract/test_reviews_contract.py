@@ -23,11 +23,11 @@ from bot.store.reporting import REPORTS_A_DAY
 from bot.store.review_messages import DueReview
 from bot.store.review_rows import Kind, Review, ReviewSettings
 from bot.store.review_tables import reports, review_settings, reviews
-from bot.store.standing import Place
+from bot.store.standing import Requester
 
 MINA, WEI, OMAR, HERE, CHANNEL = 91, 92, 93, 21, 31
 ARTIST = origin(1).user_id
-PLACE = Place(user_id=ARTIST, guild_id=HERE, channel_ids=(CHANNEL,))
+PLACE = Requester(user_id=ARTIST, guild_id=HERE, channel_ids=(CHANNEL,))
 BY = By(actor_id=MINA, guild_id=HERE)
 HOUR = 3600.0
 MODE = Hold(cause=Cause.MODE)

@@ -14,12 +14,12 @@ from bot.store.auditing import By
 from bot.store.moderation import Scope
 from bot.store.policies import PolicyRow, PolicyScope
 from bot.store.prompt_rules import PromptRule
-from bot.store.standing import Place, ServerSays
+from bot.store.standing import Requester, ServerSays
 
 HERE, THERE, MINA = 21, 22, 11
 THREAD, CHANNEL, ELSEWHERE, ARTIST, NEWCOMER = 33, 32, 31, 41, 42
 BY = By(actor_id=MINA, guild_id=HERE)
-PLACE = Place(user_id=MINA, guild_id=HERE, channel_ids=(THREAD, CHANNEL), role_ids=(NEWCOMER, ARTIST))
+PLACE = Requester(user_id=MINA, guild_id=HERE, channel_ids=(THREAD, CHANNEL), role_ids=(NEWCOMER, ARTIST))
 GORE = PromptRule(name="No gore", terms=("blood",))
 
 
@@ -27,7 +27,7 @@ def ruled(said: tuple[Said, ...]) -> Ruled:
     return Ruled(said=said, effective=effective(said), quotas=())
 
 
-def steps_in(server: ReadyServer, place: Place = PLACE) -> float | None:
+def steps_in(server: ReadyServer, place: Requester = PLACE) -> float | None:
     return server.ruled(place, 1.0, ruled).effective.policy.steps
 
 
@@ -72,11 +72,11 @@ async def test_the_servers_that_asked_longest_ago_are_forgotten_above_the_limits
         await store.prompt_rules.put(rule, By(actor_id=MINA, guild_id=guild_id))
     for cache in (ServerCache(most_servers=2), ServerCache(most_parts=5)):
         kept = {
-            guild_id: (await cache.look(store, Place(user_id=MINA, guild_id=guild_id)))[1]
+            guild_id: (await cache.look(store, Requester(user_id=MINA, guild_id=guild_id)))[1]
             for guild_id in (1, 2, 1, 3)
         }
         again = {
-            guild_id: (await cache.look(store, Place(user_id=MINA, guild_id=guild_id)))[1]
+            guild_id: (await cache.look(store, Requester(user_id=MINA, guild_id=guild_id)))[1]
             for guild_id in (1, 3, 2)
         }
         assert [again[guild_id] is kept[guild_id] for guild_id in (1, 2, 3)] == [True, False, True]

@@ -19,11 +19,11 @@ from bot.store.policy_tables import server_revisions
 from bot.store.preferences import Scope, owners_at
 from bot.store.prompt_rules import Action, PromptRule
 from bot.store.session_rows import Plan
-from bot.store.standing import Place, ServerSays, Standing
+from bot.store.standing import Requester, ServerSays, Standing
 
 HERE, THERE, CHANNEL, ROLE, MINA, RAVI = 2**62 + 1, 22, 2**62 + 2, 2**62 + 3, 11, 2**62 + 4
 BY = By(actor_id=MINA, guild_id=HERE)
-PLACE = Place(user_id=RAVI, guild_id=HERE, channel_ids=(CHANNEL,), role_ids=(ROLE,))
+PLACE = Requester(user_id=RAVI, guild_id=HERE, channel_ids=(CHANNEL,), role_ids=(ROLE,))
 GORE = PromptRule(name="No gore", terms=("blood", "gore"))
 BRANDS = PromptRule(name="Brands", terms=("Acme",), also=("logo",), channel_id=5, action=Action.REFUSE)
 Change = Callable[[Store], Awaitable[object]]
@@ -34,7 +34,7 @@ async def revision(store: Store) -> int | None:
 
 
 async def test_a_place_of_which_nothing_is_known_has_no_restriction_and_no_revision(store: Store) -> None:
-    for place in (PLACE, Place(user_id=RAVI, guild_id=HERE), Place(user_id=RAVI, guild_id=None)):
+    for place in (PLACE, Requester(user_id=RAVI, guild_id=HERE), Requester(user_id=RAVI, guild_id=None)):
         assert await store.standings.of(place) == Standing(restrictions=[], revision=None)
 
 
@@ -48,7 +48,7 @@ async def test_one_look_has_the_restrictions_of_the_place_and_the_revision_of_it
     found = await store.standings.of(PLACE)
     assert sorted(found.restrictions, key=lambda each: each.kind) == [block, pause]
     assert found.revision == (await store.standings.said_by(HERE)).revision is not None
-    there = await store.standings.of(Place(user_id=RAVI, guild_id=THERE, channel_ids=(CHANNEL,)))
+    there = await store.standings.of(Requester(user_id=RAVI, guild_id=THERE, channel_ids=(CHANNEL,)))
     assert there == Standing(restrictions=[], revision=None)
 
 

@@ -8,7 +8,7 @@ import pytest
 from diffusers.loaders.lora_conversion_utils import _convert_unet_lora_key, _maybe_map_sgm_blocks_to_diffusers
 from diffusers.utils.state_dict_utils import convert_unet_state_dict_to_peft
 
-from sdjax_engine.weights.lora_names import Place, Role, original_names, spellings, split_key
+from sdjax_engine.weights.lora_names import LayerPath, Role, original_names, spellings, split_key
 
 pytestmark = pytest.mark.parity
 
@@ -52,7 +52,7 @@ def reference_path(key: str) -> str:
 @pytest.mark.parametrize("original", [True, False])
 def test_every_layer_of_sdxl_is_found_by_kohyas_names(original: bool) -> None:
     paths = sdxl_layers()
-    known = spellings(Place(component="unet", path=path) for path in paths)
+    known = spellings(LayerPath(component="unet", path=path) for path in paths)
     names = original_names(paths) if original else dict(zip(paths, paths, strict=True))
     assert names.keys() == set(paths)
     for path, name in names.items():
@@ -64,7 +64,7 @@ def test_every_layer_of_sdxl_is_found_by_kohyas_names(original: bool) -> None:
 
 
 def test_names_of_common_files_are_understood() -> None:
-    known = spellings(Place(component="unet", path=path) for path in sdxl_layers())
+    known = spellings(LayerPath(component="unet", path=path) for path in sdxl_layers())
     expected = {
         "lora_unet_input_blocks_4_1_transformer_blocks_1_attn2_to_k": (
             "down_blocks.1.attentions.0.transformer_blocks.1.attn2.to_k"

@@ -18,7 +18,7 @@ from bot.cli import main
 from bot.log import flush
 from bot.store import Store
 from bot.store.moderation import Restriction
-from bot.store.standing import Place
+from bot.store.standing import Requester
 
 
 @pytest.fixture(autouse=True)
@@ -340,7 +340,7 @@ def test_a_command_about_a_person_requires_the_person_or_server(
 
 async def _standing(database: str) -> list[Restriction]:
     store = await Store.open(database)
-    found = await store.standings.of(Place(user_id=11, guild_id=21, channel_ids=(31,)))
+    found = await store.standings.of(Requester(user_id=11, guild_id=21, channel_ids=(31,)))
     await store.close()
     return list(found.restrictions)
 

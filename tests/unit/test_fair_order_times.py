@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from bot.store.fair_order import (
     Ahead,
     Arrival,
-    Bench,
     Line,
+    WorkerSeats,
     overtaking,
     seconds_to_start,
     spans,
@@ -23,10 +23,10 @@ from bot.store.traffic import Flow, faster
 PACE = 0.5
 
 
-def line(*benches: tuple[int, tuple[int, ...]], arrivals: tuple[Arrival, ...] = ()) -> Line:
+def line(*seats_by_worker: tuple[int, tuple[int, ...]], arrivals: tuple[Arrival, ...] = ()) -> Line:
     """A lane of workers with so many seats each, who have claimed images of so many steps."""
-    made = tuple(Bench(seats=seats, running=running) for seats, running in benches)
-    return Line(benches=made, pace=PACE, arrivals=arrivals)
+    made = tuple(WorkerSeats(seats=seats, running=running) for seats, running in seats_by_worker)
+    return Line(seats_by_worker=made, pace=PACE, arrivals=arrivals)
 
 
 def start(images: int, *, seats: int, running: tuple[int, ...] = ()) -> float | None:
@@ -60,7 +60,7 @@ def test_a_worker_seats_earlier_claims_before_new_ones() -> None:
 
 def test_without_seats_or_measurements_the_time_is_not_known() -> None:
     assert seconds_to_start(line((0, ())), Ahead(images=0, steps=0)) is None
-    unmeasured = Line(benches=(Bench(seats=1),), pace=None)
+    unmeasured = Line(seats_by_worker=(WorkerSeats(seats=1),), pace=None)
     assert seconds_to_start(unmeasured, Ahead(images=0, steps=0)) is None
 
 
@@ -162,8 +162,8 @@ def test_a_lane_without_a_taken_seat_counts_as_one_seat() -> None:
 
 
 def test_each_claimed_image_has_its_start_and_end_in_order() -> None:
-    assert spans(Bench(seats=2, running=(6, 2, 4, 10)), 0.5) == [(0, 3), (0, 1), (1, 3), (3, 8)]
-    assert spans(Bench(seats=1, running=(-3, 2)), 0.5) == [(0, 0), (0, 1)]
+    assert spans(WorkerSeats(seats=2, running=(6, 2, 4, 10)), 0.5) == [(0, 3), (0, 1), (1, 3), (3, 8)]
+    assert spans(WorkerSeats(seats=1, running=(-3, 2)), 0.5) == [(0, 0), (0, 1)]
 
 
 def test_all_steps_before_an_image_are_counted() -> None:
@@ -177,11 +177,13 @@ def test_of_workers_with_room_at_the_same_time_any_may_claim_first() -> None:
 
 def test_overtaking_is_by_the_second_and_only_of_what_came_with_less_lead() -> None:
     came = (Arrival(user_id=2, steps=60, lead=2.0), Arrival(user_id=3, steps=40, lead=1.0))
-    some = Line(benches=(Bench(seats=1),), pace=PACE, arrivals=came, seconds=20.0)
+    some = Line(seats_by_worker=(WorkerSeats(seats=1),), pace=PACE, arrivals=came, seconds=20.0)
     assert overtaking(some, Ahead(images=0, steps=0, lead=2.0)) == pytest.approx(1.0)
     assert overtaking(some, Ahead(images=0, steps=0, lead=4.0)) == pytest.approx(3.0)
     assert overtaking(some, Ahead(images=0, steps=0, lead=-1.0)) == 0.0
-    first = Line(benches=some.benches, pace=PACE, arrivals=(Arrival(user_id=2, steps=60, lead=-1.0),))
+    first = Line(
+        seats_by_worker=some.seats_by_worker, pace=PACE, arrivals=(Arrival(user_id=2, steps=60, lead=-1.0),)
+    )
     assert overtaking(first, Ahead(images=0, steps=0, lead=0.0)) == 0.0
 
 

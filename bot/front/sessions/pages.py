@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, PictureContent, Tone, shortened
 from bot.front.sessions.board import came_late, left_out, mine_button, title
-from bot.sessions.results import Place, page_of, places
+from bot.sessions.results import Rank, page_of, places
 from bot.store.session_rows import GroupSession, Post, TimerKind
 from bot.store.session_showing import Entry
 from bot.texts import Moment, Texts, shown
@@ -160,7 +160,7 @@ def winners(entries: Sequence[Entry]) -> Sequence[Entry]:
     return found[0].entries[:MOST_WINNERS] if found else ()
 
 
-def _place(place: Place, texts: Texts) -> str:
+def _place(place: Rank, texts: Texts) -> str:
     named = [
         texts.gettext("no. {number} of {name}", number=entry.number, name=shown(entry.user_name, MAX_NAME))
         for entry in place.entries[:MOST_WINNERS]

@@ -16,13 +16,13 @@ from safetensors.numpy import save_file
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.models.lora_bank import LayerShape
 from sdjax_engine.weights.lora import read_factors, read_lora
-from sdjax_engine.weights.lora_names import Place
+from sdjax_engine.weights.lora_names import LayerPath
 
-TO_Q = Place(component="unet", path="down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_q")
-TO_OUT = Place(component="unet", path="down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_out.0")
-CONV = Place(component="unet", path="down_blocks.0.resnets.0.conv1")
-Q_PROJ = Place(component="text_encoder", path="encoder.layers.0.self_attn.q_proj")
-SECOND = Place(component="text_encoder_2", path="text_model.encoder.layers.0.mlp.fc1")
+TO_Q = LayerPath(component="unet", path="down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_q")
+TO_OUT = LayerPath(component="unet", path="down_blocks.0.attentions.0.transformer_blocks.0.attn1.to_out.0")
+CONV = LayerPath(component="unet", path="down_blocks.0.resnets.0.conv1")
+Q_PROJ = LayerPath(component="text_encoder", path="encoder.layers.0.self_attn.q_proj")
+SECOND = LayerPath(component="text_encoder_2", path="text_model.encoder.layers.0.mlp.fc1")
 SHAPES = {
     TO_Q: LayerShape(width_in=6, width_out=4),
     TO_OUT: LayerShape(width_in=4, width_out=4),
@@ -70,7 +70,7 @@ def saved(folder: Path, tensors: Tensors, *, settings: Mapping[str, Any] | None 
         ("text_encoder_2.text_model.encoder.layers.0.mlp.fc1.lora_A.weight", "", SECOND),
     ],
 )
-def test_every_usual_spelling_finds_its_layer(down: str, up: str, place: Place, tmp_path: Path) -> None:
+def test_every_usual_spelling_finds_its_layer(down: str, up: str, place: LayerPath, tmp_path: Path) -> None:
     up = up or down.replace("lora_A", "lora_B").replace("lora_down", "lora_up").replace(".down.", ".up.")
     shape = SHAPES[place]
     window = shape.window and (1, 1)
