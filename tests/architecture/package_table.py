@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "structure.md"
 BEGIN, END = "<!-- packages: begin -->\n", "<!-- packages: end -->\n"
-HEAD = "| floor | package, or modules | files | lines | what it is |\n|---|---|---|---|---|\n"
+HEAD = "| layer | package, or modules | files | lines | what it is |\n|---|---|---|---|---|\n"
 MODULES = "single modules"
 
 
@@ -23,10 +23,10 @@ def layers(container: str) -> list[list[str]]:
     return [re.split(r"\s*[|:]\s*", layer) for layer in reversed(contract["layers"])]
 
 
-def row(floor: str, names: list[str], files: list[Path], what: str) -> str:
+def row(layer: str, names: list[str], files: list[Path], what: str) -> str:
     lines = sum(len(file.read_text().splitlines()) for file in files)
     label = ", ".join(f"`{name}`" for name in names)
-    return f"| {floor} | {label} | {len(files)} | {lines:,} | {what} |\n"
+    return f"| {layer} | {label} | {len(files)} | {lines:,} | {what} |\n"
 
 
 def described(package: Path) -> str:
@@ -38,15 +38,15 @@ def described(package: Path) -> str:
 def rows(container: str) -> list[str]:
     """Return a row for each package and one for all single modules of a layer, the highest layer first."""
     made = []
-    for floor, names in reversed(list(enumerate(layers(container), start=1))):
+    for layer, names in reversed(list(enumerate(layers(container), start=1))):
         folder = ROOT / container
         packages = sorted(name for name in names if (folder / name).is_dir())
         modules = sorted(name for name in names if (folder / f"{name}.py").exists())
         for name in packages:
             files = sorted((folder / name).rglob("*.py"))
-            made.append(row(str(floor), [f"{container}.{name}"], files, described(folder / name)))
+            made.append(row(str(layer), [f"{container}.{name}"], files, described(folder / name)))
         if modules:
-            made.append(row(str(floor), modules, [folder / f"{name}.py" for name in modules], MODULES))
+            made.append(row(str(layer), modules, [folder / f"{name}.py" for name in modules], MODULES))
     return made
 
 

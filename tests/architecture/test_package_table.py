@@ -15,7 +15,7 @@ def near(said: str, counted: str) -> bool:
     return abs(number - true) <= max(3, true / 4)
 
 
-def test_the_table_names_every_package_on_its_floor() -> None:
+def test_the_table_names_every_package_on_its_layer() -> None:
     said, counted = cells(written(PAGE.read_text())), cells(table())
     assert len(counted) > 20
     assert [row[:2] for row in said] == [row[:2] for row in counted], REMEDY
