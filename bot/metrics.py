@@ -139,8 +139,8 @@ class WorkerMetrics:
             registry=registry,
         )
         self.seats = Gauge("sdjax_seats", "Images that the engine paints at once.", registry=registry)
-        self.held = Gauge(
-            "sdjax_images_held", "Images that are claimed and not finished here.", registry=registry
+        self.claimed = Gauge(
+            "sdjax_images_claimed", "Images that are claimed and not finished here.", registry=registry
         )
 
 

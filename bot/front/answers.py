@@ -93,7 +93,8 @@ async def add_page(interaction: Interaction, text: str) -> None:
     room = MAX_PAGE - len("```\n\n```")
     try:
         while text:
-            end = len(text) if len(text) <= room else max(text.rfind("\n", 0, room), room // 2)
+            line_end = text.rfind("\n", room // 2, room)
+            end = len(text) if len(text) <= room else line_end if line_end > 0 else room
             part, text = text[:end], text[end:].removeprefix("\n")
             await interaction.followup.send(view=page(f"```\n{part}\n```"), ephemeral=True)
     except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as failure:

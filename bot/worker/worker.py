@@ -109,7 +109,7 @@ class Worker:
         No other living worker may have this worker's name: the images that it held before a restart are
         taken back first. Raises EngineClosed when the engine stopped by itself.
         """
-        self._metrics.held.set_function(lambda: len(self._held))
+        self._metrics.claimed.set_function(lambda: len(self._held))
         self._taken_back(await self._store.leases.recover(self._name))
         await self._announce()
         side_work: dict[str, Callable[[], Awaitable[None]]] = {

@@ -64,7 +64,7 @@ async def test_each_command_is_acknowledged_in_time_while_the_engine_is_saturate
         count = await type_for(mina, SECONDS)
         after = await bot.metrics(operator)
         await answered(sandbox)
-    assert after["sdjax_images_held"] > 0
+    assert after["sdjax_images_claimed"] > 0
     assert after["sdjax_images_waiting"] > 0
     assert None not in sandbox.acknowledgement_seconds
     assert (after[LOOP_TIME] - before[LOOP_TIME]) / count < LOOP_SECONDS, bot.logs()
