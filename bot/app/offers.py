@@ -20,22 +20,38 @@ POLL_SECONDS = 1.0
 FOLLOW_SECONDS = 5.0
 AWAIT_SECONDS = 60.0
 ASK_AGAIN_SECONDS = AWAIT_SECONDS / 4
+ASK_FOR_SECONDS = 3600.0
 LATER = "%s is offered once a worker has published its sizes and defaults"
 
 
 class Asking:
-    """Asks for a worker that publishes what models offer, so that a scaler starts one where none is."""
+    """Asks for a worker that publishes what models offer, so that a scaler starts one where none is.
 
-    def __init__(self, offers: Offers, clock: Callable[[], float] = time.monotonic) -> None:
+    It gives up after `longest` seconds: a model that no worker can read would keep an idle one for ever.
+    """
+
+    def __init__(
+        self, offers: Offers, *, longest: float = math.inf, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._offers = offers
+        self._longest = longest
         self._clock = clock
+        self._since: float | None = None
         self._again_at = -math.inf
 
     async def ask(self, models: Sequence[str]) -> None:
         """Ask for these models from now on; call it again and again. Raises StoreUnavailable."""
-        if models and self._clock() >= self._again_at:
-            await self._offers.await_published(models, ttl=AWAIT_SECONDS)
-            self._again_at = self._clock() + ASK_AGAIN_SECONDS
+        now = self._clock()
+        if not models or now < self._again_at:
+            return
+        if self._since is None:
+            self._since = now
+        if now - self._since > self._longest:
+            log.error("no worker has published %s: look at the workers' logs", ", ".join(models))
+            self._again_at = math.inf
+            return
+        await self._offers.await_published(models, ttl=AWAIT_SECONDS)
+        self._again_at = now + ASK_AGAIN_SECONDS
 
 
 async def wait_for_defaults(config: Config, offers: Offers) -> Config:
@@ -86,7 +102,7 @@ class Following:
         self._published = published
         self._current: tuple[Offer, ...] | None = current
         self._change = change
-        self._asking = Asking(published)
+        self._asking = Asking(published, longest=ASK_FOR_SECONDS)
         self._looking = asyncio.Lock()
 
     async def run(self, *, poll_seconds: float = FOLLOW_SECONDS) -> NoReturn:
@@ -100,6 +116,7 @@ class Following:
         """Follow another configuration, and call `change` at once, with the same offers too."""
         async with self._looking:  # a poll under way would store its offers as those of the new configuration
             self._config, self._current = config, None
+            self._asking = Asking(self._published, longest=ASK_FOR_SECONDS)
             await self._look()
 
     async def _look(self) -> None:

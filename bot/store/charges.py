@@ -43,8 +43,12 @@ class Charges(Verbs):
             return free_at(await _counted(connection, user_id, quota, now=now), wanted, quota)
 
     async def lapse(self) -> int:
-        """Delete the charges that no quota looks back to, and return how many."""
-        over = sa.delete(charges).where(charges.c.at < self._clock() - LONGEST)
+        """Delete charges that no quota looks back to, and return how many.
+
+        A charge further ahead than that was written before the clock was set back: it goes too.
+        """
+        now, at = self._clock(), charges.c.at
+        over = sa.delete(charges).where((at < now - LONGEST) | (at > now + LONGEST))
         async with self._database.write() as connection:
             return (await connection.execute(over)).rowcount
 

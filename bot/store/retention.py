@@ -37,8 +37,11 @@ class Retention(Verbs):
     """The verbs of the sweeper."""
 
     async def take_duty(self, name: str, *, holder: str, ttl: float) -> bool:
-        """Return whether `holder` has this duty for `ttl` seconds; another holder's must expire first."""
-        now = self._clock()
+        """Return whether `holder` has this duty for `ttl` seconds; another holder's must expire first.
+
+        An end beyond twice `ttl` from now means that the clock was set back: it counts as expired.
+        """
+        now, ends = self._clock(), duties.c.expires_at
         mine = {"holder": holder, "expires_at": now + ttl}
         async with self._database.write() as connection:
             statement = (
@@ -47,7 +50,7 @@ class Retention(Verbs):
                 .on_conflict_do_update(
                     index_elements=[duties.c.name],
                     set_=mine,
-                    where=(duties.c.holder == holder) | (duties.c.expires_at <= now),
+                    where=(duties.c.holder == holder) | (ends <= now) | (ends > now + 2 * ttl),
                 )
                 .returning(duties.c.name)
             )

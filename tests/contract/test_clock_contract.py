@@ -7,9 +7,11 @@ from recipes import ORIGIN, RECIPE, origin
 from stores import TTL
 
 from bot.jobs import State
+from bot.quotas import Charge, Measure, Quota
 from bot.store import Store
 from bot.store.database import SETTLING_SECONDS, Clock
 
+DAY = 86_400.0
 LATER = SETTLING_SECONDS + 1.0
 
 
@@ -81,3 +83,17 @@ async def test_no_image_fails_as_unoffered_because_the_clock_was_set(store: Stor
     await store.jobs.enqueue(RECIPE, ORIGIN)
     hands.wall += 86_400.0
     assert await store.offers.fail_unoffered(grace=600.0) == 0
+
+
+async def test_a_duty_and_charges_from_before_the_clock_was_set_back_are_void(
+    store: Store, hands: Hands
+) -> None:
+    quota = Quota(key="pictures_per_day", measure=Measure.PICTURES, limit=1.0, seconds=DAY)
+    charge = Charge(pictures=1, cost=1.0, quotas=(quota,))
+    assert await store.retention.take_duty("sweep", holder="dead", ttl=900.0)
+    await store.jobs.enqueue(RECIPE, origin(1), charge=charge)
+    hands.wall -= 30 * DAY
+    hands.go_on(LATER)
+    assert await store.retention.take_duty("sweep", holder="new", ttl=900.0)
+    await store.charges.lapse()
+    await store.jobs.enqueue(RECIPE, origin(2), charge=charge)

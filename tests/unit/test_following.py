@@ -73,12 +73,16 @@ async def test_a_front_asks_for_a_worker_until_the_first_model_is_complete(
 
 async def test_models_are_asked_for_again_before_the_demand_forgets_them() -> None:
     clock, offers = Clock(), Published()
-    asking = Asking(offers, clock=clock)  # type: ignore[arg-type]
+    asking = Asking(offers, longest=1000.0, clock=clock)  # type: ignore[arg-type]
     await asking.ask([])
     for seconds in (0.0, 1.0, ASK_AGAIN_SECONDS - 1.0):
         clock.now += seconds
         await asking.ask(["first"])
     assert offers.asked == [["first"]] * 2
+    for seconds in (1000.0, ASK_AGAIN_SECONDS):
+        clock.now += seconds
+        await asking.ask(["first"])
+    assert len(offers.asked) == 2, "a model that no worker can read keeps no worker"
 
 
 async def test_a_front_goes_on_asking_for_a_model_that_its_workers_have_not_read() -> None:
