@@ -135,7 +135,12 @@ class WorkerMetrics:
         )
         self.process_restarts = Gauge(
             "sdjax_process_restarts",
-            "How often the process restarted itself within the last hour because its engine died.",
+            "Restarts within an hour that led to this process, because its engine died.",
+            registry=registry,
+        )
+        self.restarted_at = Gauge(
+            "sdjax_process_restarted_at",
+            "When that last happened, in seconds since the epoch; 0 where it never did.",
             registry=registry,
         )
         self.seats = Gauge("sdjax_seats", "Images that the engine paints at once.", registry=registry)

@@ -35,6 +35,11 @@ def count(environ: Mapping[str, str]) -> int:
     return len([*_times(environ.get(VARIABLE, ""))])
 
 
+def last(environ: Mapping[str, str]) -> float:
+    """Return when the last restart led to this process, in seconds since the epoch; 0 without any."""
+    return max(_times(environ.get(VARIABLE, "")), default=0.0)
+
+
 def restart(times: str) -> NoReturn:
     """Replace this process by a new one with the same command line; `times` is the value of `VARIABLE`."""
     os.environ[VARIABLE] = times

@@ -32,6 +32,7 @@ async def monitor(
     that cannot be read.
     """
     metrics.worker.process_restarts.set(restarts.count(os.environ))
+    metrics.worker.restarted_at.set(restarts.last(os.environ))
     backlog = BacklogReader(store.jobs, metrics)
     checks["store"] = backlog.check
     watching = asyncio.create_task(LoopWatch(metrics.loop).run(), name="loop watch")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from processes import end, sentences, start
 
-from bot.restarts import MOST, VARIABLE, WITHIN_SECONDS
+from bot.restarts import MOST, VARIABLE, WITHIN_SECONDS, count, last
 from bot.restarts import record as record_restart
 
 NOW = 1_800_000_000.0
@@ -16,7 +16,9 @@ NOW = 1_800_000_000.0
 def test_a_restart_is_appended_to_the_restarts_of_the_last_hour() -> None:
     assert record_restart({}, now=NOW) == "1800000000"
     record = f"{NOW - WITHIN_SECONDS - 1:.0f} {NOW - 60:.0f} nonsense"
-    assert record_restart({VARIABLE: record}, now=NOW) == "1799999940 1800000000"
+    after = record_restart({VARIABLE: record}, now=NOW)
+    assert after == "1799999940 1800000000"
+    assert (count({VARIABLE: after}), last({VARIABLE: after}), last({})) == (2, NOW, 0.0)
 
 
 def test_after_too_many_restarts_the_next_is_refused_until_the_first_are_old() -> None:
