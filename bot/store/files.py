@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.file_states import DELETION_SECONDS, FileState, Lost, LostFile, Painter
 from bot.jobs import State
 from bot.store.database import Verbs, insert
-from bot.store.rows import is_readable, notes_from, recipe_from
+from bot.store.rows import notes_from, readable_rows, recipe_from
 from bot.store.tables import deliveries, files, images, jobs, start_pictures
 from bot.store.transitions import lock_jobs
 from sdjax_engine.request import Lane
@@ -122,14 +122,14 @@ class Files(Verbs):
             .where(files.c.state == FileState.WANTED, files.c.changed_at > now - WANTED_SECONDS, free)
             .where(images.c.lane.in_([str(lane) for lane in lanes]))
             .order_by(files.c.changed_at, files.c.name)
-            .limit(limit)
             .with_for_update(skip_locked=True, of=files)
         )
         async with self._database.read() as connection:  # called often, and files are rarely lost
             if await connection.scalar(sa.select(sa.literal(1)).where(sa.exists(waiting))) is None:
                 return []
         async with self._database.write() as connection:
-            rows = {row.name: row for row in await connection.execute(statement) if is_readable(row.recipe)}
+            found = await readable_rows(connection, statement, files.c.name, limit=limit)
+            rows = {row.name: row for row in found}
             if rows:
                 mine = sa.update(files).where(files.c.name.in_(rows))
                 await connection.execute(mine.values(leased_until=now + ttl))

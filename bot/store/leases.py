@@ -23,7 +23,7 @@ from bot.store.known import NO_HASHES, Hashes, note_hashes
 from bot.store.pausing import IS_PAUSED
 from bot.store.poison_images import claimable
 from bot.store.previews import put_previews
-from bot.store.rows import among, is_readable, load_job, notes_values, recipe_from, showings_from
+from bot.store.rows import among, load_job, notes_values, readable_rows, recipe_from, showings_from
 from bot.store.run_times import WorkerClass, record_run
 from bot.store.tables import images, jobs, run_times, virtual_clock
 from bot.store.transitions import ACTIVE, lock_job, lock_jobs, move, settle
@@ -280,8 +280,8 @@ async def _first_images(
     rows: list[Any] = []
     left: list[float] = []
     for look, room in looks:
-        found = list(await connection.execute(look.limit(room + 1)))
-        rows += [row for row in found[:room] if is_readable(row.recipe)]  # the others wait for newer workers
+        found = await readable_rows(connection, look, images.c.job_id, limit=room + 1)
+        rows += found[:room]
         left += [row.tag for row in found[room:]]
     return sorted(rows, key=lambda row: (row.tag, row.id)), left
 

@@ -18,6 +18,7 @@ from bot.store.tables import images, jobs
 from sdjax_engine.request import WHOLE, Lora, Offer, PromptFacts, SafetyScores, Sampler, SecondPass, Variation
 from sdjax_engine.scores import PictureScores
 
+MOST_NEWER = 500  # requests of a newer version that one look passes over
 DEFAULTS: Mapping[str, Any] = MappingProxyType({field.name: field.default for field in fields(Recipe)})
 """The values of a recipe that rows leave out, by name: rows of today are read with them in every version."""
 
@@ -38,10 +39,30 @@ def every_value(recipe: Recipe) -> dict[str, Any]:
 
 def is_readable(values: Mapping[str, Any]) -> bool:
     """Return whether this version knows every value of a recipe, so that it paints what was asked for."""
-    return values.keys() <= DEFAULTS.keys()
+    try:
+        return values.keys() <= DEFAULTS.keys() and recipe_from(values) is not None
+    except (KeyError, TypeError, ValueError):
+        return False
 
 
-def recipe_from(values: dict[str, Any]) -> Recipe:
+async def readable_rows(
+    connection: AsyncConnection, look: sa.Select[Any], key: sa.ColumnElement[Any], *, limit: int
+) -> list[Any]:
+    """Return up to `limit` rows whose `recipe` this version can read; the others are left to newer workers.
+
+    `key` is a column of the rows, which an unreadable row shares with others of its kind.
+    """
+    newer: set[Any] = set()
+    while True:
+        others = look.where(key.not_in(newer)) if newer else look
+        found = list(await connection.execute(others.limit(limit)))
+        readable = [row for row in found if is_readable(row.recipe)]
+        if len(readable) == len(found) or len(newer) > MOST_NEWER:
+            return readable
+        newer |= {row._mapping[key] for row in found if not is_readable(row.recipe)}
+
+
+def recipe_from(values: Mapping[str, Any]) -> Recipe:
     """Return the recipe that `recipe_values` wrote, now or in another version; see `is_readable`."""
     values = {name: value for name, value in values.items() if name in DEFAULTS}
     loras = tuple(Lora(**lora) for lora in values.get("loras", ()))

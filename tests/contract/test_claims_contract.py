@@ -2,12 +2,14 @@
 
 import asyncio
 from collections import Counter
+from typing import Any
 
+import pytest
 import sqlalchemy as sa
 from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
-from bot.jobs import Claim
+from bot.jobs import Claim, State
 from bot.store import Store
 from bot.store.tables import jobs
 from sdjax_engine.request import Lane
@@ -97,13 +99,28 @@ async def test_each_claim_takes_the_cheapest_tags_of_every_lane(store: Store) ->
     assert owners == {(user_id, lane): 2 for user_id in range(3) for lane in LANES}
 
 
-async def test_a_request_of_a_newer_version_waits_for_workers_that_know_its_settings(store: Store) -> None:
-    newer, known = [await store.jobs.enqueue(recipe(seed=seed), origin(seed)) for seed in (1, 2)]
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"colour": "warm"},
+        {"sampler": "a new one"},
+        {"loras": [{"name": "ink", "weight": 1.0, "blocks": 3}]},
+        {"second_pass": {"width": 256, "height": 256, "scaler": "a new one"}},
+    ],
+    ids=lambda setting: next(iter(setting)),
+)
+async def test_requests_of_a_newer_version_wait_for_workers_that_know_their_settings(
+    store: Store, setting: dict[str, Any]
+) -> None:
+    newer = [await store.jobs.enqueue(recipe(seed=seed), origin(seed)) for seed in range(3)]
+    known = await store.jobs.enqueue(recipe(seed=9), origin(9))
     async with store.shared.database.write() as connection:
-        said = await connection.scalar(sa.select(jobs.c.recipe).where(jobs.c.id == newer.id))
-        assert "negative_prompt" not in said, "an older version knows each value that is written"
-        changed = sa.update(jobs).where(jobs.c.id == newer.id).values(recipe={**said, "colour": "warm"})
-        await connection.execute(changed)
-    (claim,) = await store.leases.claim("worker", limit={RECIPE.lane: 4}, ttl=TTL)
+        for job in newer:
+            said = await connection.scalar(sa.select(jobs.c.recipe).where(jobs.c.id == job.id))
+            assert "negative_prompt" not in said, "an older version knows each value that is written"
+            changed = sa.update(jobs).where(jobs.c.id == job.id)
+            await connection.execute(changed.values(recipe={**said, **setting}))
+    (claim,) = await store.leases.claim("worker", limit={RECIPE.lane: 1}, ttl=TTL)
     assert claim.job_id == known.id
-    assert (await store.jobs.get(newer.id)).recipe == newer.recipe
+    assert await store.leases.claim("worker", limit={RECIPE.lane: 4}, ttl=TTL) == []
+    assert (await store.jobs.counts())[State.WAITING] == 3
