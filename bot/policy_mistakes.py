@@ -20,7 +20,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "publish_rule": (
             "The rule “{rule}” of this server does not allow this here: publish it in another channel."
         ),
-        "policy_right": "You need the permission Manage Server to change policies: ask somebody who has it.",
+        "policy_right": "You need the permission Manage Server to change policies: ask a server manager.",
         "policy_nothing": "There is no such policy: {command} shows the policies of this server.",
         "policy_two": "A policy is of a role or of a channel: leave one of the two out.",
         "policies_full": "A server may have {limit} policies: reset one first.",

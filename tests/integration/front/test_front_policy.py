@@ -28,7 +28,7 @@ from bot.store.policies import PolicyScope
 MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)
 ART = next(channel.id for channel in CHANNELS if channel.name == "art")
 BY = By(actor_id=MINA, guild_id=GUILD_ID)
-RIGHT = "You need the permission Manage Server to change policies: ask somebody who has it."
+RIGHT = "You need the permission Manage Server to change policies: ask a server manager."
 
 
 @pytest.fixture(autouse=True)
