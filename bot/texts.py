@@ -51,6 +51,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
     {
         "user_mistake": "That is not possible.",
         "unknown_job": "The bot no longer knows this picture.",
+        "newer_request": "This has settings of a newer version of the bot: try again in a few minutes.",
         "not_yours": "Only the person who asked for this picture, or a moderator, can do that.",
         "already_ended": "This has already ended: there is nothing left to cancel.",
         "nothing_to_cancel": "Nothing of yours is waiting or being painted.",
@@ -100,7 +101,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "rule_unknown": "There is no rule “{value}” here: choose one of {choices}.",
         "rules_full": "A server may have {limit} rules: remove one first.",
         "settings_no_server": "Only servers with the bot have such settings: change your own here.",
-        "settings_channel_right": "You need Manage Channels to change its settings: change your own.",
+        "settings_channel_right": "You need Manage Channels to change this channel's settings: change yours.",
         "settings_server_right": "You need Manage Server to change this server's settings: change your own.",
         "settings_name": "“{value}” is no setting: choose from {choices}, with commas between.",
         "settings_switch": "The setting {name} is on or off, not “{value}”: type one of the two.",

@@ -122,11 +122,16 @@ class Following:
     async def _look(self) -> None:
         try:
             known = await self._published.published([model.name for model in self._config.models])
-            await self._asking.ask(_missing(self._config, known))
         except StoreUnavailable as error:
             log.error("the offers of workers cannot be read: %s", error)
             return
-        found = self._complete(known)
+        await self._take(self._complete(known))
+        try:
+            await self._asking.ask(_missing(self._config, known))
+        except StoreUnavailable as error:
+            log.error("no worker can be asked for: %s", error)
+
+    async def _take(self, found: tuple[Offer, ...]) -> None:
         if not found or found == self._current:
             return
         try:

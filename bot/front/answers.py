@@ -37,19 +37,20 @@ def page(text: str) -> discord.ui.LayoutView:
     return view
 
 
-def page_lines(lines: Sequence[str], texts: Texts, *, below: Sequence[str] = ()) -> str:
+def page_lines(lines: Sequence[str], texts: Texts, *, further: int = 0, below: Sequence[str] = ()) -> str:
     """Return the lines as the text of a page: as many as have room, then how many are left out.
 
-    The lines `below` are kept, after these.
+    `further` entries have no line here, and count as left out. The lines `below` are kept, after these.
     """
     kept: list[str] = []
     room = MAX_PAGE - ROOM_FOR_REST - sum(len(line) + 1 for line in below)
-    for number, line in enumerate(lines):
+    for line in lines:
         room -= len(line) + 1
         if room < 0:
-            kept.append(texts.ngettext("and {count} more", "and {count} more", len(lines) - number))
             break
         kept.append(line)
+    if rest := len(lines) - len(kept) + further:
+        kept.append(texts.ngettext("and {count} more", "and {count} more", rest))
     return "\n".join([*kept, *below])
 
 

@@ -1,7 +1,7 @@
 """What moderators do with the buttons of a review, and members with those of reports and appeals.
 
-A button carries the review's id only. Each press checks the person's right and whether the review is still
-open.
+A button carries only the id of the review, or of what an appeal is about. Each press checks the person's
+right and whether the review is still open.
 """
 
 from __future__ import annotations

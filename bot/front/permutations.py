@@ -40,8 +40,8 @@ log = logging.getLogger(__name__)
 LINE_CHARACTERS = 900
 SHOWN_PROMPTS = 5
 SHOWN_PROMPT = 80
-EXTERNAL_PROMPTS = 5
-"""Where the bot is not, Discord takes five messages after the answer: four for prompts, one for a refusal."""
+EXTERNAL_PROMPTS = 4
+"""Where the bot is not, Discord takes five messages after the answer: for prompts, a hint and a refusal."""
 FORM = "permutations"
 PRIVATE, PUBLIC = "private", "public"
 

@@ -58,7 +58,7 @@ TOKEN_SECONDS = 15 * 60.0  # how long Discord honours an interaction's token
 MEASURED = "measured"  # the key in an interaction's extras
 
 _Storing = Callable[..., Awaitable[Job]]
-"""Stores a job; the keyword arguments are those of `Jobs.enqueue`."""
+"""Stores a job; takes the keyword arguments of `Jobs.enqueue` that the caller has not bound."""
 
 
 @dataclass(kw_only=True)

@@ -72,7 +72,7 @@ class ReadyServer:
         """Return what `decide` makes of the policies that hold for a person.
 
         The result is cached for all persons with the same policies and the same `given`, `decide`'s other
-        inputs. Those of channels come first, a thread's before its channel's, then those of roles.
+        inputs. Policies of channels come first, a thread's before its channel's, then those of roles.
         """
         rows = list(self._holding(requester))
         key = (given, *((row.scope, row.id) for row in rows))

@@ -115,6 +115,7 @@ class Services:
     judging: Threads = field(default_factory=lambda: Threads("rules", most=1))
     pictures_offered: Offered[PicturesOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
     recipes_offered: Offered[RecipeOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
+    being_deleted: set[int] = field(default_factory=set)  # persons whose data is being deleted here
     servers: ServerCache = field(default_factory=ServerCache)
     automod: AutomodCache = field(default_factory=lambda: AutomodCache(time.monotonic))
 

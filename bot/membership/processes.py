@@ -140,12 +140,13 @@ async def _write(connection: AsyncConnection, process: Process, *, now: float, e
 
 
 async def _release_jobs(connection: AsyncConnection, front: str) -> None:
-    undelivered = sa.select(deliveries.c.job_id).where(deliveries.c.outcome.is_(None))
-    unfinished = jobs.c.state.in_(ACTIVE) | jobs.c.id.in_(undelivered)
-    theirs = sa.select(jobs.c.id).where(jobs.c.front == front, unfinished).order_by(jobs.c.id)
-    await connection.execute(
-        sa.update(jobs).where(jobs.c.id.in_(theirs.with_for_update())).values(front=None)
-    )
+    # A union, as PostgreSQL uses no index for an OR of the two.
+    active = sa.select(jobs.c.id).where(jobs.c.front == front, jobs.c.state.in_(ACTIVE))
+    undelivered = sa.select(deliveries.c.job_id).join(jobs, jobs.c.id == deliveries.c.job_id)
+    undelivered = undelivered.where(jobs.c.front == front, deliveries.c.outcome.is_(None))
+    unfinished = sa.union(active, undelivered)
+    theirs = sa.select(jobs.c.id).where(jobs.c.id.in_(unfinished)).order_by(jobs.c.id).with_for_update()
+    await connection.execute(sa.update(jobs).where(jobs.c.id.in_(theirs)).values(front=None))
 
 
 def _plain(row: sa.Row[tuple[object, ...]]) -> LivingProcess:

@@ -21,7 +21,15 @@ from bot.store.files import use_files
 from bot.store.forgetting import source_of
 from bot.store.known import blocked_among, hashes_of, note_copied
 from bot.store.review_rows import open_for_held
-from bot.store.rows import hold_values, load_job, notes_values, origin_values, recipe_values, showings_from
+from bot.store.rows import (
+    check_readable,
+    hold_values,
+    load_job,
+    notes_values,
+    origin_values,
+    recipe_values,
+    showings_from,
+)
 from bot.store.tables import deliveries, images, jobs, start_pictures
 from bot.store.transitions import lock_job, make_due
 
@@ -51,6 +59,7 @@ async def add_copy(
     parent = await load_job(connection, job_id)
     if parent.deleted_at is not None:
         raise UnknownJob(job=job_id)
+    await check_readable(connection, job_id)
     if _is_published(origin) and await _is_there(connection, job_id, origin, now=now):
         raise UserMistake("publish_again")
     wanted = [image for image in parent.images if image.artifact and index in (None, image.index)]

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.errors import UnknownJob
+from bot.errors import UnknownJob, UserMistake
 from bot.holds import Cause, Hold, Outcome, Ruling
 from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, Showing, Showings, State
 from bot.levels import Level
@@ -43,6 +43,13 @@ def is_readable(values: Mapping[str, Any]) -> bool:
         return values.keys() <= DEFAULTS.keys() and recipe_from(values) is not None
     except (KeyError, TypeError, ValueError):
         return False
+
+
+async def check_readable(connection: AsyncConnection, job_id: str) -> None:
+    """Raise UserMistake `newer_request` for a job whose recipe this version cannot write on as a whole."""
+    said = await connection.scalar(sa.select(jobs.c.recipe).where(jobs.c.id == job_id))
+    if said is not None and not is_readable(said):
+        raise UserMistake("newer_request")
 
 
 async def readable_rows(

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
 from bot.jobs import Recipe
-from bot.store.rows import recipe_from
+from bot.store.rows import check_readable, recipe_from
 from bot.store.tables import jobs
 
 
@@ -45,6 +45,7 @@ async def next_in_sequence(connection: AsyncConnection, job_id: str) -> Wanted:
     row = (await connection.execute(look)).first()
     if row is None:
         raise UnknownJob(job=job_id)
+    await check_readable(connection, job_id)
     sequence = row.seed_sequence or job_id
     last = await connection.scalar(
         sa.select(sa.func.max(jobs.c.repeat)).where(jobs.c.seed_sequence == sequence)

@@ -133,10 +133,13 @@ def plan_from(values: Mapping[str, Any]) -> Plan:
 async def lock_session(connection: AsyncConnection, session_id: str) -> GroupSession:
     """Lock a session's row and return the session; raises UserMistake `session_gone`.
 
-    This lock comes after that of a person's row, and before those of rows that belong to the session.
+    This lock comes before those of jobs, persons and rows that belong to the session. It leaves the key free:
+    a later change of such a row checks its foreign key.
     """
     row = (
-        await connection.execute(sa.select(sessions).where(sessions.c.id == session_id).with_for_update())
+        await connection.execute(
+            sa.select(sessions).where(sessions.c.id == session_id).with_for_update(key_share=True)
+        )
     ).one_or_none()
     if row is None:
         raise UserMistake("session_gone")

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
+from bot.errors import UserMistake
 from bot.jobs import Claim, State
 from bot.store import Store
 from bot.store.tables import jobs
@@ -124,3 +125,5 @@ async def test_requests_of_a_newer_version_wait_for_workers_that_know_their_sett
     assert claim.job_id == known.id
     assert await store.leases.claim("worker", limit={RECIPE.lane: 4}, ttl=TTL) == []
     assert (await store.jobs.counts())[State.WAITING] == 3
+    with pytest.raises(UserMistake, match="newer_request"):
+        await store.jobs.enqueue_again(newer[0].id, origin(20))

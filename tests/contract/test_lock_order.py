@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator
 
 import pytest
@@ -89,4 +90,23 @@ async def test_a_request_a_cancellation_and_the_end_of_a_round_do_not_deadlock(s
         cancelling = asyncio.create_task(store.jobs.cancel(job.id, user_id=11))
         await asyncio.sleep(MOMENT)
     found = await asyncio.gather(ending, asking, cancelling, return_exceptions=True)
+    assert not any(isinstance(each, StoreUnavailable) for each in found), found
+
+
+@pytest.mark.parametrize("how", ["clear", "erase"])
+async def test_the_deletion_of_two_requests_and_the_end_of_a_round_do_not_deadlock(
+    store: Store, how: str
+) -> None:
+    session = await opened(store)
+    job_ids = [(await ask(store, session, number, user_id=11)).id for number in (1, 2)]
+    await store.sessions.next(session.id, BY)  # collecting
+    async with store.shared.database.write() as connection:
+        await lock_session(connection, session.id)
+        ending = asyncio.create_task(store.sessions.next(session.id, BY))
+        await asyncio.sleep(MOMENT)
+        erase = functools.partial(store.erasure.erase, job_ids)
+        clear = functools.partial(store.deliveries.clear, job_ids, by=BY, subject_id=11)
+        deleting = asyncio.create_task(erase() if how == "erase" else clear())
+        await asyncio.sleep(MOMENT)
+    found = await asyncio.gather(ending, deleting, return_exceptions=True)
     assert not any(isinstance(each, StoreUnavailable) for each in found), found

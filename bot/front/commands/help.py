@@ -41,6 +41,7 @@ from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 
 MODERATORS, MODELS = "moderators", "models"
 SHOWN_LICENCE = 80  # characters
+NAMED_MODELS = 10  # where not all that models offer fits
 EXAMPLES = (
     "a red heart left of a blue star",
     "a large yellow moon above a small pink heart on a purple background",
@@ -126,14 +127,15 @@ def help_text(
 
     `commands` are named after /imagine.
 
-    Where the models' licences, or their sizes and defaults too, do not fit, it says which command shows them.
+    Where all that does not fit, the commands are only named, and of the models the licences, or the sizes and
+    defaults too, are left out: it says which command shows them.
     """
-    whole = ""
-    for lines in _about_models(offers, texts, names):
-        whole = _help_with(lines, offers, limits, commands, texts=texts, names=names)
-        if len(whole) <= MAX_PAGE:
-            break
-    return whole
+    models = list(_about_models(offers, texts, names))
+    described = list(_command_lines(commands, texts, names))
+    named = [", ".join(f"**/{names.pgettext('name', command.name)}**" for command in commands)]
+    forms = [*((lines, described) for lines in models[:-1]), *((lines, named) for lines in models)]
+    whole = (_help_with(*form, offers, limits, texts=texts, names=names) for form in forms)
+    return min(whole, key=lambda text: len(text) > MAX_PAGE)
 
 
 def _about_models(offers: Sequence[Offer], texts: Texts, names: Texts) -> Iterator[list[str]]:
@@ -144,7 +146,9 @@ def _about_models(offers: Sequence[Offer], texts: Texts, names: Texts) -> Iterat
     if any(offer.licence for offer in offers):
         lines = [texts.line(model_line(offer, texts), mark="- ") for offer in offers]
         yield [*lines, texts.line(texts.gettext("Licences of the models: {command}.", command=shown_by))]
-    called = ", ".join(f"**{_called(offer)}**" for offer in offers)
+    called = ", ".join(f"**{_called(offer)}**" for offer in offers[:NAMED_MODELS])
+    if rest := len(offers[NAMED_MODELS:]):
+        called += ", " + texts.ngettext("and {count} more", "and {count} more", rest)
     yield [called, texts.line(texts.gettext("What each model offers: {command}.", command=shown_by))]
 
 
@@ -158,15 +162,15 @@ def models_text(offers: Sequence[Offer], texts: Texts) -> str:
 
 
 def _help_with(
-    lines: Sequence[str],
+    models: Sequence[str],
+    commands: Sequence[str],
     offers: Sequence[Offer],
     limits: Limits,
-    commands: Commands,
     *,
     texts: Texts,
     names: Texts,
 ) -> str:
-    """Return the help with these lines about the models."""
+    """Return the help with these lines about the models and the commands."""
     samplers = ", ".join(SAMPLER_NAMES[sampler] for sampler in samplers_of(offers))
     return "\n".join(
         [
@@ -195,12 +199,12 @@ def _help_with(
                 list="`__list__`",
             ),
             _heading(texts.gettext("What the models offer")),
-            *lines,
+            *models,
             texts.gettext("Samplers: {samplers}.", samplers=samplers),
             _heading(texts.gettext("Limits, and how long things are kept")),
             *(texts.line(sentence, mark="- ") for sentence in _limits(limits, texts)),
             _heading(texts.gettext("Other commands")),
-            *_command_lines(commands, texts, names),
+            *commands,
             *_after_words(texts, names),
         ]
     )

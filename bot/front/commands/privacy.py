@@ -128,6 +128,16 @@ async def forget_all(interaction: Interaction) -> None:
     """
     await acknowledge_press(interaction)
     services = services_of(interaction)
+    if interaction.user.id in services.being_deleted:
+        return  # the first press says what came of it
+    services.being_deleted.add(interaction.user.id)
+    try:
+        await _forget(interaction, services)
+    finally:
+        services.being_deleted.discard(interaction.user.id)
+
+
+async def _forget(interaction: Interaction, services: Services) -> None:
     texts = services.texts(interaction)
     begun = texts.gettext("Everything of yours is being deleted. If this stops, press the button again.")
     await interaction.edit_original_response(view=_with_button(begun, texts))

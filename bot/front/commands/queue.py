@@ -48,7 +48,8 @@ async def show_queue(interaction: Interaction) -> None:
     lines = queue_lines(listing, positions, viewer=me, seen=seen, texts=texts)
     batches = batch_lines(await services.store.batches.now(), viewer=me, guild_id=here, texts=texts)
     totals = totals_line(await services.store.jobs.counts((State.WAITING, State.RUNNING)), texts)
-    text = page_lines([f"### {heading}", *lines], texts, below=[*batches, f"-# {totals}"])
+    rest = listing.total - len(listing.jobs)
+    text = page_lines([f"### {heading}", *lines], texts, further=rest, below=[*batches, f"-# {totals}"])
     await interaction.edit_original_response(view=page(text))
 
 
@@ -83,22 +84,19 @@ def queue_lines(
     seen: Collection[str],
     texts: Texts,
 ) -> list[str]:
-    """Return a line for each shown job, and the number of further jobs.
+    """Return a line for each shown job.
 
     Words of others' jobs are shown only for the ids in `seen`: the viewer cannot see the other channels.
     """
     if not listing.jobs:
         return [texts.gettext("Nothing is waiting and nothing is being painted.")]
-    lines = [
+    return [
         texts.line(
             _line(job, positions.get(job.id), viewer=viewer, seen=job.id in seen, texts=texts),
             mark=f"{number}\\. ",
         )
         for number, job in listing.jobs
     ]
-    if (rest := listing.total - len(listing.jobs)) > 0:
-        lines.append(texts.ngettext("and {count} more request", "and {count} more requests", rest))
-    return lines
 
 
 def batch_lines(batches: Sequence[Batch], *, viewer: int, guild_id: int | None, texts: Texts) -> list[str]:

@@ -75,10 +75,10 @@ async def test_where_the_bot_is_not_prompts_keep_to_the_messages_that_discord_ta
 ) -> None:
     along.sandbox.kick()
     told = await refusal(ravi, await ravi.imagine(prompt="{a, b, c, d, e, f} bird"))
-    assert "make 6 prompts, and you may ask for 5 at once" in told
-    form = await ravi.modal_of(await ravi.imagine(prompt="{a, b, c, d, e} bird"))
+    assert "make 6 prompts, and you may ask for 4 at once" in told
+    form = await ravi.modal_of(await ravi.imagine(prompt="{a, b, c, d} bird"))
     await ravi.submit(form)
-    for words in "abcde":
+    for words in "abcd":
         await ravi.wait_for_message(lambda message, words=words: f"{words} bird" in text_of(message))
 
 

@@ -183,3 +183,23 @@ async def test_a_deletion_that_was_interrupted_is_completed_by_its_button(
     await ravi.press(begun, "Delete everything now")
     await ravi.wait_for_message(lambda seen: "1 request was deleted" in text_of(seen))
     assert await served.store.erasure.jobs_of(user_id=RAVI, limit=1) == []
+
+
+async def test_a_second_press_during_a_deletion_takes_nothing_of_its_end(
+    served: Served, ravi: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await finished(served, ravi, "a boat")
+    remove, goes_on = privacy.remove_message, asyncio.Event()
+
+    async def later(*arguments: Any) -> Any:
+        await goes_on.wait()
+        await remove(*arguments)
+        return "https://discord.com/channels/1/2/3"
+
+    monkeypatch.setattr(privacy, "remove_message", later)
+    await confirmed(ravi)
+    begun = await ravi.wait_for_message(lambda seen: "is being deleted" in text_of(seen))
+    await ravi.press(begun, "Delete everything now")
+    goes_on.set()
+    end = await ravi.wait_for_message(lambda seen: "1 request was deleted" in text_of(seen))
+    assert "https://discord.com/channels/1/2/3" in text_of(end)

@@ -13,7 +13,7 @@ from recipes import job_of, origin, recipe
 from bot.config import MAX_MODELS, Config
 from bot.delivery.discord_requests import layout
 from bot.errors import StoreUnavailable, UserMistake
-from bot.front.answers import MAX_PAGE, page, sentence_for
+from bot.front.answers import MAX_PAGE, page_lines, sentence_for
 from bot.front.commands import menus
 from bot.front.commands.cancel import choosing, said_of_cancelled
 from bot.front.commands.help import Limits, commands_for, help_text, models_text
@@ -104,7 +104,11 @@ def test_a_long_queue_is_cut_and_the_rest_counted() -> None:
     shown = Listing(jobs=[(1, job("first", user=OTHER)), (26, job("mine"))], total=30)
     lines = queue_lines(shown, {}, viewer=ME, seen=(), texts=ENGLISH)
     assert lines[1].startswith("26\\. **you**")
-    assert lines[2] == "and 28 more requests"
+    assert len(lines) == 2
+    page = page_lines(lines, ENGLISH, further=28, below=["below"]).splitlines()
+    assert page[2:] == ["and 28 more", "below"]
+    page = page_lines(["x" * 3000, "y" * 3000], ENGLISH, further=28, below=["below"]).splitlines()
+    assert page[1:] == ["and 29 more", "below"]
 
 
 def test_an_empty_queue_says_so() -> None:
@@ -137,8 +141,22 @@ def test_the_help_names_every_option_model_and_command(language: str) -> None:
 def test_the_help_of_many_models_still_fits_a_message(language: str) -> None:
     texts = Texts.for_locale(language)
     offers = [replace(OFFER, model=f"a-long-model-name-{number}" * 2) for number in range(MAX_MODELS)]
-    (container,) = page(help_text(offers, LIMITS, COMMANDS, texts=texts, names=texts)).to_components()
-    assert len(container["components"][0]["content"]) <= MAX_PAGE
+    assert len(help_text(offers, LIMITS, COMMANDS, texts=texts, names=texts)) <= MAX_PAGE
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("count", range(1, MAX_MODELS + 1, 6))
+def test_the_help_of_models_with_all_options_fits_and_keeps_their_sizes_where_it_can(
+    language: str, count: int
+) -> None:
+    texts = Texts.for_locale(language)
+    sizes = tuple((side, side + 64) for side in range(512, 1088, 64))
+    full = replace(OFFER, sizes=(*OFFER.sizes, *sizes), loras=("ink", "fog"), licence="OpenRAIL")
+    offers = [replace(full, model=f"model-{number}") for number in range(count)]
+    text = help_text(offers, LIMITS, COMMANDS, texts=texts, names=texts)
+    assert len(text) <= MAX_PAGE
+    assert "model-0" in text
+    assert count > 1 or "512x576" in text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
