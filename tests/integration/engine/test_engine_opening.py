@@ -193,6 +193,30 @@ def test_a_lane_that_failed_paints_once_a_change_of_models_has_made_it_ready(
     engine.submit(UNGUIDED).result(DEADLINE)
 
 
+def test_a_draining_close_during_a_change_of_models_answers_requests_that_wait(
+    open_engine: Open, checkpoint: Path, cache_dir: Path, late_lane: Gate
+) -> None:
+    engine = open_engine()
+    waiting = engine.submit(from_picture(UNGUIDED))  # for the lane that is being opened, and a step after it
+    assert late_lane.reached.wait(DEADLINE)
+    change = engine.read_models(tiny_config(checkpoint, cache_dir=cache_dir).models)
+
+    def change_models() -> None:
+        with pytest.raises(EngineClosed):
+            engine.change_models(change)
+
+    changing = threading.Thread(target=change_models, daemon=True)
+    closing = threading.Thread(target=engine.close, kwargs={"drain": True}, daemon=True)
+    for thread in (changing, closing):
+        thread.start()
+        time.sleep(0.2)  # it waits for the step under way
+    late_lane.opened.set()
+    for thread in (changing, closing):
+        thread.join(DEADLINE)
+        assert not thread.is_alive()
+    assert waiting.done()
+
+
 def test_the_most_used_lanes_are_opened_first(checkpoint: Path, cache_dir: Path, open_engine: Open) -> None:
     engine = open_engine()
     for _ in range(2):
