@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from checkpoints import make_tiny_checkpoint
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sdjax_engine.prompts import Tokenizer, Tokens, read_prompt
@@ -106,6 +106,12 @@ def test_a_break_reduces_the_limit(tokenizer: Tokenizer) -> None:
     assert (tokens.count, tokens.limit, tokens.cut) == (77, 76, "circle")
 
 
+def test_a_prompt_may_name_the_end_of_a_text(tokenizer: Tokenizer) -> None:
+    tokens = tokenizer.tokens(read_prompt("<|endoftext|>"), max_chunks=1)
+    assert tokens.ids[0, :3].tolist() == [tokenizer.start_id, tokenizer.end_id, tokenizer.end_id]
+    assert (tokens.count, tokens.cut) == (1, "")
+
+
 def test_any_text_is_either_in_the_chunks_or_cut(tokenizer: Tokenizer) -> None:
     parts = st.sampled_from([*"()[]\\:., ", "\n", " BREAK ", "red ", "(red:1.3)"]) | st.text(
         st.characters(), max_size=20
@@ -115,7 +121,9 @@ def test_any_text_is_either_in_the_chunks_or_cut(tokenizer: Tokenizer) -> None:
     @settings(max_examples=100, deadline=None)
     @given(syntax, st.integers(1, 3))
     def check(text: str, max_chunks: int) -> None:
-        tokens = tokenizer.tokens(read_prompt(text), max_chunks=max_chunks)
+        prompt = read_prompt(text)
+        assume(not any("<|endoftext|>" in piece.text for piece in prompt.pieces))  # its id ends what is kept
+        tokens = tokenizer.tokens(prompt, max_chunks=max_chunks)
         kept = sum(chunk.index(tokenizer.end_id, 1) - 1 for chunk in tokens.ids.tolist())
 
         assert 1 <= len(tokens.ids) <= max_chunks
