@@ -49,7 +49,11 @@ from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.models.attention_choice import Backend
 from sdjax_engine.request import Lane, Offer, Sampler
 
-MODULES_OF_BACKEND = ("sdjax_engine.models.attention", "sdjax_engine.model.loaded")
+MODULES_OF_BACKEND = (
+    "sdjax_engine.models.attention",
+    "sdjax_engine.models.layers",
+    "sdjax_engine.model.loaded",
+)
 CHECKPOINT = "{} or a folder; @64 after it: pictures of 64 pixels"
 
 

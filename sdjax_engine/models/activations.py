@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +13,25 @@ from sdjax_engine.errors import UnreadableCheckpoint
 
 Activation = Callable[[Array], Array]
 
+
+def gelu(x: Array) -> Array:
+    """Return x·Φ(x), Φ the normal distribution (Hendrycks and Gimpel 2016); of 16 bits by float32's erf.
+
+    That is torch's way for 16 bits. JAX's own takes erfc, whose two polynomials are three times the work:
+    a GPU then computes where it could read.
+    """
+    if jnp.dtype(x.dtype).itemsize >= jnp.dtype(jnp.float32).itemsize:
+        return jax.nn.gelu(x, approximate=False)
+    wide = x.astype(jnp.float32)
+    return (0.5 * wide * (1 + jax.lax.erf(math.sqrt(0.5) * wide))).astype(x.dtype)
+
+
 ACTIVATIONS: dict[str, Activation] = {
     "silu": jax.nn.silu,
     "swish": jax.nn.silu,
     "mish": jax.nn.mish,
     "relu": jax.nn.relu,
-    "gelu": partial(jax.nn.gelu, approximate=False),
+    "gelu": gelu,
     "quick_gelu": lambda x: x * jax.nn.sigmoid(jnp.asarray(1.702, x.dtype) * x),
 }
 

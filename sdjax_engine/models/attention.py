@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jax import Array
 
+from sdjax_engine.models.activations import gelu
 from sdjax_engine.models.attention_backend import CPU, found_backend
 from sdjax_engine.models.attention_choice import AttentionShape, Backend, choose
 from sdjax_engine.models.attention_kernels import KERNELS
@@ -92,7 +93,7 @@ class GEGLU(nnx.Module):
 
     def __call__(self, x: Array) -> Array:
         x, gate = jnp.split(self.proj(x), 2, axis=-1)
-        return x * jax.nn.gelu(gate, approximate=False)
+        return x * gelu(gate)
 
 
 class FeedForward(nnx.Module):

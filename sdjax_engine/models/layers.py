@@ -20,7 +20,9 @@ from jax.typing import DTypeLike
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.models.activations import Activation
+from sdjax_engine.models.attention_backend import found_backend
 
+PIXELS_OF_A_PART, MOST_PARTS = 256, 256
 Adapter = Callable[[Array], Array]
 Padding = int | tuple[tuple[int, int], tuple[int, int]]
 
@@ -181,19 +183,48 @@ class GroupNorm(nnx.Module):
         """
         x = x.astype(jnp.float32)
         shift = jnp.zeros((1, 1, 1, 1)) if shift is None else shift.astype(jnp.float32)
-        mean, square = (each.mean((1, 2), keepdims=True) for each in (x, jnp.square(x)))
-        square = self.mean_of_groups(square + shift * (2 * mean + shift))
-        mean = self.mean_of_groups(mean + shift)
-        factor = jax.lax.rsqrt(jnp.maximum(square - jnp.square(mean), 0) + self.eps)
-        factor = factor * along_last(self.scale, x)
+        total, squares = sums_of_parts(x)
+        pixels = x.shape[1] * x.shape[2] / total.shape[1]
+        squares = self.sum_of_groups(squares + shift * (2 * total + pixels * shift))
+        mean = self.sum_of_groups(total + pixels * shift) / (x[0].size // self.groups)
+        variance = squares / (x[0].size // self.groups) - jnp.square(mean)
+        factor = jax.lax.rsqrt(jnp.maximum(variance, 0) + self.eps) * along_last(self.scale, x)
         return (x * factor + ((shift - mean) * factor + along_last(self.bias, x))).astype(self.dtype)
 
     def mean_of_groups(self, of_channels: Array) -> Array:
         """Return each channel's group mean, of the channels' own means; both are `(n, 1, 1, width)`."""
-        n, _, _, width = of_channels.shape
-        grouped = of_channels.reshape(n, self.groups, width // self.groups)
-        of_groups = grouped.mean(-1, keepdims=True)
-        return jnp.broadcast_to(of_groups, grouped.shape).reshape(n, 1, 1, width)
+        return self.sum_of_groups(of_channels) / (of_channels.shape[-1] // self.groups)
+
+    def sum_of_groups(self, of_parts: Array) -> Array:
+        """Return each channel's group sum, (n, 1, 1, width), of the channels' sums, (n, parts, 1, width)."""
+        n, parts, _, width = of_parts.shape
+        grouped = of_parts.reshape(n, parts, self.groups, width // self.groups)
+        of_groups = grouped.sum((1, 3), keepdims=True)
+        return jnp.broadcast_to(of_groups, (n, 1, *grouped.shape[2:])).reshape(n, 1, 1, width)
+
+
+def sums_of_parts(x: Array) -> tuple[Array, Array]:
+    """Return the sums of `x` (n, h, w, width) and of its squares over parts of the pixels.
+
+    Both are (n, parts, 1, width). A GPU sums the parts by different cores: all pixels of a picture would be
+    summed by a few, while the others are idle. Elsewhere all pixels are one part.
+    """
+    n, height, width, channels = x.shape
+    parts = part_count(height * width) if found_backend().platform == "gpu" else 1
+    if parts == 1:
+        return x.sum((1, 2), keepdims=True), jnp.square(x).sum((1, 2), keepdims=True)
+    divided = x.reshape(n, parts, -1, channels)
+    made = divided.sum(2, keepdims=True), jnp.square(divided).sum(2, keepdims=True)
+    together: tuple[Array, Array] = jax.lax.optimization_barrier(made)  # or XLA sums all pixels at once
+    return together
+
+
+def part_count(pixels: int) -> int:
+    """Return the greatest power of two that divides `pixels` into large parts, `MOST_PARTS` at most."""
+    parts = 1
+    while 2 * parts <= MOST_PARTS and pixels % (2 * parts) == 0 and pixels >= 2 * parts * PIXELS_OF_A_PART:
+        parts *= 2
+    return parts
 
 
 def along_last(parameter: nnx.Param[Array], like: Array) -> Array:
