@@ -1,11 +1,12 @@
-"""The seconds in which the host dispatches runs beside those in which the devices finish them.
+"""How often the devices wait for the host: runs that are dispatched late, and the seconds of dispatching.
 
     python benchmarks/accelerator_dispatch.py [--checkpoint demo] [--size 128] [--dtype bfloat16]
 
-The figures are the engine's own, those of `sdjax_engine_dispatch_seconds` and `sdjax_engine_run_seconds`:
-waves of requests for every seat, after a first wave. Where dispatching takes more than half of a run, the
-host waits for the devices in it, and runs do not overlap: the status is then 1. A CPU's programs count their
-own loops, and are dispatched by threads.
+The figures are the engine's own, those of its metrics (`sdjax_engine_late_runs` and others):
+waves of requests for every seat, after a first wave. A run is late where the devices had finished the run
+before it when its dispatching began; the status is 1 where more than one in ten is. A GPU takes a thousand
+launches ahead: where a run has more, the host waits for room, and dispatching lasts nearly as long as the
+run. A CPU's programs count their own loops, and are dispatched by threads.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from conditions import print_conditions
@@ -20,7 +22,8 @@ from engine_checkpoints import checkpoint
 
 from sdjax_engine import Dtype, Engine, EngineConfig, ModelSpec, Offer, Request, Sampler
 from sdjax_engine.request import Lane
-from sdjax_engine.scheduler.lane_queue import BLOCKING_SHARE
+
+MOST_LATE = 0.1  # of all runs
 
 
 def main() -> None:
@@ -32,18 +35,18 @@ def main() -> None:
             engine.wait_until_ready()
             seats = engine.capacity(lane_of(options))
             paint(options, engine, seats)
-            dispatched, finished = engine.dispatching_seconds, engine.run_seconds
+            before = replace(engine.run_sums)
             begun = time.perf_counter()
             paint(options, engine, options.waves * seats)
-            seconds = time.perf_counter() - begun
-            dispatched = engine.dispatching_seconds - dispatched
-            finished = engine.run_seconds - finished
-    share = dispatched / finished
+            rate = options.waves * seats / (time.perf_counter() - begun)
+            after = replace(engine.run_sums)
+    runs, late = after.runs - before.runs, after.late - before.late
+    seconds = after.dispatching - before.dispatching, after.finishing - before.finishing
     print(f"\n{options.checkpoint}, {options.size}², {options.steps} steps, {options.dtype}, {seats} seats")
-    print("\n| pictures/s | dispatching, s | running, s | share |\n|---|---|---|---|")
-    print(f"| {options.waves * seats / seconds:.3f} | {dispatched:.3f} | {finished:.3f} | {share:.1%} |")
-    if share > BLOCKING_SHARE:
-        raise SystemExit("the host waits for the devices while it dispatches: runs do not overlap")
+    print("\n| pictures/s | dispatching, s | running, s | runs | late |\n|---|---|---|---|---|")
+    print(f"| {rate:.3f} | {seconds[0]:.3f} | {seconds[1]:.3f} | {runs} | {late} |")
+    if late > MOST_LATE * runs:
+        raise SystemExit("the devices wait for the host: they finish a run before the next is dispatched")
 
 
 def options_given() -> argparse.Namespace:

@@ -128,9 +128,15 @@ class WorkerMetrics:
             "Seconds that the host has taken to dispatch runs to the devices.",
             registry=registry,
         )
-        self.engine_runs = Gauge(
+        self.engine_run_seconds = Gauge(
             "sdjax_engine_run_seconds",
             "Seconds that the devices have taken for runs.",
+            registry=registry,
+        )
+        self.engine_runs = Gauge("sdjax_engine_runs", "Runs that the devices have made.", registry=registry)
+        self.engine_late_runs = Gauge(
+            "sdjax_engine_late_runs",
+            "Runs that the devices waited for: they had finished the run before.",
             registry=registry,
         )
         self.process_restarts = Gauge(
@@ -147,6 +153,13 @@ class WorkerMetrics:
         self.claimed = Gauge(
             "sdjax_images_claimed", "Images that are claimed and not finished here.", registry=registry
         )
+
+    def note_runs(self, runs: int, late: int, *, dispatching: float, finishing: float) -> None:
+        """Tell how many runs there were, how many of them late, and the seconds of host and devices."""
+        self.engine_runs.set(runs)
+        self.engine_late_runs.set(late)
+        self.engine_dispatching.set(dispatching)
+        self.engine_run_seconds.set(finishing)
 
 
 class StoreMetrics:

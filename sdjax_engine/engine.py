@@ -32,7 +32,7 @@ from sdjax_engine.model.pictures import Fitted
 from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.attention_choice import describe
 from sdjax_engine.request import Image, Lane, Offer, OnProgress, Request
-from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Sums
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import Seats
 from sdjax_engine.scheduler.thread import EngineThread
@@ -184,14 +184,9 @@ class Engine:
         return self._thread.restarts
 
     @property
-    def dispatching_seconds(self) -> float:
-        """How long the host has taken to dispatch runs, all together."""
-        return self._thread.run_times.all.dispatching
-
-    @property
-    def run_seconds(self) -> float:
-        """How long the devices have taken for runs, all together."""
-        return self._thread.run_times.all.finishing
+    def run_sums(self) -> Sums:
+        """How many runs the devices have made, and how long they and their dispatching took."""
+        return self._thread.run_times.all
 
     def wait_until_ready(self, timeout: float | None = None) -> bool:
         """Return once everything on offer is ready or has failed; False at the timeout, in seconds."""

@@ -20,6 +20,7 @@ from bot import cli
 from bot.app import worker
 from bot.config import Config
 from sdjax_engine.request import Image, Lane, Progress, Request
+from sdjax_engine.scheduler.lane_queue import Sums
 
 SEATS = 2
 SECONDS_PER_STEP = 0.02
@@ -29,7 +30,7 @@ class PacedEngine:
     """An engine with SEATS seats in each lane, in which an image takes its steps at a set pace."""
 
     restarts = 0
-    dispatching_seconds = run_seconds = 0.0
+    run_sums = Sums()
 
     def __init__(self, config: Config) -> None:
         self.lanes = self.ready_lanes = tuple(

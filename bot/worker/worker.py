@@ -368,8 +368,8 @@ class Worker:
         seats = self._seats(self.engine.lanes)
         self._metrics.seats.set(max(seats.values(), default=0))
         self._metrics.engine_restarts.set(self.engine.restarts)
-        self._metrics.engine_dispatching.set(self.engine.dispatching_seconds)
-        self._metrics.engine_runs.set(self.engine.run_seconds)
+        sums = self.engine.run_sums
+        self._metrics.note_runs(sums.runs, sums.late, dispatching=sums.dispatching, finishing=sums.finishing)
         await self._store.offers.announce(
             self._name, lanes=list(seats), seats=seats, ttl=self._lease_seconds, accelerator=self._accelerator
         )

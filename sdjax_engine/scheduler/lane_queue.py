@@ -30,7 +30,7 @@ the host needs to queue the next run. Where lanes alternate, the runs are long e
 
 LIMITS = RunLimits()
 
-BLOCKING_SHARE = 0.5  # dispatching that takes this share of a run's seconds counts as blocked
+BLOCKING_SHARE = 0.5  # a late run whose dispatching takes this share of its seconds counts as blocked
 WINDOW = 32  # runs that are looked at together, most of which must be blocked
 LEAST_SECONDS = 0.05  # other work on the machine can keep the host from dispatching for half of a shorter run
 
@@ -260,46 +260,53 @@ def moving_mean(mean: float | None, value: float) -> float:
 
 @dataclass(kw_only=True)
 class Sums:
-    """Some runs: their number, the seconds of dispatching and of finishing them, how many were blocked."""
+    """Some runs: how many, seconds of dispatching and of finishing them, how many were late or blocked."""
 
     runs: int = 0
     dispatching: float = 0.0
     finishing: float = 0.0
+    late: int = 0
     blocked: int = 0
 
-    def add(self, dispatching: float, finishing: float) -> None:
+    def add(self, dispatching: float, finishing: float, *, late: bool) -> None:
         """Add one more run."""
         self.runs += 1
         self.dispatching += dispatching
         self.finishing += finishing
-        self.blocked += finishing >= LEAST_SECONDS and dispatching > BLOCKING_SHARE * finishing
+        self.late += late
+        self.blocked += late and finishing >= LEAST_SECONDS and dispatching > BLOCKING_SHARE * finishing
 
 
 @dataclass(kw_only=True)
 class RunTimes:
     """How long the host took to dispatch the runs of all lanes, and the devices to finish them.
 
-    A host that waits while it dispatches cannot queue the next run before the last one ends: runs do not
-    overlap, and finished pictures arrive a run late. A lane whose dispatching blocks is told to the log once.
+    A GPU takes a thousand launches ahead, less than a run of SDXL has: the host then waits for room, with
+    work for the devices left, and dispatching lasts nearly as long as the run. Where it waits for the end of
+    the run instead, the next run is late: the devices wait for the host, and finished pictures arrive a run
+    late. A lane of which most runs are so is told to the log once.
     """
 
     all: Sums = field(default_factory=Sums)
     _windows: dict[Lane, Sums] = field(default_factory=dict)
     _told: set[Lane] = field(default_factory=set)
 
-    def add(self, lane: Lane, dispatching: float, finishing: float) -> None:
-        """Add one more run: seconds that the host took to dispatch it, seconds that the devices took."""
-        self.all.add(dispatching, finishing)
+    def add(self, lane: Lane, dispatching: float, finishing: float, *, late: bool) -> None:
+        """Add one more run: seconds that the host took to dispatch it, seconds that the devices took.
+
+        It is `late` where the devices had finished the run before it when its dispatching began.
+        """
+        self.all.add(dispatching, finishing, late=late)
         window = self._windows.setdefault(lane, Sums())
-        window.add(dispatching, finishing)
+        window.add(dispatching, finishing, late=late)
         if window.runs < WINDOW:
             return
         del self._windows[lane]
         if 2 * window.blocked > WINDOW and lane not in self._told:
             self._told.add(lane)
             logger.warning(
-                "dispatching a run of %s takes %.0f ms of the %.0f ms that it lasts: the host waits for the "
-                "devices in it, so that runs do not overlap",
+                "dispatching a run of %s takes %.0f ms of the %.0f ms that it lasts, and the devices finish "
+                "it before the next is dispatched: they wait for the host",
                 lane,
                 1e3 * window.dispatching / WINDOW,
                 1e3 * window.finishing / WINDOW,

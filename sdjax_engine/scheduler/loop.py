@@ -149,6 +149,8 @@ class Scheduler:
         limits = queue.limits(shared=shared)
         seconds = queue.seconds_of(limits.long)
         placements = table.plan_run(batch, limits)
+        behind = table.in_flight[-1].run if table.in_flight else None
+        batch.late = behind is not None and behind.ready
         for placement in placements:
             placement.request.tell(0)  # before the devices have anything of it: it may break the process
         self.watchdog.call(seconds, device.bring)
@@ -189,7 +191,7 @@ class Scheduler:
         if batch.evaluations and batch.run is not None:
             self._shares.charge(queue.lane, seconds - batch.charged, batch.wanted)
             queue.learn_run(seconds, batch.evaluations, batch.run.rows)
-            self.run_times.add(queue.lane, batch.dispatching, seconds)
+            self.run_times.add(queue.lane, batch.dispatching, seconds, late=batch.late)
             if queue.previews is not None:
                 queue.previews.worked(seconds)
         if batch.queueing is not None:

@@ -28,8 +28,9 @@ class InFlightBatch:
     decoding of latents alone. `pictures` are None until their decoding is queued; a request leaves them when
     it is answered or starts again. `landed` says that the devices have done the work. `wanted` seats were
     charged to the lane for `charged` seconds when the batch was queued, at `queued_at`. `queueing` is how
-    many seconds the host took to queue it, `dispatching` those for its evaluations alone. It is `uneven`
-    where some devices start it later than others, because they decode first.
+    many seconds the host took to queue it, `dispatching` those for its evaluations alone. It is `late` where
+    the devices had finished the batch before it already. It is `uneven` where some devices start it later
+    than others, because they decode first.
     """
 
     queue: LaneQueue
@@ -42,6 +43,7 @@ class InFlightBatch:
     pictures: dict[PendingRequest, Picture | None] = field(default_factory=dict)
     queueing: float | None = None
     dispatching: float = 0.0
+    late: bool = False
     landed: bool = False
     wanted: int = 1
     charged: float = 0.0

@@ -1,4 +1,4 @@
-"""Whether dispatching blocks is found from the seconds of runs, and told once for each lane."""
+"""Whether the devices wait for the host is found from the seconds of runs, and told once for each lane."""
 
 from __future__ import annotations
 
@@ -23,22 +23,25 @@ def test_a_lane_whose_dispatching_takes_as_long_as_its_runs_is_told_once(
     times = RunTimes()
     for lane in (LANE, OTHER):
         for _ in range(3 * WINDOW):
-            times.add(lane, 0.09, 0.1)
+            times.add(lane, 0.09, 0.1, late=True)
     assert [str(LANE) in line or str(OTHER) in line for line in warnings(caplog)] == [True, True]
     assert "takes 90 ms of the 100 ms" in warnings(caplog)[0]
-    assert warnings(caplog)[0].endswith("the host waits for the devices in it, so that runs do not overlap")
-    assert (times.all.runs, round(times.all.dispatching, 2)) == (6 * WINDOW, 17.28)
+    assert warnings(caplog)[0].endswith("before the next is dispatched: they wait for the host")
+    assert (times.all.runs, times.all.late) == (6 * WINDOW, 6 * WINDOW)
+    assert times.all.dispatching == pytest.approx(17.28)
 
 
 @pytest.mark.parametrize(
-    ("dispatching", "finishing"), [(0.001, 0.1), (0.011, 0.018)], ids=["overlapping", "short runs"]
+    ("dispatching", "finishing", "late"),
+    [(0.001, 0.1, True), (0.011, 0.018, True), (0.6, 0.65, False)],
+    ids=["quickly dispatched", "short runs", "a full queue of launches"],
 )
-def test_runs_that_overlap_or_are_short_are_not_told(
-    dispatching: float, finishing: float, caplog: pytest.LogCaptureFixture
+def test_runs_that_keep_the_devices_busy_or_are_short_are_not_told(
+    dispatching: float, finishing: float, late: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     times = RunTimes()
     for _ in range(3 * WINDOW):
-        times.add(LANE, dispatching, finishing)
+        times.add(LANE, dispatching, finishing, late=late)
     assert warnings(caplog) == []
 
 
@@ -46,5 +49,6 @@ def test_a_few_slow_calls_are_no_reason(caplog: pytest.LogCaptureFixture) -> Non
     """The first call of anything takes longer."""
     times = RunTimes()
     for number in range(3 * WINDOW):
-        times.add(LANE, 60.0 if number % WINDOW == 0 else 0.001, 61.0 if number % WINDOW == 0 else 0.1)
+        first = number % WINDOW == 0
+        times.add(LANE, 60.0 if first else 0.001, 61.0 if first else 0.1, late=first)
     assert warnings(caplog) == []
