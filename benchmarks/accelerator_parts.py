@@ -104,6 +104,13 @@ def measurements(device: str, torch: Sequence[str], room: str) -> tuple[Part, ..
             most_seconds=1200,
         ),
         Part(
+            title="pictures a second",
+            script="engine.py",
+            arguments=("--on", "gpu", "--peers", peers, "--room", room, *torch),
+            most_seconds=7200,
+            note=GOALS if device == "gpu" else "The table's limit is an H200's; compiled torch needs a GPU.",
+        ),
+        Part(
             title="dispatch, SD 1.5 at 512²",
             script="accelerator_dispatch.py",
             arguments=(*sd15, "--size", "512"),
@@ -114,13 +121,6 @@ def measurements(device: str, torch: Sequence[str], room: str) -> tuple[Part, ..
             script="accelerator_dispatch.py",
             arguments=(*sdxl, "--size", "1024"),
             most_seconds=3600,
-        ),
-        Part(
-            title="pictures a second",
-            script="engine.py",
-            arguments=("--on", "gpu", "--peers", peers, *torch),
-            most_seconds=7200,
-            note=GOALS if device == "gpu" else "The table's limit is an H200's; compiled torch needs a GPU.",
         ),
         Part(title="attention", script="attention.py", arguments=(), most_seconds=1800),
         Part(

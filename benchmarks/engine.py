@@ -10,7 +10,7 @@ each device. torch paints a batch, eager and compiled. The sides take turns; sec
 over the rounds. On a shared machine the processor's seconds vary less. “Differ” is the largest difference of
 a picture's values from ours, of 255, and the mean difference: the removed UNet approximates GELU, and a
 random network magnifies that. On a GPU TFLOP/s are printed with the limit; the FLOP of a picture are counted
-from the programs.
+from the programs. A peer that fails, or has no picture after `--patience` seconds, is left out of its row.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ class Row:
     dtype: str = "float32"
     sampler: str = "ddim"
     tflop: float | None = None
+    fitted: bool = True
     note: str = ""
 
 
@@ -103,21 +105,35 @@ ON_GPU = (
         dtype="bfloat16",
         sampler="euler",
         tflop=281.0,
+        fitted=False,
+        note="without fitted programs, which a full lane does not use, and of which this decoder has none",
     ),
 )
 IN_MINIATURE = {"sd15": ("tiny", 2.38e-3), "sdxl": ("xl", 3.17e-3)}
 
 
-class Side:
-    """A process that paints one row with one library."""
+class SideFailed(Exception):
+    """A side died, or has no picture in time."""
 
-    def __init__(self, peer: str, told: PeerTask, *, on: str, torch_python: str | None = None) -> None:
+
+class Side:
+    """A process that paints one row with one library; SideFailed where it has no picture after `patience`."""
+
+    def __init__(
+        self,
+        peer: str,
+        told: PeerTask,
+        *,
+        on: str,
+        torch_python: str | None = None,
+        patience: float | None = None,
+    ) -> None:
         pythons = {"torch": torch_python, "compiled": torch_python}
         python = environment() if peer == "removed" else pythons.get(peer) or sys.executable
         platforms = "cpu" if on == "cpu" else PLATFORMS
         environ = {**os.environ, "HF_HUB_OFFLINE": "1", "JAX_PLATFORMS": platforms}
         if peer == "ours":
-            environ["PYTHONPATH"] = str(ROOT)
+            environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), environ.get("PYTHONPATH"))))
         self._process = subprocess.Popen(
             [python, HERE / "engine_peers.py", peer],
             stdin=subprocess.PIPE,
@@ -126,7 +142,11 @@ class Side:
             env={name: value for name, value in environ.items() if value},
         )
         self._save = told.save
+        late = threading.Timer(patience or threading.TIMEOUT_MAX, self._process.kill)
+        late.daemon = True
+        late.start()
         first = self._ask(json.dumps(asdict(told)))
+        late.cancel()
         self.first, self.count = first["seconds"], int(first["count"])
 
     def _ask(self, line: str) -> Any:
@@ -134,7 +154,10 @@ class Side:
         assert self._process.stdout is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline() or sys.exit("a side died"))
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise SideFailed(f"ended with status {self._process.wait()}")
+        return json.loads(answer)
 
     def measure(self) -> tuple[float, float]:
         """Return the seconds and the processor's seconds of a picture, measured once."""
@@ -172,33 +195,49 @@ def first_noise(row: Row, folder: Path, file: Path) -> str:
 
 def compare(row: Row, peers: list[str], room: Path, options: argparse.Namespace) -> None:
     """Print one row of the table for each side."""
+    room.mkdir(parents=True, exist_ok=True)
     folder = checkpoint(row.checkpoint, room)
     told = PeerTask(
         folder=str(folder),
         noise=first_noise(row, folder, room / "noise.npy"),
         save="",
         platform=options.on if not options.tiny else "cpu",
+        cache=str(room / "cache") if options.room else "",
+        fitted=row.fitted,
+        mode=options.mode,
         **{name: getattr(row, name) for name in ("side", "steps", "guidance", "dtype", "sampler", "batch")},
     )
     print(
         f"\n{row.name}, guidance {row.guidance}, {row.sampler}, {row.dtype}"
         + f" ({row.note})" * bool(row.note)
     )
-    wanted = ["ours", *(each for each in row.peers if each in peers)]
+    wanted = [*(each for each in row.peers if each in peers), "ours"]  # each compiles alone on the device
     if "removed" in wanted:
         subprocess.run([environment(), HERE / "legacy_flax_convert.py", folder], check=True)
     sides: dict[str, Side] = {}
     try:
         for peer in wanted:
-            save = str(room / f"{peer}.npy")
-            sides[peer] = Side(
-                peer, replace(told, save=save), on=told.platform, torch_python=options.torch_python
-            )
+            started = started_side(peer, replace(told, save=str(room / f"{peer}.npy")), options)
+            sides |= {peer: started} if started else {}
         rounds = [{name: side.measure() for name, side in sides.items()} for _ in range(options.rounds)]
         print_row(row, sides, rounds)
     finally:
         for side in sides.values():
             side.close()
+
+
+def started_side(peer: str, told: PeerTask, options: argparse.Namespace) -> Side | None:
+    """Return a side that has painted; None, and a line, where it cannot, unless it is ours."""
+    python, patience = options.torch_python, None if peer == "ours" else options.patience
+    try:
+        side = Side(peer, told, on=told.platform, torch_python=python, patience=patience)
+    except SideFailed as failure:
+        if peer == "ours":
+            raise
+        print(f"{TITLES[peer]} is left out: it {failure}", flush=True)
+        return None
+    print(f"{TITLES[peer]}: the first {side.count} pictures after {side.first:.1f} s", flush=True)
+    return side
 
 
 def print_row(row: Row, sides: dict[str, Side], rounds: list[dict[str, tuple[float, float]]]) -> None:
@@ -214,6 +253,7 @@ def print_row(row: Row, sides: dict[str, Side], rounds: list[dict[str, tuple[flo
     )
     print(f"{'':18}" + "".join(f"{head:>13}" for head in heads))
     ours = sides["ours"].pictures
+    sides = {"ours": sides["ours"], **sides}
     for name, side in sides.items():
         seconds, worked = (statistics.median(each[name][which] for each in rounds) for which in (0, 1))
         ratio = statistics.median(each[name][0] / each["ours"][0] for each in rounds)
@@ -255,6 +295,9 @@ def main() -> None:
     parser.add_argument("--like", default="", help="only the rows whose names match this regular expression")
     parser.add_argument("--peers", default="removed,torch,compiled", help="whom to compare with")
     parser.add_argument("--torch-python", help="the Python that paints with torch; by default this one")
+    parser.add_argument("--room", help="a folder that keeps checkpoints and the engine's programs")
+    parser.add_argument("--mode", default=PeerTask.mode, help="how torch compiles on a GPU")
+    parser.add_argument("--patience", type=float, help="the most seconds until a side's first pictures")
     parser.add_argument("--tiny", action="store_true", help="the GPU's rows with tiny networks, on the CPU")
     options = parser.parse_args()
     options.on = options.on or found()
@@ -262,10 +305,10 @@ def main() -> None:
     rows = tuple(in_miniature(row) for row in rows) if options.tiny and options.on == "gpu" else rows
     print_conditions("jax", "flax", "torch", "diffusers")
     print(f"medians of {options.rounds} rounds; load {os.getloadavg()[0]:.1f} at the start")
-    with tempfile.TemporaryDirectory() as room:
+    with tempfile.TemporaryDirectory() as own:
         for row in rows:
             if re.search(options.like, row.name):
-                compare(row, options.peers.split(","), Path(room), options)
+                compare(row, options.peers.split(","), Path(options.room or own), options)
     print(f"load {os.getloadavg()[0]:.1f} at the end")
 
 
