@@ -75,5 +75,21 @@ def offer_to_all(sandbox: Sandbox) -> None:
 
 
 async def delete(member: Member, message: Message) -> None:
-    """Press Delete, and submit the form that asks before."""
+    """Press Delete, submit the form that asks before, and wait for the end of the deletion."""
     await member.submit(await member.modal_of(await member.press(message, "Delete")))
+    await gone(member, message)
+
+
+async def gone(member: Member, message: Message) -> None:
+    """Wait until a message is deleted.
+
+    A deletion removes the message of its button last, after the words, the files and the copies.
+    """
+    await member.wait_for(
+        lambda messages: all(each["id"] != message["id"] for each in messages), channel=message["channel_id"]
+    )
+
+
+async def sees(member: Member, message: Message) -> bool:
+    """Return whether the member sees a message at this moment."""
+    return message["id"] in {each["id"] for each in await member.messages(message["channel_id"])}

@@ -59,12 +59,14 @@ async def test_acts_of_moderators_on_requests_are_in_the_log(
 ) -> None:
     _, shown = await finished(served, ravi, "a boat")
     await delete(mina, shown)
-    await mina.wait_for(lambda messages: shown["id"] not in {one["id"] for one in messages})
     waiting = await queued(omar, "a tree")
     await mina.press(waiting, "Cancel")
     await mina.wait_for_message(lambda one: "Cancelled. Press Again" in text_of(one))
     own = await queued(omar, "a hill")
     await omar.press(own, "Cancel")
+    await omar.wait_for_message(
+        lambda one: one["id"] == own["id"] and "Cancelled. Press Again" in text_of(one)
+    )
     cancelled, deleted = text_of(await audit(mina)).splitlines()[-2:]
     assert cancelled.endswith(f"<@{MINA}> cancelled a request of <@{OMAR}>")
     assert deleted.endswith(f"<@{MINA}> deleted 1 request of <@{RAVI}>")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from front_tools import Message, text_of
+from front_tools import Message, delete, text_of
 from serving import Served
 from test_front_sessions import RAVI, by_mina, opens, paints, shows, told, unpacked
 
@@ -52,7 +52,7 @@ async def test_a_picture_that_is_deleted_during_the_vote_leaves_the_ballot_and_f
     boat = await ravi.wait_for_message(
         lambda seen: "delete:" in str(seen["components"]) and "a boat" in text_of(seen), channel=place
     )
-    await ravi.submit(await ravi.modal_of(await ravi.press(boat, "Delete")))
+    await delete(ravi, boat)
     redrawn = await edited(mina, ballot, place, lambda said: "**1** · no longer shown" in said)
     assert "a boat" not in text_of(redrawn)
     assert "Ravi" not in text_of(redrawn)

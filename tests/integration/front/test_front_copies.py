@@ -6,8 +6,8 @@ import io
 import zipfile
 from typing import Any
 
-from front_tools import delete, ephemeral, finished, job_of, refusal, text_of
-from serving import Served, serving, until
+from front_tools import delete, ephemeral, finished, gone, job_of, refusal, sees, text_of
+from serving import Served, serving
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
@@ -23,10 +23,6 @@ def shown(message: dict[str, Any]) -> bool:
 
 def labels(message: dict[str, Any]) -> list[str]:
     return [part["label"] for _, part in walk(message["components"]) if "label" in part]
-
-
-async def no_copies(served: Served, job_id: str) -> bool:
-    return await served.store.jobs.copies(job_id) == []
 
 
 async def test_one_picture_is_shown_alone_in_full_size_with_a_link_to_its_grid(
@@ -76,7 +72,7 @@ async def test_nothing_is_deleted_before_the_confirmation(served: Served, ravi: 
     assert asked["title"] == "Delete this?"
     assert (await served.store.jobs.get(job.id)).deleted_at is None
     await ravi.submit(asked)
-    await ravi.wait_for(lambda messages: message["id"] not in {seen["id"] for seen in messages})
+    await gone(ravi, message)
     assert (await served.store.jobs.get(job.id)).deleted_at is not None
 
 
@@ -88,7 +84,7 @@ async def test_the_confirmation_works_after_a_restart(
         asked = await ravi.modal_of(await ravi.press(message, "Delete"))
     async with serving(sandbox, store, artifacts, Config()):
         await ravi.submit(asked)
-        await ravi.wait_for(lambda messages: message["id"] not in {seen["id"] for seen in messages})
+        await gone(ravi, message)
 
 
 async def test_deleting_a_grid_deletes_the_messages_of_its_single_pictures(
@@ -97,9 +93,8 @@ async def test_deleting_a_grid_deletes_the_messages_of_its_single_pictures(
     job, message = await finished(served, ravi, "boats", variants=2)
     alone = await omar.message_of(await omar.press(message, "U1"), shown)
     await delete(ravi, message)
-    gone = {message["id"], alone["id"]}
-    await ravi.wait_for(lambda messages: not gone & {seen["id"] for seen in messages})
-    await until(lambda: no_copies(served, job.id))
+    assert not await sees(omar, alone)
+    assert await served.store.jobs.copies(job.id) == []
     for image in job.images:
         assert await served.store.files.painter(image.artifact or "") is None
 
@@ -116,7 +111,6 @@ async def test_a_private_result_is_published_by_its_owner_with_its_buttons(
     assert labels(published) == ["Again", "Remix", "Vary", "Files", "Delete"]
     assert "in this channel already" in await refusal(ravi, await ravi.press(message, "Publish"))
     await delete(ravi, published)
-    await omar.wait_for(lambda messages: published["id"] not in {seen["id"] for seen in messages})
     assert (await served.store.jobs.get(job.id)).deleted_at is None
 
 
@@ -144,8 +138,7 @@ async def test_a_result_deleted_from_the_history_is_deleted_in_its_channel_too(
         await ravi.press(listed, "Show one again, with its buttons", values=[job.id]), shown
     )
     await delete(ravi, again)
-    gone = {message["id"], again["id"]}
-    await ravi.wait_for(lambda messages: not gone & {seen["id"] for seen in messages})
+    assert not await sees(ravi, message)
 
 
 async def test_deleting_a_private_result_deletes_its_publication_and_the_copies_of_that(
@@ -155,6 +148,6 @@ async def test_deleting_a_private_result_deletes_its_publication_and_the_copies_
     published = await ravi.message_of(await ravi.press(message, "Publish"), shown)
     picked = await omar.message_of(await omar.press(published, "U1"), shown)
     await delete(ravi, message)
-    gone = {published["id"], picked["id"]}
-    await omar.wait_for(lambda messages: not gone & {seen["id"] for seen in messages})
-    await until(lambda: no_copies(served, job.id))
+    for copy in (published, picked):
+        assert not await sees(omar, copy)
+    assert await served.store.jobs.copies(job.id) == []

@@ -7,7 +7,7 @@ from collections import Counter
 
 from front_tools import delete, ephemeral, finished, queued, text_of
 from recipes import origin, recipe
-from serving import Served, serving, until
+from serving import Served, serving
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
@@ -87,14 +87,10 @@ async def test_a_private_picture_is_shown_again_to_its_owner_alone(
     assert "a secret" in text_of(again)
     assert not [seen for seen in await omar.messages() if seen["id"] == again["id"]]
     await delete(ravi, again)
-    await until(lambda: _deleted(served.store, job.id))
+    assert (await served.store.jobs.get(job.id)).deleted_at is not None
     listed = await ravi.message_of(await ravi.use("history"))
     assert "deleted" in text_of(listed)
     assert "history_show" not in str(listed["components"])
-
-
-async def _deleted(store: Store, job_id: str) -> bool:
-    return (await store.jobs.get(job_id)).deleted_at is not None
 
 
 async def test_pages_are_paced_as_requests_are(

@@ -210,7 +210,6 @@ async def test_a_missing_picture_is_reported_and_leaves_no_file(
     _, message = await finished(served, ravi, "a boat")
     form = await opened(omar, message)
     await delete(ravi, message)
-    await ravi.wait_for(lambda messages: all(each["id"] != message["id"] for each in messages))
     sentence = await refusal(omar, await omar.submit(form, prompt="a ship"))
     assert sentence == "The bot no longer knows this picture."
     assert await served.store.jobs.active() == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import PIL.Image
 from front_tools import delete, finished, job_of, queued, refusal, text_of
-from serving import Served, serving, until
+from serving import Served, serving
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
@@ -165,11 +165,7 @@ async def test_a_deleted_picture_is_kept_for_jobs_that_start_from_it(served: Ser
     job, message = await finished(served, ravi, "a boat", image=picture())
     await ravi.message_of(await ravi.press(message, "Vary"))
     await delete(ravi, message)
-
-    async def deleted() -> bool:
-        return (await served.store.jobs.get(job.id)).deleted_at is not None
-
-    await until(deleted)
+    assert (await served.store.jobs.get(job.id)).deleted_at is not None
     varied = await job_of(served.store, "a boat")
     assert await kept(served, varied.recipe.init_image)
 

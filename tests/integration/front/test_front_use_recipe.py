@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from front_tools import ephemeral, finished, job_of, refusal, text_of
+from front_tools import delete, ephemeral, finished, job_of, refusal, text_of
 from recipe_messages import A1111, FILES, GRAPH, MENU, NONE, fields, opened, png, said, told
 from sandbox_tools import MESSAGES, Raw
 from serving import Served, serving
@@ -263,8 +263,7 @@ async def test_an_open_form_is_painted_although_its_result_was_deleted(
 ) -> None:
     job, message = await finished(served, ravi, "a boat")
     form = await opened(omar, message)
-    await ravi.submit(await ravi.modal_of(await ravi.press(message, "Delete")))
-    await ravi.wait_for(lambda messages: all(each["id"] != message["id"] for each in messages))
+    await delete(ravi, message)
     assert (await served.store.jobs.get(job.id)).deleted_at is not None
     remixed = await omar.message_of(await omar.submit(form, prompt="a red boat"))
     assert "Queued" in text_of(remixed)
