@@ -187,7 +187,7 @@ def first_noise(row: Row, folder: Path, file: Path) -> str:
     import jax  # noqa: PLC0415
 
     factor = 2 ** (len(vae_config(folder)["block_out_channels"]) - 1)
-    shape = (1, vae_config(folder)["latent_channels"], row.side // factor, row.side // factor)
+    shape = (1, vae_config(folder).get("latent_channels", 4), row.side // factor, row.side // factor)
     noise = [jax.random.normal(jax.random.PRNGKey(seed), shape) for seed in range(row.batch)]
     np.save(file, np.concatenate(noise))
     return str(file)
