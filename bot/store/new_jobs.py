@@ -55,6 +55,12 @@ async def job_of(connection: AsyncConnection, interaction_id: int) -> str | None
     return found
 
 
+async def lock_session(connection: AsyncConnection, channel_id: int) -> None:
+    """Lock the open session of a channel for reading: sessions, jobs, persons is the order of all locks."""
+    look = sa.select(sessions.c.id).where(sessions.c.open_channel_id == channel_id)
+    await connection.execute(look.with_for_update(read=True))
+
+
 async def wait_for_turn(connection: AsyncConnection, user_id: int) -> None:
     """Lock the person's row, so that their requests are stored one at a time and each counts the others."""
     mine = insert(connection, last_tags).values(user_id=user_id, tag=0.0)
