@@ -11,9 +11,8 @@ import discord
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.options import find_offer
-from bot.front.roles import role_ids
 from bot.front.server_cache import Ruled
-from bot.front.services import Interaction, Services, services_of
+from bot.front.services import Interaction, Services, role_ids, services_of
 from bot.holds import Cause, Hold
 from bot.jobs import Origin, Recipe
 from bot.moderation.automod import AutomodVerdict
@@ -255,8 +254,10 @@ async def verdict_of(
 
 async def automod_verdict(interaction: Interaction, texts: Sequence[str]) -> AutomodVerdict | None:
     """Return the AutoMod rule that refuses one of the texts; None where none does or none is applied."""
-    applied = (await held_of(interaction)).automod
-    return await services_of(interaction).automod.verdict(interaction, texts) if applied else None
+    if not (await held_of(interaction)).automod:
+        return None
+    requester = requester_of(interaction, interaction.user)
+    return await services_of(interaction).automod.verdict(interaction, requester, texts)
 
 
 def words_of(recipe: Recipe) -> list[str]:
