@@ -361,22 +361,6 @@ class Claim:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Caps:
-    """How many places (`places_of`) may wait. None means no cap.
-
-    Hard caps refuse: per person, per server (or all direct messages), and in total. The share `kept` of the
-    last two is reserved for people with nothing waiting. `images_at_full_share` delays: each further waiting
-    image of one person costs more of their share.
-    """
-
-    waiting_per_user: int | None = None
-    waiting_per_server: int | None = None
-    waiting: int | None = None
-    images_at_full_share: int | None = None
-    kept: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
 class Delivery:
     """A job's result that is being delivered; `attempts` is how many attempts were made.
 

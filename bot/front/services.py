@@ -19,12 +19,13 @@ from bot.front.offered import Offered
 from bot.front.offered_pictures import PicturesOffered
 from bot.front.offered_recipes import RecipeOffered
 from bot.front.server_cache import AutomodCache, ServerCache
-from bot.jobs import Caps, Job
+from bot.jobs import Job
 from bot.metrics import FrontMetrics
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace, Sender
 from bot.moderation.policy import Policy
 from bot.provenance.signing import Signing
+from bot.quotas import Caps
 from bot.store import Store
 from bot.store.styles import Style
 from bot.texts import Texts

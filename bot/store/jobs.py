@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from bot.errors import UnknownJob
 from bot.holds import Hold
-from bot.jobs import Caps, Job, Origin, Recipe, State
-from bot.quotas import Charge, with_left
+from bot.jobs import Job, Origin, Recipe, State
+from bot.quotas import Caps, Charge, with_left
 from bot.store.auditing import Act, By, note
 from bot.store.backlog import Backlog, read_backlog
 from bot.store.charges import NO_CHARGE, refuse_over_quota

@@ -18,8 +18,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UserMistake
 from bot.holds import Hold
-from bot.jobs import Caps, Origin, Recipe, State
-from bot.quotas import Charge
+from bot.jobs import Origin, Recipe, State
+from bot.quotas import Caps, Charge
 from bot.store import fair_order
 from bot.store.database import insert
 from bot.store.files import use_files
