@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from bot.holds import Hold, Ruling
+from bot.holds import Cause, Hold, Ruling
 from bot.levels import Level
 from sdjax_engine.request import (
     WHOLE,
@@ -333,6 +333,12 @@ class Job:
             done=sum(image.state is State.DONE for image in self.images),
             count=len(self.images),
         )
+
+    @property
+    def hides_words(self) -> bool:
+        """Whether only its person and moderators may read its words, because a rule holds them."""
+        held = self.hold is not None and self.hold.cause is Cause.RULE
+        return held and (self.ruling is None or not self.ruling.outcome.shows)
 
 
 @dataclass(frozen=True, kw_only=True)
