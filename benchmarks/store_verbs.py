@@ -11,7 +11,8 @@ from itertools import count
 import sqlalchemy as sa
 from store_evening import origin
 
-from bot.jobs import Caps, Job, Origin, Recipe, State
+from bot.jobs import Job, Origin, Recipe, State
+from bot.quotas import Caps
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.moderation import Scope

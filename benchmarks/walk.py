@@ -31,7 +31,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -72,17 +72,21 @@ class Walk:
     def follow(self) -> Iterator[None]:
         """Record; threads that were started within `watched` are recorded too."""
         self.recording = True
-        yield
-        self.recording = False
+        try:
+            yield
+        finally:
+            self.recording = False
 
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Record this thread and threads that are started meanwhile."""
         threading.setprofile(self._see)
         sys.setprofile(self._see)
-        yield
-        sys.setprofile(None)
-        threading.setprofile(None)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
 
     def _see(self, frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
@@ -136,29 +140,31 @@ class Walk:
 
 
 def engine_walk() -> Walk:
-    """Follow one prompt through a warm engine."""
-
-    def request(prompt: str, seed: int) -> Request:
-        return Request(
-            prompt=prompt,
-            seed=seed,
-            num_inference_steps=offer.num_inference_steps,
-            guidance_scale=offer.guidance_scale,
-            sampler=offer.sampler,
-            height=offer.sizes[0][1],
-            width=offer.sizes[0][0],
-            model=offer.model,
-        )
-
-    walk = Walk(package=ROOT / "sdjax_engine")
+    """Follow one prompt through a warm engine on the demo checkpoint."""
     offer = ModelConfig().offer
     config = EngineConfig(models=(ModelSpec(offer=offer, source="demo"),), cpu_devices=1, seats_per_device=2)
-    with walk.watched(), Engine.open(config, report=lambda _: None) as engine:
+    request = Request(
+        prompt="",
+        seed=1,
+        num_inference_steps=offer.num_inference_steps,
+        guidance_scale=offer.guidance_scale,
+        sampler=offer.sampler,
+        height=offer.sizes[0][1],
+        width=offer.sizes[0][0],
+        model=offer.model,
+    )
+    return submit_walk(lambda: Engine.open(config, report=lambda _: None), request)
+
+
+def submit_walk(open_engine: Callable[[], Engine], request: Request) -> Walk:
+    """Follow one prompt with the settings of `request` through an engine that another prompt has warmed."""
+    walk = Walk(package=ROOT / "sdjax_engine")
+    with walk.watched(), open_engine() as engine:
         engine.wait_until_ready()
-        engine.submit(request("a blue star", 1)).result()
+        engine.submit(replace(request, prompt="a blue star", seed=1)).result()
         time.sleep(IDLE_SECONDS)
         with walk.follow():
-            engine.submit(request("a red heart left of a blue star", 2)).result()
+            engine.submit(replace(request, prompt="a red heart left of a blue star", seed=2)).result()
     return walk
 
 

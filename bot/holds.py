@@ -40,6 +40,11 @@ class Outcome(StrEnum):
     DECLINED = "declined"
     WITHDRAWN = "withdrawn"
 
+    @property
+    def shows(self) -> bool:
+        """Whether the pictures are shown."""
+        return self in (Outcome.SHOWN, Outcome.SPOILER)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ruling:

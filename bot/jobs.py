@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from bot.holds import Hold, Ruling
+from bot.holds import Cause, Hold, Ruling
 from bot.levels import Level
 from sdjax_engine.request import (
     WHOLE,
@@ -334,6 +334,12 @@ class Job:
             count=len(self.images),
         )
 
+    @property
+    def hides_words(self) -> bool:
+        """Whether only its person and moderators may read its words, because a rule holds them."""
+        held = self.hold is not None and self.hold.cause is Cause.RULE
+        return held and (self.ruling is None or not self.ruling.outcome.shows)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
@@ -358,22 +364,6 @@ class Claim:
     enqueued_at: float = 0.0
     claimed_at: float = 0.0
     traceparent: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Caps:
-    """How many places (`places_of`) may wait. None means no cap.
-
-    Hard caps refuse: per person, per server (or all direct messages), and in total. The share `kept` of the
-    last two is reserved for people with nothing waiting. `images_at_full_share` delays: each further waiting
-    image of one person costs more of their share.
-    """
-
-    waiting_per_user: int | None = None
-    waiting_per_server: int | None = None
-    waiting: int | None = None
-    images_at_full_share: int | None = None
-    kept: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

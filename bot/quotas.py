@@ -1,4 +1,4 @@
-"""Quotas: the limits on what a person asks for within some time; no I/O."""
+"""Quotas limit what a person asks for within some time, caps what waits at once; no I/O."""
 
 from __future__ import annotations
 
@@ -70,6 +70,22 @@ class Counted:
 
     at: float
     amount: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caps:
+    """How many places (`places_of`) may wait. None means no cap.
+
+    Hard caps refuse: per person, per server (or all direct messages), and in total. The share `kept` of the
+    last two is reserved for people with nothing waiting. `images_at_full_share` delays: each further waiting
+    image of one person costs more of their share.
+    """
+
+    waiting_per_user: int | None = None
+    waiting_per_server: int | None = None
+    waiting: int | None = None
+    images_at_full_share: int | None = None
+    kept: float = 0.0
 
 
 def is_over(used: float, wanted: float, quota: Quota) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bot.delivery.hidden_words import hides_words
 from bot.holds import Outcome
 from bot.jobs import ImageRecord, Job, Showing, State
 from bot.sizes import larger_size
@@ -86,7 +85,7 @@ def final_rows(
     """
     again = ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True)
     remix = ButtonContent(label=texts.gettext("Remix"), custom_id=f"{REMIX}:{job.id}")
-    hidden = hides_words(job) and not job.origin.private
+    hidden = job.hides_words and not job.origin.private
     row: Row = () if all_failed(job, NOT_AGAIN) else (again,)
     row += () if hidden or all_failed(job, START_LOST) else (remix,)
     if len(done) == 1:

@@ -21,7 +21,6 @@ from bot.delivery.buttons import (
     without_pictures,
 )
 from bot.delivery.content import SUBTEXT, MessageContent, PictureContent, Tone, shortened
-from bot.delivery.hidden_words import hidden_heading, hides_words
 from bot.delivery.quota_lines import left_lines
 from bot.delivery.result import FAILURES, SHOWN_NEGATIVE_PROMPT, ending, is_held, pictures_of, settings_text
 from bot.jobs import ImageRecord, Job, Showing, State
@@ -127,12 +126,22 @@ def with_notice(content: MessageContent, notice: str) -> MessageContent:
 
 def _heading(job: Job, texts: Texts) -> str:
     if _is_hidden(job):
-        return hidden_heading(job, texts)
+        return _hidden_heading(job, texts)
     return f"**{shown(job.recipe.prompt, SHOWN_PROMPT)}**"
 
 
+def _hidden_heading(job: Job, texts: Texts) -> str:
+    """Return the text shown instead of the words; moderators never see a job that ended without a picture."""
+    waits = not job.state.final or any(image.showing is Showing.HOLD for image in job.images)
+    if job.ruling is None and waits:
+        return texts.gettext("A rule of this server hides these words until moderators let them through.")
+    if job.ruling is None:
+        return texts.gettext("A rule of this server hides these words.")
+    return texts.gettext("A rule of this server hides these words: moderators have not let them through.")
+
+
 def _is_hidden(job: Job) -> bool:
-    return hides_words(job) and not job.origin.private
+    return job.hides_words and not job.origin.private
 
 
 def _folded(rows: Sequence[Row], texts: Texts, *, more: bool) -> str:

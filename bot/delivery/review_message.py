@@ -59,7 +59,7 @@ def _heading(review: Review, texts: Texts) -> str:
 def _tone(review: Review) -> Tone:
     if review.outcome is None:
         return Tone.WAITING
-    return Tone.DONE if review.outcome in (Outcome.SHOWN, Outcome.SPOILER) else Tone.CANCELLED
+    return Tone.DONE if review.outcome.shows else Tone.CANCELLED
 
 
 def _about(due: DueReview, texts: Texts) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -11,14 +11,12 @@ import discord
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.options import find_offer
-from bot.front.roles import role_ids
 from bot.front.server_cache import Ruled
-from bot.front.services import Interaction, Services, services_of
+from bot.front.services import Interaction, Services, role_ids, services_of
 from bot.holds import Cause, Hold
 from bot.jobs import Origin, Recipe
 from bot.moderation.automod import AutomodVerdict
 from bot.moderation.bounds import LONGEST_SENT
-from bot.moderation.forms import forms_of
 from bot.moderation.generosity import Privacy
 from bot.moderation.limits import cost_of, kept_for_later, offers_within, quotas_of
 from bot.moderation.limits import refusal as refusal_of
@@ -31,6 +29,7 @@ from bot.retries import while_unavailable
 from bot.store.policies import PolicyScope
 from bot.store.prompt_rules import Action
 from bot.store.standing import Requester, Standing
+from sdjax_engine.prompts import read_prompt
 from sdjax_engine.request import Offer
 
 PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person still waits
@@ -224,6 +223,31 @@ async def check_texts(
     return None if verdict is None else Hold(cause=Cause.RULE, rule=verdict.rule.name)
 
 
+def words_of(recipe: Recipe) -> list[str]:
+    """Return every text of a recipe that people choose."""
+    return [recipe.prompt, recipe.negative_prompt, *(lora.name for lora in recipe.loras)]
+
+
+def forms_of(texts: Iterable[str]) -> list[str]:
+    """Return the texts, and after them those that the engine reads otherwise, as it reads them.
+
+    The engine replaces HTML entities, wide letters and wrongly decoded ones, and takes the brackets of
+    emphasis away: it paints `bl&#111;od` and `dead bo(d)y` as blood and a dead body.
+    """
+    written = list(texts)
+    forms = (form for text in written for form in _forms(text) if form not in written)
+    return [*written, *dict.fromkeys(forms)]
+
+
+def _forms(text: str) -> Iterator[str]:
+    prompt = read_prompt(text)
+    if prompt.text != text.strip():
+        yield prompt.text
+    spelled = "".join(f"{' ' if piece.breaks else ''}{piece.text}" for piece in prompt.pieces)
+    if spelled != prompt.text:
+        yield spelled
+
+
 def readings_of(texts: Sequence[str], *, together: bool = True) -> dict[str, Readings]:
     """Return the readings of the texts: each alone, or all together; if that is long, both.
 
@@ -255,13 +279,10 @@ async def verdict_of(
 
 async def automod_verdict(interaction: Interaction, texts: Sequence[str]) -> AutomodVerdict | None:
     """Return the AutoMod rule that refuses one of the texts; None where none does or none is applied."""
-    applied = (await held_of(interaction)).automod
-    return await services_of(interaction).automod.verdict(interaction, texts) if applied else None
-
-
-def words_of(recipe: Recipe) -> list[str]:
-    """Return every text of a recipe that people choose."""
-    return [recipe.prompt, recipe.negative_prompt, *(lora.name for lora in recipe.loras)]
+    if not (await held_of(interaction)).automod:
+        return None
+    requester = requester_of(interaction, interaction.user)
+    return await services_of(interaction).automod.verdict(interaction, requester, texts)
 
 
 async def review_mode(interaction: Interaction) -> Hold | None:

@@ -11,9 +11,9 @@ from bot.front.keywords import Keywords
 from bot.front.pictures import Limits
 from bot.front.resolver import Resolver
 from bot.front.waiting_room import WaitingRoom
-from bot.jobs import Caps
 from bot.moderation.limits import Pace, Rates
 from bot.moderation.policy import policy_from
+from bot.quotas import Caps
 from bot.store.styles import Style
 
 

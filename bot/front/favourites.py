@@ -6,7 +6,6 @@ import logging
 
 import discord
 
-from bot.delivery.hidden_words import hides_words
 from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.first_answers import acknowledge
 from bot.front.permissions import may_repeat
@@ -64,7 +63,7 @@ async def react(
             return
         if added:
             job = await services.store.jobs.get(job_id)
-            if hides_words(job) and event.user_id != job.origin.user_id:
+            if job.hides_words and event.user_id != job.origin.user_id:
                 return  # a list of favourites shows the words
             await services.store.favourites.add(event.user_id, job_id)
         else:

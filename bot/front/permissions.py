@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import discord
 
-from bot.delivery.hidden_words import hides_words
 from bot.errors import UserMistake
 from bot.front.services import Interaction
 from bot.jobs import Job
@@ -109,7 +108,7 @@ def may_repeat(interaction: Interaction, job: Job, *, privately: bool) -> bool:
     may repeat a public job whose channel they may see, unless its words are held by a rule.
     """
     if job.origin.user_id != interaction.user.id:
-        return not (job.origin.private or hides_words(job)) and sees(interaction, job)
+        return not (job.origin.private or job.hides_words) and sees(interaction, job)
     return privately or not job.origin.private or interaction.guild_id is None
 
 

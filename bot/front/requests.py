@@ -19,7 +19,6 @@ from typing import Any
 
 from discord import app_commands
 
-from bot.delivery.hidden_words import hides_words
 from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.allowed import (
     charge_of,
@@ -299,7 +298,7 @@ async def repeatable(
     """
     job = await services_of(interaction).store.jobs.get(job_id)
     privately = pressed_privately(interaction) if privately is None else privately
-    if hides_words(job) and job.origin.user_id != interaction.user.id and sees(interaction, job):
+    if job.hides_words and job.origin.user_id != interaction.user.id and sees(interaction, job):
         raise UserMistake("words_held")
     if (job.deleted_at is not None and not deleted) or not may_repeat(interaction, job, privately=privately):
         raise UnknownJob(job=job_id)

@@ -16,7 +16,6 @@ from typing import Any, cast
 import aiohttp
 import discord
 
-from bot.front.roles import role_ids
 from bot.moderation.automod import AutomodRule, AutomodVerdict, judged, read_rules
 from bot.moderation.policy import Effective, Said, said_by
 from bot.moderation.rules import Judge
@@ -170,16 +169,17 @@ class AutomodCache:
         return guild_id in self._servers and self._servers[guild_id].failed
 
     async def verdict(
-        self, interaction: discord.Interaction[Any], texts: Sequence[str]
+        self, interaction: discord.Interaction[Any], requester: Requester, texts: Sequence[str]
     ) -> AutomodVerdict | None:
-        """Return the rule that refuses one of the texts; None where none does or none may be read."""
+        """Return the rule that refuses one of a person's texts; None where none does or none may be read."""
         if not may_read(interaction):
             return None
         rules = await self.rules_of(interaction.client, interaction.guild_id or 0)
         if not rules:
             return None
-        roles = role_ids(interaction.user)
-        return judged(texts, rules, roles=roles, places=_places(interaction))
+        category_id = getattr(interaction.channel, "category_id", None)
+        places = requester.channel_ids if category_id is None else (*requester.channel_ids, category_id)
+        return judged(texts, rules, roles=requester.role_ids, places=places)
 
     async def rules_of(self, client: discord.Client, guild_id: int) -> tuple[AutomodRule, ...]:
         """Return the rules of a server; where Discord does not give them, those that were read before."""
@@ -212,17 +212,6 @@ class AutomodCache:
 def may_read(interaction: discord.Interaction[Any]) -> bool:
     """Return whether the bot is in the server with the right to manage it; else Discord is not asked."""
     return interaction.is_guild_integration() and interaction.app_permissions.manage_guild
-
-
-def _places(interaction: discord.Interaction[Any]) -> list[int]:
-    """Return the ids of the channel, of the channel of a thread, and of their category."""
-    here = interaction.channel
-    found = (
-        interaction.channel_id,
-        getattr(here, "parent_id", None),
-        getattr(here, "category_id", None),
-    )
-    return [place for place in found if place is not None]
 
 
 def _compiled(payload: Iterable[Mapping[str, Any] | None] | None) -> tuple[AutomodRule, ...]:

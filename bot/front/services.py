@@ -18,14 +18,14 @@ from bot.front.keywords import Keywords
 from bot.front.offered import Offered
 from bot.front.offered_pictures import PicturesOffered
 from bot.front.offered_recipes import RecipeOffered
-from bot.front.roles import role_ids
 from bot.front.server_cache import AutomodCache, ServerCache
-from bot.jobs import Caps, Job
+from bot.jobs import Job
 from bot.metrics import FrontMetrics
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace, Sender
 from bot.moderation.policy import Policy
 from bot.provenance.signing import Signing
+from bot.quotas import Caps
 from bot.store import Store
 from bot.store.styles import Style
 from bot.texts import Texts
@@ -144,6 +144,16 @@ class Services:
 def sender_of(interaction: Interaction) -> Sender:
     """Return the person and the server of an interaction."""
     return Sender(user_id=interaction.user.id, guild_id=interaction.guild_id)
+
+
+def role_ids(person: discord.User | discord.Member) -> tuple[int, ...]:
+    """Return the ids of a person's roles, with that of all members; none in a direct message.
+
+    `Member.roles` has only the roles of servers that the gateway has sent: after a start some are missing.
+    """
+    if not isinstance(person, discord.Member):
+        return ()
+    return (person.guild.id, *person._roles)
 
 
 class _Serving(Protocol):

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import NotYours, UnknownJob, UserMistake
-from bot.holds import Cause, Hold, Outcome, Ruling
+from bot.holds import Cause, Hold, Ruling
 from bot.jobs import Origin, Recipe, Showing
 from bot.quotas import Charge
 from bot.store.charges import NO_CHARGE
@@ -135,7 +135,7 @@ class Appeals(Verbs):
 
 async def end_appeal(connection: AsyncConnection, review: Review, ruling: Ruling, *, now: float) -> bool:
     """Carry out the decision on an appeal, which the caller closes; return whether images may wait now."""
-    accepted = ruling.outcome in (Outcome.SHOWN, Outcome.SPOILER)
+    accepted = ruling.outcome.shows
     if review.job_id is not None and accepted:
         await show_withheld(connection, review.job_id, ruling, now=now)
     elif review.job_id is not None:

@@ -67,7 +67,8 @@ class Database:
         self._closed = False
         self.on_failure: Callable[[], None] = lambda: None
         # Outages are logged for a queue that is open. A command that cannot open it prints the error itself.
-        self.outage: Outage | None = None
+        self.new_outage: Callable[[], Outage] | None = None
+        self._outage: Outage | None = None
 
     @property
     def place(self) -> str:
@@ -120,11 +121,11 @@ class Database:
 
     @contextmanager
     def _used(self) -> Iterator[None]:
-        """Count a transaction, translate its error, and tell the outage how it ended."""
+        """Count a transaction, translate its error, and tell an outage that lasts how it ended."""
         with self._awaited(), translated(self._place, self._failed):
             yield
-        if self.outage is not None:
-            self.outage.worked()
+        if self._outage is not None and self._outage.worked():
+            self._outage = None
 
     def _failed(self, error: StoreUnavailable | None) -> None:
         self.on_failure()
@@ -132,8 +133,10 @@ class Database:
             self._tell(error)
 
     def _tell(self, error: StoreUnavailable) -> None:
-        if self.outage is not None:
-            self.outage.failed(error)
+        if self._outage is None and self.new_outage is not None:
+            self._outage = self.new_outage()
+        if self._outage is not None:
+            self._outage.failed(error)
 
     @contextmanager
     def _awaited(self) -> Iterator[None]:

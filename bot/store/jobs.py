@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from bot.errors import UnknownJob
 from bot.holds import Hold
-from bot.jobs import Caps, Job, Origin, Recipe, State
-from bot.quotas import Charge, with_left
+from bot.jobs import Job, Origin, Recipe, State
+from bot.quotas import Caps, Charge, with_left
 from bot.store.auditing import Act, By, note
 from bot.store.backlog import Backlog, read_backlog
 from bot.store.charges import NO_CHARGE, refuse_over_quota
@@ -22,6 +22,7 @@ from bot.store.new_jobs import (
     NO_CAPS,
     Adding,
     job_of,
+    lock_session,
     new_job_id,
     refuse_over,
     room_at_full_share,
@@ -30,7 +31,6 @@ from bot.store.new_jobs import (
 from bot.store.rows import load_job, load_jobs
 from bot.store.searching import find_words, words_of
 from bot.store.seed_sequences import NextOf
-from bot.store.session_admission import hold_session
 from bot.store.tables import favourites, jobs
 from bot.store.transitions import cancel_images, lock_owned_job
 
@@ -120,7 +120,7 @@ class Jobs(Verbs):
         session_id: str | None,
     ) -> Job:
         async with self._changing() as (connection, changes):
-            await hold_session(connection, origin.channel_id)
+            await lock_session(connection, origin.channel_id)
             await wait_for_turn(connection, origin.user_id)
             known = await job_of(connection, origin.interaction_id)
             if known is None:

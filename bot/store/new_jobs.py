@@ -18,8 +18,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UserMistake
 from bot.holds import Hold
-from bot.jobs import Caps, Origin, Recipe, State
-from bot.quotas import Charge
+from bot.jobs import Origin, Recipe, State
+from bot.quotas import Caps, Charge
 from bot.store import fair_order
 from bot.store.database import insert
 from bot.store.files import use_files
@@ -53,6 +53,12 @@ async def job_of(connection: AsyncConnection, interaction_id: int) -> str | None
         sa.select(jobs.c.id).where(jobs.c.interaction_id == interaction_id)
     )
     return found
+
+
+async def lock_session(connection: AsyncConnection, channel_id: int) -> None:
+    """Lock the open session of a channel for reading: sessions, jobs, persons is the order of all locks."""
+    look = sa.select(sessions.c.id).where(sessions.c.open_channel_id == channel_id)
+    await connection.execute(look.with_for_update(read=True))
 
 
 async def wait_for_turn(connection: AsyncConnection, user_id: int) -> None:

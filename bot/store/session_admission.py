@@ -19,7 +19,7 @@ from bot.jobs import Origin, Showing, State
 from bot.store import fair_order
 from bot.store.database import insert
 from bot.store.session_rows import Phase, plan_from, round_over
-from bot.store.session_tables import session_jobs, session_tags, sessions
+from bot.store.session_tables import session_jobs, session_tags
 from bot.store.tables import images, last_tags
 
 REVIEWED = Hold(cause=Cause.SESSION)
@@ -38,12 +38,6 @@ class Entrance:
     user_id: int
     last_tag: float
     hold: Hold | None
-
-
-async def hold_session(connection: AsyncConnection, channel_id: int) -> None:
-    """Lock the open session of a channel for reading: sessions, jobs, persons is the order of all locks."""
-    look = sa.select(sessions.c.id).where(sessions.c.open_channel_id == channel_id)
-    await connection.execute(look.with_for_update(read=True))
 
 
 async def enter(connection: AsyncConnection, row: Any, origin: Origin, *, pictures: int) -> Entrance:

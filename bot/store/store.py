@@ -124,7 +124,7 @@ class Store:
         metrics = metrics or Metrics().store
         database = await open_database(url)
         database.on_failure = metrics.failures.inc
-        database.outage = Outage()
+        database.new_outage = Outage
         if clock is not None:
             given = clock if isinstance(clock, Clock) else Clock(clock, clock)
             return cls(Shared(database=database, clock=given))

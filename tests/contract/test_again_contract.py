@@ -9,7 +9,8 @@ from recipes import ORIGIN, origin, recipe
 from stores import TTL, OpenStore
 
 from bot.errors import UnknownJob, UserMistake
-from bot.jobs import Caps, Job
+from bot.jobs import Job
+from bot.quotas import Caps
 from bot.store import Store
 from sdjax_engine.request import Lora, Variation
 

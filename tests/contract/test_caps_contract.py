@@ -6,7 +6,7 @@ from recipes import ORIGIN, RECIPE, origin
 from stores import TTL
 
 from bot.errors import UserMistake
-from bot.jobs import Caps
+from bot.quotas import Caps
 from bot.store import Store
 from bot.store.new_jobs import NEAR
 from bot.store.tables import images, last_tags, turns

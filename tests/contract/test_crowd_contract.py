@@ -10,7 +10,8 @@ from recipes import RECIPE, origin, recipe
 from stores import TTL, OpenStore
 
 from bot.errors import StaleLease, UserMistake
-from bot.jobs import Caps, Job, State
+from bot.jobs import Job, State
+from bot.quotas import Caps
 from bot.store import Store
 from bot.store.tables import deliveries
 

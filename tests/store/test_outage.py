@@ -88,7 +88,7 @@ class Process:
 async def process(url: str, clock: Clock) -> AsyncIterator[Process]:
     metrics = Metrics()
     store = await Store.open(url, metrics=metrics.store)
-    store.shared.database.outage = Outage(clock)
+    store.shared.database.new_outage = lambda: Outage(clock)
     try:
         yield Process(store, clock, metrics)
     finally:

@@ -18,23 +18,26 @@ loops = logging.getLogger("bot.a_loop")
 
 
 class Scene:
-    """An outage, a clock, and the log that a process writes."""
+    """The outage that lasts, a clock, and the log that a process writes."""
 
     def __init__(self) -> None:
         self.now = 1000.0
         self._stream = io.StringIO()
-        self._outage = Outage(lambda: self.now)
+        self._outage: Outage | None = None
         set_up("info", "text", self._stream)
 
     def fail(self, reason: str = FULL) -> None:
         """Fail once, and log it as a loop does."""
         error = StoreUnavailable(reason)
+        if self._outage is None:
+            self._outage = Outage(lambda: self.now)
         self._outage.failed(error)
         loops.error("nothing can be claimed: %s", error)
 
     def work(self) -> None:
         """Use the database once."""
-        self._outage.worked()
+        if self._outage is not None and self._outage.worked():
+            self._outage = None
 
     def fail_for(self, seconds: int) -> None:
         """Fail ten times a second."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from discord.app_commands import locale_str
 
-from bot.delivery.hidden_words import hides_words
 from bot.front.answers import page, page_lines
 from bot.front.command_tree import Command, make_command
 from bot.front.first_answers import acknowledge
@@ -153,7 +152,7 @@ def _line(job: Job, position: Position | None, *, viewer: int, seen: bool, texts
     private, hidden = texts.gettext("private"), texts.gettext("hidden")
     if not mine and (job.origin.private or not seen):
         what = f"*{private}*"
-    elif not mine and hides_words(job):
+    elif not mine and job.hides_words:
         what = f"*{hidden}*"
     else:
         what = shown(job.recipe.prompt, SHOWN_PROMPT)

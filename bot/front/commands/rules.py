@@ -10,7 +10,7 @@ import discord
 from discord.app_commands import Choice, Range, locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
-from bot.front.allowed import automod_verdict, verdict_of
+from bot.front.allowed import automod_verdict, forms_of, verdict_of
 from bot.front.answers import give_back, page, page_lines
 from bot.front.automod_lines import automod_lines
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
@@ -21,7 +21,6 @@ from bot.front.permissions import moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.written_rules import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
-from bot.moderation.forms import forms_of
 from bot.moderation.rules import Verdict
 from bot.retries import while_unavailable
 from bot.store.auditing import By

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bot.errors import UserMistake
-from bot.front.roles import role_ids
-from bot.front.services import Interaction, services_of
+from bot.front.services import Interaction, role_ids, services_of
 from bot.jobs import Recipe
 from bot.retries import while_unavailable
 from bot.sessions.theming import themed

@@ -1,4 +1,4 @@
-"""The texts of a request that the rule for all servers sees."""
+"""The texts of a request that rules see."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.errors import UserMistake
-from bot.front.allowed import check_texts
+from bot.front.allowed import check_texts, forms_of
 from bot.moderation import hard_rule
 
 FILLING = "a,1.b;" * 330
@@ -24,3 +24,23 @@ async def test_a_long_negative_prompt_hides_no_part_of_a_prompt(hidden: str) -> 
         with pytest.raises(UserMistake, match="rule_always"):
             await check_texts(in_a_message, texts)
     await check_texts(in_a_message, [FILLING, FILLING])
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("bl&#111;od", ["blood"]),
+        ("bl&amp;#111;od", ["blood"]),
+        ("dead bo(d)y", ["dead body"]),
+        ("de(ad:1) bo(dy:1)", ["dead body"]),
+        ("(b: 1.0)(lo: 1.0)(od: 1.0)", ["blood"]),
+        ("bl(: 1 )ood", ["blood"]),
+        ("鲜(:1.0)血", ["鲜血"]),
+        ("(bl&#111;od:1.2)", ["(blood:1.2)", "blood"]),
+        ("blood BREAK orange", ["blood orange"]),
+        ("a castle in the fog", []),
+        ("  a castle  ", []),
+    ],
+)
+def test_a_prompt_is_read_as_the_engine_reads_it(written: str, read: list[str]) -> None:
+    assert forms_of([written]) == [written, *read]
