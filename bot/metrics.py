@@ -123,6 +123,23 @@ class WorkerMetrics:
             "How often the engine restarted in this process because its devices were stuck.",
             registry=registry,
         )
+        self.process_restarts = Gauge(
+            "sdjax_process_restarts",
+            "Restarts within an hour that led to this process, because its engine died.",
+            registry=registry,
+        )
+        self.restarted_at = Gauge(
+            "sdjax_process_restarted_at",
+            "When that last happened, in seconds since the epoch; 0 where it never did.",
+            registry=registry,
+        )
+        self.seats = Gauge("sdjax_seats", "Images that the engine paints at once.", registry=registry)
+        self.claimed = Gauge(
+            "sdjax_images_claimed", "Images that are claimed and not finished here.", registry=registry
+        )
+        self._add_runs(registry)
+
+    def _add_runs(self, registry: CollectorRegistry) -> None:
         self.engine_dispatching = Gauge(
             "sdjax_engine_dispatch_seconds",
             "Seconds that the host has taken to dispatch runs to the devices.",
@@ -138,20 +155,6 @@ class WorkerMetrics:
             "sdjax_engine_late_runs",
             "Runs that the devices waited for: they had finished the run before.",
             registry=registry,
-        )
-        self.process_restarts = Gauge(
-            "sdjax_process_restarts",
-            "Restarts within an hour that led to this process, because its engine died.",
-            registry=registry,
-        )
-        self.restarted_at = Gauge(
-            "sdjax_process_restarted_at",
-            "When that last happened, in seconds since the epoch; 0 where it never did.",
-            registry=registry,
-        )
-        self.seats = Gauge("sdjax_seats", "Images that the engine paints at once.", registry=registry)
-        self.claimed = Gauge(
-            "sdjax_images_claimed", "Images that are claimed and not finished here.", registry=registry
         )
 
     def note_runs(self, runs: int, late: int, *, dispatching: float, finishing: float) -> None:
