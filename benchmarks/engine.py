@@ -142,7 +142,8 @@ class Side:
             env={name: value for name, value in environ.items() if value},
         )
         self._save = told.save
-        late = threading.Timer(patience or threading.TIMEOUT_MAX, self._process.kill)
+        limit = threading.TIMEOUT_MAX if patience is None else patience
+        late = threading.Timer(limit, self._process.kill)
         late.daemon = True
         late.start()
         first = self._ask(json.dumps(asdict(told)))
@@ -152,9 +153,12 @@ class Side:
     def _ask(self, line: str) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline()
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
         if not answer:
             raise SideFailed(f"ended with status {self._process.wait()}")
         return json.loads(answer)
@@ -219,11 +223,25 @@ def compare(row: Row, peers: list[str], room: Path, options: argparse.Namespace)
         for peer in wanted:
             started = started_side(peer, replace(told, save=str(room / f"{peer}.npy")), options)
             sides |= {peer: started} if started else {}
-        rounds = [{name: side.measure() for name, side in sides.items()} for _ in range(options.rounds)]
+        rounds = [measured(sides) for _ in range(options.rounds)]
         print_row(row, sides, rounds)
     finally:
         for side in sides.values():
             side.close()
+
+
+def measured(sides: dict[str, Side]) -> dict[str, tuple[float, float]]:
+    """Return a measurement of each side; one that dies is left out from now on, unless it is ours."""
+    figures = {}
+    for name, side in list(sides.items()):
+        try:
+            figures[name] = side.measure()
+        except SideFailed as failure:
+            if name == "ours":
+                raise
+            print(f"{TITLES[name]} is left out: it {failure}", flush=True)
+            del sides[name]
+    return figures
 
 
 def started_side(peer: str, told: PeerTask, options: argparse.Namespace) -> Side | None:

@@ -20,7 +20,7 @@ from serving_whole_batch import Seating, WholeBatchSeats
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.prompts import TokenizedText
 from sdjax_engine.request import Image, PromptFacts, Request, Sampler
-from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Sums
 from sdjax_engine.scheduler.loop import Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import Seats
@@ -62,11 +62,12 @@ class Simulation:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """All served arrivals, and the devices' work until `ended`."""
+    """All served arrivals, the devices' work until `ended`, and the sums of the runs."""
 
     served: list[ServedArrival]
     work: list[DeviceWork]
     ended: float
+    runs: Sums
 
     def shares(self, devices: int) -> dict[str, float]:
         """Return the devices' shares of time by the kind of work, until the last image took a seat."""
@@ -94,7 +95,7 @@ def simulate(simulation: Simulation, arrivals: Sequence[TimedArrival]) -> Outcom
             times += [] if turn_at is None else [turn_at]
             clock.wait_until(min(times))
     assert isinstance(queue.device, SimulatedDevices)
-    return Outcome(served=served, work=queue.device.work, ended=clock.now)
+    return Outcome(served=served, work=queue.device.work, ended=clock.now, runs=scheduler.run_times.all)
 
 
 def _ticket(arrival: TimedArrival, served: list[ServedArrival], clock: VirtualClock) -> PendingRequest:

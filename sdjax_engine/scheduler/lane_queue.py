@@ -284,7 +284,8 @@ class RunTimes:
     A GPU takes a thousand launches ahead, less than a run of SDXL has: the host then waits for room, with
     work for the devices left, and dispatching lasts nearly as long as the run. Where it waits for the end of
     the run instead, the next run is late: the devices wait for the host, and finished pictures arrive a run
-    late. A lane of which most runs are so is told to the log once.
+    late. A lane of which most runs are so is told to the log once. Devices that are idle between the launches
+    of one run are not seen.
     """
 
     all: Sums = field(default_factory=Sums)

@@ -149,8 +149,6 @@ class Scheduler:
         limits = queue.limits(shared=shared)
         seconds = queue.seconds_of(limits.long)
         placements = table.plan_run(batch, limits)
-        behind = table.in_flight[-1].run if table.in_flight else None
-        batch.late = behind is not None and behind.ready
         for placement in placements:
             placement.request.tell(0)  # before the devices have anything of it: it may break the process
         self.watchdog.call(seconds, device.bring)
@@ -162,6 +160,8 @@ class Scheduler:
             admitted = {placement.seat: placement.request.prepared for placement in placements}
             self.watchdog.call(seconds, device.admit, admitted)
         spans = {span.seat: (span.start, span.stop) for span in batch.spans}
+        behind = table.in_flight[-1].run if table.in_flight else None
+        batch.late = behind is not None and behind.ready
         began = self._clock()
         batch.run = self.watchdog.call(seconds, device.denoise, spans)
         batch.dispatching = self._clock() - began

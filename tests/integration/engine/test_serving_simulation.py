@@ -44,6 +44,15 @@ def test_equal_steps_are_served_no_worse_by_any_figure(simulation: Simulation) -
     assert all(ratio <= 1.0 for left in kept.left.values() for ratio in left.values())
 
 
+@pytest.mark.parametrize(("admitting", "late"), [(0.01, False), (12.0, True)])
+def test_runs_are_late_where_the_devices_wait_for_the_host_to_admit(admitting: float, late: bool) -> None:
+    """With one seat, each picture after the first is admitted while the devices paint the one before."""
+    costs = dataclasses.replace(COSTS, evaluation=1.0, admit=Cost(host=admitting, device=0.01))
+    one_seat = Simulation(devices=1, seats_per_device=1, costs=costs)
+    outcome = simulate(one_seat, [TimedArrival(at=0.0, user=0, seed=seed, steps=8) for seed in range(6)])
+    assert outcome.runs.late == (5 if late else 0)
+
+
 def test_a_device_does_one_thing_at_a_time_and_none_before_it_was_queued() -> None:
     arrivals = poisson(MIXES["4-50"], count=200, rate=4.0)
     outcome = simulate(EIGHT, arrivals)
