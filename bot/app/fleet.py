@@ -12,7 +12,7 @@ from typing import Any
 from bot.config import Config
 from bot.errors import ConfigurationError, FleetUnavailable
 from bot.fleet.controller import GroupReport, Report, Spec
-from bot.fleet.launch import mistakes, warnings
+from bot.fleet.groups import mistakes, warnings
 from bot.fleet.planning import Phase
 from bot.store import Store
 

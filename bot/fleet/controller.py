@@ -16,7 +16,8 @@ from typing import Protocol
 
 from bot.config import Config
 from bot.errors import StoreUnavailable
-from bot.fleet.launch import Launch, launches, sizes
+from bot.fleet.groups import launches, sizes
+from bot.fleet.launch import Launch
 from bot.fleet.planning import ACTIVE, Phase, Plan, Target, Unit, plan
 from bot.fleet.sizing import History, Size, needs, wanted
 from bot.fleet.unit_process import UnitState

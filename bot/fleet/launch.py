@@ -1,18 +1,12 @@
-"""What a group's units run, and with which resources; no I/O."""
+"""What the process of a unit runs; no I/O.
+
+Ray imports this module for each unit: it needs none of the configuration's modules, nor the store's.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-
-from bot.config import Config
-from bot.config.fleet import GroupConfig
-from bot.fleet.sizing import Size
-from bot.store.postgresql_server import has_password
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,107 +27,3 @@ class Launch:
     gpus: float = 0.0
     memory: int = 0
     resources: Mapping[str, float] = field(default_factory=dict)
-
-
-def launches(config: Config, text: str) -> dict[str, Launch]:
-    """Return the launch of each group, by name; `text` is the file that `config` was read from."""
-    return {group.name: _launch(config, group, text) for group in config.fleet.groups}
-
-
-def sizes(config: Config) -> tuple[Size, ...]:
-    """Return the bounds of the groups of workers, in order."""
-    return tuple(
-        Size(
-            group=group.name,
-            models=frozenset(_models(config, group)),
-            accelerator=group.accelerator_class,
-            least=group.least,
-            most=group.most,
-            idle_seconds=60 * group.idle_minutes,
-            target_seconds=group.target_seconds,
-        )
-        for group in config.fleet.groups
-        if group.role == "worker"
-    )
-
-
-def mistakes(config: Config) -> list[str]:
-    """Return a sentence for each value that processes on several machines cannot share."""
-    found = []
-    if not config.fleet.groups:
-        found.append("fleet.groups: there is no group; write at least one [[fleet.groups]].")
-    if not config.queue.database.startswith("postgresql"):
-        found.append("queue.database: several machines share a queue on PostgreSQL only.")
-    if config.web.port:
-        found.append("web.port: several processes on one machine cannot have one port; write 0.")
-    for key, path in _paths(config):
-        if path and "://" not in path and not Path(path).expanduser().is_absolute():
-            found.append(f"{key}: “{path}” means another place on each machine; write the whole path.")
-    return found
-
-
-def warnings(config: Config) -> list[str]:
-    """Return a sentence for each secret that Ray would keep."""
-    if not has_password(config.queue.database):
-        return []
-    return [
-        "queue.database has a password, and Ray keeps the configuration, maybe on the head's disk: leave "
-        "the password out, and name it to every machine with PGPASSFILE or PGPASSWORD before “ray start”."
-    ]
-
-
-def _paths(config: Config) -> Iterator[tuple[str, str]]:
-    """Yield the paths that units read or write, each with its key."""
-    yield "queue.artifacts", config.queue.artifacts
-    yield "engine.cache_dir", config.engine.cache_dir
-    yield "prompts.styles_file", config.prompts.styles_file  # every process reads it
-    for number, model in enumerate(config.models, 1):
-        parts = ("checkpoint", "picture_classifier", "preview_decoder")
-        named: dict[str, str] = {key: getattr(model, key) for key in parts}
-        named |= {f"loras.{name}": file for name, file in model.loras.items()}
-        for key, path in named.items():
-            if path.startswith(".") or path.endswith((".safetensors", ".ckpt")):  # else a name on a hub
-                yield f"models[{number}].{key}", path
-    if any(group.role == "front" for group in config.fleet.groups):
-        yield "discord.token_file", config.discord.token_file
-        yield "prompts.keywords_file", config.prompts.keywords_file
-        provenance = config.provenance
-        if provenance.certificate:
-            yield "provenance.certificate", provenance.certificate
-            yield "provenance.private_key", provenance.private_key
-        elif provenance.sign:
-            yield "provenance.folder", provenance.folder
-
-
-def _launch(config: Config, group: GroupConfig, text: str) -> Launch:
-    arguments: tuple[str, ...] = ()
-    if group.role == "worker":
-        only = [argument for name in group.models for argument in ("--only", name)]
-        arguments = (*only, "--accelerator", group.accelerator_class)
-    tpus: Mapping[str, float] = {"TPU": float(group.tpus)} if group.tpus else {}
-    return Launch(
-        group=group.name,
-        generation=_generation(config, group),
-        command=group.command or (sys.executable, "-m", "bot"),
-        role=group.role,
-        arguments=arguments,
-        config=text,
-        cores=group.cores,
-        gpus=group.gpus,
-        memory=int(group.memory_gib * 2**30),
-        resources={**tpus, **group.custom},
-    )
-
-
-def _generation(config: Config, group: GroupConfig) -> str:
-    """Return a name for what the group's units run; its bounds may change without a new generation."""
-    bounds = {"least", "most", "idle_minutes", "target_seconds"}
-    facts: Sequence[object] = (
-        config.model_dump(mode="json", exclude={"fleet"}),
-        group.model_dump(mode="json", exclude=bounds),
-    )
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]
-
-
-def _models(config: Config, group: GroupConfig) -> Sequence[str]:
-    return group.models or [model.name for model in config.models]

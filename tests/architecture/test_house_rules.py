@@ -98,6 +98,7 @@ UNRELATED: Sequence[Mapping[str, Sequence[str]]] = (
         "bot.app.both": ("bot.sandbox",),
     },
     {
+        "bot.fleet.unit_process": ("bot.config", "sqlalchemy"),  # Ray imports it for each unit
         "bot.cli": ("jax", "discord", "sqlalchemy"),
         "bot.app.front": ("jax", "flax", "bot.sandbox"),
     },

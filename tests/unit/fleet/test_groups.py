@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bot.config import Config
-from bot.fleet.launch import launches, mistakes, sizes, warnings
+from bot.fleet.groups import launches, mistakes, sizes, warnings
 
 DOCUMENT: dict[str, Any] = {
     "models": [{"name": "small"}, {"name": "large", "checkpoint": "someone/large"}],
