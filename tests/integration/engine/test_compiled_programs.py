@@ -25,16 +25,20 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module", params=["v5e", "h200"])
 def rows(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
-    """The demo, and SDXL's inpainting with long prompts in an odd size, compiled by one process."""
+    """SD 1, and SDXL's inpainting with long prompts in an odd size, compiled by one process.
+
+    The networks are small, because the compilers take long: `make compiled` compiles the demo's.
+    """
     python, told = tpu_compiler() if request.param == "v5e" else cuda_compiler()
     folder = tmp_path_factory.mktemp("compiled")
     unet = SMALLEST["unet"] | {"in_channels": 9, "attention_head_dim": 4, "transformer_layers_per_block": 1}
     vae = SMALLEST["vae"] | {"mid_block_add_attention": True}
+    plain = make_tiny_checkpoint(folder / "plain", **SMALLEST)
     kind = "StableDiffusionXLInpaintPipeline"
     odd = make_tiny_checkpoint(folder / "odd", pipeline=kind, unet=unet, vae=vae)
     figures = folder / "figures.json"
     command = [python, str(ROOT / "benchmarks" / "compiled.py"), "--on", request.param, "--chunks", "3"]
-    command += ["--seats", "2", "--json", str(figures), "--checkpoint", "demo@24", f"{odd}@10"]
+    command += ["--seats", "2", "--json", str(figures), "--checkpoint", f"{plain}@16", f"{odd}@10"]
     command += ["--fitted", str(odd)]
     done = subprocess.run(
         command,
