@@ -46,6 +46,17 @@ async def pair(store: Store) -> tuple[Job, Job]:
     raise AssertionError
 
 
+async def descending(store: Store) -> tuple[str, str]:
+    """Two requests of which the later has the smaller id: the order of rows and that of ids differ."""
+    before = await store.jobs.enqueue(RECIPE, origin(1, user_id=1))
+    for number in range(2, 60):
+        job = await store.jobs.enqueue(RECIPE, origin(number, user_id=number))
+        if job.id < before.id:
+            return before.id, job.id
+        before = job
+    raise AssertionError
+
+
 async def test_a_report_that_hides_a_picture_and_an_erasure_do_not_deadlock(store: Store) -> None:
     await store.reviews.set_settings(BY, reports=1)
     first, copy = await pair(store)
@@ -60,13 +71,7 @@ async def test_a_report_that_hides_a_picture_and_an_erasure_do_not_deadlock(stor
 
 
 async def test_the_adoption_of_jobs_and_a_pause_do_not_deadlock(store: Store) -> None:
-    asked = [await store.jobs.enqueue(RECIPE, origin(number, user_id=number)) for number in range(1, 9)]
-    ids = [job.id for job in asked]  # physical order
-    low = min(ids)
-    high = next((each for each in ids[: ids.index(low)]), None)
-    if high is None:
-        low = sorted(ids)[1]
-        high = next(each for each in ids if each > low and ids.index(each) < ids.index(low))
+    high, low = await descending(store)
     async with store.shared.database.write() as connection:
         await lock_job(connection, low)
         pausing = asyncio.create_task(store.moderation.pause(Scope(guild_id=HERE), BY))
