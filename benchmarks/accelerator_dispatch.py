@@ -3,11 +3,11 @@
     python benchmarks/accelerator_dispatch.py [--checkpoint demo] [--size 128] [--dtype bfloat16]
 
 The figures are the engine's own, those of its metrics (`sdjax_engine_late_runs` and others):
-waves of requests for every seat, after a first wave. A run is late where the devices had finished the run
-before it when its dispatching began; the status is 1 where more than one in ten is. A GPU takes a thousand
-launches ahead: where a run has more, the host waits for room, and dispatching lasts nearly as long as the
-run. A CPU's programs count their own loops, and are dispatched by threads. A picture alone is timed too: the
-first, which may be the first of its programs, and the median of those after it.
+waves of requests for every seat, after a first wave. A run is late where the devices had finished all
+earlier work before it or its admission was queued; the status is 1 where more than one in ten is. A GPU takes
+a thousand launches ahead: where a run has more, the host waits for room, and dispatching lasts nearly as long
+as the run. A CPU's programs count their own loops, and are dispatched by threads. A picture alone is timed
+too: the first, which may be the first of its programs, and the median of those after it.
 """
 
 from __future__ import annotations

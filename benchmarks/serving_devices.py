@@ -7,7 +7,7 @@ queued it and the earlier work has ended. The host's time passes while it prepar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -87,6 +87,11 @@ class SimulatedPicture:
     deliver: float
     programs: str = ""
 
+    @property
+    def ready(self) -> bool:
+        """Whether the picture is finished."""
+        return self.clock.now >= self.end
+
     def fetch(self) -> npt.NDArray[np.uint8]:
         """Advance the time to the end; the pixels do not matter."""
         self.clock.wait_until(self.end)
@@ -154,10 +159,19 @@ class SimulatedDevices:
         """Return the same devices: they never hang."""
         return self
 
-    def admit(self, newcomers: Mapping[int, Prepared]) -> None:
-        """Admit newcomers, wave by wave."""
+    @property
+    def ready(self) -> bool:
+        """Whether the devices have done everything."""
+        return self._clock.now >= max(self._free)
+
+    def admit(self, newcomers: Mapping[int, Prepared], idle: Callable[[], bool]) -> bool:
+        """Admit newcomers, wave by wave; return whether the devices were `idle` before one of them."""
+        waited = False
         for wave in self._waves(newcomers):
+            self._clock.now += self._costs.admit.host
+            waited = waited or idle()
             self._queue("admit", self._costs.admit, wave)
+        return waited
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> SimulatedRun:
         """Run each device's evaluations: as many as its longest span has."""
@@ -183,6 +197,7 @@ class SimulatedDevices:
         """Decode the pictures in these seats, wave by wave."""
         pictures: dict[int, SimulatedPicture] = {}
         for wave in self._waves(seats):
+            self._clock.now += self._costs.decode.host
             ends = self._queue("decode", self._costs.decode, wave)
             pictures |= {seat: self._picture(ends[device]) for device, seat in wave.items()}
         return pictures
@@ -194,8 +209,7 @@ class SimulatedDevices:
         return SimulatedPicture(clock=self._clock, end=end, deliver=self._costs.deliver)
 
     def _queue(self, kind: str, cost: Cost, wave: Iterable[int]) -> dict[int, float]:
-        """Queue the same work on some devices; return device → its end."""
-        self._clock.now += cost.host
+        """Queue the same work on some devices, for which the host is ready; return device → its end."""
         return {device: self._do(kind, device, cost.device) for device in wave}
 
     def _do(self, kind: str, device: int, seconds: float) -> float:

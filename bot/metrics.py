@@ -153,7 +153,7 @@ class WorkerMetrics:
         self.engine_runs = Gauge("sdjax_engine_runs", "Runs that the devices have made.", registry=registry)
         self.engine_late_runs = Gauge(
             "sdjax_engine_late_runs",
-            "Runs that the devices waited for: they had finished the run before.",
+            "Runs that the devices waited for: they had finished all earlier work.",
             registry=registry,
         )
 

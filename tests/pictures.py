@@ -53,7 +53,7 @@ class LanePainter:
         lane.reset()
         lane.admit(prepared)
         lane.denoise({seat: (0, each.evaluations) for seat, each in prepared.items()})
-        return list(decoded(self.model.checkpoint, lane.latents()[: len(requests)]))
+        return list(decoded(self.model.checkpoint, np.asarray(lane._seated.sampler.x)[: len(requests)]))
 
 
 def decoded(checkpoint: Checkpoint, latents: npt.NDArray[np.float32]) -> Pixels:

@@ -89,6 +89,7 @@ class ScriptedPicture:
     script: Script
     seed: int
     broken: bool = False
+    ready: bool = False
     programs: str = ""
 
     def fetch(self) -> npt.NDArray[np.uint8] | None:
@@ -114,6 +115,7 @@ class ScriptedEstimates:
     script: Script
     seats: int
     seeds: Mapping[int, int]
+    ready: bool = False
 
     def fetch(self) -> npt.NDArray[np.float32]:
         """Return the latents, as the script has it."""
@@ -122,13 +124,14 @@ class ScriptedEstimates:
 
 
 class ScriptedDevices:
-    """The devices' side of a lane, as `desks.SeatDevices` wants it."""
+    """The devices' side of a lane, as `lane_queue.SeatDevices` wants it."""
 
     lane = LANE
     starts_from_pictures = False
     retries = True
     decodes_previews = False
     move_seconds = 0.0
+    ready = False
 
     def __init__(self, script: Script, *, devices: int, seats_per_device: int) -> None:
         self.script = script
@@ -169,13 +172,14 @@ class ScriptedDevices:
         other._seats = None
         return other
 
-    def admit(self, newcomers: Mapping[int, Prepared]) -> None:
+    def admit(self, newcomers: Mapping[int, Prepared], idle: Callable[[], bool]) -> bool:
         """Let newcomers into their seats."""
         self.script.on_call("admit")
         self.script.admitted.update(each.request for each in newcomers.values())
         for seat, newcomer in newcomers.items():
             self._expect(seat < self.seats, f"there is no seat {seat}")
             self._taken[seat] = newcomer, 0
+        return idle()
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> ScriptedRun:
         """Make evaluations."""

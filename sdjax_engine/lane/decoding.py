@@ -114,6 +114,11 @@ class Picture:
     classifier: PictureClassifier | None = field(default=None, repr=False)
     programs: str = ""
 
+    @property
+    def ready(self) -> bool:
+        """Whether the devices have decoded and judged it."""
+        return devices.are_ready([self.pixels, self.finite, self.scores, self.probabilities])
+
     def fetch(self) -> npt.NDArray[np.uint8] | None:
         """Wait for the pixels, uint8 (height, width, 3); None where the picture is not finite."""
         return np.array(np.asarray(self.pixels)[0]) if np.asarray(self.finite)[0] else None

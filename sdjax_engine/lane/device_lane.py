@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import jax
@@ -32,6 +32,7 @@ from sdjax_engine.lane.programs import (
 from sdjax_engine.lane.rows import Newcomers, Occupant, ProgramForm, as_text, newcomers_by_device, occupant_of
 from sdjax_engine.lane.runs import Run, calls_of, make_turn
 from sdjax_engine.lane.shapes import LaneShapes, zeros
+from sdjax_engine.memory.devices import are_ready
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.prepare import Prepared
@@ -135,15 +136,24 @@ class DeviceLane:
         """Move the model's parameters to the devices if they are not there; call it before any work."""
         self._model.residency.bring(self.lane.model)
 
-    def admit(self, newcomers: Mapping[int, Prepared]) -> None:
-        """Write newcomers into their seats: encoded texts, noise, tables, start pictures."""
-        with_start = self._with_start(newcomers)
+    @property
+    def ready(self) -> bool:
+        """Whether the devices have done all work that changes the seats."""
+        return are_ready(jax.tree.leaves(self._state))
+
+    def admit(self, newcomers: Mapping[int, Prepared], idle: Callable[[], bool] = lambda: False) -> bool:
+        """Write newcomers into their seats: encoded texts, noise, tables, start pictures.
+
+        Returns whether the devices were `idle`, which is asked before each wave of them is queued.
+        """
+        with_start, waited = self._with_start(newcomers), False
         state = Shares.of(self._seated, self._model.mesh)
         encodings, arrays = self._model.encodings, self._model.arrays
         for wave in self._grid.waves(newcomers):
             prepared = {device: newcomers[seat] for device, seat in wave.items()}
             inputs = newcomers_by_device(wave, newcomers, self._nobody, self._grid)
             self._occupants |= {seat: occupant_of(newcomers[seat], self._grid) for seat in wave.values()}
+            waited = waited or idle()
             negative, positive = (
                 encodings.gather(
                     arrays.text_encoders, {device: one.texts[half] for device, one in prepared.items()}
@@ -159,6 +169,7 @@ class DeviceLane:
                 self._programs.admit, wave.keys(), arrays.unet, state, negative, positive, start, inputs
             )
             self._state = state.together(self._model.mesh)
+        return waited
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
         """Make the evaluations from start up to stop in each of these seats."""
@@ -200,10 +211,6 @@ class DeviceLane:
         """Decode latents (h, w, c) in float32, where `retries`; None where that would change nothing."""
         program = self._later.decode_in_float32
         return None if program is None else self._decoding.queue(program, {0: [latents[None]]})[0][0]
-
-    def latents(self) -> npt.NDArray[np.float32]:
-        """Return the latents of all seats, (seats, h, w, c); waits for the devices."""
-        return np.asarray(self._seated.sampler.x)
 
     def reset(self) -> None:
         """Empty every seat: free the devices' memory of all seats, then allocate it again."""

@@ -16,7 +16,7 @@ from sdjax_engine.compiling.compiler import Compiler, CompilingStopped, Program
 from sdjax_engine.denoising import previews
 from sdjax_engine.denoising.state import SeatState
 from sdjax_engine.lane.shapes import LaneShapes
-from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
+from sdjax_engine.memory.devices import BY_SEAT, REPLICATED, are_ready
 from sdjax_engine.weights import Component, Parameters
 from sdjax_engine.wording import first_line
 
@@ -28,6 +28,11 @@ class Estimates:
     """Estimates of the finished pictures of all seats, being copied to the host."""
 
     rows: jax.Array = field(repr=False)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the devices have made them."""
+        return are_ready([self.rows])
 
     def fetch(self) -> npt.NDArray[Any]:
         """Wait for the estimates; raises the devices' error.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
@@ -25,6 +25,7 @@ from sdjax_engine.lane.rows import (
     lay_out,
     stretches,
 )
+from sdjax_engine.memory.devices import are_ready
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -127,8 +128,7 @@ class Run:
     @property
     def ready(self) -> bool:
         """Whether the devices have finished it, so that `wait` returns at once."""
-        done = cast("Any", self.done)  # jax.Array's stub leaves `is_ready` out
-        return bool(done.is_deleted() or done.is_ready())
+        return are_ready([self.done])
 
     def wait(self) -> None:
         """Return when the devices have finished it; raises their error."""

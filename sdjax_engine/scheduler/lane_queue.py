@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -58,6 +58,11 @@ class Run(Protocol):
 class Estimates(Protocol):
     """Estimates of the finished pictures of every seat, on their way from the devices."""
 
+    @property
+    def ready(self) -> bool:
+        """Whether the devices have made them."""
+        ...
+
     def fetch(self) -> npt.NDArray[Any]:
         """Wait for the estimates; raises the error of the devices.
 
@@ -68,6 +73,11 @@ class Estimates(Protocol):
 
 class Picture(Protocol):
     """A picture on its way from the devices."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the devices have decoded it."""
+        ...
 
     @property
     def programs(self) -> str:
@@ -145,8 +155,16 @@ class SeatDevices(Protocol):
         """Return another with the same programs, which needs a reset and shares no seats."""
         ...
 
-    def admit(self, newcomers: Mapping[int, Prepared]) -> None:
-        """Write requests into their seats."""
+    @property
+    def ready(self) -> bool:
+        """Whether the devices have done all work that changes the seats."""
+        ...
+
+    def admit(self, newcomers: Mapping[int, Prepared], idle: Callable[[], bool]) -> bool:
+        """Write requests into their seats.
+
+        Returns whether the devices were `idle`, which is asked before each part of that is queued.
+        """
         ...
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
@@ -284,8 +302,8 @@ class RunTimes:
     A GPU takes a thousand launches ahead, less than a run of SDXL has: the host then waits for room, with
     work for the devices left, and dispatching lasts nearly as long as the run. Where it waits for the end of
     the run instead, the next run is late: the devices wait for the host, and finished pictures arrive a run
-    late. A lane of which most runs are so is told to the log once. Devices that are idle between the launches
-    of one run are not seen.
+    late. A run is late too where the devices wait for its admission. A lane of which most runs are so is told
+    to the log once. Devices that are idle between the launches of one run are not seen.
     """
 
     all: Sums = field(default_factory=Sums)
@@ -295,7 +313,7 @@ class RunTimes:
     def add(self, lane: Lane, dispatching: float, finishing: float, *, late: bool) -> None:
         """Add one more run: seconds that the host took to dispatch it, seconds that the devices took.
 
-        It is `late` where the devices had finished the run before it when its dispatching began.
+        It is `late` where the devices had finished all earlier work before it or its admission was queued.
         """
         self.all.add(dispatching, finishing, late=late)
         window = self._windows.setdefault(lane, Sums())

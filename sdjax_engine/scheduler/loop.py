@@ -156,12 +156,16 @@ class Scheduler:
             self.watchdog.call(seconds, device.reset)
             queue.broken = False
         brought_at = self._clock()
+        earlier = list(table.in_flight)
+
+        def idle() -> bool:
+            return bool(earlier) and device.ready and all(each.ready for each in earlier)
+
         if placements:
             admitted = {placement.seat: placement.request.prepared for placement in placements}
-            self.watchdog.call(seconds, device.admit, admitted)
+            batch.late = self.watchdog.call(seconds, device.admit, admitted, idle)
         spans = {span.seat: (span.start, span.stop) for span in batch.spans}
-        behind = table.in_flight[-1].run if table.in_flight else None
-        batch.late = behind is not None and behind.ready
+        batch.late = batch.late or idle()
         began = self._clock()
         batch.run = self.watchdog.call(seconds, device.denoise, spans)
         batch.dispatching = self._clock() - began

@@ -29,8 +29,8 @@ class InFlightBatch:
     it is answered or starts again. `landed` says that the devices have done the work. `wanted` seats were
     charged to the lane for `charged` seconds when the batch was queued, at `queued_at`. `queueing` is how
     many seconds the host took to queue it, `dispatching` those for its evaluations alone. It is `late` where
-    the devices had finished the batch before it already. It is `uneven` where some devices start it later
-    than others, because they decode first.
+    the devices had finished all earlier work before its admission or its evaluations were queued. It is
+    `uneven` where some devices start it later than others, because they decode first.
     """
 
     queue: LaneQueue
@@ -48,6 +48,12 @@ class InFlightBatch:
     wanted: int = 1
     charged: float = 0.0
     uneven: bool = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether the devices have done everything of it that is queued."""
+        parts = (self.run, self.estimates, *self.pictures.values())
+        return all(part is None or part.ready for part in parts)
 
     def share_out(self, seconds: float) -> None:
         """Add the time that the devices took to its requests, by their rows; that of empty seats as well.

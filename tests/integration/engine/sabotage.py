@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 import jax
@@ -52,9 +52,9 @@ class SabotagedLane(DeviceLane):
         super().reset()
         self.seeds = {}
 
-    def admit(self, newcomers: Mapping[int, Prepared]) -> None:
+    def admit(self, newcomers: Mapping[int, Prepared], idle: Callable[[], bool] = lambda: False) -> bool:
         self.seeds |= {seat: prepared.request.seed for seat, prepared in newcomers.items()}
-        super().admit({seat: poisoned(prepared) for seat, prepared in newcomers.items()})
+        return super().admit({seat: poisoned(prepared) for seat, prepared in newcomers.items()}, idle)
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
         fault, self.fault = self.fault, None

@@ -49,7 +49,7 @@ def painted(
         spans = {seat: (done.get(seat, 0), done.get(seat, 0) + 1) for seat in run}
         done |= {seat: stop for seat, (_, stop) in spans.items()}
         rows.append(lane.denoise(spans).rows)
-    return rows, lane.latents().copy()
+    return rows, np.asarray(lane._seated.sampler.x).copy()
 
 
 @pytest.mark.parametrize(("picture", "rows"), [(PLAIN, 2), (UNGUIDED, 1)])
@@ -104,7 +104,7 @@ def test_a_run_over_the_end_of_an_interval_is_made_of_its_evaluations(
     lane.admit({0: model.prepare(HALFWAY)})
     lane.denoise({0: (0, 4)})
     lane.denoise({0: (4, 6)})
-    np.testing.assert_array_equal(lane.latents()[0], single[0])
+    np.testing.assert_array_equal(np.asarray(lane._seated.sampler.x)[0], single[0])
     assert lane.decode([0])[0].programs == "1x1- 3x2- 2x1-"
 
 
@@ -146,5 +146,8 @@ def test_without_its_programs_a_picture_is_painted_again_by_that_of_every_row(
 def test_a_run_leaves_the_other_seats_as_they_are(lane: DeviceLane, model: LoadedModel) -> None:
     _, before = painted(lane, model, [range(lane.seats)])
     lane.denoise({1: (1, 3)})
-    changed = [not np.array_equal(one, other) for one, other in zip(before, lane.latents(), strict=True)]
+    changed = [
+        not np.array_equal(one, other)
+        for one, other in zip(before, np.asarray(lane._seated.sampler.x), strict=True)
+    ]
     assert changed == [False, True, False, False]

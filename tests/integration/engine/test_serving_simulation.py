@@ -53,6 +53,31 @@ def test_runs_are_late_where_the_devices_wait_for_the_host_to_admit(admitting: f
     assert outcome.runs.late == (5 if late else 0)
 
 
+@pytest.mark.parametrize(
+    ("devices", "seats", "admit", "decode"),
+    [
+        (1, 4, Cost(host=1.5, device=1.6), Cost(device=0.1)),
+        (1, 8, Cost(host=1.0, device=1.01), Cost(device=0.1)),
+        (1, 1, Cost(host=5.0, device=0.1), Cost(device=6.0)),
+        (1, 8, Cost(host=0.3, device=1.0), Cost(device=0.5)),
+        (2, 4, Cost(host=0.3, device=1.0), Cost(device=0.5)),
+    ],
+)
+def test_no_run_is_late_where_admissions_and_decodings_keep_the_devices_busy(
+    devices: int, seats: int, admit: Cost, decode: Cost
+) -> None:
+    costs = Costs(admit=admit, evaluation=1.0, decode=decode)
+    simulation = Simulation(devices=devices, seats_per_device=seats, costs=costs)
+    arrivals = [TimedArrival(at=0.0, user=0, seed=seed, steps=4 + seed % 5) for seed in range(60)]
+    outcome = simulate(simulation, arrivals)
+    until = 0.0
+    for work in sorted(outcome.work, key=lambda work: work.begin):
+        assert work.begin <= until or not until, "no device works"
+        until = max(until, work.end)
+    assert outcome.runs.runs > 20
+    assert outcome.runs.late == 0
+
+
 def test_a_device_does_one_thing_at_a_time_and_none_before_it_was_queued() -> None:
     arrivals = poisson(MIXES["4-50"], count=200, rate=4.0)
     outcome = simulate(EIGHT, arrivals)
