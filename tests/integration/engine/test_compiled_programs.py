@@ -20,6 +20,14 @@ PROGRAMS = {"encode", "begin", "empty", "admit", "denoise", "take", "decode", "e
 OF_SOME_ROWS = {"denoise, 1 row", "denoise, 2 rows"}
 OF_SOME_PICTURES = {"decode, 2 pictures"}
 
+EVERY_BLOCK = {
+    "block_out_channels": (32, 32),
+    "down_block_types": ("CrossAttnDownBlock2D", "DownBlock2D"),
+    "mid_block_type": "UNetMidBlock2DCrossAttn",
+    "up_block_types": ("UpBlock2D", "CrossAttnUpBlock2D"),
+}
+"""A UNet that samples down and up, with attention on the way down, in the middle, and on the way up."""
+
 Row = dict[str, Any]
 
 
@@ -33,7 +41,7 @@ def rows(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("compiled")
     unet = SMALLEST["unet"] | {"in_channels": 9, "attention_head_dim": 4, "transformer_layers_per_block": 1}
     vae = SMALLEST["vae"] | {"mid_block_add_attention": True}
-    plain = make_tiny_checkpoint(folder / "plain", **SMALLEST)
+    plain = make_tiny_checkpoint(folder / "plain", **SMALLEST | {"unet": EVERY_BLOCK})
     kind = "StableDiffusionXLInpaintPipeline"
     odd = make_tiny_checkpoint(folder / "odd", pipeline=kind, unet=unet, vae=vae)
     figures = folder / "figures.json"
