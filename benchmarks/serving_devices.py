@@ -7,13 +7,14 @@ queued it and the earlier work has ended. The host's time passes while it prepar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from sdjax_engine.lane.runs import Work
 from sdjax_engine.lane.verdicts import Verdicts
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import Lane
@@ -159,17 +160,16 @@ class SimulatedDevices:
         """Return the same devices: they never hang."""
         return self
 
-    @property
-    def ready(self) -> bool:
-        """Whether the devices have done everything."""
-        return self._clock.now >= max(self._free)
+    def has_done(self, earlier: Sequence[Work]) -> bool:
+        """Whether the devices have done everything, and all `earlier` work; False without any."""
+        return bool(earlier) and self._clock.now >= max(self._free) and all(work.ready for work in earlier)
 
-    def admit(self, newcomers: Mapping[int, Prepared], idle: Callable[[], bool]) -> bool:
-        """Admit newcomers, wave by wave; return whether the devices were `idle` before one of them."""
+    def admit(self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work]) -> bool:
+        """Admit newcomers, wave by wave; return whether the `earlier` work was done before one of them."""
         waited = False
         for wave in self._waves(newcomers):
             self._clock.now += self._costs.admit.host
-            waited = waited or idle()
+            waited = waited or self.has_done(earlier)
             self._queue("admit", self._costs.admit, wave)
         return waited
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sdjax_engine.lane.runs import Work
 from sdjax_engine.lane.verdicts import Verdicts
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.prompts import TokenizedText
@@ -131,7 +132,6 @@ class ScriptedDevices:
     retries = True
     decodes_previews = False
     move_seconds = 0.0
-    ready = False
 
     def __init__(self, script: Script, *, devices: int, seats_per_device: int) -> None:
         self.script = script
@@ -172,14 +172,18 @@ class ScriptedDevices:
         other._seats = None
         return other
 
-    def admit(self, newcomers: Mapping[int, Prepared], idle: Callable[[], bool]) -> bool:
+    def admit(self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work]) -> bool:
         """Let newcomers into their seats."""
         self.script.on_call("admit")
         self.script.admitted.update(each.request for each in newcomers.values())
         for seat, newcomer in newcomers.items():
             self._expect(seat < self.seats, f"there is no seat {seat}")
             self._taken[seat] = newcomer, 0
-        return idle()
+        return self.has_done(earlier)
+
+    def has_done(self, earlier: Sequence[Work]) -> bool:
+        """Whether the earlier work is done."""
+        return bool(earlier) and all(work.ready for work in earlier)
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> ScriptedRun:
         """Make evaluations."""

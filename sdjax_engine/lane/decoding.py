@@ -24,6 +24,7 @@ from sdjax_engine.compiling.compiler import Program
 from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising.traced import Decoded
 from sdjax_engine.lane.rows import ALONE, DecoderPlace, SeatGrid
+from sdjax_engine.lane.runs import are_ready
 from sdjax_engine.lane.verdicts import Verdicts, read_safety_scores
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
@@ -117,7 +118,7 @@ class Picture:
     @property
     def ready(self) -> bool:
         """Whether the devices have decoded and judged it."""
-        return devices.are_ready([self.pixels, self.finite, self.scores, self.probabilities])
+        return are_ready([self.pixels, self.finite, self.scores, self.probabilities])
 
     def fetch(self) -> npt.NDArray[np.uint8] | None:
         """Wait for the pixels, uint8 (height, width, 3); None where the picture is not finite."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import jax
@@ -30,9 +30,8 @@ from sdjax_engine.lane.programs import (
     compile_lane,
 )
 from sdjax_engine.lane.rows import Newcomers, Occupant, ProgramForm, as_text, newcomers_by_device, occupant_of
-from sdjax_engine.lane.runs import Run, calls_of, make_turn
+from sdjax_engine.lane.runs import Run, Work, are_ready, calls_of, make_turn
 from sdjax_engine.lane.shapes import LaneShapes, zeros
-from sdjax_engine.memory.devices import are_ready
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.prepare import Prepared
@@ -136,15 +135,15 @@ class DeviceLane:
         """Move the model's parameters to the devices if they are not there; call it before any work."""
         self._model.residency.bring(self.lane.model)
 
-    @property
-    def ready(self) -> bool:
-        """Whether the devices have done all work that changes the seats."""
-        return are_ready(jax.tree.leaves(self._state))
+    def has_done(self, earlier: Sequence[Work]) -> bool:
+        """Whether the devices have done what changes the seats, and all `earlier` work; False without any."""
+        done = bool(earlier) and are_ready(jax.tree.leaves(self._state))
+        return done and all(work.ready for work in earlier)
 
-    def admit(self, newcomers: Mapping[int, Prepared], idle: Callable[[], bool] = lambda: False) -> bool:
+    def admit(self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work] = ()) -> bool:
         """Write newcomers into their seats: encoded texts, noise, tables, start pictures.
 
-        Returns whether the devices were `idle`, which is asked before each wave of them is queued.
+        Returns whether the devices had done all `earlier` work before a wave of newcomers was queued.
         """
         with_start, waited = self._with_start(newcomers), False
         state = Shares.of(self._seated, self._model.mesh)
@@ -153,7 +152,7 @@ class DeviceLane:
             prepared = {device: newcomers[seat] for device, seat in wave.items()}
             inputs = newcomers_by_device(wave, newcomers, self._nobody, self._grid)
             self._occupants |= {seat: occupant_of(newcomers[seat], self._grid) for seat in wave.values()}
-            waited = waited or idle()
+            waited = waited or self.has_done(earlier)
             negative, positive = (
                 encodings.gather(
                     arrays.text_encoders, {device: one.texts[half] for device, one in prepared.items()}

@@ -15,8 +15,9 @@ import numpy.typing as npt
 from sdjax_engine.compiling.compiler import Compiler, CompilingStopped, Program
 from sdjax_engine.denoising import previews
 from sdjax_engine.denoising.state import SeatState
+from sdjax_engine.lane.runs import are_ready
 from sdjax_engine.lane.shapes import LaneShapes
-from sdjax_engine.memory.devices import BY_SEAT, REPLICATED, are_ready
+from sdjax_engine.memory.devices import BY_SEAT, REPLICATED
 from sdjax_engine.weights import Component, Parameters
 from sdjax_engine.wording import first_line
 

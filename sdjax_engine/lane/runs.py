@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -25,7 +25,6 @@ from sdjax_engine.lane.rows import (
     lay_out,
     stretches,
 )
-from sdjax_engine.memory.devices import are_ready
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -116,6 +115,24 @@ def make_turn(
         made |= part.program.on(part.devices, of_model, *shares, *of_rows)
     together: tuple[SamplerState, jax.Array] = made.together(mesh)
     return together
+
+
+class Work(Protocol):
+    """Work that the devices have been given."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the devices have done it."""
+        ...
+
+
+def are_ready(arrays: Iterable[jax.Array | None]) -> bool:
+    """Whether the devices have made these arrays, so that reading them waits for nothing.
+
+    One that is None or deleted is waited for by nobody.
+    """
+    known: list[Any] = [each for each in arrays if each is not None]  # the stub leaves `is_ready` out
+    return all(each.is_deleted() or each.is_ready() for each in known)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -66,15 +66,6 @@ def device_count(mesh: Mesh) -> int:
 def device_kind() -> str:
     """Return the kind of this process's devices, such as "cpu" or "NVIDIA H100 80GB HBM3"."""
     return str(jax.local_devices()[0].device_kind)
-
-
-def are_ready(arrays: Iterable[jax.Array | None]) -> bool:
-    """Whether the devices have made these arrays, so that reading them waits for nothing.
-
-    One that is None or deleted is waited for by nobody.
-    """
-    known: list[Any] = [each for each in arrays if each is not None]  # the stub leaves `is_ready` out
-    return all(each.is_deleted() or each.is_ready() for each in known)
 
 
 def is_cpu(mesh: Mesh) -> bool:

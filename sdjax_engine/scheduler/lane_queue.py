@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from sdjax_engine.lane.runs import Work
 from sdjax_engine.lane.verdicts import Verdicts
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import Lane
@@ -155,15 +156,14 @@ class SeatDevices(Protocol):
         """Return another with the same programs, which needs a reset and shares no seats."""
         ...
 
-    @property
-    def ready(self) -> bool:
-        """Whether the devices have done all work that changes the seats."""
+    def has_done(self, earlier: Sequence[Work]) -> bool:
+        """Whether the devices have done what changes the seats, and all `earlier` work; False without any."""
         ...
 
-    def admit(self, newcomers: Mapping[int, Prepared], idle: Callable[[], bool]) -> bool:
+    def admit(self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work]) -> bool:
         """Write requests into their seats.
 
-        Returns whether the devices were `idle`, which is asked before each part of that is queued.
+        Returns whether the devices had done all `earlier` work before a part of that was queued.
         """
         ...
 

@@ -156,16 +156,13 @@ class Scheduler:
             self.watchdog.call(seconds, device.reset)
             queue.broken = False
         brought_at = self._clock()
-        earlier = list(table.in_flight)
-
-        def idle() -> bool:
-            return bool(earlier) and device.ready and all(each.ready for each in earlier)
-
+        queued = [(each.run, each.estimates, *each.pictures.values()) for each in table.in_flight]
+        earlier = [work for each in queued for work in each if work is not None]
         if placements:
             admitted = {placement.seat: placement.request.prepared for placement in placements}
-            batch.late = self.watchdog.call(seconds, device.admit, admitted, idle)
+            batch.late = self.watchdog.call(seconds, device.admit, admitted, earlier)
         spans = {span.seat: (span.start, span.stop) for span in batch.spans}
-        batch.late = batch.late or idle()
+        batch.late = batch.late or device.has_done(earlier)
         began = self._clock()
         batch.run = self.watchdog.call(seconds, device.denoise, spans)
         batch.dispatching = self._clock() - began

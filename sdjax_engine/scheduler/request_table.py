@@ -49,12 +49,6 @@ class InFlightBatch:
     charged: float = 0.0
     uneven: bool = False
 
-    @property
-    def ready(self) -> bool:
-        """Whether the devices have done everything of it that is queued."""
-        parts = (self.run, self.estimates, *self.pictures.values())
-        return all(part is None or part.ready for part in parts)
-
     def share_out(self, seconds: float) -> None:
         """Add the time that the devices took to its requests, by their rows; that of empty seats as well.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 import jax
@@ -12,7 +12,7 @@ import numpy as np
 
 from sdjax_engine.lane.decoding import Picture
 from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.lane.runs import Run
+from sdjax_engine.lane.runs import Run, Work
 from sdjax_engine.model.prepare import Prepared
 
 POISON = 666
@@ -52,9 +52,9 @@ class SabotagedLane(DeviceLane):
         super().reset()
         self.seeds = {}
 
-    def admit(self, newcomers: Mapping[int, Prepared], idle: Callable[[], bool] = lambda: False) -> bool:
+    def admit(self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work] = ()) -> bool:
         self.seeds |= {seat: prepared.request.seed for seat, prepared in newcomers.items()}
-        return super().admit({seat: poisoned(prepared) for seat, prepared in newcomers.items()}, idle)
+        return super().admit({seat: poisoned(prepared) for seat, prepared in newcomers.items()}, earlier)
 
     def denoise(self, spans: Mapping[int, tuple[int, int]]) -> Run:
         fault, self.fault = self.fault, None
