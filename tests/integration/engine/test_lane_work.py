@@ -1,0 +1,60 @@
+"""A lane knows without waiting whether the devices have done its work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import jax
+import pytest
+from engines import PLAIN, like
+from scripted_devices import Script, ScriptedRun
+
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.lane.runs import Work
+from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.request import Lane
+
+STEPS = 120  # evaluations of a tiny network: half a second or more
+
+
+@pytest.fixture
+def lane(device_lanes: Mapping[Lane, DeviceLane]) -> DeviceLane:
+    """A lane of two seats on each of two devices, all empty."""
+    own = device_lanes[PLAIN.lane].restarted()
+    own.reset()
+    return own
+
+
+def finish(lane: DeviceLane) -> None:
+    """Wait until nothing changes the seats any more."""
+    jax.block_until_ready(lane._state)
+
+
+def test_the_devices_have_done_earlier_work_when_it_has_changed_the_seats(
+    lane: DeviceLane, model: LoadedModel
+) -> None:
+    prepared = model.prepare(like(num_inference_steps=STEPS))
+    assert lane.admit({0: prepared}) is False, "nothing was earlier"
+    first = lane.denoise({0: (0, 1)})
+    finish(lane)
+    assert not lane.has_done([])
+    assert lane.has_done([first])
+    assert not lane.has_done([first, ScriptedRun(script=Script())])
+    second = lane.denoise({0: (1, STEPS)})
+    assert not lane.has_done([first]), "the seats are in use"
+    assert not lane.admit({1: prepared}, [first, second])
+    second.wait()
+    finish(lane)
+    assert lane.has_done([first, second])
+    assert lane.admit({2: prepared}, [first, second])
+
+
+def test_a_decoding_that_is_under_way_is_earlier_work_too(lane: DeviceLane, model: LoadedModel) -> None:
+    lane.admit({0: model.prepare(like(num_inference_steps=STEPS))})
+    run = lane.denoise({0: (0, STEPS)})
+    earlier: list[Work] = [run, *lane.decode([0]).values()]
+    assert not any(work.ready for work in earlier)
+    [picture] = lane.decode([0]).values()
+    picture.fetch()
+    finish(lane)
+    assert lane.has_done([*earlier, picture])
