@@ -16,6 +16,7 @@ from the programs. A peer that fails, or has no picture after `--patience` secon
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -37,6 +38,7 @@ from legacy_flax import environment
 PLATFORMS = os.environ.get("JAX_PLATFORMS", "")
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[1]
 LIMIT = 790.0  # bfloat16 TFLOP/s, measured on an H200
+GRACE = 10.0  # seconds that a side has to end
 TITLES = {"ours": "ours", "removed": "removed", "torch": "torch", "compiled": "torch, compiled"}
 
 
@@ -160,7 +162,7 @@ class Side:
         except BrokenPipeError:
             answer = ""
         if not answer:
-            raise SideFailed(f"ended with status {self._process.wait()}")
+            raise SideFailed(f"ended with status {self.close()}")
         return json.loads(answer)
 
     def measure(self) -> tuple[float, float]:
@@ -173,11 +175,21 @@ class Side:
         """Return the first pictures, (count, height, width, 3)."""
         return np.load(self._save).astype(np.int32)
 
-    def close(self) -> None:
-        """End the process."""
+    def close(self) -> int:
+        """End the process, which may have died; it is killed if it goes on for `GRACE` seconds.
+
+        Returns its status.
+        """
         assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._process.stdout.close()
+        return self._process.wait()
 
 
 def vae_config(folder: Path) -> dict[str, Any]:

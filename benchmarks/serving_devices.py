@@ -90,8 +90,8 @@ class SimulatedPicture:
 
     @property
     def ready(self) -> bool:
-        """Whether the picture is finished."""
-        return self.clock.now >= self.end
+        """Whether the picture is finished, before now."""
+        return self.clock.now > self.end
 
     def fetch(self) -> npt.NDArray[np.uint8]:
         """Advance the time to the end; the pixels do not matter."""
@@ -140,6 +140,7 @@ class SimulatedDevices:
         self.seats_per_device = seats_per_device
         self._in_step = in_step
         self._free = [0.0] * devices
+        self._seats_changed = 0.0
         self.seats = devices * seats_per_device
         self.work: list[DeviceWork] = []
 
@@ -161,8 +162,9 @@ class SimulatedDevices:
         return self
 
     def has_done(self, earlier: Sequence[Work]) -> bool:
-        """Whether the devices have done everything, and all `earlier` work; False without any."""
-        return bool(earlier) and self._clock.now >= max(self._free) and all(work.ready for work in earlier)
+        """Whether the devices have changed the seats and done all `earlier` work, before now."""
+        changed = self._clock.now > self._seats_changed
+        return bool(earlier) and changed and all(work.ready for work in earlier)
 
     def admit(self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work]) -> bool:
         """Admit newcomers, wave by wave; return whether the `earlier` work was done before one of them."""
@@ -215,6 +217,8 @@ class SimulatedDevices:
     def _do(self, kind: str, device: int, seconds: float) -> float:
         begin = max(self._clock.now, self._free[device])
         self._free[device] = begin + seconds
+        if kind != "decode":
+            self._seats_changed = max(self._seats_changed, begin + seconds)
         self.work.append(DeviceWork(device=device, kind=kind, begin=begin, end=begin + seconds))
         return begin + seconds
 

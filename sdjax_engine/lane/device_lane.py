@@ -152,6 +152,8 @@ class DeviceLane:
             prepared = {device: newcomers[seat] for device, seat in wave.items()}
             inputs = newcomers_by_device(wave, newcomers, self._nobody, self._grid)
             self._occupants |= {seat: occupant_of(newcomers[seat], self._grid) for seat in wave.values()}
+            begun = {device: prepared[device].picture for device, seat in wave.items() if seat in with_start}
+            pictures = self._shapes.start_pictures(begun) if begun else ()
             waited = waited or self.has_done(earlier)
             negative, positive = (
                 encodings.gather(
@@ -160,9 +162,7 @@ class DeviceLane:
                 for half in range(2)
             )
             start = Shares.of(self._noise_alone, self._model.mesh)
-            begun = {device: prepared[device].picture for device, seat in wave.items() if seat in with_start}
             if begun:
-                pictures = self._shapes.start_pictures(begun)
                 start |= call_on(self._later.begin, begun, arrays.decoding[0], *pictures, inputs.seed)
             state |= call_on(
                 self._programs.admit, wave.keys(), arrays.unet, state, negative, positive, start, inputs

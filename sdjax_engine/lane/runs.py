@@ -129,7 +129,8 @@ class Work(Protocol):
 def are_ready(arrays: Iterable[jax.Array | None]) -> bool:
     """Whether the devices have made these arrays, so that reading them waits for nothing.
 
-    One that is None or deleted is waited for by nobody.
+    One that is None or deleted is waited for by nobody. JAX 0.10.2 dies where `is_ready` of a deleted one is
+    asked.
     """
     known: list[Any] = [each for each in arrays if each is not None]  # the stub leaves `is_ready` out
     return all(each.is_deleted() or each.is_ready() for each in known)

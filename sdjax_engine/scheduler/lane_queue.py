@@ -22,6 +22,7 @@ from sdjax_engine.scheduler.seats import RunLimits, Seats
 MEMORY_OF_MEAN = 0.8  # how much of a moving mean each new value leaves as it was
 QUICKEST, SLOWEST = 0.1, 0.9  # quantiles that stand for the least and the most
 REMEMBERED = 32  # values that a quantile is taken of
+LATE_IN_A_ROW = 3  # runs that show a quantile to be too high; fewer may be late by chance
 SHORT_SECONDS, SHARED_SECONDS, LONG_SECONDS = 0.02, 0.1, 1.0
 """The longest run beyond one evaluation: with seats free, while other lanes wait, and with every seat taken.
 
@@ -208,7 +209,8 @@ class LaneQueue:
     """One lane: its side on the devices, its requests and seats, and the seconds that its work takes.
 
     `quickest_evaluations`, by the rows of a run, and `slowest_queueing` are quantiles of the latest runs: the
-    least that an evaluation took, the most that the host took to queue a run. `broken` says that the seats on
+    least that an evaluation took, the most that the host took to queue a run. The first are measured
+    anew after `late_in_a_row` runs, which may have waited for them. `broken` says that the seats on
     the devices need a reset. Without `previews` no request gets any.
     """
 
@@ -218,6 +220,7 @@ class LaneQueue:
     seconds_per_evaluation: float | None = None
     quickest_evaluations: dict[int, RecentQuantile] = field(default_factory=dict, repr=False)
     slowest_queueing: RecentQuantile = field(default_factory=lambda: RecentQuantile(SLOWEST), repr=False)
+    late_in_a_row: int = 0
     broken: bool = False
     previews: Previews | None = field(default=None, repr=False)
 
@@ -247,11 +250,16 @@ class LaneQueue:
         known = self.quickest_evaluations.get(rows)
         return None if known is None else known.value
 
-    def learn_run(self, seconds: float, evaluations: int, rows: int) -> None:
-        """Add the time of one more run of so many rows to the mean.
+    def learn_run(self, seconds: float, evaluations: int, rows: int, *, late: bool = False) -> None:
+        """Add the time of one more run of so many rows to the mean, and whether it was queued too late.
 
         The first run of as many rows is no part of the quantile: the first call of anything takes longer.
+        Where runs are queued by a quantile that is too high, they are measured with the wait for it, so that
+        it stays. Late runs one after another therefore begin it anew.
         """
+        self.late_in_a_row = self.late_in_a_row + 1 if late else 0
+        if self.late_in_a_row >= LATE_IN_A_ROW:
+            self.quickest_evaluations.clear()
         each = seconds / evaluations
         if rows in self.quickest_evaluations:
             self.quickest_evaluations[rows].add(each)
@@ -302,8 +310,9 @@ class RunTimes:
     A GPU takes a thousand launches ahead, less than a run of SDXL has: the host then waits for room, with
     work for the devices left, and dispatching lasts nearly as long as the run. Where it waits for the end of
     the run instead, the next run is late: the devices wait for the host, and finished pictures arrive a run
-    late. A run is late too where the devices wait for its admission. A lane of which most runs are so is told
-    to the log once. Devices that are idle between the launches of one run are not seen.
+    late. A run is late too where the devices wait for its admission. A lane is told to the log once where
+    most runs are late and dispatching takes more than half of their time. Devices that are idle between the
+    launches of one run are not seen.
     """
 
     all: Sums = field(default_factory=Sums)

@@ -47,8 +47,9 @@ main()
 
 @pytest.mark.slow
 async def test_a_bot_whose_engine_keeps_dying_restarts_with_its_arguments_and_then_gives_up(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
     (tmp_path / "bot.toml").write_text("[engine]\ncpu_devices = 17\n")
     out = tmp_path / "out"
     with out.open("wb") as file:

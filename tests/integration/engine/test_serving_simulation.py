@@ -3,19 +3,22 @@
 import dataclasses
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 
 from serving_arrivals import MIXES, TimedArrival, backlog, poisson
 from serving_comparison import compare, ideal, simulated
-from serving_devices import Cost, Costs, SimulatedDevices, VirtualClock
-from serving_simulation import Simulation, simulate
+from serving_devices import Cost, Costs, SimulatedDevices, SimulatedRun, VirtualClock
+from serving_simulation import Outcome, Simulation, simulate
 
-from sdjax_engine.scheduler.lane_queue import LaneQueue
+from sdjax_engine.scheduler.lane_queue import LATE_IN_A_ROW, LaneQueue
 
 EVALUATION = 0.05
 COSTS = Costs(
@@ -25,8 +28,21 @@ COSTS = Costs(
     decode=Cost(host=0.001, device=0.04),
     deliver=0.0005,
 )
+SIXTY = [TimedArrival(at=0.0, user=0, seed=seed, steps=4 + seed % 5) for seed in range(60)]
 EIGHT = Simulation(devices=8, seats_per_device=1, costs=COSTS)
 ONE_OF_EIGHT = Simulation(devices=1, seats_per_device=8, costs=COSTS)
+
+
+def runs_waited_for(outcome: Outcome) -> int:
+    """How many runs of one device, after the first, it had to wait for, or for their admission."""
+    waited, waits, until = False, list[bool](), 0.0
+    for work in outcome.work:
+        waited = waited or (work.kind != "decode" and work.begin > until)
+        until = work.end
+        if work.kind == "denoise":
+            waits.append(waited)
+            waited = False
+    return sum(waits[1:])
 
 
 @pytest.mark.parametrize(("mix", "gain", "latency"), [("4-50", 1.7, 0.5), ("20-30", 1.15, 0.6)])
@@ -44,38 +60,67 @@ def test_equal_steps_are_served_no_worse_by_any_figure(simulation: Simulation) -
     assert all(ratio <= 1.0 for left in kept.left.values() for ratio in left.values())
 
 
-@pytest.mark.parametrize(("admitting", "late"), [(0.01, False), (12.0, True)])
-def test_runs_are_late_where_the_devices_wait_for_the_host_to_admit(admitting: float, late: bool) -> None:
-    """With one seat, each picture after the first is admitted while the devices paint the one before."""
-    costs = dataclasses.replace(COSTS, evaluation=1.0, admit=Cost(host=admitting, device=0.01))
-    one_seat = Simulation(devices=1, seats_per_device=1, costs=costs)
-    outcome = simulate(one_seat, [TimedArrival(at=0.0, user=0, seed=seed, steps=8) for seed in range(6)])
-    assert outcome.runs.late == (5 if late else 0)
-
-
 @pytest.mark.parametrize(
-    ("devices", "seats", "admit", "decode"),
+    ("slow", "late"),
     [
-        (1, 4, Cost(host=1.5, device=1.6), Cost(device=0.1)),
-        (1, 8, Cost(host=1.0, device=1.01), Cost(device=0.1)),
-        (1, 1, Cost(host=5.0, device=0.1), Cost(device=6.0)),
-        (1, 8, Cost(host=0.3, device=1.0), Cost(device=0.5)),
-        (2, 4, Cost(host=0.3, device=1.0), Cost(device=0.5)),
+        ({}, 0),
+        ({"admit": Cost(host=12.0, device=0.01)}, 5),
+        ({"deliver": 12.0}, 4),
     ],
+    ids=["nothing slow", "admission", "delivery"],
 )
+def test_runs_are_late_where_the_devices_wait_for_the_host(slow: dict[str, Any], late: int) -> None:
+    """With one seat, each picture after the first is admitted while the devices paint the one before."""
+    costs = dataclasses.replace(COSTS, evaluation=1.0, **slow)
+    one_seat = Simulation(devices=1, seats_per_device=1, costs=costs)
+    outcome = simulate(one_seat, backlog((8,), count=6))
+    assert outcome.runs.late == runs_waited_for(outcome) == late
+
+
+def test_after_a_slow_delivery_few_runs_are_late_and_then_none() -> None:
+    costs = Costs(evaluation=1.0, decode=Cost(device=0.5), deliver=30.0)
+    two_seats = Simulation(devices=1, seats_per_device=2, costs=costs)
+    outcome = simulate(
+        two_seats, [TimedArrival(at=0.0, user=0, seed=seed, steps=[60, 4][seed]) for seed in range(2)]
+    )
+    assert outcome.runs.late == runs_waited_for(outcome) == 1 + LATE_IN_A_ROW
+
+
+BUSY = [
+    (1, 4, Cost(host=1.5, device=1.6), Cost(device=0.1)),
+    (1, 8, Cost(host=1.0, device=1.01), Cost(device=0.1)),
+    (1, 1, Cost(host=5.0, device=0.1), Cost(device=6.0)),
+    (1, 8, Cost(host=0.3, device=1.0), Cost(device=0.5)),
+    (2, 4, Cost(host=0.3, device=1.0), Cost(device=0.5)),
+]
+
+
+@pytest.mark.parametrize(("devices", "seats", "admit", "decode"), BUSY)
 def test_no_run_is_late_where_admissions_and_decodings_keep_the_devices_busy(
     devices: int, seats: int, admit: Cost, decode: Cost
 ) -> None:
     costs = Costs(admit=admit, evaluation=1.0, decode=decode)
-    simulation = Simulation(devices=devices, seats_per_device=seats, costs=costs)
-    arrivals = [TimedArrival(at=0.0, user=0, seed=seed, steps=4 + seed % 5) for seed in range(60)]
-    outcome = simulate(simulation, arrivals)
+    outcome = simulate(Simulation(devices=devices, seats_per_device=seats, costs=costs), SIXTY)
     until = 0.0
     for work in sorted(outcome.work, key=lambda work: work.begin):
         assert work.begin <= until or not until, "no device works"
         until = max(until, work.end)
     assert outcome.runs.runs > 20
     assert outcome.runs.late == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_run_is_late_exactly_where_the_device_was_idle_before_it(seed: int) -> None:
+    """The costs are random: the host is too slow here and there, for one thing or another."""
+    cost = np.random.default_rng(seed).uniform
+    costs = Costs(
+        admit=Cost(host=cost(0, 1.5), device=cost(0.01, 1)),
+        evaluation=cost(0.1, 1),
+        decode=Cost(host=cost(0, 0.5), device=cost(0.01, 3)),
+        deliver=cost(0, 1),
+    )
+    outcome = simulate(Simulation(devices=1, seats_per_device=1 + seed % 5, costs=costs), SIXTY)
+    assert outcome.runs.late == runs_waited_for(outcome)
 
 
 def test_a_device_does_one_thing_at_a_time_and_none_before_it_was_queued() -> None:
@@ -109,6 +154,28 @@ class MovedIn(SimulatedDevices):
         self.brought = True
 
 
+class Hampered(SimulatedDevices):
+    """Devices that other work slows down to a half until 60 s."""
+
+    def denoise(self, spans: Mapping[int, tuple[int, int]]) -> SimulatedRun:
+        """Run each device's evaluations."""
+        own = self._costs
+        slowed = dataclasses.replace(own, evaluation=2 * own.evaluation)
+        self._costs = slowed if self._clock.now < 60.0 else own
+        run = super().denoise(spans)
+        self._costs = own
+        return run
+
+
+class Freed(Simulation):
+    """A simulation on such devices."""
+
+    def queue(self, clock: VirtualClock) -> LaneQueue:
+        """Return an empty lane queue."""
+        device = Hampered(clock, self.costs, devices=1, seats_per_device=8)
+        return dataclasses.replace(super().queue(clock), device=device)
+
+
 class AfterAMove(Simulation):
     """A simulation on such devices."""
 
@@ -139,3 +206,14 @@ def test_with_free_seats_a_new_request_waits_only_for_the_queued_run_and_no_devi
     work = sorted(outcome.work, key=lambda work: work.begin)
     idle = sum(max(0.0, after.begin - before.end) for before, after in pairwise(work))
     assert idle <= 0.01 * (work[-1].end - work[0].begin)
+
+
+def test_devices_that_become_faster_do_not_wait_for_a_time_that_is_measured_no_more() -> None:
+    outcome = simulate(
+        Freed(devices=1, seats_per_device=8, costs=COSTS),
+        [TimedArrival(at=0.0, user=0, seed=0, steps=2000)],
+    )
+    idle = [after.begin - before.end for before, after in pairwise(outcome.work)]
+    assert outcome.work[-1].end > 90.0
+    assert sum(idle) <= 0.5
+    assert outcome.runs.late <= 1 + LATE_IN_A_ROW
