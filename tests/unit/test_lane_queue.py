@@ -52,6 +52,13 @@ def test_runs_are_as_long_as_their_seconds_allow(
     assert (one.limits(), one.limits(shared=True)) == (alone, shared)
 
 
+def test_before_the_first_run_an_evaluation_counts_as_a_second() -> None:
+    one = queue(lane_on(1, 4), seats_per_device=4)
+    assert (one.seconds_of(1), one.seconds_of(3)) == (1.0, 3.0)
+    one.learn_run(2.0, 4, 2)
+    assert one.seconds_of(3) == 1.5
+
+
 def test_the_mean_of_an_evaluation_follows_the_runs_and_the_quantile_leaves_the_first_run_out() -> None:
     one = queue(lane_on(1, 4), seats_per_device=4)
     one.learn_run(8.0, 4, 2)
@@ -105,7 +112,8 @@ def test_a_quantile_is_of_the_last_values_only() -> None:
 
 def test_several_devices_are_seen_by_their_seats() -> None:
     assert not queue(lane_on(1, 4), seats_per_device=4).on_several_devices
-    assert queue(lane_on(2, 4), seats_per_device=4, devices=2).on_several_devices
+    two = queue(lane_on(2, 4), seats_per_device=4, devices=2)
+    assert (two.on_several_devices, repr(two.devices)) == (True, "2")
     assert queue(lane_on(1, 4), seats_per_device=4).lane == "lane"
 
 

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from sdjax_engine.request import Lane
-from sdjax_engine.scheduler.lane_queue import WINDOW, RunTimes
+from sdjax_engine.scheduler.lane_queue import WINDOW, RunTimes, Sums
 
 LANE = Lane(model="tiny", height=16, width=16, guided=True)
 OTHER = Lane(model="tiny", height=32, width=16, guided=True)
@@ -23,12 +23,31 @@ def test_a_lane_whose_dispatching_takes_as_long_as_its_runs_is_told_once(
     times = RunTimes()
     for lane in (LANE, OTHER):
         for _ in range(3 * WINDOW):
-            times.add(lane, 0.09, 0.1, late=True)
-    assert [str(LANE) in line or str(OTHER) in line for line in warnings(caplog)] == [True, True]
-    assert "takes 90 ms of the 100 ms" in warnings(caplog)[0]
-    assert warnings(caplog)[0].endswith("before the next is dispatched: they wait for the host")
+            times.add(lane, 9.0, 10.0, late=True)
+    assert warnings(caplog) == [
+        f"dispatching a run of {lane} takes 9000 ms of the 10000 ms that it lasts, and the devices finish it "
+        "before the next is dispatched: they wait for the host"
+        for lane in (LANE, OTHER)
+    ]
     assert (times.all.runs, times.all.late) == (6 * WINDOW, 6 * WINDOW)
-    assert times.all.dispatching == pytest.approx(17.28)
+    assert times.all.dispatching == pytest.approx(9.0 * 6 * WINDOW)
+
+
+@pytest.mark.parametrize(("blocked", "told"), [(WINDOW // 2, 0), (WINDOW // 2 + 1, 1)])
+def test_a_lane_is_told_where_more_than_half_of_its_runs_are_blocked(
+    blocked: int, told: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    times = RunTimes()
+    for number in range(WINDOW):
+        times.add(LANE, 9.0, 10.0, late=number < blocked)
+    assert len(warnings(caplog)) == told
+
+
+def test_a_late_run_is_blocked_from_a_twentieth_of_a_second_where_dispatching_takes_more_than_half() -> None:
+    sums = Sums()
+    for dispatching, finishing in ((0.05, 0.05), (0.04, 0.049), (0.025, 0.05), (0.5, 1.0)):
+        sums.add(dispatching, finishing, late=True)
+    assert (sums.runs, sums.late, sums.blocked) == (4, 4, 1)
 
 
 @pytest.mark.parametrize(
