@@ -41,7 +41,7 @@ class WholeBatchSeats(Seats[Request]):
         oldest = self._first_in_line()
         return None if oldest is None else oldest.since + self._batch_wait
 
-    def take_seats(self, now: float = 0.0) -> list[Placement[Request]]:
+    def take_seats(self, now: float) -> list[Placement[Request]]:
         """Seat a whole batch, or no request."""
         return [] if self.seated or self.readiness(now) is None else super().take_seats(now)
 

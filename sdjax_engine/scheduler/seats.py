@@ -153,11 +153,11 @@ class Seats(Generic[Request]):
         other.resize(seats_per_device)
         return other
 
-    def join(self, request: Request, evaluations: int, *, now: float = 0.0) -> None:
+    def join(self, request: Request, evaluations: int, *, now: float) -> None:
         """Put a request at the end of the line; its picture takes `evaluations` of the network."""
         self.line[request] = Waiting(request=request, evaluations=evaluations, since=now)
 
-    def rejoin(self, requests: Iterable[tuple[Request, int]], *, alone: bool, now: float = 0.0) -> None:
+    def rejoin(self, requests: Iterable[tuple[Request, int]], *, alone: bool, now: float) -> None:
         """Put requests, each with its evaluations, back at the front of the line, in this order."""
         first = self._first_in_line()
         since = now if first is None else min(now, first.since)  # the front has always waited longest
@@ -186,7 +186,7 @@ class Seats(Generic[Request]):
         """Return when waiting requests become ready without a new one; None: no such time."""
         return None
 
-    def take_seats(self, now: float = 0.0) -> list[Placement[Request]]:
+    def take_seats(self, now: float) -> list[Placement[Request]]:
         """Seat as many waiting requests as there is room for, on the emptiest devices first."""
         del now
         placements = []
@@ -204,8 +204,6 @@ class Seats(Generic[Request]):
     def plan_run(self, limits: RunLimits | None = None) -> list[Span[Request]]:
         """Decide the next run and count it as done: finished seats are free again. Empty: no request."""
         length = self._run_length(limits or RunLimits())
-        if not length:
-            return []
         spans = []
         for seat, seated in enumerate(self._seats):
             if seated is None:
@@ -256,6 +254,4 @@ class Seats(Generic[Request]):
 
     def _run_length(self, limits: RunLimits) -> int:
         left = [taken.left for _, taken in self._taken()]
-        if not left:
-            return 0
-        return min(*left, limits.long if len(left) == len(self._seats) else limits.short)
+        return min([*left, limits.long if len(left) == len(self._seats) else limits.short])
