@@ -41,10 +41,10 @@ class FoundSeats:
     def recall(self, lane: Lane, first: int) -> int:
         """Return the number that was found after `first` was tried; `first` where none was."""
         try:
-            found = json.loads(self._place(lane, first).read_text(encoding="utf-8"))
+            found = json.loads(self._place(lane, first).read_bytes())
         except (OSError, ValueError):
             return first
-        return found if isinstance(found, int) and 1 <= found <= first else first
+        return found if isinstance(found, int) and found in range(1, first) else first
 
     def remember(self, lane: Lane, first: int, found: int) -> None:
         """Keep the number; where it cannot be written, the next start finds it again."""
@@ -53,13 +53,13 @@ class FoundSeats:
         place = self._place(lane, first)
         with suppress(OSError):
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(json.dumps(found), encoding="utf-8")
+            place.write_bytes(json.dumps(found).encode())
 
     def _place(self, lane: Lane, first: int) -> Path:
         if self.folder is None:
             raise FileNotFoundError
-        content = json.dumps({"lane": str(lane), "first": first, "facts": self.facts()}, sort_keys=True)
-        return self.folder / SEATS_FOLDER / f"{hashlib.sha256(content.encode()).hexdigest()[:20]}.json"
+        content = json.dumps([str(lane), first, self.facts()], sort_keys=True)
+        return self.folder / SEATS_FOLDER / f"{hashlib.sha256(content.encode()).hexdigest()}.json"
 
 
 class NoRoom(Exception):
@@ -133,11 +133,12 @@ def ran_out(lane: Lane) -> str:
 
 def no_room(lane: Lane, need: Need, residency: Residency) -> str:
     """Return the sentence about a lane of which one seat does not fit."""
-    there = "" if residency.budget is None else f", which has {in_bytes(residency.budget)} for everything, "
-    lacking = there and f"{in_bytes(residency.lacking(lane, need))} too little"
+    assert residency.budget is not None, "without a limit there is room for everything"
     return (
         f"One seat of {lane} needs {in_bytes(need.held + need.working)} of each device's memory beside the "
-        f"models{there}{lacking}: offer smaller sizes or fewer lanes, or raise device_memory."
+        f"models, which has {in_bytes(residency.budget)} for everything, "
+        f"{in_bytes(residency.lacking(lane, need))} too little: offer smaller sizes or fewer lanes, or raise "
+        "device_memory."
     )
 
 

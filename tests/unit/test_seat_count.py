@@ -24,14 +24,16 @@ NOWHERE = FoundSeats(folder=None, facts=lambda: None)
 
 @dataclass(frozen=True)
 class Compiled:
-    """A lane whose seats need 10 bytes each, and 20 to work on, and take memory when they are reset."""
+    """A lane whose seats need 10 units each, and 20 to work on, and take memory when they are reset."""
 
     seats_per_device: int
     allocate: Callable[[], None] = lambda: None
+    unit: int = 1
 
     @property
     def need(self) -> Need:
-        return Need(held=10 * self.seats_per_device, working=20 * self.seats_per_device)
+        seats = self.unit * self.seats_per_device
+        return Need(held=10 * seats, working=20 * seats)
 
     def claim_without_decoder(self) -> bool:
         return False
@@ -106,13 +108,29 @@ def test_lanes_share_what_there_is() -> None:
     assert shared.taken == 2 * 20 + 40
 
 
-@pytest.mark.parametrize(
-    ("too_many", "said"),
-    [(100, r"needs 0\.0 MiB of each device's .* 0\.0 MiB too little: "), (1, "ran out of")],
-)
-def test_a_lane_without_room_for_one_seat_is_said_in_a_sentence(too_many: int, said: str) -> None:
-    with pytest.raises(DevicesFailed, match=said):
-        open_lane(Opener(too_many), LANE, residency(29), 4, NOWHERE)
+def test_a_lane_without_room_for_one_seat_is_said_in_a_sentence() -> None:
+    shared, mebibyte = residency(29 * 2**20), 2**20
+    shared.claim(LANE, Need(held=5 * mebibyte))  # which the new claim replaces
+
+    def compiled(seats: int) -> Any:
+        return Compiled(seats, unit=mebibyte)
+
+    with pytest.raises(DevicesFailed) as raised:
+        open_lane(compiled, LANE, shared, 4, NOWHERE)
+    assert str(raised.value) == (
+        f"One seat of {LANE} needs 30.0 MiB of each device's memory beside the models, which has 29.0 MiB "
+        "for everything, 1.0 MiB too little: offer smaller sizes or fewer lanes, or raise device_memory."
+    )
+
+
+def test_a_lane_that_the_devices_run_out_of_memory_for_is_said_in_a_sentence() -> None:
+    opener = Opener(too_many=1)
+    with pytest.raises(DevicesFailed) as raised:
+        open_lane(opener, LANE, residency(29), 4, NOWHERE)
+    assert str(raised.value) == (
+        f"The devices ran out of memory while {LANE} was made ready for one seat on each: offer less."
+    )
+    assert opener.tried == [4, 2, 1, 1]
 
 
 def test_another_error_is_not_taken_for_too_little_memory() -> None:
@@ -131,6 +149,36 @@ def test_the_next_start_begins_with_what_was_found(tmp_path: Path) -> None:
     assert again.tried == [2]
     assert FoundSeats(folder=tmp_path, facts=lambda: ["a device", 61]).recall(LANE, 8) == 8
     assert found.recall(LANE, 4) == 4
+
+
+def test_each_lane_and_first_number_has_a_file_of_its_own_that_is_written_once(tmp_path: Path) -> None:
+    folder = tmp_path / "not" / "there"
+    found, other = (
+        FoundSeats(folder=folder, facts=lambda: {"b": 1, "a": 2}),
+        Lane(**{**vars(LANE), "width": 32}),
+    )
+    for lane, first, seats in ((LANE, 8, 1), (LANE, 4, 2), (other, 8, 3), (LANE, 6, 6)):
+        found.remember(lane, first, seats)
+    assert [found.recall(*each) for each in ((LANE, 8), (LANE, 4), (other, 8), (LANE, 6))] == [1, 2, 3, 6]
+    assert FoundSeats(folder=folder, facts=lambda: {"a": 2, "b": 1}).recall(LANE, 8) == 1
+    files = list((folder / seat_count.SEATS_FOLDER).iterdir())
+    assert len(files) == 3, "a lane with as many seats as were tried needs no file"
+    for file in files:
+        file.write_text(f"{file.read_text()} ")
+    found.remember(LANE, 8, 1)
+    assert {file.read_text()[-1] for file in files} == {" "}
+
+
+def test_a_number_that_cannot_be_kept_is_found_again(tmp_path: Path) -> None:
+    blocked = tmp_path / "a file"
+    blocked.touch()
+    found = FoundSeats(folder=blocked, facts=lambda: None)
+    found.remember(LANE, 8, 2)
+    assert found.recall(LANE, 8) == 8
+
+
+def test_a_refusal_says_what_there_was_no_room_for() -> None:
+    assert str(seat_count.NoRoom(Need(held=5))) == str(Need(held=5))
 
 
 @pytest.mark.parametrize(("allocating", "budget", "first_try"), [(False, None, 8), (True, 239, 4)])
