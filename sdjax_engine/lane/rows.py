@@ -283,10 +283,10 @@ def lay_out(stretch: Stretch, rows: int, grid: SeatGrid) -> Layout:
     of_all = np.array(seats, np.int32)
     spans = np.array([[stretch.spans.get(seat, (0, 0)) for seat in those] for those in seats], np.int32)
     return Layout(
-        seats=(of_all - np.arange(grid.devices, dtype=np.int32)[:, None] * grid.seats_per_device).reshape(-1),
-        rows=np.array(texts, np.int32).reshape(-1),
-        start=spans[..., 0].reshape(-1),
-        stop=spans[..., 1].reshape(-1),
+        seats=(of_all - np.arange(grid.devices, dtype=np.int32)[:, None] * grid.seats_per_device).ravel(),
+        rows=np.array(texts, np.int32).ravel(),
+        start=spans[..., 0].ravel(),
+        stop=spans[..., 1].ravel(),
     )
 
 

@@ -141,6 +141,7 @@ def test_a_guided_picture_has_two_rows_and_another_that_of_its_prompt() -> None:
     assert layout.rows.tolist() == [1, 4, 5, 1, 5, 1, 1, 1]
     assert layout.start.tolist() == [7, 0, 3, 0, 0, 0, 1, 0]
     assert layout.stop.tolist() == [8, 0, 5, 0, 0, 0, 2, 0]
+    assert {each.dtype for each in layout} == {np.dtype(np.int32)}, "as the program was compiled"
 
 
 def test_with_few_rows_there_are_as_few_seats() -> None:
@@ -193,6 +194,22 @@ def test_a_run_without_a_change_of_guidance_is_one_stretch() -> None:
         [({0: (1, 5), 3: (7, 11)}, {0})]
     ]
     assert stretches({}, {}) == []
+
+
+def test_a_picture_with_fewer_evaluations_leaves_the_run_where_it_ends() -> None:
+    assert spans_of(stretches({0: (2, 4), 1: (0, 3)}, {0: occupant("gggg")})) == [
+        [({0: (2, 4), 1: (0, 2)}, {0})],
+        [({1: (2, 3)}, set())],
+    ]
+
+
+def test_where_every_picture_wants_a_program_there_are_no_others() -> None:
+    recorded = forms_of("2x2", 2, otherwise=form(8))
+    found = stretches({3: (0, 2)}, {3: occupant("", wanted=recorded)})
+    assert [[(each.spans, each.wanted) for each in together] for together in found] == [
+        [({3: (0, 2)}, form(2))]
+    ]
+    assert occupant("", wanted=recorded).form_wanted(2) is None
 
 
 def test_a_picture_that_wants_programs_has_them_apart_from_the_others() -> None:
