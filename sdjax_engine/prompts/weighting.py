@@ -16,5 +16,5 @@ def apply_weights(hidden: jax.Array, weights: jax.Array) -> jax.Array:
     weighted = hidden * weights[..., None]
     mean = jnp.mean(hidden, axis=(-2, -1), keepdims=True)
     new_mean = jnp.mean(weighted, axis=(-2, -1), keepdims=True)
-    restored = weighted * jnp.where(new_mean == 0.0, 1.0, mean / jnp.where(new_mean == 0.0, 1.0, new_mean))
+    restored = weighted * jnp.where(new_mean == 0.0, 1.0, mean / new_mean)
     return jnp.where(jnp.all(weights == 1.0, axis=-1)[..., None, None], hidden, restored)

@@ -47,6 +47,17 @@ def test_a_chunk_without_emphasis_is_left_to_the_bit_beside_one_that_has_some(hi
     assert (applied[1] != hidden[1]).any()
 
 
+def test_a_chunk_without_emphasis_is_left_whatever_its_mean_is(hidden: Array) -> None:
+    """The mean of the largest numbers is infinite, and infinity divided by itself is no number."""
+    hidden, weights = hidden.copy(), np.ones((3, 77), np.float32)
+    hidden[0] = np.finfo(np.float32).max
+    weights[1] = 1.5
+
+    applied = np.asarray(apply_weights(jnp.asarray(hidden), jnp.asarray(weights)))
+
+    assert (applied[0] == hidden[0]).all()
+
+
 def test_leading_axes_are_rows_of_their_own(hidden: Array) -> None:
     weights = np.full((3, 77), 1.2, np.float32)
     weights[:, 40:] = 0.8
