@@ -143,14 +143,19 @@ def worked_off(lane: str, steps: float, flows: dict[str, Flow], *, moment: float
         {"b": flow(seats=2, left=8.0, inflow=0.25, pace=2.0), "c": flow(left=30.0, inflow=4.0)},
         {"b": flow(left=1.0, inflow=3.0, pace=3.0), "c": flow(taken=3, seats=4, left=2.0, inflow=0.5)},
         {"b": flow(left=0.5, inflow=1.9), "c": flow(left=0.5, inflow=1.9)},
+        {"b": flow(left=2.0), "c": flow(left=5.0, seats=2, taken=2, inflow=0.5)},
     ],
 )
-@pytest.mark.parametrize(("seats", "steps"), [(1, 12), (3, 12), (2, 60)])
+@pytest.mark.parametrize(("seats", "steps"), [(1, 1), (1, 12), (3, 12), (2, 60)])
 def test_lanes_share_the_devices_as_they_would_moment_by_moment(
     others: dict[str, Flow], seats: int, steps: int
 ) -> None:
     flows = {"a": flow(seats=seats, taken=seats, pace=1.5), **others}
     assert faster("a", steps, flows) == pytest.approx(worked_off("a", steps, flows), rel=0.01)
+
+
+def test_a_lane_that_gets_as_much_as_it_does_never_ends() -> None:
+    assert faster("a", 20, {"a": flow(), "b": flow(inflow=1.0)}) == pytest.approx(1.0)
 
 
 def test_without_steps_the_pace_is_the_present_one() -> None:
@@ -196,6 +201,20 @@ def test_overtaking_is_a_fraction_of_what_the_lane_paints() -> None:
 def test_a_worker_with_room_claims_before_one_that_is_full_for_less_than_a_second() -> None:
     free, full = (1, (40,)), (1, (1, 1))
     assert seconds_to_start(line(free, full), Ahead(images=0, steps=0)) == pytest.approx(40 * PACE)
+
+
+def test_a_worker_takes_no_more_than_it_can_claim() -> None:
+    """Each seat has an image that runs and one that waits for it, whatever is claimed after that."""
+    three = (WorkerSeats(seats=3, running=(2, 4, 6, 8, 10, 12)),)
+    full = Line(seats_by_worker=three, pace=1.0)
+    assert seconds_to_start(full, Ahead(images=0, steps=0)) == pytest.approx(10.0)
+    assert seconds_to_start(full, Ahead(images=1, steps=7)) == pytest.approx(14.0)
+
+
+def test_overtaking_is_shared_by_all_seats() -> None:
+    came = (Arrival(user_id=2, steps=24, lead=0.0),)  # two steps in five seconds, a tenth of what is painted
+    wait = Ahead(images=18, steps=180, lead=1.0, user_id=1)
+    assert seconds_to_start(line((2, ()), arrivals=came), wait) == pytest.approx(10 * 10 * PACE)
 
 
 def test_no_more_than_a_fifth_of_a_lane_is_expected_to_overtake() -> None:
