@@ -150,7 +150,9 @@ def _run_test(session: pytest.Session, index: int, items: Sequence[pytest.Item])
 
 def in_fork(run: Callable[[], dict[str, Any]], seconds: float) -> dict[str, Any] | None:
     """Return what `run` returns in a fork of this process, or None where the fork dies or takes too long."""
-    file = Path(tempfile.mkstemp()[1])
+    descriptor, name = tempfile.mkstemp()
+    os.close(descriptor)
+    file = Path(name)
     child = os.fork()
     if child == 0:
         os.setsid()

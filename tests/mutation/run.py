@@ -139,7 +139,8 @@ def show(result: Result) -> None:
     counts = (
         f"{result.ran} of {result.total} | {result.killed} | {len(result.survivors)} | {result.equivalent}"
     )
-    print(f"| `{result.module}` | {counts} | {result.percent:.1f} % |", flush=True)
+    percent = "did not run" if result.failure and not result.ran else f"{result.percent:.1f} %"
+    print(f"| `{result.module}` | {counts} | {percent} |", flush=True)
     for text in [str(change) for change in result.survivors] + [result.failure] * bool(result.failure):
         print("    " + text.replace("\n", "\n    "), flush=True)
 
