@@ -74,6 +74,22 @@ class VariantMenu(discord.ui.Select[discord.ui.View]):
         await interaction.response.send_message(f"You chose {self.values[0]}", ephemeral=True)
 
 
+class SeveralMenu(discord.ui.Select[discord.ui.View]):
+    """A menu of long rows, of which several are chosen at once."""
+
+    def __init__(self, bot: PageBot) -> None:
+        options = [
+            discord.SelectOption(label=f"Row {number} {'of many words ' * 6}", value=str(number))
+            for number in range(3)
+        ]
+        super().__init__(placeholder="Choose rows", options=options, min_values=1, max_values=3)
+        self.bot = bot
+
+    async def callback(self, interaction: discord.Interaction) -> None:
+        self.bot.heard.append((interaction.user.name, self.values))
+        await interaction.response.send_message(f"You chose {len(self.values)}", ephemeral=True)
+
+
 class SettingsForm(discord.ui.Modal, title="Settings"):
     """A form with one labelled input."""
 
@@ -182,6 +198,11 @@ def add_others(bot: PageBot) -> None:
     @bot.tree.command(description="Say something, as it is")
     async def say(interaction: discord.Interaction, text: str) -> None:
         await interaction.response.send_message(text)
+
+    @bot.tree.command(description="Choose rows")
+    async def rows(interaction: discord.Interaction) -> None:
+        view = discord.ui.View(timeout=None).add_item(SeveralMenu(bot))
+        await interaction.response.send_message("Rows", view=view, ephemeral=True)
 
     @bot.tree.command(description="Never answer")
     async def ignore(interaction: discord.Interaction) -> None:

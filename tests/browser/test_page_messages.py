@@ -6,7 +6,7 @@ import asyncio
 import time
 
 import pytest
-from page_tools import OpenPage, messages, send
+from page_tools import PHONE, OpenPage, messages, send
 from playwright.async_api import expect
 from small_bot import PageBot
 
@@ -95,3 +95,16 @@ async def test_a_message_has_the_language_and_direction_of_its_letters(
     text = messages(page).last.locator(".text")
     await expect(text).to_have_attribute("lang", language)
     await expect(text).to_have_css("direction", direction)
+
+
+async def test_several_rows_of_a_menu_are_chosen_on_a_phone(open_page: OpenPage, bot: PageBot) -> None:
+    page = await open_page("ravi", size=PHONE, has_touch=True, is_mobile=True)
+    await send(page, "/rows")
+    menu = messages(page).last.get_by_role("listbox", name="Choose rows")
+    await menu.select_option(["0", "2"])
+    assert await page.locator("#timeline").evaluate("each => each.scrollWidth <= each.clientWidth")
+    button = messages(page).last.get_by_role("button", name="Choose", exact=True)
+    await expect(button).to_be_in_viewport(ratio=1)
+    await button.tap()
+    await expect(messages(page).last).to_contain_text("You chose 2")
+    assert bot.heard == [("ravi", ["0", "2"])]
