@@ -7,6 +7,7 @@ import errno
 import secrets
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from bot.app.both import serve
@@ -43,6 +44,7 @@ def run_demo(*, port: int | None, once: bool, report: Report) -> None:
 async def demo(shutdown: Shutdown, *, port: int | None, once: bool, report: Report) -> None:
     """Start the sandbox and the bot, ask for the first picture, and serve until `shutdown`."""
     sandbox = await open_sandbox(port)
+    shutdown.tell = lambda line: report(f"{line.capitalize()}.")
     try:
         with tempfile.TemporaryDirectory(prefix="sdjax-demo-") as folder:
             report(f"Pictures and compiled programs stay in {FOLDER}; the queue begins empty each time.")
@@ -52,10 +54,8 @@ async def demo(shutdown: Shutdown, *, port: int | None, once: bool, report: Repo
             )
             config = configuration(sandbox, Path(folder))
             async with BackgroundTasks(shutdown) as tasks:
-                try:
+                with suppress(ShutdownRequested):
                     await serve_and_play(config, tasks, shutdown, once, report)
-                except ShutdownRequested:
-                    report("Stopping.")
     finally:
         await sandbox.stop()
 

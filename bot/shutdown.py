@@ -31,10 +31,11 @@ class Shutdown:
     """The request to shut down. The first request drains the process, the second ends it at once.
 
     `requested` is set by the first request, `now` by the second. `reload` is set by a request to read the
-    configuration again.
+    configuration again. `tell` gets a sentence at each signal.
     """
 
     def __init__(self) -> None:
+        self.tell: Callable[[str], None] = log.info
         self.requested = asyncio.Event()
         self.now = asyncio.Event()
         self.reload = asyncio.Event()
@@ -57,7 +58,7 @@ class Shutdown:
                 self.reload.set()
 
         def stop() -> None:
-            log.info(AT_ONCE if self.requested.is_set() else STOPPING)
+            self.tell(AT_ONCE if self.requested.is_set() else STOPPING)
             self.request()
 
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -61,6 +61,7 @@ class Engine:
         self._models = models
         self._registry = registry
         self._warm_up: WarmUp | None = None
+        self._prepares = True
         self._changing = threading.Lock()
         self._submitting = threading.Lock()  # a request belongs to the models at the time of its submission
         self._thread = EngineThread(queues, clock=clock, stuck_after=stuck_after)
@@ -100,13 +101,13 @@ class Engine:
             stuck_after=config.stuck_after,
             registry=registry,
         )
-        engine._warm_up = engine._new_warm_up(registry, done=[str(first)], started=started)
+        engine._begin_warm_up(registry, done=[str(first)], started=started)
         return engine
 
-    def _new_warm_up(self, registry: Registry, *, done: Sequence[str] = (), started: float) -> WarmUp:
+    def _begin_warm_up(self, registry: Registry, *, done: Sequence[str] = (), started: float) -> None:
         """Begin to make ready what is not ready yet."""
         clock = registry.compiler.clock
-        return WarmUp(
+        self._warm_up = WarmUp(
             registry.steps(self._thread),
             done=done,
             at_once=registry.steps_at_once,
@@ -115,6 +116,8 @@ class Engine:
             last=partial(registry.lines, self._thread),
             requests=self._thread.intake if devices.is_cpu(registry.compiler.mesh) else None,
         )
+        if not self._prepares:
+            self._warm_up.begin_no_more()
 
     def read_models(self, models: Sequence[ModelSpec]) -> Change:
         """Read what `models` have that this engine has not, for `change_models`; nothing else changes.
@@ -148,7 +151,7 @@ class Engine:
             try:
                 self._thread.intake.close_lanes(lanes)
             except EngineClosed:  # a draining close waits for the lanes that are not open yet
-                self._warm_up = self._new_warm_up(registry, started=started)
+                self._begin_warm_up(registry, started=started)
                 raise
             for device in opened:
                 device.free()
@@ -156,7 +159,7 @@ class Engine:
             self._registry, failures = arrived(registry, change)
             with self._submitting:
                 self._models = self._registry.models
-            self._warm_up = self._new_warm_up(self._registry, started=started)
+            self._begin_warm_up(self._registry, started=started)
         return failures
 
     @property
@@ -205,6 +208,15 @@ class Engine:
             finally:
                 self._changing.release()
         return True
+
+    def prepare_no_more(self) -> None:
+        """Begin to make nothing else ready, before a `close`: that takes the processor from images.
+
+        Requests of lanes that are not ready wait until then.
+        """
+        self._prepares = False
+        if (warm_up := self._warm_up) is not None:
+            warm_up.begin_no_more()
 
     def capacity(self, lane: Lane) -> int:
         """How many images of this lane are painted at once; KeyError for a lane that is not served.

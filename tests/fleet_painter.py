@@ -48,6 +48,9 @@ class PacedEngine:
     def wait_until_ready(self, _timeout: float | None = None) -> bool:
         return True
 
+    def prepare_no_more(self) -> None:
+        pass
+
     def checks_pictures(self, _model: str) -> bool:
         return False
 

@@ -160,6 +160,7 @@ class Worker:
         Images that the devices have begun are finished if the time suffices. All others are given back.
         """
         self._draining.set()
+        self.engine.prepare_no_more()
 
     async def _finish(self) -> None:
         """Give back the images that have no seat yet, and wait for the others."""

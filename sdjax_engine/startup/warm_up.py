@@ -93,9 +93,13 @@ class WarmUp:
         """Whether it was stopped, so that not everything may be ready."""
         return self._stopping.is_set()
 
+    def begin_no_more(self) -> None:
+        """Begin no further step; return at once, and let `wait` go on until `stop`."""
+        self._stopping.set()
+
     def stop(self) -> None:
         """Begin no further step, and return when that under way has ended."""
-        self._stopping.set()
+        self.begin_no_more()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._over.set()
 

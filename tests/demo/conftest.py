@@ -22,7 +22,9 @@ def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         running = folder.stash[RUNNING] = RunningDemo(tmp_path_factory.mktemp("demo"))
 
         def end() -> None:
-            assert running.end(signal.SIGINT) == (0, "")
+            status, said, error = running.end(signal.SIGINT)
+            assert (status, error) == (0, "")
+            assert "A stop is asked for: what is under way is finished or given back" in said
 
         folder.addfinalizer(end)
         running.wait_until_serving()

@@ -57,12 +57,12 @@ class RunningDemo:
                 return
         raise AssertionError(f"the demo ended before it served, having said:\n{said}{self._err.read_text()}")
 
-    def end(self, number: signal.Signals) -> tuple[int, str]:
-        """Send the signal; return the exit status and what was written to standard error."""
+    def end(self, number: signal.Signals) -> tuple[int, str, str]:
+        """Send the signal; return the exit status, what was said since, and the standard error."""
         self._process.send_signal(number)
         try:
             status = self._process.wait(END_SECONDS)
         finally:
             self._process.kill()
-            self._process.communicate()
-        return status, self._err.read_text()
+            said, _ = self._process.communicate()
+        return status, said, self._err.read_text()

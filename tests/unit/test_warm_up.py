@@ -75,6 +75,24 @@ def test_a_step_that_fails_fails_alone(caplog: pytest.LogCaptureFixture) -> None
     assert "bad could not be made ready" in caplog.text
 
 
+def test_a_step_under_way_ends_and_no_other_begins_after_the_last_was_said_to_be() -> None:
+    begun, opened = threading.Event(), threading.Event()
+    made: list[str] = []
+
+    def make() -> None:
+        begun.set()
+        assert opened.wait(DEADLINE)
+        made.append("first")
+
+    warming = warm_up(step("first", make=make), step("second", make=lambda: made.append("second")))
+    assert begun.wait(DEADLINE)
+    warming.begin_no_more()
+    assert (warming.stopped, warming.wait(0)) == (True, False)
+    opened.set()
+    warming.stop()
+    assert (made, warming.wait(0)) == (["first"], True)
+
+
 def test_stopping_waits_for_the_running_step_and_starts_no_other() -> None:
     begun, stopped = threading.Event(), threading.Event()
 

@@ -117,6 +117,20 @@ def test_it_paints_while_the_rest_is_made_ready(open_engine: Open, late_lane: Ga
     assert said[-1].startswith("everything ready after ")
 
 
+def test_before_a_close_nothing_else_is_made_ready(open_engine: Open, late_lane: Gate) -> None:
+    said: list[str] = []
+    engine = open_engine(said.append)
+    assert late_lane.reached.wait(DEADLINE)
+    engine.prepare_no_more()
+    late_lane.opened.set()
+    assert not engine.wait_until_ready(1.0)
+    engine.close(drain=False)
+    assert [line.partition(" after ")[0] for line in said if line.startswith("ready for ")] == [
+        f"ready for {LANES[True]}",
+        f"ready for {LANES[False]}",
+    ]
+
+
 def test_a_request_with_a_start_picture_waits_until_pictures_can_be_encoded(
     open_engine: Open, late_pictures: Gate
 ) -> None:
