@@ -8,7 +8,7 @@ from types import MappingProxyType
 MISTAKES: Mapping[str, str] = MappingProxyType(
     {
         "policy_paint": "You may not paint here: ask a moderator who may, and where.",
-        "policy_model": "The model {value} is not allowed here: choose one of {choices}.",
+        "policy_model": "The model {value} is not allowed here: choose from {choices}.",
         "policy_size": "{value} is larger than pictures may be here: choose at most about {limit}.",
         "policy_steps": "At most {limit} steps are allowed here: choose fewer.",
         "policy_variants": "At most {limit} pictures at once are allowed here: ask for fewer.",

@@ -56,7 +56,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "already_ended": "This has already ended: there is nothing left to cancel.",
         "nothing_to_cancel": "Nothing of yours is waiting or being painted.",
         "size_or_aspect": (
-            "“{value}” is neither a size, width x height, nor a shape such as 3:2: choose one of {choices}."
+            "“{value}” is neither a size, width x height, nor a shape such as 3:2: choose from {choices}."
         ),
         "strength_alone": "A strength says how far to leave a picture: send that picture too.",
         "picture_heavy": "{what} is larger than {limit} MB: send a smaller file.",
@@ -81,7 +81,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "no_larger_size": "{model} paints no larger picture of this shape.",
         "hires": (
             "“{value}” is no second pass: write a larger size, and perhaps a strength and steps, "
-            "such as 1024x1024 0.5 15. The sizes are {choices}."
+            "such as 1024x1024 0.5 15. Sizes: {choices}."
         ),
         "rule_automod": (
             "The AutoMod rule “{rule}” of this server does not allow this: change the words and ask again."
@@ -98,7 +98,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "change them."
         ),
         "rule_none": "There is no rule “{value}”, nor any other here.",
-        "rule_unknown": "There is no rule “{value}” here: choose one of {choices}.",
+        "rule_unknown": "There is no rule “{value}” here: choose from {choices}.",
         "rules_full": "A server may have {limit} rules: remove one first.",
         "settings_no_server": "Only servers with the bot have such settings: change your own here.",
         "settings_channel_right": "You need Manage Channels to change this channel's settings: change yours.",
@@ -114,7 +114,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "The example is the link of a message of this server, or the id of a result here: copy it again."
         ),
         "style_none": "There is no style “{value}”, nor any other here: leave the style out.",
-        "style_unknown": "There is no style “{value}” here: choose one of {choices}.",
+        "style_unknown": "There is no style “{value}” here: choose from {choices}.",
         "style_of_all": "Every server has this style: the bot's owner can remove it.",
         "styles_full": "A server may have {limit} styles: remove one first.",
         "kept_no_server": "Styles and lists belong to a server: use the command in a server.",
@@ -131,7 +131,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "or write `\\_` for each."
         ),
         "wildcard_unknown": (
-            "There is no list “{value}” here: choose one of {choices}, or write `\\_` for an underscore."
+            "There is no list “{value}” here: choose from {choices}, or write `\\_` for an underscore."
         ),
         "wildcards_full": "A server may have {limit} lists: remove one first.",
         "expansion_deep": "Braces may stand within braces {limit} times: take some away.",

@@ -14,7 +14,7 @@ from typing import Any
 import bot
 from bot.errors import UserMistake
 from bot.front.decoder import COSTLY, MASK, PICTURE, Task
-from bot.front.pictures import HEAVY, LARGE, LEAST_SIDE, SMALL, UNREADABLE_FILE, Limits, Picture
+from bot.front.pictures import BLACK, HEAVY, LARGE, LEAST_SIDE, SMALL, UNREADABLE_FILE, Limits, Picture
 from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
@@ -57,8 +57,8 @@ class Decoder:
             return UserMistake(LARGE, what=what, limit=f"{self._limits.max_pixels / 1e6:.4g}")
         if problem == SMALL:
             return UserMistake(SMALL, what=what, limit=LEAST_SIDE)
-        if problem == UNREADABLE_FILE:
-            return InvalidRequest(UNREADABLE_FILE, what=what)
+        if problem in (UNREADABLE_FILE, BLACK):
+            return InvalidRequest(problem, what=what)
         return UserMistake(COSTLY, what=what)
 
     async def _decode(self, kind: str, data: bytes, what: str) -> tuple[dict[str, Any], list[bytes]]:

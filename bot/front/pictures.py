@@ -22,8 +22,8 @@ from PIL.Image import Resampling, Transpose
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 KEPT_SIDE = 2048  # pixels; no model paints larger pictures
 LEAST_SIDE = 8  # pixels per latent pixel
+WHITE = 128  # the least value of a mask that the engine repaints
 MAX_SCANS = 24  # a progressive JPEG and its preview have about ten; each scan is a pass over all pixels
-HOLES = [0] * 6 + [1] * 250  # alpha below 250 counts as transparent; higher values are rounding errors
 START_OF_SCAN = b"\xff\xda"
 UPRIGHT: Mapping[int, Transpose] = MappingProxyType(
     {
@@ -52,10 +52,14 @@ TOO_MANY_PIXELS = (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBomb
 
 
 UNREADABLE_FILE, HEAVY, LARGE, SMALL = "picture", "picture_heavy", "picture_large", "picture_small"
+BLACK = "mask_black"
 
 
 class Unfit(Exception):
-    """The file is refused; `problem` is UNREADABLE_FILE, HEAVY (its bytes), LARGE or SMALL (its pixels)."""
+    """The file is refused.
+
+    `problem` is UNREADABLE_FILE, HEAVY (its bytes), LARGE or SMALL (its pixels), or BLACK (a mask).
+    """
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -95,7 +99,7 @@ def read_picture(data: bytes, *, limits: Limits) -> Picture:
     flat = PIL.Image.new("RGB", picture.size, "white")
     flat.paste(picture, mask=alpha)
     missing = PIL.ImageChops.invert(alpha)
-    holes = _png(missing) if missing.point(HOLES).getbbox() else None
+    holes = _png(missing) if any(missing.histogram()[WHITE:]) else None
     return Picture(png=_png(flat), width=picture.width, height=picture.height, mask=holes)
 
 
@@ -109,7 +113,10 @@ def read_mask(data: bytes, *, limits: Limits) -> bytes:
         flat = PIL.Image.new("RGB", picture.size, "black")
         flat.paste(picture, mask=picture.getchannel("A"))
         picture = flat
-    return _png(picture.convert("L"))
+    grey = picture.convert("L")
+    if not any(grey.histogram()[WHITE:]):
+        raise Unfit(BLACK)
+    return _png(grey)
 
 
 def check_length(length: int, *, limits: Limits) -> None:
@@ -139,7 +146,8 @@ def _read(data: bytes, limits: Limits) -> PIL.Image.Image:
 def _kept(picture: PIL.Image.Image) -> PIL.Image.Image:
     pixels = _in_colour(picture)
     turn = UPRIGHT.get(_orientation(picture))  # after decoding: a PNG may have EXIF after its pixels
-    pixels.thumbnail((KEPT_SIDE, KEPT_SIDE), Resampling.LANCZOS)
+    if min(pixels.size) * KEPT_SIDE >= LEAST_SIDE * max(pixels.size):  # else it would become too thin
+        pixels.thumbnail((KEPT_SIDE, KEPT_SIDE), Resampling.LANCZOS)
     return pixels if turn is None else pixels.transpose(turn)
 
 

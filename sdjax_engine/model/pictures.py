@@ -44,6 +44,8 @@ def fitted(request: Request) -> Fitted | None:
     mask = np.ones(size[::-1], np.bool_)
     if request.mask_image is not None:
         drawn = _read(request.mask_image, "mask_image", background="black").convert("L")
+        if np.asarray(drawn).max() < HALF:
+            raise InvalidRequest("mask_black")
         if drawn.size != picture.size:
             drawn = drawn.resize(picture.size, Pictures.Resampling.NEAREST)
         mask = np.asarray(ImageOps.fit(drawn, size, Pictures.Resampling.NEAREST)) >= HALF

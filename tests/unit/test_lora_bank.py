@@ -40,7 +40,7 @@ def test_a_seat_without_loras_gathers_row_zero_only() -> None:
 
 
 def test_an_unknown_lora_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InvalidRequest, match="no LoRA called “oil”: choose one of ink, wash"):
+    with pytest.raises(InvalidRequest, match="no LoRA called “oil”: choose from ink, wash"):
         BANK.seat_rows((Lora(name="oil"),))
 
 

@@ -311,7 +311,7 @@ def test_the_strength_is_given_or_follows_from_the_mask() -> None:
 
 def test_a_sampler_that_does_not_suit_the_model_is_refused_before_anything_is_queued() -> None:
     narrow = replace(SMALL, samplers=(Sampler.EULER, Sampler.DPMPP_2M))
-    with pytest.raises(InvalidRequest, match=r"“DDIM” does not suit .* choose one of Euler, DPM\+\+ 2M\."):
+    with pytest.raises(InvalidRequest, match=r"“DDIM” does not suit .* choose from Euler, DPM\+\+ 2M\."):
         parse(Asked(prompt="a cat", sampler="ddim"), [narrow])
     assert parse(Asked(prompt="a cat", sampler="euler"), [narrow]).sampler is Sampler.EULER
 

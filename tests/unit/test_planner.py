@@ -34,7 +34,7 @@ def test_a_sampler_that_does_not_suit_is_refused_with_those_that_do(sampler: Sam
         Planner(TINY, PREDICTS_THE_PICTURE).table(like(sampler=sampler))
     assert caught.value.problem == "unsuited_sampler"
     choices = ", ".join(SUITED)
-    assert str(caught.value) == f"The sampler “{sampler}” does not suit tiny: choose one of {choices}."
+    assert str(caught.value) == f"The sampler “{sampler}” does not suit tiny: choose from {choices}."
 
 
 @pytest.mark.parametrize("sampler", SUITED)

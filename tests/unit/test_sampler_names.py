@@ -53,5 +53,5 @@ def test_all_samplers_fit_in_the_choices_of_a_command() -> None:
 
 @pytest.mark.parametrize("typed", ["", "euler b", "karras", "DPM++ 9M"])
 def test_an_unknown_name_is_refused_with_the_known_ones(typed: str) -> None:
-    with pytest.raises(InvalidRequest, match=r"choose one of ddim, .*unipc"):
+    with pytest.raises(InvalidRequest, match=r"choose from ddim, .*unipc"):
         parse_sampler(typed)

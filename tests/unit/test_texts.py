@@ -200,3 +200,16 @@ def test_an_invalid_request_has_a_sentence_in_the_persons_language() -> None:
 
 def test_every_sampler_has_a_name_to_show() -> None:
     assert SAMPLER_NAMES.keys() == set(Sampler)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_command_has_its_name_in_the_language(language: str) -> None:
+    texts = Texts.for_locale(language)
+    for command in commands([OFFER, OFFER]):
+        if (name := texts.gettext(command.name)) != command.name:
+            for message in messages(language):
+                assert f"/{command.name}" not in str(message.string), f"the command is /{name}"
+
+
+def test_chinese_addresses_people_in_one_way() -> None:
+    assert not [message.string for message in messages("zh") if "您" in str(message.string)]

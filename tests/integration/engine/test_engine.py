@@ -167,7 +167,7 @@ def test_a_lane_that_the_engine_lacks_is_refused_by_submit(
     assert engine.lanes == (PLAIN.lane,)
     with pytest.raises(InvalidRequest) as caught:
         engine.submit(like(guidance_scale=1.0))
-    assert str(caught.value) == "tiny:16x16:unguided is not set up here: choose one of tiny:16x16:guided."
+    assert str(caught.value) == "tiny:16x16:unguided is not set up here: choose from tiny:16x16:guided."
     paint(engine, PLAIN)
 
 

@@ -69,6 +69,11 @@ def test_a_file_that_is_no_picture_is_refused(engine: Engine, name: str) -> None
         engine.submit(like(PART, **{name: b"GIF89a and nothing more"}))
 
 
+def test_a_mask_without_white_is_refused(engine: Engine) -> None:
+    with pytest.raises(InvalidRequest, match="The mask has nothing white"):
+        engine.submit(like(PART, mask_image=file_of(np.minimum(MASK, 127))))
+
+
 def test_a_mask_alone_is_refused(engine: Engine) -> None:
     with pytest.raises(InvalidRequest, match="send that picture too"):
         engine.submit(like(mask_image=file_of(MASK)))

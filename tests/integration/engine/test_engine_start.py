@@ -119,5 +119,5 @@ def test_a_sampler_that_does_not_suit_the_checkpoint_is_refused_by_submit(
     copy = changed(checkpoint, tmp_path, prediction_type="sample")
     model = LoadedModel(TINY, load_checkpoint(str(copy)), compiler)
     model.prepare(like(sampler=Sampler.EULER))
-    with pytest.raises(InvalidRequest, match="choose one of ddim, euler, "):
+    with pytest.raises(InvalidRequest, match="choose from ddim, euler, "):
         model.prepare(like(sampler=Sampler.PNDM))

@@ -46,7 +46,7 @@ async def test_the_larger_sizes_are_suggested_and_other_texts_refused(
         choices = await ravi.autocomplete("imagine", "hires", "", prompt="a boat")
         assert [choice["value"] for choice in choices][:2] == ["256x256", "256x256 0.3"]
         told = await refusal(ravi, await ravi.imagine(prompt="a boat", hires="huge"))
-        assert "The sizes are 256x256." in told
+        assert "Sizes: 256x256." in told
         assert await store.jobs.active() == []
 
 

@@ -195,4 +195,4 @@ async def test_loras_of_the_model_are_suggested_and_kept_with_the_job(
         assert job.recipe.loras == (Lora(name="ink", weight=0.5), Lora(name="fog"))
         assert "LoRA ink:0.5, fog" in text_of(message)
         told = await refusal(ravi, await ravi.imagine(prompt="a cat", lora="rust"))
-        assert told == "There is no LoRA called “rust”: choose one of ink, fog."
+        assert told == "There is no LoRA called “rust”: choose from ink, fog."

@@ -33,7 +33,7 @@ def test_a_sampler_that_does_not_suit_is_said_with_those_that_do() -> None:
         None,
         ENGLISH,
     )
-    assert content.status == "The sampler “DDIM” does not suit demo: choose one of Euler, DPM++ 2M."
+    assert content.status == "The sampler “DDIM” does not suit demo: choose from Euler, DPM++ 2M."
     assert content.pictures == ()
     assert labels(content) == ["remix:abc", "delete:abc"]
 

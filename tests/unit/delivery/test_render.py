@@ -75,7 +75,7 @@ def test_a_job_being_painted_says_when_it_is_done() -> None:
     [
         ("en-US", "3 of 4 seats of the batch"),
         ("ko", "배치의 4자리 중 3자리 사용 중"),
-        ("zh-CN", "本批 4 个位置中已用 3 个"),
+        ("zh-CN", "本批 4 个席位中已用 3 个"),
     ],
 )
 def test_a_job_being_painted_says_how_full_the_batch_is_where_it_has_several_seats(

@@ -44,8 +44,19 @@ async def test_a_picture_its_transparency_and_a_mask_are_decoded() -> None:
     assert found.mask is not None
     for data, mode in ((found.png, "RGB"), (found.mask, "L")):
         assert PIL.Image.open(io.BytesIO(data)).mode == mode
-    mask = await decoder().mask(png(40, 20), what="“mask”")
+    mask = await decoder().mask(png(40, 20, "RGB", (255, 255, 255)), what="“mask”")
     assert PIL.Image.open(io.BytesIO(mask)).mode == "L"
+
+
+async def test_a_mask_without_white_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="The mask has nothing white"):
+        await decoder().mask(png(40, 20, "RGB", (127, 127, 127)), what="“mask”")
+    await decoder().mask(png(40, 20, "RGB", (128, 128, 128)), what="“mask”")
+
+
+async def test_a_long_thin_picture_is_kept() -> None:
+    found = await decoder().picture(png(9000, 10), what="“image”")
+    assert (found.width, found.height) == (9000, 10)
 
 
 async def test_the_fault_of_a_file_is_reported() -> None:
