@@ -40,25 +40,40 @@ class Batches(Verbs):
     async def now(self) -> list[Batch]:
         """Return the batches of all lanes that are painted now, the fullest first."""
         on_devices = (images.c.state == State.RUNNING) & images.c.begun
-        look = sa.select(
-            images.c.lane, jobs.c.user_id, jobs.c.guild_id, (images.c.steps - images.c.step).label("left")
-        )
-        seats = (
-            sa.select(offered_lanes.c.lane, sa.func.sum(offered_lanes.c.seats).label("seats"))
-            .join(workers)
-            .where(workers.c.expires_at > self._clock())
-            .group_by(offered_lanes.c.lane)
-        )
-        seated: dict[str, list[Seated]] = defaultdict(list)
+        left = (images.c.steps - images.c.step).label("left")
+        look = sa.select(images.c.lane, images.c.worker, jobs.c.user_id, jobs.c.guild_id, left)
+        alive = offered_lanes.join(workers)
+        seats = sa.select(offered_lanes).select_from(alive).where(workers.c.expires_at > self._clock())
         async with self._database.read() as connection:
+            offered: dict[str, dict[str, int]] = defaultdict(dict)
+            for row in await connection.execute(seats):
+                offered[row.lane][row.worker] = row.seats
+            begun: dict[str, list[tuple[str, Seated]]] = defaultdict(list)
             for row in await connection.execute(look.join(jobs).where(on_devices).order_by(images.c.id)):
-                seated[row.lane].append(Seated(user_id=row.user_id, guild_id=row.guild_id, left=row.left))
-            offered = {row.lane: int(row.seats) for row in await connection.execute(seats)}
+                image = Seated(user_id=row.user_id, guild_id=row.guild_id, left=row.left)
+                begun[row.lane].append((row.worker, image))
+            seated = {lane: _seated(there, offered[lane]) for lane, there in begun.items()}
             mine = run_times.c.lane.in_(seated)
             rows = await connection.execute(sa.select(run_times).where(mine))
             pace = {row.lane: row.seconds_per_step for row in rows}
-        found = [_batch(lane, there, offered.get(lane, 0), pace.get(lane)) for lane, there in seated.items()]
+        found = [
+            _batch(lane, there, sum(offered[lane].values()), pace.get(lane)) for lane, there in seated.items()
+        ]
         return sorted(found, key=lambda batch: (-len(batch.images), batch.lane))
+
+
+def _seated(begun: list[tuple[str, Seated]], offered: dict[str, int]) -> list[Seated]:
+    """Return the images with a seat, in their order; `begun` are all that have begun, with their workers.
+
+    Of a worker with more images than seats, those with the fewest steps left are finished: they are being read
+    and stored. A worker that shuts down offers no seats but still paints.
+    """
+    seated = list(begun)
+    for worker, seats in offered.items():
+        own = sorted((each for each in begun if each[0] == worker), key=lambda each: each[1].left)
+        for finished in own[: max(0, len(own) - seats)]:
+            seated.remove(finished)
+    return [image for _, image in seated]
 
 
 def _batch(lane: str, there: list[Seated], offered: int, pace: float | None) -> Batch:

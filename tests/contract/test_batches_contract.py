@@ -80,3 +80,12 @@ async def test_a_full_batch_has_a_free_seat_when_its_quickest_image_ends(store: 
     batches = {batch.lane: batch for batch in await store.batches.now()}
     assert batches[LANE].seconds == 12 * 0.25
     assert [batch.seconds for lane, batch in batches.items() if lane != LANE] == [None]
+
+
+async def test_an_image_that_is_stored_while_the_next_has_its_seat_has_none(store: Store) -> None:
+    claims = [await begin(store, number, steps=20, user_id=number) for number in range(4)]
+    await store.offers.announce("worker", lanes=[LANE], seats=2, ttl=TTL)
+    await store.offers.announce("another", lanes=[LANE], seats=1, ttl=TTL)
+    await store.leases.heartbeat({claims[0]: 6, claims[1]: 15, claims[3]: 12}, ttl=TTL)
+    (batch,) = await store.batches.now()
+    assert ([image.user_id for image in batch.images], batch.seats) == ([0, 2], 3)
