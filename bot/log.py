@@ -31,6 +31,9 @@ _INDENT = "    "  # of tracebacks, so that none of their lines looks like a line
 MAX_LINES = 10_000  # waiting to be written; further lines are dropped and counted
 FLUSH_SECONDS = 2.0
 
+HEARTBEAT_SECONDS = 41.25  # between two heartbeats, as Discord wants them
+NEARLY = 1.0
+
 FIELDS = ("job", "image", "lane", "trace", "durations")
 """What a line may say beside its message: its job, image, lane and trace, and durations in seconds."""
 
@@ -48,11 +51,12 @@ def set_up(level: str = "info", form: Literal["text", "json"] = "text", stream: 
 
     A thread writes the lines, so that no caller waits for the reader; see `flush`. Verbose libraries log
     warnings only. Failed exports of traces are logged once each. discord.py's debug lines are never logged.
-    Lines about a StoreUnavailable that is logged already are dropped.
+    Lines about a StoreUnavailable that is logged already are dropped, and false alarms of discord.py.
     """
     handler = LinesHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     handler.addFilter(_is_news)
+    handler.addFilter(_is_no_false_alarm)
     handler.addFilter(_add_subject)
     root = logging.getLogger()
     for old in list(root.handlers):
@@ -163,6 +167,19 @@ def _is_news(record: logging.LogRecord) -> bool:
     """Return False for a line about a failure of the queue that the lines of an outage tell of."""
     arguments = record.args if isinstance(record.args, tuple) else ()
     return not any(isinstance(value, StoreUnavailable) and value.logged for value in arguments)
+
+
+def _is_no_false_alarm(record: logging.LogRecord) -> bool:
+    """Return False where discord.py calls a shard as far behind as heartbeats are apart.
+
+    An answer can come before its heartbeat is noted as sent; the heartbeat before is then taken for it.
+    """
+    if record.name != "discord.gateway" or not isinstance(record.args, tuple) or len(record.args) != 2:
+        return True
+    behind = record.args[1]
+    return not (
+        "behind" in record.msg and isinstance(behind, float) and abs(behind - HEARTBEAT_SECONDS) < NEARLY
+    )
 
 
 def _add_subject(record: logging.LogRecord) -> bool:

@@ -122,8 +122,10 @@ class LoopWatch:
             if late - starved > self._limit:
                 log.warning(
                     "no thread could run Python for %.2f s: one of these kept the interpreter lock: %s",
-                    *(late - starved, "; ".join(places) or "none was seen"),
+                    *(late - starved, "; ".join(place for place, _ in places) or "none was seen"),
                 )
+                for place, calls in places:
+                    log.debug("%s was called by %s", place, calls)
             elif late < self._limit / 2 < self._clock() - self._due and not self._held_at:
                 self._held_at = place_of(self._loop_thread)
 
@@ -160,12 +162,15 @@ def place_of(thread: int) -> str:
     return "" if frame is None else calls_of(frame)
 
 
-def places_of_others() -> list[str]:
-    """Return where each other thread is, except threads that wait: they do not keep the interpreter lock."""
+def places_of_others() -> list[tuple[str, str]]:
+    """Return where each other thread is, and what calls led there, innermost first.
+
+    Threads that wait are left out: they do not keep the interpreter lock.
+    """
     frames = sys._current_frames()
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return [
-        f"{names.get(ident, 'a thread')} at {calls_of(frame)}"
+        (f"{names.get(ident, 'a thread')} in {frame.f_code.co_name}", calls_of(frame))
         for ident, frame in frames.items()
         if ident != threading.get_ident() and PurePath(frame.f_code.co_filename).name not in WAITING
     ]

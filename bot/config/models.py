@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
@@ -60,16 +60,20 @@ def _check_licence(value: str) -> str:
     return value
 
 
+_Shown = Literal["withhold", "hold", "spoiler", "show"]
+
+
 def _for_each_level(value: Any) -> Any:
     """Return three values for one: the levels mild, explicit and extreme are shown the same."""
     if isinstance(value, str):
+        if value not in (shown := get_args(_Shown)):
+            raise InvalidValue(f"“{value}” is none of {', '.join(shown)}")
         return (value,) * 3
     if not isinstance(value, list | tuple) or len(value) != 3:
         raise InvalidValue("one value is wanted, or three, for the levels mild, explicit and extreme")
     return tuple(value)
 
 
-_Shown = Literal["withhold", "hold", "spoiler", "show"]
 _ByLevel = tuple[_Shown, _Shown, _Shown]
 
 

@@ -176,9 +176,9 @@ class Bot(discord.AutoShardedClient):
         """Log the bot's user and its servers."""
         shards = ", ".join(str(number) for number in sorted(self.shards))
         log.info(
-            "connected to Discord as %s, in %d servers, with shard %s of %s",
+            "connected to Discord as %s, in %s, with shard %s of %s",
             self.user,
-            len(self.guilds),
+            "1 server" if len(self.guilds) == 1 else f"{len(self.guilds)} servers",
             shards,
             self.shard_count,
         )

@@ -65,8 +65,8 @@ class Batches(Verbs):
 def _seated(begun: list[tuple[str, Seated]], offered: dict[str, int]) -> list[Seated]:
     """Return the images with a seat, in their order; `begun` are all that have begun, with their workers.
 
-    Of a worker with more images than seats, those with the fewest steps left are finished: they are being read
-    and stored. A worker that shuts down offers no seats but still paints.
+    Of a worker with more images than seats, those with the fewest steps left are finished: they are being
+    read and stored. A worker that shuts down offers no seats but still paints.
     """
     seated = list(begun)
     for worker, seats in offered.items():

@@ -8,11 +8,14 @@ import logging
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
+from types import SimpleNamespace
 from typing import Literal, TextIO
 
 import pytest
+from discord.gateway import KeepAliveHandler
 
 from bot.log import LinesHandler, flush, name_process, set_up, version
 from bot.tracing import about
@@ -79,6 +82,21 @@ def test_the_details_of_discord_py_are_never_logged(name: str) -> None:
     flush()
     assert "a-token" not in stream.getvalue()
     assert "connected" in stream.getvalue()
+
+
+@pytest.mark.parametrize(("behind", "told"), [(41.3, False), (12.0, True), (55.0, True)])
+def test_a_heartbeat_that_is_answered_before_it_is_noted_as_sent_is_no_warning(
+    behind: float, told: bool
+) -> None:
+    stream = io.StringIO()
+    set_up("info", "text", stream)
+    handler = KeepAliveHandler(
+        ws=SimpleNamespace(thread_id=0, _max_heartbeat_timeout=60.0), interval=41.25, shard_id=0
+    )  # type: ignore[arg-type]
+    handler._last_send = time.perf_counter() - behind
+    handler.ack()
+    flush()
+    assert ("Can't keep up, shard ID 0 websocket is" in stream.getvalue()) is told
 
 
 def test_the_level_decides_what_is_written() -> None:

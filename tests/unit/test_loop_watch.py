@@ -72,7 +72,7 @@ async def test_native_code_that_keeps_the_interpreter_lock_is_named(caplog: pyte
     holding.start()
     try:
         async with asyncio.timeout(60):
-            while "serialiser at hold_the_interpreter" not in caplog.text:  # noqa: ASYNC110 - a log sets no event
+            while "serialiser in hold_the_interpreter" not in caplog.text:  # noqa: ASYNC110 - a log sets no event
                 await asyncio.sleep(0.01)
     finally:
         named.set()

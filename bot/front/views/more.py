@@ -59,8 +59,11 @@ def parameters_of(job: Job) -> list[str]:
 
 def info(job: Job, parameters: str, texts: Texts, *, now: float) -> str:
     """Return a page: how a job's pictures were made, and its times."""
+    again = texts.gettext("These settings paint the picture again, here or in other tools:")
+    if job.recipe.variants > 1:
+        again = texts.gettext("These settings paint the first picture again, here or in other tools:")
     lines = [
-        texts.gettext("These settings paint the first picture again, here or in other tools:"),
+        again,
         f"```\n{parameters}\n```",
         texts.gettext("Result {id}, asked for {age}.", id=job.id, age=texts.age(now - job.created_at)),
     ]
