@@ -6,7 +6,7 @@ import asyncio
 import time
 
 import pytest
-from page_tools import PHONE, OpenPage, messages, send
+from page_tools import PHONE, OpenPage, box, messages, send
 from playwright.async_api import expect
 from small_bot import PageBot
 
@@ -108,3 +108,30 @@ async def test_several_rows_of_a_menu_are_chosen_on_a_phone(open_page: OpenPage,
     await button.tap()
     await expect(messages(page).last).to_contain_text("You chose 2")
     assert bot.heard == [("ravi", ["0", "2"])]
+
+
+async def test_a_text_that_names_options_is_pasted_into_the_option_that_it_is_pasted_in(
+    open_page: OpenPage, bot: PageBot
+) -> None:
+    page = await open_page("ravi")
+    words = "a ring\nsize: 7, 'sampler': x \"y\""
+
+    async def paste(text: str, into: str) -> str:
+        await box(page).fill(into)
+        await box(page).evaluate(
+            """(node, text) => {
+                const clipboardData = new DataTransfer();
+                clipboardData.setData("text/plain", text);
+                node.dispatchEvent(new ClipboardEvent("paste", { clipboardData, cancelable: true }));
+            }""",
+            text,
+        )
+        return await box(page).input_value()
+
+    assert await paste(words, "/imagine ") == "/imagine ", "the browser pastes the names of options here"
+    assert await paste("a ring", "/imagine prompt: ") == "/imagine prompt: "
+    kept = "a ring\nsize: 7, 'sampler': x 'y'"
+    assert await paste(words, "/imagine prompt: ") == f'/imagine prompt: "{kept}"'
+    await page.keyboard.press("Enter")
+    await messages(page).last.get_by_role("img").wait_for()
+    assert bot.heard[0][1]["prompt"] == kept

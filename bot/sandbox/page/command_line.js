@@ -4,7 +4,7 @@
 //   /imagine a red heart variants: 4
 //   └ command  └ default option    └ named option
 
-import { defaultOption } from "./commands.js";
+import { OptionType, defaultOption } from "./commands.js";
 import { readValue } from "./option_values.js";
 
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
@@ -150,6 +150,14 @@ export function withValue(text, target, value) {
   const after = text.slice(target.end).trim();
   const head = `${before} ${value} `;
   return { text: head + after, caret: head.length };
+}
+
+/** `words` as they are pasted at `caret`: in quotes where they would end an empty value and name options. */
+export function inQuotes(words, line, caret) {
+  const segment = line.kind === "command" ? segmentAt(line, caret) : null;
+  if (!segment?.named || segment.raw !== "" || segment.option.type !== OptionType.STRING) return words;
+  const names = line.command.options.flatMap((option) => [option.label, option.name]);
+  return labelsIn(` ${words}`, 0, names).length > 0 ? `"${words.replaceAll('"', "'")}"` : words;
 }
 
 /** The text and caret without the name of `option`, if it has no value. */

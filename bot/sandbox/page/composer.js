@@ -3,7 +3,7 @@
 
 import { createAssist } from "./assist.js";
 import { createChoices } from "./choices.js";
-import { check, parseLine, segmentAt, withOption, withoutOption, withValue } from "./command_line.js";
+import { check, inQuotes, parseLine, segmentAt, withOption, withoutOption, withValue } from "./command_line.js";
 import { OptionType, commandForFiles, commandForWords, fileOptions } from "./commands.js";
 import { byId, h, icon } from "./dom.js";
 import { paint } from "./mirror.js";
@@ -277,7 +277,17 @@ export function createComposer(model, send, say) {
     event.preventDefault();
   }
 
+  function onPaste(event) {
+    const { selectionStart: start, selectionEnd: end, value } = box;
+    const words = event.clipboardData.getData("text/plain");
+    const kept = inQuotes(words, lineNow(), start);
+    if (kept === words) return;
+    event.preventDefault();
+    setText(value.slice(0, start) + kept + value.slice(end), start + kept.length);
+  }
+
   box.addEventListener("keydown", onKey);
+  box.addEventListener("paste", onPaste);
   box.addEventListener("input", onText);
   box.addEventListener("click", refresh);
   box.addEventListener("keyup", (event) => {
