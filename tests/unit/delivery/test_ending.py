@@ -134,6 +134,16 @@ def test_pictures_that_moderators_did_not_let_through_are_counted_with_how_that_
     assert said(result(Showing.WITHHOLD, *[Notes()] * count, ruling=Ruling(outcome=outcome))) == sentence
 
 
+def test_a_rejected_picture_stays_the_moderators_decision_while_others_are_held_once_more() -> None:
+    job = result(Showing.WITHHOLD, Notes(), Notes(), ruling=Ruling(outcome=Outcome.REJECTED))
+    images = job.images[0], replace(job.images[1], showing=Showing.HOLD)
+    held_again = replace(job, images=images, hold=Hold(cause=Cause.REPORTS), ruling=None)
+    assert said(held_again) == (
+        "1 picture was reported and is hidden until moderators have looked at it. "
+        "1 picture is not shown: a moderator has decided so."
+    )
+
+
 def test_nothing_is_said_of_moderators_who_let_every_picture_through() -> None:
     let_through = Ruling(outcome=Outcome.SHOWN, reason="a fine boat")
     assert said(result(Showing.SHOW, Notes(), ruling=let_through)) == ""
