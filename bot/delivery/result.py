@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from bot.delivery.content import MAX_ALT, SUBTEXT, PictureContent, shortened
 from bot.delivery.lineage import parent_line
-from bot.holds import Cause, Outcome
+from bot.holds import Cause, Outcome, Ruling
 from bot.jobs import ImageRecord, Job, Notes, Recipe, Showing, State
 from bot.levels import Level
 from bot.texts import Texts, shown, tidy
@@ -113,9 +113,7 @@ def is_held(job: Job) -> bool:
 
 
 def _rejected(job: Job) -> int:
-    """Return how many pictures moderators have not let through; the safety checker's count otherwise."""
-    if job.ruling is None:
-        return 0
+    """Return how many pictures moderators have not let through; of those, unlike others, the file is kept."""
     return sum(image.showing is Showing.WITHHOLD and image.held is not None for image in job.images)
 
 
@@ -134,9 +132,10 @@ def _reviewed(job: Job, rejected: int, texts: Texts) -> Iterator[str]:
             "{count} pictures are painted and wait for moderators: they are shown once let through.",
             held,
         )
-    if not rejected or job.ruling is None:
+    if not rejected:
         return
-    if job.ruling.outcome is Outcome.EXPIRED:
+    ruling = job.ruling or Ruling(outcome=Outcome.REJECTED)  # it is gone where others are held once more
+    if ruling.outcome is Outcome.EXPIRED:
         yield texts.ngettext(
             "{count} picture is not shown: no moderator has looked at it in time.",
             "{count} pictures are not shown: no moderator has looked at them in time.",
@@ -148,10 +147,10 @@ def _reviewed(job: Job, rejected: int, texts: Texts) -> Iterator[str]:
         "{count} pictures are not shown: a moderator has decided so.",
         rejected,
     )
-    if job.ruling.outcome is Outcome.DECLINED:
+    if ruling.outcome is Outcome.DECLINED:
         yield texts.gettext("Moderators have looked at the appeal and let this stand.")
-    if job.ruling.reason:
-        reason = shown(job.ruling.reason, SHOWN_REASON)
+    if ruling.reason:
+        reason = shown(ruling.reason, SHOWN_REASON)
         yield texts.gettext("The moderator's reason: {reason}", reason=reason)
 
 

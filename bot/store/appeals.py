@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import NotYours, UnknownJob, UserMistake
-from bot.holds import Cause, Hold, Ruling
+from bot.holds import Cause, Hold, Outcome, Ruling
 from bot.jobs import Origin, Recipe, Showing
 from bot.quotas import Charge
 from bot.store.charges import NO_CHARGE
@@ -139,7 +139,8 @@ async def end_appeal(connection: AsyncConnection, review: Review, ruling: Ruling
     if review.job_id is not None and accepted:
         await show_withheld(connection, review.job_id, ruling, now=now)
     elif review.job_id is not None:
-        await decline(connection, review.job_id, ruling, now=now)
+        if ruling.outcome is not Outcome.EXPIRED:  # what was decided before stands, with its reason
+            await decline(connection, review.job_id, ruling, now=now)
     elif accepted and review.request is not None:
         await _paint(connection, review.request, now=now)
         return True

@@ -108,13 +108,14 @@ class Known(Verbs):
     async def is_refused(self, guild_id: int | None, number: int) -> bool:
         """Return whether moderators of a server have rejected the picture of this very hash.
 
-        A picture that reports have hidden counts too, until they decide. Flat pictures all have one hash, and
-        none of them is refused.
+        A declined appeal leaves it rejected. A picture that reports have hidden counts too, until they
+        decide. Flat pictures all have one hash, and none of them is refused.
         """
         if guild_id is None or not FLAT < number.bit_count() < BITS - FLAT:
             return False
         column = picture_hashes.c
-        rejected = (images.c.showing == Showing.WITHHOLD) & (jobs.c.ruling == Outcome.REJECTED.value)
+        decided = jobs.c.ruling.in_((Outcome.REJECTED.value, Outcome.DECLINED.value))
+        rejected = (images.c.showing == Showing.WITHHOLD) & decided
         reported = (images.c.showing == Showing.HOLD) & (jobs.c.hold == Cause.REPORTS.value)
         reported &= jobs.c.deleted_at.is_(None)
         same = (images.c.job_id == column.job_id) & (images.c.index == column.index)

@@ -206,6 +206,18 @@ async def test_a_rejected_picture_is_refused_in_its_server_when_it_is_painted_ag
         assert not await store.known.is_refused(place, number)
 
 
+@pytest.mark.parametrize("outcome", [Outcome.DECLINED, Outcome.SHOWN, Outcome.EXPIRED])
+async def test_a_rejected_picture_is_refused_until_an_appeal_shows_it(store: Store, outcome: Outcome) -> None:
+    job = await painted_cat(store, hold=Hold(cause=Cause.MODE))
+    (review,) = await store.reviews.waiting(HERE, limit=9)
+    await store.reviews.decide(review.id, Outcome.REJECTED, BY)
+    await store.appeals.appeal_pictures(job.id, job.origin.user_id)
+    (appeal,) = await store.reviews.waiting(HERE, limit=9)
+    assert await store.known.is_refused(HERE, CAT)
+    await store.reviews.decide(appeal.id, outcome, BY)
+    assert await store.known.is_refused(HERE, CAT) == (outcome is not Outcome.SHOWN)
+
+
 @pytest.mark.parametrize("number", [0, 0x8000_0000_0000_0000, 2**64 - 1], ids=["black", "white", "inverted"])
 async def test_no_flat_picture_is_refused_because_another_was_rejected(store: Store, number: int) -> None:
     await painted_cat(store, hold=Hold(cause=Cause.MODE), number=number)

@@ -252,6 +252,21 @@ async def test_a_rejected_picture_has_one_appeal_which_shows_it_or_lets_it_be(st
     assert {each.job.id for each in await store.deliveries.claim("front", limit=9)} == {first.id, second.id}
 
 
+async def test_an_appeal_that_nobody_looks_at_leaves_the_rejection_with_its_reason(
+    store: Store, clock: Clock
+) -> None:
+    job = await painted(store, hold=MODE)
+    (review,) = await waiting(store)
+    await store.reviews.decide(review.id, Outcome.REJECTED, BY)
+    rejected = (await store.jobs.get(job.id)).ruling
+    await store.appeals.appeal_pictures(job.id, ARTIST)
+    clock.now += 72 * HOUR
+    assert await store.reviews.expire(limit=9) == 1
+    assert await waiting(store) == []
+    assert (await store.jobs.get(job.id)).ruling == rejected
+    assert await shown(store, job) is Showing.WITHHOLD
+
+
 async def test_appeals_are_limited_by_the_day(store: Store, clock: Clock) -> None:
     refusals = [await refused(store, number) for number in range(APPEALS_A_DAY + 1)]
     for review_id in refusals[:-1]:

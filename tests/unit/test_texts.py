@@ -80,6 +80,14 @@ def test_a_catalogue_has_exactly_the_sentences_of_the_code(language: str, said: 
     assert known - said == set(), "said nowhere"
 
 
+def test_people_read_the_english_plural_that_the_code_has() -> None:
+    written = {found for _, _, found, _, _ in extract_from_dir(str(ROOT), keywords=KEYWORDS, comment_tags=())}
+    for message in messages("en"):
+        if message.pluralizable:
+            assert message.string == message.id
+            assert message.id in written, "the code has another plural"
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_sentence_is_translated_with_the_same_fields(language: str) -> None:
     for message in messages(language):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from recipes import job_of
+from recipes import job_of, recipe
 
 from bot.delivery.content import MessageContent
 from bot.delivery.render import render
@@ -36,6 +36,18 @@ def test_a_sampler_that_does_not_suit_is_said_with_those_that_do() -> None:
     assert content.status == "The sampler “DDIM” does not suit demo: choose from Euler, DPM++ 2M."
     assert content.pictures == ()
     assert labels(content) == ["remix:abc", "delete:abc"]
+
+
+def test_a_models_name_in_a_failure_is_cut_at_eighty_characters() -> None:
+    job = job_of(State.FAILED, failure="unsuited_sampler: euler", recipe=recipe(model="m" * 81))
+    said = render(job, None, ENGLISH).status
+    assert said == f"The sampler “DDIM” does not suit {'m' * 79}…: choose from Euler."
+
+
+def test_names_in_what_a_worker_refuses_mean_nothing_to_discord() -> None:
+    failure = 'invalid_request: {"problem": "large_loras", "value": "*ink* @everyone"}'
+    said = render(job_of(State.FAILED, failure=failure), None, ENGLISH).status
+    assert said == "The LoRAs \\*ink\\* @\u200beveryone are too large together: choose fewer of them."
 
 
 @pytest.mark.parametrize(

@@ -91,16 +91,18 @@ def test_a_refusal_is_translated_and_other_errors_stay() -> None:
         raise ZeroDivisionError
 
 
-def test_the_first_window_has_as_many_refusals_as_every_other() -> None:
+def test_the_first_window_is_as_long_and_has_as_many_refusals_as_every_other() -> None:
     clock = Clock()
     clock.now = 0.0
     guard = RateGuard(clock=clock)
+    guard.check(by_token=False)
     for _ in range(MAX_INVALID - 1):
         guard.note(refused(403))
     guard.check(by_token=True)
     guard.note(refused(403))
-    with pytest.raises(DeliveryDelayed):
+    with pytest.raises(DeliveryDelayed) as told:
         guard.check(by_token=True)
+    assert told.value.seconds == WINDOW_SECONDS
 
 
 def test_a_shorter_wait_ends_no_longer_one() -> None:

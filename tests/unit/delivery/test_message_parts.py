@@ -105,3 +105,10 @@ async def test_a_message_goes_with_its_files_by_their_names_and_mentions_nobody(
     assert sent["allowed_mentions"].to_dict() == {"parse": []}
     (container,) = sent["view"].to_components()
     assert container["components"][1]["items"][0]["media"]["url"] == "attachment://one.png"
+
+
+async def test_a_message_whose_files_are_not_there_goes_without_its_pictures() -> None:
+    picture = PictureContent(artifacts=("a",), stem="one", alt="first")
+    sent = parts_of(MessageContent(heading="heading", pictures=(picture,), tone=Tone.DONE), [])
+    (container,) = sent["view"].to_components()
+    assert (sent["attachments"], [part["type"] for part in container["components"]]) == ([], [TEXT])

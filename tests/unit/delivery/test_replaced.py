@@ -39,7 +39,7 @@ def test_a_message_that_discord_refuses_is_one_sentence_with_buttons() -> None:
     ("states", "alt"),
     [
         ((State.RUNNING,), f"Preview of {RECIPE.prompt}"),
-        ((State.DONE, State.RUNNING, State.WAITING), f"Preview of 3 pictures: {RECIPE.prompt}"),
+        ((State.DONE, State.RUNNING), f"Preview of 2 pictures: {RECIPE.prompt}"),
     ],
 )
 def test_previews_are_one_picture_whose_text_says_how_many_there_are(

@@ -11,7 +11,7 @@ from bot.delivery.content import MAX_ALT, shortened
 from bot.delivery.result import settings_text
 from bot.jobs import ImageRecord, Job, Recipe, State
 from bot.texts import Texts
-from sdjax_engine.request import Lora, Variation
+from sdjax_engine.request import Lora, SecondPass, Variation
 
 ENGLISH = Texts.for_locale("en")
 FIRST = "-# seed 7 · 128×128 · 20 steps · guidance 5 · DDIM · demo"
@@ -46,6 +46,27 @@ def test_what_a_picture_was_made_with_follows_its_settings(values: dict[str, obj
 
 def test_one_step_is_said_in_the_singular() -> None:
     assert "· 1 step ·" in said(job_of(State.DONE, recipe=recipe(num_inference_steps=1)))
+
+
+@pytest.mark.parametrize(("steps", "counted"), [(1, "1 step"), (12, "12 steps")])
+def test_a_second_pass_is_said_with_the_size_that_it_began_from(steps: int, counted: str) -> None:
+    second = SecondPass(width=256, height=192, num_inference_steps=steps, strength=0.4)
+    assert said(job_of(State.DONE, recipe=recipe(height=96, second_pass=second))) == (
+        FIRST.replace("128×128", "256×192") + f" · enlarged from 128×96, strength 0.4, {counted}"
+    )
+
+
+def test_two_pictures_have_both_seeds_and_the_meaning_of_their_buttons() -> None:
+    assert said(job_of(State.DONE, State.DONE)) == (
+        FIRST.replace("seed 7", "seeds 7, 8")
+        + "\n-# U1–U2 show one picture alone, V1–V2 paint others like it."
+    )
+
+
+def test_a_models_name_is_cut_at_eighty_characters() -> None:
+    whole, longer = (said(job_of(State.DONE, recipe=recipe(model="m" * length))) for length in (80, 81))
+    assert whole.endswith(" · " + "m" * 80)
+    assert longer.endswith(" · " + "m" * 79 + "…")
 
 
 def test_pictures_of_one_varied_seed_name_the_seeds_of_their_last_variation() -> None:

@@ -1,0 +1,164 @@
+"""The sentences above a result about pictures that it does not show or covers: of one and of several."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from recipes import job_of
+
+from bot.delivery.render import render
+from bot.holds import Cause, Hold, Outcome, Ruling
+from bot.jobs import Job, Notes, Showing, State
+from bot.levels import Level
+from bot.texts import Texts
+from sdjax_engine.request import PromptFacts
+
+ENGLISH = Texts.for_locale("en")
+KNOWN = Notes(known=True)
+FLAGGED = Notes(level=Level.MILD)
+
+
+def result(showing: Showing, *notes: Notes, hold: Hold | None = None, ruling: Ruling | None = None) -> Job:
+    """A finished job whose pictures have these notes and are all shown like this."""
+    job = job_of(*[State.DONE] * len(notes))
+    by_moderators = showing is Showing.HOLD or ruling is not None
+    images = (
+        replace(
+            image,
+            showing=showing,
+            notes=own,
+            artifact=image.artifact if showing in (Showing.SHOW, Showing.SPOILER) else None,
+            held=image.artifact if by_moderators else None,
+        )
+        for image, own in zip(job.images, notes, strict=True)
+    )
+    return replace(job, images=tuple(images), hold=hold, ruling=ruling)
+
+
+def said(job: Job) -> str:
+    return render(job, None, ENGLISH).status
+
+
+@pytest.mark.parametrize(
+    ("count", "sentence"),
+    [
+        (1, "1 picture is not shown: it is very like a picture that is blocked here."),
+        (2, "2 pictures are not shown: they are very like pictures that are blocked here."),
+    ],
+)
+def test_a_picture_like_a_blocked_one_is_not_said_to_be_the_safety_checkers_decision(
+    count: int, sentence: str
+) -> None:
+    assert said(result(Showing.WITHHOLD, *[KNOWN] * count)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("count", "sentence"),
+    [
+        (1, "1 picture is not shown: the safety checker found it unfit for this channel."),
+        (2, "2 pictures are not shown: the safety checker found them unfit for this channel."),
+    ],
+)
+def test_what_the_safety_checker_withheld_comes_with_what_to_do(count: int, sentence: str) -> None:
+    status = said(result(Showing.WITHHOLD, *[FLAGGED] * count))
+    assert status == f"{sentence} Press Again for others, or change the words."
+
+
+def test_pictures_that_are_withheld_for_different_reasons_are_counted_apart() -> None:
+    assert said(result(Showing.WITHHOLD, KNOWN, FLAGGED, FLAGGED)) == (
+        "1 picture is not shown: it is very like a picture that is blocked here. "
+        "2 pictures are not shown: the safety checker found them unfit for this channel. "
+        "Press Again for others, or change the words."
+    )
+
+
+@pytest.mark.parametrize(
+    ("notes", "sentence"),
+    [
+        (Notes(), "2 pictures are covered."),
+        (FLAGGED, "2 pictures are covered: the safety checker flagged them."),
+    ],
+)
+def test_covered_pictures_are_counted(notes: Notes, sentence: str) -> None:
+    assert said(result(Showing.SPOILER, notes, notes)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("cause", "count", "sentence"),
+    [
+        (
+            Cause.REPORTS,
+            1,
+            "1 picture was reported and is hidden until moderators have looked at it.",
+        ),
+        (
+            Cause.REPORTS,
+            2,
+            "2 pictures were reported and are hidden until moderators have looked at them.",
+        ),
+        (
+            Cause.MODE,
+            1,
+            "1 picture is painted and waits for moderators: it is shown once let through.",
+        ),
+        (
+            Cause.MODE,
+            2,
+            "2 pictures are painted and wait for moderators: they are shown once let through.",
+        ),
+    ],
+)
+def test_held_pictures_are_counted_with_what_they_wait_for(cause: Cause, count: int, sentence: str) -> None:
+    assert said(result(Showing.HOLD, *[Notes()] * count, hold=Hold(cause=cause))) == sentence
+
+
+@pytest.mark.parametrize(
+    ("outcome", "count", "sentence"),
+    [
+        (Outcome.EXPIRED, 1, "1 picture is not shown: no moderator has looked at it in time."),
+        (Outcome.EXPIRED, 2, "2 pictures are not shown: no moderator has looked at them in time."),
+        (Outcome.REJECTED, 1, "1 picture is not shown: a moderator has decided so."),
+        (Outcome.REJECTED, 2, "2 pictures are not shown: a moderator has decided so."),
+        (
+            Outcome.DECLINED,
+            1,
+            "1 picture is not shown: a moderator has decided so. "
+            "Moderators have looked at the appeal and let this stand.",
+        ),
+    ],
+)
+def test_pictures_that_moderators_did_not_let_through_are_counted_with_how_that_came(
+    outcome: Outcome, count: int, sentence: str
+) -> None:
+    assert said(result(Showing.WITHHOLD, *[Notes()] * count, ruling=Ruling(outcome=outcome))) == sentence
+
+
+def test_a_rejected_picture_stays_the_moderators_decision_while_others_are_held_once_more() -> None:
+    job = result(Showing.WITHHOLD, Notes(), Notes(), ruling=Ruling(outcome=Outcome.REJECTED))
+    images = job.images[0], replace(job.images[1], showing=Showing.HOLD)
+    held_again = replace(job, images=images, hold=Hold(cause=Cause.REPORTS), ruling=None)
+    assert said(held_again) == (
+        "1 picture was reported and is hidden until moderators have looked at it. "
+        "1 picture is not shown: a moderator has decided so."
+    )
+
+
+def test_nothing_is_said_of_moderators_who_let_every_picture_through() -> None:
+    let_through = Ruling(outcome=Outcome.SHOWN, reason="a fine boat")
+    assert said(result(Showing.SHOW, Notes(), ruling=let_through)) == ""
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("ko", "제외 프롬프트에서 앞의 225토큰만 반영되었습니다. 빠진 부분: “달”"),
+        ("zh", "反向提示词只采用了前 225 个词元，略去了：“달”"),
+    ],
+)
+def test_what_was_left_out_of_a_negative_prompt_is_said_in_the_persons_language(
+    language: str, sentence: str
+) -> None:
+    facts = PromptFacts(tokens=226, limit=225, cut="달")
+    notes = Notes(prompt=PromptFacts(tokens=9, limit=225), negative_prompt=facts)
+    assert render(job_of(State.DONE, notes=notes), None, Texts.for_locale(language)).status == sentence
