@@ -56,7 +56,7 @@ class Keywords:
         """Return prompts whose last keyword is complete, each of at most MAX_CHOICE characters."""
         start = _last_keyword(prompt)
         before, typed = prompt[:start], prompt[start:]
-        if not typed or len(before) >= MAX_CHOICE:
+        if not typed:
             return []
         names = self.beginning_with(_BACKSLASH.sub(r"\1", typed), most=2 * MAX_CHOICES)
         completed = (before + as_prompt(name) for name in names)

@@ -295,7 +295,7 @@ def clean(text: str) -> str:
 
     Empty when no character is visible.
     """
-    whole = text.encode("utf-8", "replace").decode("utf-8")
+    whole = text.encode(errors="replace").decode()
     kept = (
         character if character == "\n" or unicodedata.category(character) != "Cc" else " "
         for character in whole

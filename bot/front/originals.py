@@ -41,16 +41,16 @@ def packed(job_id: str, files: Sequence[bytes], *, limit: int, signing: Signing 
             room = limit
         groups[-1][f"{job_id}-{number}.png"] = data
         room -= needed
-    names = (
-        [f"{job_id}.zip"] if len(groups) == 1 else [f"{job_id}-{n}.zip" for n in range(1, len(groups) + 1)]
-    )
-    archives = {name: _archive(group) for name, group in zip(names, groups, strict=True)}
+    archives = {
+        f"{job_id}-{number}.zip" if len(groups) > 1 else f"{job_id}.zip": _archive(group)
+        for number, group in enumerate(groups, start=1)
+    }
     return Packed(files=archives, too_large=too_large)
 
 
 def _archive(files: Mapping[str, bytes]) -> bytes:
     archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as made:  # a PNG is compressed already
+    with zipfile.ZipFile(archive, "w") as made:  # stored: a PNG is compressed already
         for name, data in files.items():
             made.writestr(name, data)
     return archive.getvalue()

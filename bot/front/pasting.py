@@ -37,7 +37,7 @@ def filled_from(asked: Asked, text: str, offers: Sequence[Offer]) -> Pasted:
     """
     wordless = not any(letter.isalnum() for letter in asked.prompt)
     fitted = fit(read_text(text), offers if asked.model is None else [find_offer(asked.model, offers)])
-    left_out = {name for name in fitted.options if name != "prompt" and getattr(asked, name) is None}
+    left_out = {name for name in fitted.options if getattr(asked, name) is None}
     literal = wordless and "prompt" in fitted.options
     used: dict[str, Any] = {name: fitted.options[name] for name in left_out}
     if literal:

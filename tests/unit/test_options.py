@@ -11,13 +11,16 @@ from recipes import recipe
 
 from bot.errors import UserMistake
 from bot.front.options import (
+    MAX_CHOICE,
     MAX_CHOICES,
+    MAX_ECHO,
     Asked,
     aspect_name,
     clean,
     echo,
     find_size,
     lora_choices,
+    may_expand,
     parse,
     parse_loras,
     random_seed,
@@ -89,6 +92,7 @@ def test_every_typed_option_is_in_the_recipe() -> None:
         guidance=0,
         sampler="pndm",
         model="small",
+        style="noir",
     ) == Recipe(
         prompt="a red circle",
         negative_prompt="blue",
@@ -100,7 +104,13 @@ def test_every_typed_option_is_in_the_recipe() -> None:
         width=192,
         height=128,
         model="small",
+        style="noir",
     )
+
+
+def test_the_largest_values_are_accepted() -> None:
+    largest = recipe_of(variants=MAX_VARIANTS, seed=MAX_SEED)
+    assert (largest.variants, largest.seed) == (MAX_VARIANTS, MAX_SEED)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +148,8 @@ def test_every_typed_option_is_in_the_recipe() -> None:
         ({"size": ""}, "size_or_aspect"),
         ({"size": "0x0"}, "size_or_aspect"),
         ({"size": "-128x128"}, "size_or_aspect"),
+        ({"size": "99999x1"}, "size"),
+        ({"size": "100000x1"}, "size_or_aspect"),
         ({"size": "9" * 99 + "x1"}, "size_or_aspect"),
         ({"size": "١٢٨x١٢٨"}, "size_or_aspect"),
     ],
@@ -151,12 +163,26 @@ def test_invalid_options_are_refused_by_name(asked: dict[str, object], problem: 
     [
         ({"seed": -3}, f"-3 is not a seed: choose a whole number between 0 and {MAX_SEED}."),
         ({"variants": 0}, f"0 variants are not possible: choose between 1 and {MAX_VARIANTS}."),
+        ({"model": "medium"}, "There is no model called “medium”: choose from small, Large-XL."),
+        (
+            {"model": "Large-XL", "lora": "ink:much"},
+            "A LoRA weight of much is not possible: choose between -4 and 4.",
+        ),
+        (
+            {"size": "130x130"},
+            "small does not paint 130x130: choose from 128x128 (1:1), 192x128 (3:2), 128x192 (2:3).",
+        ),
+        (
+            {"size": "huge"},
+            "“huge” is neither a size, width x height, nor a shape such as 3:2: "
+            "choose from 128x128 (1:1), 192x128 (3:2), 128x192 (2:3).",
+        ),
     ],
 )
-def test_a_refusal_says_what_was_given_and_the_limits(asked: dict[str, object], sentence: str) -> None:
-    with pytest.raises(InvalidRequest) as caught:
+def test_a_refusal_says_what_was_given_and_what_is_possible(asked: dict[str, object], sentence: str) -> None:
+    with pytest.raises((InvalidRequest, UserMistake)) as caught:
         recipe_of(**asked)
-    assert str(caught.value) == sentence
+    assert Texts.for_locale("en").mistake(caught.value) == sentence
 
 
 @pytest.mark.parametrize(
@@ -165,6 +191,7 @@ def test_a_refusal_says_what_was_given_and_the_limits(asked: dict[str, object], 
         ("128x128", (128, 128)),
         (" 192 X 128 ", (192, 128)),
         ("192×128", (192, 128)),
+        ("192 * 128", (192, 128)),
         ("1:1", (128, 128)),
         ("3:2", (192, 128)),
         ("2 : 3", (128, 192)),
@@ -259,9 +286,30 @@ def test_random_seeds_are_seeds_and_differ() -> None:
     assert all(0 <= seed <= MAX_SEED for seed in seeds)
 
 
+def test_the_largest_seed_may_be_drawn_and_none_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secrets.randbelow", lambda end: end - 1)
+    assert random_seed() == MAX_SEED
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("{red, blue} boat", True),
+        ("a __colour__ boat", True),
+        (r"a \{boat", True),
+        ("a red_boat (old)", False),
+    ],
+)
+def test_only_a_prompt_with_the_signs_of_alternatives_or_lists_may_become_others(
+    prompt: str, expected: bool
+) -> None:
+    assert may_expand(prompt) is expected
+
+
 def test_a_wrong_value_is_quoted_on_one_short_line() -> None:
     assert echo("a\n b\t c") == "a b c"
     assert len(echo("x" * 5000)) == 60
+    assert echo("x" * MAX_ECHO) == "x" * MAX_ECHO
 
 
 @pytest.mark.parametrize(
@@ -283,19 +331,26 @@ def test_loras_are_read_with_their_weights(typed: str, found: tuple[Lora, ...]) 
 def test_the_last_of_several_loras_is_suggested() -> None:
     assert lora_choices("", LARGE) == [("Ink", "Ink"), ("paper_cut-2", "paper_cut-2")]
     assert lora_choices("ink:0.8, CUT", LARGE) == [("ink:0.8, paper_cut-2",) * 2]
+    assert lora_choices("ink, fog:0.5, CUT", LARGE) == [("ink, fog:0.5, paper_cut-2",) * 2]
     assert lora_choices("x" * 200 + ",", LARGE) == []
 
 
-def started(asked: Asked, *, mask: str | None = None) -> Recipe:
-    return start_from(
-        parse(asked, OFFERS), asked, SMALL, size=(900, 600), picture="aa/picture.png", mask=mask
-    )
+def test_a_suggestion_may_be_as_long_as_discord_takes() -> None:
+    before = "x" * (MAX_CHOICE - len(", Ink"))
+    assert lora_choices(f"{before}, ink", LARGE) == [(f"{before}, Ink",) * 2]
+    assert lora_choices(f"x{before}, ink", LARGE) == []
+
+
+def started(asked: Asked, *, mask: str | None = None, size: tuple[int, int] = (900, 600)) -> Recipe:
+    return start_from(parse(asked, OFFERS), asked, SMALL, size=size, picture="aa/picture.png", mask=mask)
 
 
 def test_a_start_picture_sets_the_shape_unless_a_size_is_given() -> None:
     recipe = started(Asked(prompt="a boat", image=True))
     assert (recipe.init_image, recipe.mask_image) == ("aa/picture.png", None)
     assert (recipe.width, recipe.height) == (192, 128)
+    tall = started(Asked(prompt="a boat", image=True), size=(600, 900))
+    assert (tall.width, tall.height) == (128, 192)
     square = started(Asked(prompt="a boat", image=True, size="1:1"))
     assert (square.width, square.height) == (128, 128)
 

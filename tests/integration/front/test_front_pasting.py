@@ -20,7 +20,7 @@ async def test_a_pasted_recipe_is_painted_and_its_differences_are_named(served: 
     told = await ravi.wait_for_message(
         lambda message: ephemeral(message) and "pasted recipe" in text_of(message)
     )
-    assert "model dreamshaper: here demo" in text_of(told)
+    assert "- model dreamshaper: here demo" in text_of(told).splitlines()
 
 
 async def test_saved_settings_change_no_pasted_recipe(served: Served, ravi: Member) -> None:

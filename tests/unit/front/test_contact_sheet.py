@@ -16,9 +16,9 @@ from bot.front.tile_names import GROUND, STRIP, is_drawable, with_name
 from bot.provenance.opening import open_signing
 
 
-def picture(width: int, height: int, colour: str) -> bytes:
+def picture(width: int, height: int, colour: str, mode: str = "RGB") -> bytes:
     file = io.BytesIO()
-    PIL.Image.new("RGB", (width, height), colour).save(file, "PNG")
+    PIL.Image.new(mode, (width, height), colour).save(file, "PNG")
     return file.getvalue()
 
 
@@ -41,6 +41,26 @@ def test_tiles_are_numbered_only_where_a_first_number_is_given() -> None:
     assert np.abs(plain - np.array([254, 0, 0])).max() < 12
     assert np.abs(numbered - plain).max() > 100
     assert np.abs(numbered - later).max() > 100
+
+
+def test_a_sheet_is_numbered_from_one_where_nothing_else_is_asked() -> None:
+    files = [picture(64, 64, "red"), None]
+    assert contact_sheet(files) == contact_sheet(files, first=1)
+
+
+def test_a_number_covers_a_sixth_of_its_tile_and_is_read_on_a_phone() -> None:
+    files = [picture(64, 64, "red")]
+    shown = np.asarray(PIL.Image.open(io.BytesIO(contact_sheet(files))).convert("RGB")).astype(int)
+    assert np.abs(shown[TILE // 6, 4] - np.array([254, 0, 0])).max() > 50
+    assert np.abs(shown[TILE // 4, 4] - np.array([254, 0, 0])).max() < 12
+
+
+@pytest.mark.parametrize("mode", ["L", "RGBA", "P"])
+def test_a_picture_of_any_kind_has_a_tile(mode: str) -> None:
+    sheet = contact_sheet([picture(64, 128, "white", mode)], first=None)
+    shown = np.asarray(PIL.Image.open(io.BytesIO(sheet)).convert("RGB")).astype(int)
+    assert np.abs(shown[TILE // 2, TILE // 2] - 255).max() < 12
+    assert np.abs(np.subtract(shown[TILE // 2, 8], EMPTY)).max() < 12
 
 
 def test_a_sheet_is_signed(tmp_path: Path) -> None:

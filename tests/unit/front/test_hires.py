@@ -56,6 +56,9 @@ def parsed(hires: str, **asked: object) -> Recipe:
         ("15 .3 1024X1024", replace(SECOND, strength=0.3, num_inference_steps=15)),
         ("1024x1024, strength 0.3, steps 15", replace(SECOND, strength=0.3, num_inference_steps=15)),
         ("1024x1024 1", replace(SECOND, strength=1.0)),
+        ("1024x1024 2", replace(SECOND, num_inference_steps=2)),
+        ("2*", SECOND),
+        ("1024x1024 strength: 0.3 steps= 15", replace(SECOND, strength=0.3, num_inference_steps=15)),
     ],
 )
 def test_a_second_pass_is_read_as_it_is_typed(typed: str, expected: SecondPass) -> None:
@@ -67,7 +70,7 @@ def test_anything_else_is_refused_with_the_sizes_to_choose_from(typed: str) -> N
     with pytest.raises(UserMistake) as refused:
         parsed(typed)
     assert refused.value.message_id == "hires"
-    assert refused.value.details["choices"] == "1024x1024, 2048x2048"
+    assert refused.value.details == {"value": typed, "choices": "1024x1024, 2048x2048"}
 
 
 @pytest.mark.parametrize(
@@ -78,6 +81,7 @@ def test_anything_else_is_refused_with_the_sizes_to_choose_from(typed: str) -> N
         ("3x", "512x512", "second_pass_size"),
         ("1024x1024", "2048x2048", "no_second_pass"),
         ("1024x1024 100", "512x512", "steps"),
+        ("1024x1024 1.5", "512x512", "strength"),
     ],
 )
 def test_a_second_pass_that_no_model_paints_is_refused(typed: str, size: str, problem: str) -> None:
@@ -111,6 +115,8 @@ def test_the_sizes_to_suggest_are_larger_than_the_chosen_one() -> None:
     names = [name for name, _ in hires_choices("", "768x512", OFFER)]
     assert names == ["1536x1024", "1536x1024 0.3", "1536x1024 0.5", "1536x1024 0.7"]
     assert hires_choices("", "2048x2048", OFFER) == []
+    assert [name for name, _ in hires_choices("", None, OFFER)][:2] == ["1024x1024", "2048x2048"]
+    assert [name for name, _ in hires_choices("1024×1024 0.3", None, OFFER)] == ["1024x1024 0.3"]
     assert [name for name, _ in hires_choices("1024x1024 0.3", "nonsense", OFFER)] == ["1024x1024 0.3"]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bot.errors import ConfigurationError
 from bot.expansion import read_phrase
-from bot.front.keywords import Keywords, as_prompt, read_keywords
+from bot.front.keywords import Keywords, as_prompt, keywords_of, read_keywords
 
 ROWS = [
     ["long_hair", "0", "4000", "longhair,very_hairy"],
@@ -57,6 +57,16 @@ def test_a_keyword_is_suggested_once() -> None:
     assert Keywords([["ab", "0", "1", "abc,abd"]]).complete("a") == ["ab"]
 
 
+def test_each_alias_of_a_keyword_finds_it_and_may_have_spaces() -> None:
+    keywords = Keywords([["long_hair", "0", "1", "longhair,very hairy"]])
+    assert keywords.complete("very_h") == keywords.complete("very h") == ["long hair"]
+    assert keywords.complete("hairy") == []
+
+
+def test_a_name_with_a_control_character_is_suggested_without_it() -> None:
+    assert Keywords([["red\x00cap", "0", "1"]]).complete("r") == ["red cap"]
+
+
 def test_a_count_that_is_no_number_is_below_every_number() -> None:
     rows = [["ab", "0", "many"], ["ac", "0"], ["ad", "0", "1"], ["ae", "0", " 2 "], ["af", "0", "9" * 16]]
     assert Keywords(rows).complete("a") == ["ae", "ad", "ab", "ac", "af"]
@@ -76,6 +86,15 @@ def test_a_file_is_read_with_its_heading_quotes_and_bad_counts(tmp_path: Path) -
     assert len(keywords) == 2
     assert keywords.complete("sole") == ["1girl"]
     assert keywords.complete("1") == ["1girl", "1boy"]
+
+
+def test_without_a_configured_file_there_are_no_keywords(tmp_path: Path) -> None:
+    file = tmp_path / "tags.csv"
+    file.write_text("1girl\n")
+    found = keywords_of(str(file))
+    assert found is not None
+    assert found.complete("1") == ["1girl"]
+    assert keywords_of("") is None
 
 
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:

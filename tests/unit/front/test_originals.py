@@ -49,4 +49,15 @@ def test_a_picture_over_the_limit_is_left_out_and_the_others_keep_their_numbers(
     made = packed("abc", [b"first", bytes(9_000), b"third"], limit=8_000)
     assert made.too_large == 1
     assert list(contents(made.files["abc.zip"])) == ["abc-1.png", "abc-3.png"]
-    assert packed("abc", [bytes(9_000)], limit=8_000).too_large == 1
+    alone = packed("abc", [bytes(9_000)], limit=8_000)
+    assert (alone.files, alone.too_large) == ({}, 1)
+
+
+def test_every_picture_over_the_limit_is_counted() -> None:
+    made = packed("abc", [bytes(9_000)] * 3, limit=8_000)
+    assert (made.files, made.too_large) == ({}, 3)
+
+
+def test_pictures_that_fill_an_archive_to_the_limit_are_packed() -> None:
+    made = packed("abc", [bytes(100)] * 2, limit=100 + OVERHEAD)
+    assert (list(made.files), made.too_large) == (["abc-1.zip", "abc-2.zip"], 0)

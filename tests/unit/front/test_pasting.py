@@ -40,6 +40,31 @@ def test_a_typed_option_replaces_the_pasted_one_and_is_no_difference() -> None:
     assert [each.setting for each in pasted.differences] == ["other"]
 
 
+def test_a_pasted_recipe_is_fitted_to_the_model_that_was_typed() -> None:
+    offers = [OFFER, replace(OFFER, model="large", sizes=((1024, 1024),))]
+    text = "a boat Steps: 5, Size: 1024x1024, Model: large"
+    for typed, model in ((None, "large"), ("large", "large"), (OFFER.model, OFFER.model)):
+        pasted = filled_from(Asked(prompt="-", model=typed), text, offers)
+        recipe = parse(pasted.asked, offers)
+        assert recipe.model == model
+        changed = ["size"] if model == OFFER.model else []
+        assert [each.setting for each in pasted.differences] == changed, typed
+
+
+def test_a_pasted_prompt_that_was_cut_is_reported_unless_words_were_typed() -> None:
+    text = "x" * 2001 + " Steps: 5, Seed: 1"
+    cut = filled_from(Asked(prompt="-"), text, [OFFER])
+    assert [each.setting for each in cut.differences] == ["prompt"]
+    assert filled_from(Asked(prompt="a ship"), text, [OFFER]).differences == ()
+
+
+def test_the_picture_that_a_recipe_began_from_is_asked_for_unless_one_was_sent() -> None:
+    text = "a boat Steps: 5, Seed: 1, Denoising strength: 0.5"
+    without = filled_from(Asked(prompt="-"), text, [OFFER])
+    assert [each.setting for each in without.differences] == ["image"]
+    assert filled_from(Asked(prompt="-", image=True), text, [OFFER]).differences == ()
+
+
 def test_a_text_of_nothing_known_is_refused_in_one_sentence() -> None:
     with pytest.raises(NoGenerationData):
         filled_from(Asked(prompt="-"), "{", [OFFER])
@@ -69,12 +94,19 @@ def test_the_lines_about_differences_name_the_option_the_value_and_what_is_used_
         Difference(setting="image", value="0.5"),
         Difference(setting="other", value="Clip skip: 2"),
     ]
-    assert list(difference_lines(some, Texts.for_locale("ko"), ENGLISH))[1:] == [
+    assert list(difference_lines(some, Texts.for_locale("ko"), ENGLISH)) == [
+        "Of the pasted recipe, this is different here:",
         "- 샘플러 DPM adaptive: here DDIM",
         "- 로라 fog:1: left out",
         "- It began from another picture: send that too, as the option 이미지.",
         "- Clip skip: 2: left out",
     ]
+
+
+def test_the_heading_and_the_line_about_the_first_picture_may_be_said_otherwise() -> None:
+    some = [Difference(setting="image", value="0.5"), Difference(setting="other", value="Clip skip: 2")]
+    lines = difference_lines(some, ENGLISH, ENGLISH, heading="Different:", image="Its picture is here too.")
+    assert list(lines) == ["Different:", "- Its picture is here too.", "- Clip skip: 2: left out"]
 
 
 def test_only_what_is_over_the_limit_is_counted() -> None:

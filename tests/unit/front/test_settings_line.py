@@ -61,7 +61,13 @@ def test_common_spellings_are_understood() -> None:
     assert read_settings_line(typed, ENGLISH) == {"steps": 30, "guidance": 7.5, "seed": 6}
     assert read_settings_line("steps 9", Texts.for_locale("ko")) == {"steps": 9}
     assert read_settings_line("STEPS:: 12", ENGLISH) == {"steps": 12}
+    assert read_settings_line("steps 9\nseed 5", ENGLISH) == {"steps": 9, "seed": 5}
     assert read_settings_line("", ENGLISH) == {}
+
+
+def test_a_name_of_a_style_keeps_its_spaces_and_signs() -> None:
+    assert read_settings_line("style = ink = wash", ENGLISH) == {"style": "ink = wash"}
+    assert read_settings_line("style ink = wash", ENGLISH) == {"style": "ink = wash"}
 
 
 @pytest.mark.parametrize(
@@ -74,8 +80,7 @@ def test_common_spellings_are_understood() -> None:
     ],
 )
 def test_a_mistake_is_named(typed: str, problem: str) -> None:
-    with pytest.raises(UserMistake, match=problem):
-        read_settings_line(typed, ENGLISH)
+    assert mistake(typed).message_id == problem
 
 
 def mistake(typed: str, language: str = "en", **how: Any) -> UserMistake:
@@ -108,9 +113,15 @@ def test_a_switch_is_written_and_read_in_words_of_the_language_and_in_english(la
     assert options_line({"previews": False}, ENGLISH) == "previews off"
 
 
+def test_a_switch_is_written_in_the_persons_language() -> None:
+    korean = Texts.for_locale("ko")
+    assert options_line({"previews": True}, korean) == "미리보기 켜기"
+    assert options_line({"previews": False}, korean) == "미리보기 끄기"
+
+
 def test_options_without_a_value_are_left_out_and_numbers_are_short() -> None:
-    options = {"steps": 0, "guidance": 7.50, "seed": None, "model": "", "size": "512x512", "other": 1}
-    assert options_line(options, ENGLISH) == "size 512x512, steps 0, guidance 7.5"
+    options = {"steps": 0, "guidance": 7.0, "seed": None, "model": "", "size": "512x512", "other": 1}
+    assert options_line(options, ENGLISH) == "size 512x512, steps 0, guidance 7"
 
 
 @pytest.mark.parametrize("name", LISTS)

@@ -14,7 +14,7 @@ from bot.delivery.render import render, without_picture
 from bot.errors import UserMistake
 from bot.front.variations import NEAR_STRENGTH, enlarged, varied, varied_near
 from bot.front.views import BUTTONS
-from bot.jobs import MAX_VARIANTS, Recipe, State
+from bot.jobs import MAX_VARIANTS, Job, Recipe, Showing, State
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.request import Lora, Offer, Variation
 
@@ -88,6 +88,11 @@ def test_variations_start_from_the_picture_and_keep_the_rest() -> None:
     )
 
 
+def test_variations_of_a_picture_near_another_begin_from_it_alone() -> None:
+    near = replace(RECIPE, variations=(Variation(seed=3, strength=0.2),))
+    assert varied(job_of(State.DONE, recipe=near), 0, seed=99).variations == ()
+
+
 def test_pictures_near_another_keep_its_seed_and_every_earlier_variation() -> None:
     earlier = Variation(seed=3, strength=0.2)
     job = job_of(State.DONE, State.DONE, recipe=replace(RECIPE, variations=(earlier,)))
@@ -113,6 +118,9 @@ def test_an_enlargement_starts_from_the_picture_with_its_own_seed_in_the_next_si
         width=256,
         height=256,
     )
+    wide = job_of(State.DONE, recipe=recipe(width=192, height=128))
+    bigger = enlarged(wide, 0, replace(OFFER, sizes=((192, 128), (384, 256))))
+    assert (bigger.width, bigger.height) == (384, 256)
 
 
 def test_missing_pictures_and_sizes_are_reported() -> None:
@@ -120,8 +128,23 @@ def test_missing_pictures_and_sizes_are_reported() -> None:
     for index in (1, 7):
         with pytest.raises(UserMistake, match="no_picture"):
             varied(job, index, seed=1)
-    with pytest.raises(UserMistake, match="no_larger_size"):
+    with pytest.raises(UserMistake) as refused:
         enlarged(job, 0, OFFER)
+    assert ENGLISH.mistake(refused.value) == f"{OFFER.model} paints no larger picture of this shape."
+
+
+def with_the_first_held(job: Job) -> Job:
+    first, *others = job.images
+    held = replace(first, artifact=None, showing=Showing.HOLD, held="aa/0.png")
+    return replace(job, images=(held, *others))
+
+
+def test_only_the_picture_that_is_held_is_said_to_be_held() -> None:
+    job = with_the_first_held(job_of(State.DONE, State.FAILED))
+    for index, problem in ((0, "picture_held"), (1, "no_picture")):
+        with pytest.raises(UserMistake) as refused:
+            varied(job, index, seed=1)
+        assert refused.value.message_id == problem
 
 
 def test_the_settings_say_what_a_picture_was_started_from() -> None:
