@@ -166,8 +166,10 @@ def parse_second_pass(text: str, size: tuple[int, int], *, steps: int, offer: Of
         elif not part.rstrip(":=").isalpha():
             target = None
             break
+    if not larger:
+        raise InvalidRequest("no_second_pass", model=offer.model)
     if target is None:
-        choices = ", ".join(f"{width}x{height}" for width, height in larger) or "-"
+        choices = ", ".join(f"{width}x{height}" for width, height in larger)
         raise UserMistake("hires", value=echo(text), choices=choices)
     return SecondPass(
         width=target[0],
@@ -226,9 +228,9 @@ def parse_loras(text: str, offer: Offer) -> tuple[Lora, ...]:
     names = {name.casefold(): name for name in offer.loras}
     found: dict[str, Lora] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
-        typed, colon, weight = part.partition(":")
+        typed, _, weight = part.partition(":")
         name = names.get(typed.strip().casefold(), echo(typed))
-        found[name] = Lora(name=name, weight=_weight(weight) if colon else 1.0)
+        found[name] = Lora(name=name, weight=_weight(weight) if weight.strip() else 1.0)
     return tuple(found.values())
 
 

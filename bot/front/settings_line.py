@@ -83,7 +83,7 @@ def read_settings_line(line: str, names: Texts, *, settings: Sequence[str] = PAI
         typed, _, value = re.sub(r"\s*[=\s]\s*", " ", part, count=1).partition(" ")
         name = known.get(typed.rstrip(":").casefold())
         if name is None and last in LISTS:
-            found[last] += f", {part}"
+            found[last] = ", ".join(filter(None, (found[last], part)))
         elif name is None:
             choices = ", ".join(_label(each, names) for each in settings)
             raise UserMistake("settings_name", value=echo(part), choices=choices)

@@ -80,6 +80,7 @@ def test_anything_else_is_refused_with_the_sizes_to_choose_from(typed: str) -> N
         ("1536x1024", "512x512", "second_pass_size"),
         ("3x", "512x512", "second_pass_size"),
         ("1024x1024", "2048x2048", "no_second_pass"),
+        ("large", "2048x2048", "no_second_pass"),
         ("1024x1024 100", "512x512", "steps"),
         ("1024x1024 1.5", "512x512", "strength"),
     ],

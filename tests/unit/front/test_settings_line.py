@@ -65,6 +65,11 @@ def test_common_spellings_are_understood() -> None:
     assert read_settings_line("", ENGLISH) == {}
 
 
+@pytest.mark.parametrize("typed", ["style , noir", "style\nnoir", "style,, noir"])
+def test_a_style_may_be_behind_a_comma_or_on_the_next_line(typed: str) -> None:
+    assert read_settings_line(typed, ENGLISH) == {"style": "noir"}
+
+
 def test_a_name_of_a_style_keeps_its_spaces_and_signs() -> None:
     assert read_settings_line("style = ink = wash", ENGLISH) == {"style": "ink = wash"}
     assert read_settings_line("style ink = wash", ENGLISH) == {"style": "ink = wash"}
