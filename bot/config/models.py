@@ -67,7 +67,8 @@ def _for_each_level(value: Any) -> Any:
     """Return three values for one: the levels mild, explicit and extreme are shown the same."""
     if isinstance(value, str):
         if value not in (shown := get_args(_Shown)):
-            raise InvalidValue(f"“{value}” is none of {', '.join(shown)}")
+            *others, last = map(repr, shown)
+            raise InvalidValue(f"“{value}” is none of {', '.join(others)} or {last}")
         return (value,) * 3
     if not isinstance(value, list | tuple) or len(value) != 3:
         raise InvalidValue("one value is wanted, or three, for the levels mild, explicit and extreme")

@@ -355,7 +355,7 @@ def test_models_of_policies_that_are_not_there_are_told() -> None:
 
 def test_policies_have_a_value_for_each_level() -> None:
     assert mistakes_in({"models": [{"flagged": "hide"}]}) == [
-        "models[1].flagged: “hide” is none of withhold, hold, spoiler, show."
+        "models[1].flagged: “hide” is none of 'withhold', 'hold', 'spoiler' or 'show'."
     ]
     assert mistakes_in({"policy": {"flagged": [], "bounds": {"flagged": ["show", "hold"]}}}) == [
         "policy.bounds.flagged: three values are wanted, for the levels mild, explicit and extreme, or none.",
