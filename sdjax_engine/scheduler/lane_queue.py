@@ -22,7 +22,6 @@ from sdjax_engine.scheduler.seats import RunLimits, Seats
 MEMORY_OF_MEAN = 0.8  # how much of a moving mean each new value leaves as it was
 QUICKEST, SLOWEST = 0.1, 0.9  # quantiles that stand for the least and the most
 REMEMBERED = 32  # values that a quantile is taken of
-LATE_IN_A_ROW = 3  # runs that show a quantile to be too high; fewer may be late by chance
 SHORT_SECONDS, SHARED_SECONDS, LONG_SECONDS = 0.02, 0.1, 1.0
 """The longest run beyond one evaluation: with seats free, while other lanes wait, and with every seat taken.
 
@@ -209,8 +208,7 @@ class LaneQueue:
     """One lane: its side on the devices, its requests and seats, and the seconds that its work takes.
 
     `quickest_evaluations`, by the rows of a run, and `slowest_queueing` are quantiles of the latest runs: the
-    least that an evaluation took, the most that the host took to queue a run. The first are measured
-    anew after `late_in_a_row` runs, which may have waited for them. `broken` says that the seats on
+    least that an evaluation took, the most that the host took to queue a run. `broken` says that the seats on
     the devices need a reset. Without `previews` no request gets any.
     """
 
@@ -220,7 +218,6 @@ class LaneQueue:
     seconds_per_evaluation: float | None = None
     quickest_evaluations: dict[int, RecentQuantile] = field(default_factory=dict, repr=False)
     slowest_queueing: RecentQuantile = field(default_factory=lambda: RecentQuantile(SLOWEST), repr=False)
-    late_in_a_row: int = 0
     broken: bool = False
     previews: Previews | None = field(default=None, repr=False)
 
@@ -250,16 +247,11 @@ class LaneQueue:
         known = self.quickest_evaluations.get(rows)
         return None if known is None else known.value
 
-    def learn_run(self, seconds: float, evaluations: int, rows: int, *, late: bool = False) -> None:
-        """Add the time of one more run of so many rows to the mean, and whether it was queued too late.
+    def learn_run(self, seconds: float, evaluations: int, rows: int) -> None:
+        """Add the time of one more run of so many rows to the mean.
 
         The first run of as many rows is no part of the quantile: the first call of anything takes longer.
-        Where runs are queued by a quantile that is too high, they are measured with the wait for it, so that
-        it stays. Late runs one after another therefore begin it anew.
         """
-        self.late_in_a_row = self.late_in_a_row + 1 if late else 0
-        if self.late_in_a_row >= LATE_IN_A_ROW:
-            self.quickest_evaluations.clear()
         each = seconds / evaluations
         if rows in self.quickest_evaluations:
             self.quickest_evaluations[rows].add(each)

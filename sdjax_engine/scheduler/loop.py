@@ -191,7 +191,7 @@ class Scheduler:
         batch.share_out(seconds)
         if batch.evaluations and batch.run is not None:
             self._shares.charge(queue.lane, seconds - batch.charged, batch.wanted)
-            queue.learn_run(seconds, batch.evaluations, batch.run.rows, late=batch.late)
+            queue.learn_run(seconds, batch.evaluations, batch.run.rows)
             self.run_times.add(queue.lane, batch.dispatching, seconds, late=batch.late)
             if queue.previews is not None:
                 queue.previews.worked(seconds)

@@ -10,8 +10,6 @@ the move costs.
 The devices must never be without a run, but a new request takes its seat behind all the runs that they have.
 With free seats the next run is therefore queued only just before the run in flight ends. While requests wait
 no seat is free earlier anyway, and devices that finish at different times have something to go on with.
-The time of that end comes from the latest runs. It is forgotten once runs are late one after another: the
-next run is then queued at once, and measured without a wait for the host.
 """
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ def test_a_side_paints_until_it_is_closed(tmp_path: Path) -> None:
 
 def test_a_side_that_dies_says_its_status_and_can_be_closed(tmp_path: Path) -> None:
     own = side(tmp_path, "exit 3")
+    own._process.wait()
     with pytest.raises(engine.SideFailed, match="ended with status 3"):
         own.measure()
     own.close()

@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from sdjax_engine.scheduler.lane_queue import (
-    LATE_IN_A_ROW,
     LIMITS,
     REMEMBERED,
     LaneQueue,
@@ -75,22 +74,6 @@ def test_the_quantile_of_an_evaluation_is_of_runs_with_as_many_rows() -> None:
     assert (one.quickest_evaluation(1), one.quickest_evaluation(4)) == (1.0, None)
     one.learn_run(3.0, 1, 4)
     assert (one.quickest_evaluation(1), one.quickest_evaluation(4)) == (1.0, 3.0)
-
-
-def test_late_runs_one_after_another_begin_the_quantile_anew_and_the_next_is_left_out() -> None:
-    one = queue(lane_on(1, 4), seats_per_device=4)
-    late = [True] * (LATE_IN_A_ROW - 1)
-    for rows in (2, 4):
-        for each in [False, False, *late, False, *late, False]:
-            one.learn_run(9.0, 1, rows, late=each)
-    assert (one.quickest_evaluation(2), one.quickest_evaluation(4)) == (9.0, 9.0)
-    for _ in late:
-        one.learn_run(9.0, 1, 4, late=True)
-    assert one.quickest_evaluation(2) == 9.0
-    one.learn_run(9.0, 1, 4, late=True)
-    assert (one.quickest_evaluation(2), one.quickest_evaluation(4)) == (None, None)
-    one.learn_run(3.0, 1, 4)
-    assert one.quickest_evaluation(4) == 3.0
 
 
 def test_a_moving_mean_takes_a_fifth_of_each_new_value() -> None:

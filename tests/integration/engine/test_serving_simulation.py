@@ -3,7 +3,6 @@
 import dataclasses
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 
 from serving_arrivals import MIXES, TimedArrival, backlog, poisson
 from serving_comparison import compare, ideal, simulated
-from serving_devices import Cost, Costs, SimulatedDevices, SimulatedRun, VirtualClock
+from serving_devices import Cost, Costs, SimulatedDevices, VirtualClock
 from serving_simulation import Outcome, Simulation, simulate
 
-from sdjax_engine.scheduler.lane_queue import LATE_IN_A_ROW, LaneQueue
+from sdjax_engine.scheduler.lane_queue import LaneQueue
 
 EVALUATION = 0.05
 COSTS = Costs(
@@ -75,15 +74,6 @@ def test_runs_are_late_where_the_devices_wait_for_the_host(slow: dict[str, Any],
     one_seat = Simulation(devices=1, seats_per_device=1, costs=costs)
     outcome = simulate(one_seat, backlog((8,), count=6))
     assert outcome.runs.late == runs_waited_for(outcome) == late
-
-
-def test_after_a_slow_delivery_few_runs_are_late_and_then_none() -> None:
-    costs = Costs(evaluation=1.0, decode=Cost(device=0.5), deliver=30.0)
-    two_seats = Simulation(devices=1, seats_per_device=2, costs=costs)
-    outcome = simulate(
-        two_seats, [TimedArrival(at=0.0, user=0, seed=seed, steps=[60, 4][seed]) for seed in range(2)]
-    )
-    assert outcome.runs.late == runs_waited_for(outcome) == 1 + LATE_IN_A_ROW
 
 
 BUSY = [
@@ -154,28 +144,6 @@ class MovedIn(SimulatedDevices):
         self.brought = True
 
 
-class Hampered(SimulatedDevices):
-    """Devices that other work slows down to a half until 60 s."""
-
-    def denoise(self, spans: Mapping[int, tuple[int, int]]) -> SimulatedRun:
-        """Run each device's evaluations."""
-        own = self._costs
-        slowed = dataclasses.replace(own, evaluation=2 * own.evaluation)
-        self._costs = slowed if self._clock.now < 60.0 else own
-        run = super().denoise(spans)
-        self._costs = own
-        return run
-
-
-class Freed(Simulation):
-    """A simulation on such devices."""
-
-    def queue(self, clock: VirtualClock) -> LaneQueue:
-        """Return an empty lane queue."""
-        device = Hampered(clock, self.costs, devices=1, seats_per_device=8)
-        return dataclasses.replace(super().queue(clock), device=device)
-
-
 class AfterAMove(Simulation):
     """A simulation on such devices."""
 
@@ -206,14 +174,3 @@ def test_with_free_seats_a_new_request_waits_only_for_the_queued_run_and_no_devi
     work = sorted(outcome.work, key=lambda work: work.begin)
     idle = sum(max(0.0, after.begin - before.end) for before, after in pairwise(work))
     assert idle <= 0.01 * (work[-1].end - work[0].begin)
-
-
-def test_devices_that_become_faster_do_not_wait_for_a_time_that_is_measured_no_more() -> None:
-    outcome = simulate(
-        Freed(devices=1, seats_per_device=8, costs=COSTS),
-        [TimedArrival(at=0.0, user=0, seed=0, steps=2000)],
-    )
-    idle = [after.begin - before.end for before, after in pairwise(outcome.work)]
-    assert outcome.work[-1].end > 90.0
-    assert sum(idle) <= 0.5
-    assert outcome.runs.late <= 1 + LATE_IN_A_ROW
