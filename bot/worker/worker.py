@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
@@ -15,7 +13,7 @@ from typing import Any, Literal
 from bot.errors import ResultsUnavailable, StoreUnavailable
 from bot.files import Artifacts
 from bot.heap import trim_regularly
-from bot.jobs import BATCHES_AHEAD, Claim
+from bot.jobs import BATCHES_AHEAD
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
 from bot.store.run_times import WorkerClass
@@ -24,6 +22,7 @@ from bot.threads import in_uninterruptible_thread
 from bot.tracing import NO_TRACING, Attributes, Tracing, about
 from bot.worker.ends import Ends
 from bot.worker.failures import failure_of
+from bot.worker.heartbeats import Heartbeats, seats_of
 from bot.worker.held_image import HeldImage
 from bot.worker.judging import Judging
 from bot.worker.known import KnownPictures
@@ -45,8 +44,6 @@ POLL_SECONDS = 0.5
 MOST_UNJUDGED = 3
 DRAIN_SECONDS = 60.0
 GIVE_BACK_SECONDS = 5.0  # for each image while the worker drains
-HEARTBEAT_SECONDS = 1.0  # also the age of the step that people see
-EXPIRY_SECONDS = 5.0
 
 
 class Worker:
@@ -96,12 +93,20 @@ class Worker:
         self._metrics = metrics or Metrics().worker
         self._ends = Ends(store, self._metrics, tracing, retry_seconds=lease_seconds, accelerator=accelerator)
         self._results = Results(store, artifacts, judging=self._judging, known=self._known, ends=self._ends)
-        self._previews = PreviewFiles(self._judging.may_cover, self._metrics)
         self._held: dict[asyncio.Task[None], HeldImage] = {}
+        self._heartbeats = Heartbeats(
+            engine,
+            store,
+            self._held.values(),
+            name=name,
+            lease_seconds=lease_seconds,
+            accelerator=accelerator,
+            previews=PreviewFiles(self._judging.may_cover, self._metrics),
+            metrics=self._metrics,
+        )
         self._unjudged: Counter[int] = Counter()  # by image: how often the queue was away when it was judged
         self._draining = asyncio.Event()
         self._engine_closed: EngineClosed | None = None
-        self._beat_at = time.monotonic()
 
     async def run(self) -> None:
         """Paint images until `drain`. Cancelling this gives every held image back at once.
@@ -110,10 +115,9 @@ class Worker:
         taken back first. Raises EngineClosed when the engine stopped by itself.
         """
         self._metrics.claimed.set_function(lambda: len(self._held))
-        self._taken_back(await self._store.leases.recover(self._name))
-        await self._announce()
+        await self._heartbeats.begin()
         side_work: dict[str, Callable[[], Awaitable[None]]] = {
-            "heartbeat": self._beat,
+            "heartbeat": self._heartbeats.run,
             "check for unoffered images": self._fail_unoffered,
             "repaint of lost files": self._repaint.run,
             "trim of the heap": trim_regularly,
@@ -148,7 +152,7 @@ class Worker:
             failures = await in_uninterruptible_thread(lambda: self.engine.change_models(change))
             self._models.gone = (self._models.gone | before) - frozenset(self.engine.lanes)
             self._judging.rules = rules
-        await self._announce()
+        await self._heartbeats.announce()
         return failures
 
     async def _fail_unoffered(self) -> None:
@@ -176,7 +180,7 @@ class Worker:
 
     async def health(self) -> str:
         """Return "well", or why the worker does not paint or sends no heartbeat."""
-        silence = time.monotonic() - self._beat_at
+        silence = self._heartbeats.silence
         if silence > self._lease_seconds / 2:
             return f"no heartbeat for {silence:.0f} s"
         return WELL if self.engine.ready_lanes else "no lane is ready"
@@ -184,22 +188,31 @@ class Worker:
     async def _feed(self, draining: asyncio.Task[Literal[True]]) -> None:
         """Claim images for the free room of each lane; without any, wait for work or room."""
         room = self._room()
-        claims: list[Claim] = []
         if any(room.values()):
+            claiming = asyncio.create_task(self._claim(room), name="worker claim")
             try:
-                claims = await self._store.leases.claim(self._name, limit=room, ttl=self._lease_seconds)
+                if await asyncio.shield(claiming):
+                    return
             except StoreUnavailable as error:
                 log.error("no images can be claimed: %s", error)
                 await asyncio.sleep(POLL_SECONDS)
                 return
+            except asyncio.CancelledError:  # what the queue has leased must be held, so that it is given back
+                await asyncio.wait([claiming], timeout=GIVE_BACK_SECONDS)
+                await _cancelled([claiming])
+                raise
+        await self._wait(draining)
+
+    async def _claim(self, room: Mapping[Lane, int]) -> int:
+        """Claim so many images of each lane, begin to paint them, and return how many they are."""
+        claims = await self._store.leases.claim(self._name, limit=room, ttl=self._lease_seconds)
         self._metrics.images.labels("claimed").inc(len(claims))
         for claim in claims:
             held = HeldImage(claim=claim, on_trouble=self._on_trouble)
             task = asyncio.create_task(self._paint(held), name=f"image {claim.image_id}")
             self._held[task] = held
             task.add_done_callback(self._forget)
-        if not claims:
-            await self._wait(draining)
+        return len(claims)
 
     def _room(self) -> dict[Lane, int]:
         """Return how many more images each ready lane can take; lanes of models that leave take none.
@@ -209,17 +222,9 @@ class Worker:
         held = Counter(image.lane for image in self._held.values())
         return {
             lane: max(0, BATCHES_AHEAD * seats - held[lane])
-            for lane, seats in self._seats(self.engine.ready_lanes).items()
+            for lane, seats in seats_of(self.engine, self.engine.ready_lanes).items()
             if lane.model not in self._models.leaving
         }
-
-    def _seats(self, lanes: Iterable[Lane]) -> dict[Lane, int]:
-        """Return the seats of lanes, without those that a change of the models closes at this moment."""
-        seats = {}
-        for lane in lanes:
-            with suppress(KeyError):
-                seats[lane] = self.engine.capacity(lane)
-        return seats
 
     async def _wait(self, draining: asyncio.Task[Literal[True]]) -> None:
         """Wait until work may be waiting, an image has ended, a drain begins, or POLL_SECONDS are over."""
@@ -243,7 +248,7 @@ class Worker:
             "accelerator": self._accelerator,
             "model": lane.model,
             "lane": str(lane),
-            "seats": self._seats([lane]).get(lane, 0),
+            "seats": seats_of(self.engine, [lane]).get(lane, 0),
         }
         with about(claim.job_id, image=claim.image_id, lane=str(lane), traceparent=claim.traceparent):
             try:
@@ -338,60 +343,8 @@ class Worker:
         seconds = GIVE_BACK_SECONDS if self._draining.is_set() else None
         await self._ends.give_back(held, seconds=seconds)
 
-    async def _beat(self) -> None:
-        """Renew leases, record steps, cancel lost images, and take back images whose lease has expired."""
-        now = asyncio.get_running_loop().time
-        announce_at = now()
-        while True:
-            try:
-                await self._heartbeat()  # first: after a long pause the process may still hold its leases
-                if now() >= announce_at:
-                    announce_at = now() + EXPIRY_SECONDS
-                    await self._announce()
-                    self._taken_back(await self._store.leases.expire())
-            except StoreUnavailable as error:
-                log.error("no heartbeat: %s", error)
-            except Exception:
-                log.exception("no heartbeat: unexpected error")
-            else:
-                self._beat_at = time.monotonic()
-            await self._store.wake_ups.cancellations.wait(HEARTBEAT_SECONDS)
-
-    def _taken_back(self, count: int) -> None:
-        if count:
-            self._metrics.images.labels("taken_back").inc(count)
-            log.warning("%d images were taken back: their worker sent no heartbeat", count)
-
     def _on_trouble(self, trouble: Trouble) -> None:
         self._metrics.troubles.labels(trouble).inc()
-
-    async def _announce(self) -> None:
-        seats = self._seats(self.engine.lanes)
-        self._metrics.seats.set(max(seats.values(), default=0))
-        self._metrics.engine_restarts.set(self.engine.restarts)
-        sums = self.engine.run_sums
-        self._metrics.note_runs(sums.runs, sums.late, dispatching=sums.dispatching, finishing=sums.finishing)
-        await self._store.offers.announce(
-            self._name, lanes=list(seats), seats=seats, ttl=self._lease_seconds, accelerator=self._accelerator
-        )
-
-    async def _heartbeat(self) -> None:
-        images = {held.claim.image_id: held for held in self._held.values()}
-        if not images:
-            return
-        steps = {held.claim: held.step for held in images.values()}
-        begun = {held.claim for held in images.values() if held.begun}
-        troubles = {held.claim: held.trouble for held in images.values() if held.trouble is not None}
-        previews = await self._previews.take(images.values())
-        lost = self._store.leases.heartbeat(
-            steps, ttl=self._lease_seconds, begun=begun, troubles=troubles, previews=previews
-        )
-        for image_id in await lost:
-            held = images[image_id]
-            held.lost = True
-            self._metrics.images.labels("lost").inc()
-            if held.future is not None:
-                self.engine.cancel(held.future)
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:

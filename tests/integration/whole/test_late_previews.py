@@ -15,8 +15,7 @@ from bot.files.artifacts import Artifacts
 from bot.jobs import State
 from bot.metrics import Metrics
 from bot.store import Store
-from bot.worker import preview_files
-from bot.worker import worker as worker_module
+from bot.worker import heartbeats, preview_files
 from bot.worker.held_image import HeldImage
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
@@ -37,7 +36,7 @@ async def test_a_heartbeat_leaves_late_previews_out_and_counts_it(
     monkeypatch.setattr(HeldImage, "take_preview", lambda _held: np.zeros((8, 8, 3), np.uint8))
     monkeypatch.setattr(preview_files, "encode_preview", encode_late)
     monkeypatch.setattr(preview_files, "PREVIEW_SECONDS", 0.05)
-    monkeypatch.setattr(worker_module, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(heartbeats, "HEARTBEAT_SECONDS", 0.05)
     metrics = Metrics()
     job = await store.jobs.enqueue(replace(SMALL, num_inference_steps=20, variants=2), origin(1))
     worker = Worker(tiny_engine, store, artifacts, name="worker", lease_seconds=30.0, metrics=metrics.worker)
