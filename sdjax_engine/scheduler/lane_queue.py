@@ -22,6 +22,8 @@ from sdjax_engine.scheduler.seats import RunLimits, Seats
 MEMORY_OF_MEAN = 0.8  # how much of a moving mean each new value leaves as it was
 QUICKEST, SLOWEST = 0.1, 0.9  # quantiles that stand for the least and the most
 REMEMBERED = 32  # values that a quantile is taken of
+LEAST_MEASURED = 5  # runs before the quickest of them stands for the next: some were behind a decoding
+WATCHED, MOST_IDLE = 12, 4  # runs; with devices idle after so many of the latest, they are measured anew
 SHORT_SECONDS, SHARED_SECONDS, LONG_SECONDS = 0.02, 0.1, 1.0
 """The longest run beyond one evaluation: with seats free, while other lanes wait, and with every seat taken.
 
@@ -185,10 +187,14 @@ class SeatDevices(Protocol):
 
 
 class RecentQuantile:
-    """A quantile of the last 32 values, which a few outliers do not move; `quantile` is from 0 to 1."""
+    """A quantile of the last 32 values, which a few outliers do not move; `quantile` is from 0 to 1.
 
-    def __init__(self, quantile: float) -> None:
+    There is none before `least` values.
+    """
+
+    def __init__(self, quantile: float, *, least: int = 1) -> None:
         self._quantile = quantile
+        self._least = least
         self._values: deque[float] = deque(maxlen=REMEMBERED)
 
     def add(self, value: float) -> None:
@@ -197,26 +203,55 @@ class RecentQuantile:
 
     @property
     def value(self) -> float | None:
-        """The quantile; None before the first value."""
-        if not self._values:
+        """The quantile; None before the least number of values."""
+        if len(self._values) < self._least:
             return None
         return sorted(self._values)[round(self._quantile * (len(self._values) - 1))]
+
+
+class QuickestEvaluation:
+    """The least seconds that an evaluation took in the latest runs, all of as many rows.
+
+    The next run is queued by this. If it is too long, the devices are idle before the next run, and the run
+    is measured with that time, so that a wrong value would stay. It is therefore forgotten when the devices
+    were idle after `MOST_IDLE` of the last `WATCHED` runs, and unknown for the runs that are measured anew.
+    """
+
+    def __init__(self) -> None:
+        self._seconds: RecentQuantile | None = None
+        self._idle_after: deque[bool] = deque(maxlen=WATCHED)
+
+    def add(self, seconds: float, *, idle_after: bool) -> None:
+        """Add the seconds of one more run; of the first nothing is kept, for first calls take longer."""
+        self._idle_after.append(idle_after)
+        if sum(self._idle_after) == MOST_IDLE:
+            self._idle_after.clear()
+            self._seconds = None
+        if self._seconds is None:
+            self._seconds = RecentQuantile(QUICKEST, least=LEAST_MEASURED)
+        else:
+            self._seconds.add(seconds)
+
+    @property
+    def value(self) -> float | None:
+        """The seconds; None while too few runs were measured."""
+        return None if self._seconds is None else self._seconds.value
 
 
 @dataclass(kw_only=True, eq=False)
 class LaneQueue:
     """One lane: its side on the devices, its requests and seats, and the seconds that its work takes.
 
-    `quickest_evaluations`, by the rows of a run, and `slowest_queueing` are quantiles of the latest runs: the
-    least that an evaluation took, the most that the host took to queue a run. `broken` says that the seats on
-    the devices need a reset. Without `previews` no request gets any.
+    `quickest_evaluations` are by the rows of a run. `slowest_queueing` is the most seconds that the host took
+    to queue a run lately. `broken` says that the seats on the devices need a reset. Without `previews` no
+    request gets any.
     """
 
     device: SeatDevices
     seats: Seats[PendingRequest] = field(repr=False)
     seconds_per_image: float | None = None
     seconds_per_evaluation: float | None = None
-    quickest_evaluations: dict[int, RecentQuantile] = field(default_factory=dict, repr=False)
+    quickest_evaluations: dict[int, QuickestEvaluation] = field(default_factory=dict, repr=False)
     slowest_queueing: RecentQuantile = field(default_factory=lambda: RecentQuantile(SLOWEST), repr=False)
     broken: bool = False
     previews: Previews | None = field(default=None, repr=False)
@@ -243,20 +278,14 @@ class LaneQueue:
         return evaluations * (self.seconds_per_evaluation or 1.0)
 
     def quickest_evaluation(self, rows: int) -> float | None:
-        """Return the least that an evaluation of so many rows took lately; None before the second run."""
+        """Return the least that an evaluation of so many rows took lately; None while unknown."""
         known = self.quickest_evaluations.get(rows)
         return None if known is None else known.value
 
-    def learn_run(self, seconds: float, evaluations: int, rows: int) -> None:
-        """Add the time of one more run of so many rows to the mean.
-
-        The first run of as many rows is no part of the quantile: the first call of anything takes longer.
-        """
+    def learn_run(self, seconds: float, evaluations: int, rows: int, *, idle_after: bool = False) -> None:
+        """Learn how long one more run of so many rows took, and whether the devices were idle after it."""
         each = seconds / evaluations
-        if rows in self.quickest_evaluations:
-            self.quickest_evaluations[rows].add(each)
-        else:
-            self.quickest_evaluations[rows] = RecentQuantile(QUICKEST)
+        self.quickest_evaluations.setdefault(rows, QuickestEvaluation()).add(each, idle_after=idle_after)
         self.seconds_per_evaluation = moving_mean(self.seconds_per_evaluation, each)
 
     def restarted(self) -> LaneQueue:

@@ -139,6 +139,8 @@ class Scheduler:
             if table.preparing is batch:
                 self._recover(queue, [batch], error)
         else:
+            if behind is not None:
+                behind.idle_after = batch.late
             table.launch(batch)
             batch.charged = queue.seconds_of(batch.evaluations)
             self._shares.charge(queue.lane, batch.charged, wanted)
@@ -191,7 +193,7 @@ class Scheduler:
         batch.share_out(seconds)
         if batch.evaluations and batch.run is not None:
             self._shares.charge(queue.lane, seconds - batch.charged, batch.wanted)
-            queue.learn_run(seconds, batch.evaluations, batch.run.rows)
+            queue.learn_run(seconds, batch.evaluations, batch.run.rows, idle_after=batch.idle_after)
             self.run_times.add(queue.lane, batch.dispatching, seconds, late=batch.late)
             if queue.previews is not None:
                 queue.previews.worked(seconds)

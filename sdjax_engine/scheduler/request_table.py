@@ -29,8 +29,9 @@ class InFlightBatch:
     it is answered or starts again. `landed` says that the devices have done the work. `wanted` seats were
     charged to the lane for `charged` seconds when the batch was queued, at `queued_at`. `queueing` is how
     many seconds the host took to queue it, `dispatching` those for its evaluations alone. It is `late` where
-    the devices had finished all earlier work before its admission or its evaluations were queued. It is
-    `uneven` where some devices start it later than others, because they decode first.
+    the devices had finished all earlier work before its admission or its evaluations were queued: they were
+    idle after the batch before it, which says so in `idle_after`. It is `uneven` where some devices start it
+    later than others, because they decode first.
     """
 
     queue: LaneQueue
@@ -44,6 +45,7 @@ class InFlightBatch:
     queueing: float | None = None
     dispatching: float = 0.0
     late: bool = False
+    idle_after: bool = False
     landed: bool = False
     wanted: int = 1
     charged: float = 0.0

@@ -11,6 +11,7 @@ from sdjax_engine.scheduler.lane_queue import (
     LIMITS,
     REMEMBERED,
     LaneQueue,
+    QuickestEvaluation,
     RecentQuantile,
     moving_mean,
 )
@@ -58,22 +59,58 @@ def test_before_the_first_run_an_evaluation_counts_as_a_second() -> None:
     assert one.seconds_of(3) == 1.5
 
 
-def test_the_mean_of_an_evaluation_follows_the_runs_and_the_quantile_leaves_the_first_run_out() -> None:
+def test_the_mean_of_an_evaluation_follows_the_runs() -> None:
     one = queue(lane_on(1, 4), seats_per_device=4)
     one.learn_run(8.0, 4, 2)
-    assert (one.seconds_per_evaluation, one.quickest_evaluation(2)) == (2.0, None)
-    one.learn_run(4.0, 4, 2)
+    assert one.seconds_per_evaluation == 2.0
+    one.learn_run(4.0, 4, 3, idle_after=True)
     assert one.seconds_per_evaluation == pytest.approx(1.8)
-    assert one.quickest_evaluation(2) == 1.0
 
 
-def test_the_quantile_of_an_evaluation_is_of_runs_with_as_many_rows() -> None:
+def test_the_quickest_evaluation_is_known_after_six_runs_of_as_many_rows_and_leaves_the_first_out() -> None:
     one = queue(lane_on(1, 4), seats_per_device=4)
-    for rows, seconds in ((1, 9.0), (1, 1.0), (4, 9.0)):
-        one.learn_run(seconds, 1, rows)
-    assert (one.quickest_evaluation(1), one.quickest_evaluation(4)) == (1.0, None)
-    one.learn_run(3.0, 1, 4)
-    assert (one.quickest_evaluation(1), one.quickest_evaluation(4)) == (1.0, 3.0)
+    assert one.quickest_evaluation(2) is None
+    for seconds in (1.0, 8.0, 6.0, 12.0, 8.0):
+        one.learn_run(seconds, 4, 2)
+        one.learn_run(3.0, 4, 1)
+        assert one.quickest_evaluation(2) is None
+    one.learn_run(8.0, 4, 2)
+    assert (one.quickest_evaluation(2), one.quickest_evaluation(1), one.quickest_evaluation(4)) == (
+        1.5,
+        None,
+        None,
+    )
+    one.learn_run(3.0, 4, 1)
+    assert (one.quickest_evaluation(2), one.quickest_evaluation(1)) == (1.5, 0.75)
+
+
+def learnt(*idle_after: bool) -> QuickestEvaluation:
+    """Return a measure of 1 s after runs of which these were the last."""
+    quickest = QuickestEvaluation()
+    for _ in range(20):
+        quickest.add(1.0, idle_after=False)
+    for each in idle_after:
+        quickest.add(1.0, idle_after=each)
+    return quickest
+
+
+def test_an_evaluation_is_measured_anew_where_the_devices_were_idle_after_four_of_twelve_runs() -> None:
+    far = [True, *[False] * 4, True, *[False] * 4, True]
+    assert learnt(*far).value == 1.0
+    assert learnt(*far, False, True).value == 1.0
+    assert learnt(*far, True).value is None
+    assert learnt(True, True, True).value == 1.0
+    quickest = learnt(True, True, True, True)
+    for _ in range(4):
+        quickest.add(0.5, idle_after=False)
+        assert quickest.value is None
+    quickest.add(0.5, idle_after=True)
+    assert quickest.value == 0.5
+    quickest.add(0.25, idle_after=True)
+    quickest.add(0.25, idle_after=True)
+    assert quickest.value == 0.25
+    quickest.add(0.25, idle_after=True)
+    assert quickest.value is None
 
 
 def test_a_moving_mean_takes_a_fifth_of_each_new_value() -> None:
@@ -84,6 +121,7 @@ def test_a_moving_mean_takes_a_fifth_of_each_new_value() -> None:
 
 def test_a_quantile_is_of_the_last_values_only() -> None:
     most, least = RecentQuantile(0.9), RecentQuantile(0.1)
+    assert most.value is None
     for value in range(1, 12):
         most.add(float(value))
         least.add(float(value))
