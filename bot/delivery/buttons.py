@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bot.holds import Outcome
 from bot.jobs import ImageRecord, Job, Showing, State
 from bot.sizes import larger_size
 from bot.texts import Texts
@@ -171,9 +170,8 @@ def _can_be_published(job: Job) -> bool:
 
 def _can_be_appealed(job: Job) -> bool:
     """Return whether moderators could show a withheld picture after an appeal; each job has one appeal."""
-    declined = job.ruling is not None and job.ruling.outcome is Outcome.DECLINED
     withheld = any(image.showing is Showing.WITHHOLD and image.held for image in job.images)
-    return withheld and not declined and job.origin.guild_id is not None
+    return withheld and not job.appealed and job.origin.guild_id is not None
 
 
 def _can_be_larger(job: Job, offers: Sequence[Offer]) -> bool:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from bot.delivery.content import MAX_ALT, SUBTEXT, PictureContent, shortened
 from bot.delivery.lineage import parent_line
-from bot.holds import Cause, Outcome, Ruling
+from bot.holds import Cause, Outcome
 from bot.jobs import ImageRecord, Job, Notes, Recipe, Showing, State
 from bot.levels import Level
 from bot.texts import Texts, shown, tidy
@@ -85,7 +85,7 @@ def _judged(job: Job, texts: Texts) -> Iterator[str]:
             known,
         )
     rejected = _rejected(job)
-    if withheld := shown_as[Showing.WITHHOLD] - known - rejected:
+    if withheld := shown_as[Showing.WITHHOLD] - known - len(rejected):
         yield texts.ngettext(
             "{count} picture is not shown: the safety checker found it unfit for this channel.",
             "{count} pictures are not shown: the safety checker found them unfit for this channel.",
@@ -112,12 +112,12 @@ def is_held(job: Job) -> bool:
     return any(image.showing is Showing.HOLD for image in job.images)
 
 
-def _rejected(job: Job) -> int:
-    """Return how many pictures moderators have not let through; of those, unlike others, the file is kept."""
-    return sum(image.showing is Showing.WITHHOLD and image.held is not None for image in job.images)
+def _rejected(job: Job) -> list[ImageRecord]:
+    """Return the pictures that moderators have not let through; of those, unlike others, the file is kept."""
+    return [image for image in job.images if image.showing is Showing.WITHHOLD and image.held is not None]
 
 
-def _reviewed(job: Job, rejected: int, texts: Texts) -> Iterator[str]:
+def _reviewed(job: Job, rejected: Sequence[ImageRecord], texts: Texts) -> Iterator[str]:
     """Yield what moderators have still to decide, and what they have decided."""
     held = sum(image.showing is Showing.HOLD for image in job.images)
     if held and job.hold is not None and job.hold.cause is Cause.REPORTS:
@@ -132,25 +132,29 @@ def _reviewed(job: Job, rejected: int, texts: Texts) -> Iterator[str]:
             "{count} pictures are painted and wait for moderators: they are shown once let through.",
             held,
         )
-    if not rejected:
-        return
-    ruling = job.ruling or Ruling(outcome=Outcome.REJECTED)  # it is gone where others are held once more
-    if ruling.outcome is Outcome.EXPIRED:
+    yield from _decided(job, [image.ruling for image in rejected], texts)
+
+
+def _decided(job: Job, rulings: Sequence[Outcome | None], texts: Texts) -> Iterator[str]:
+    """Yield what was decided on the pictures that moderators have not let through."""
+    if expired := sum(ruling is Outcome.EXPIRED for ruling in rulings):
         yield texts.ngettext(
             "{count} picture is not shown: no moderator has looked at it in time.",
             "{count} pictures are not shown: no moderator has looked at them in time.",
-            rejected,
+            expired,
         )
+    if not (rejected := len(rulings) - expired):
         return
     yield texts.ngettext(
         "{count} picture is not shown: a moderator has decided so.",
         "{count} pictures are not shown: a moderator has decided so.",
         rejected,
     )
-    if ruling.outcome is Outcome.DECLINED:
+    if Outcome.DECLINED in rulings:
         yield texts.gettext("Moderators have looked at the appeal and let this stand.")
-    if ruling.reason:
-        reason = shown(ruling.reason, SHOWN_REASON)
+    last = job.ruling  # with the reason of the last decision, which may be about other pictures
+    if last is not None and last.outcome in rulings and last.reason:
+        reason = shown(last.reason, SHOWN_REASON)
         yield texts.gettext("The moderator's reason: {reason}", reason=reason)
 
 

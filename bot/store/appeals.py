@@ -24,7 +24,8 @@ from bot.store.new_jobs import Adding, job_of, wait_for_turn
 from bot.store.review_rows import HOUR_SECONDS, Kind, Review, message_due, open_review, review_of, settings_of
 from bot.store.review_tables import reviews
 from bot.store.rows import load_job, origin_from, origin_json, recipe_from, recipe_values
-from bot.store.transitions import lock_job
+from bot.store.tables import jobs
+from bot.store.transitions import lock_job, renew
 
 DAY_SECONDS = 86_400.0
 APPEALS_A_DAY = 3  # of one person
@@ -104,14 +105,14 @@ class Appeals(Verbs):
             if job.origin.user_id != user_id:
                 raise NotYours(job=job_id)
             withheld = any(image.showing is Showing.WITHHOLD and image.held for image in job.images)
-            of_job = (reviews.c.job_id == job_id) & (reviews.c.kind == Kind.APPEAL.value)
-            done = await connection.scalar(sa.select(reviews.c.id).where(of_job).limit(1))
-            if not withheld or done is not None or job.origin.guild_id is None:
+            if not withheld or job.appealed or job.origin.guild_id is None:
                 raise UserMistake("appeal_over")
             await self._admit(connection, user_id, now=now)
             rule = job.hold.rule if job.hold else ""
             whose = {"guild_id": job.origin.guild_id, "user_id": user_id}
             await open_review(connection, Kind.APPEAL, **whose, now=now, job_id=job_id, rule=rule)
+            await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(appealed=True))
+            await renew(connection, [job_id], now=now)
             changes.results = True
 
     async def answers_left(self, user_id: int) -> list[Review]:

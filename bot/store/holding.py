@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -35,8 +36,8 @@ ANYWAY = (*OPEN, *HELD)
 
 async def hold_pictures(connection: AsyncConnection, job_id: str, hold: Hold, *, now: float) -> list[str]:
     """Hold the shown pictures of a job; return the ids of the changed jobs, empty if no picture was shown."""
-    values = {**hold_values(hold), "ruling": None}
-    return await _change(connection, job_id, values, before=OPEN, after=Showing.HOLD, now=now)
+    of_jobs, of_images = {**hold_values(hold), "ruling": None}, {"showing": Showing.HOLD, "ruling": None}
+    return await _change(connection, job_id, of_jobs, of_images, before=OPEN, now=now)
 
 
 async def rule_on(
@@ -48,14 +49,13 @@ async def rule_on(
     now: float,
 ) -> list[str]:
     """Apply a ruling to a job's pictures, by default held ones; return the ids of the changed jobs."""
-    values, after = _values(ruling), SHOWN_AS[ruling.outcome]
-    return await _change(connection, job_id, values, before=before, after=after, now=now)
+    of_images = {"showing": SHOWN_AS[ruling.outcome], "ruling": ruling.outcome.value}
+    return await _change(connection, job_id, _values(ruling), of_images, before=before, now=now)
 
 
 async def show_withheld(connection: AsyncConnection, job_id: str, ruling: Ruling, *, now: float) -> list[str]:
     """Apply a ruling to withheld pictures whose files are kept; return the ids of the changed jobs."""
-    values, after = _values(ruling), SHOWN_AS[ruling.outcome]
-    return await _change(connection, job_id, values, before=(Showing.WITHHOLD,), after=after, now=now)
+    return await rule_on(connection, job_id, ruling, before=(Showing.WITHHOLD,), now=now)
 
 
 async def decline(connection: AsyncConnection, job_id: str, ruling: Ruling, *, now: float) -> None:
@@ -63,6 +63,9 @@ async def decline(connection: AsyncConnection, job_id: str, ruling: Ruling, *, n
     await lock_job(connection, job_id)
     there = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
     if (await connection.execute(there.values(_values(ruling)))).rowcount:
+        theirs = (images.c.job_id == job_id) & images.c.artifact.is_not(None)
+        withheld = sa.update(images).where(theirs, images.c.showing == Showing.WITHHOLD)
+        await connection.execute(withheld.values(ruling=ruling.outcome.value))
         await renew(connection, [job_id], now=now)
 
 
@@ -73,18 +76,18 @@ def _values(ruling: Ruling) -> dict[str, str]:
 async def _change(
     connection: AsyncConnection,
     job_id: str,
-    values: Mapping[str, str | None],
+    of_jobs: Mapping[str, str | None],
+    of_images: Mapping[str, Any],
     *,
     before: Collection[Showing],
-    after: Showing,
     now: float,
 ) -> list[str]:
     """Show the pictures of a job another way in each job that has them, and make their results due again."""
     locked, same = await lock_sharing(connection, job_id, before)
-    changed = sa.update(images).where(images.c.job_id.in_(locked), same).values(showing=after)
+    changed = sa.update(images).where(images.c.job_id.in_(locked), same).values(dict(of_images))
     changed_ids = set(await connection.scalars(changed.returning(images.c.job_id)))
     job_ids = [each for each in locked if each in changed_ids]
-    await connection.execute(sa.update(jobs).where(jobs.c.id.in_(job_ids)).values(dict(values)))
+    await connection.execute(sa.update(jobs).where(jobs.c.id.in_(job_ids)).values(dict(of_jobs)))
     for each in job_ids:
         await recount(connection, each)  # what is withheld counts against no quota
     await renew(connection, job_ids, now=now)

@@ -114,7 +114,7 @@ class Known(Verbs):
         if guild_id is None or not FLAT < number.bit_count() < BITS - FLAT:
             return False
         column = picture_hashes.c
-        decided = jobs.c.ruling.in_((Outcome.REJECTED.value, Outcome.DECLINED.value))
+        decided = images.c.ruling.in_((Outcome.REJECTED.value, Outcome.DECLINED.value))
         rejected = (images.c.showing == Showing.WITHHOLD) & decided
         reported = (images.c.showing == Showing.HOLD) & (jobs.c.hold == Cause.REPORTS.value)
         reported &= jobs.c.deleted_at.is_(None)

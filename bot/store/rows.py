@@ -159,6 +159,7 @@ def _image(row: Any) -> ImageRecord:
         notes=notes_from(row.notes),
         showing=row.showing,
         held=row.artifact if secret else None,
+        ruling=None if row.ruling is None else Outcome(row.ruling),
     )
 
 
@@ -238,6 +239,7 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
         slowed=row.slowed,
         hold=_hold(row),
         ruling=_ruling(row),
+        appealed=row.appealed,
     )
 
 

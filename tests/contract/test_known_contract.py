@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 from recipes import origin, recipe
-from stores import TTL
+from stores import TTL, Clock
 
 from bot.errors import StaleLease, UserMistake
 from bot.holds import Cause, Hold, Outcome
@@ -216,6 +216,31 @@ async def test_a_rejected_picture_is_refused_until_an_appeal_shows_it(store: Sto
     assert await store.known.is_refused(HERE, CAT)
     await store.reviews.decide(appeal.id, outcome, BY)
     assert await store.known.is_refused(HERE, CAT) == (outcome is not Outcome.SHOWN)
+
+
+async def test_a_rejected_picture_stays_so_where_the_jobs_others_are_reported_and_shown(
+    store: Store, clock: Clock
+) -> None:
+    await store.jobs.enqueue(recipe(variants=2), asked(1))
+    for number, claim in zip((CAT, DOG), await store.leases.claim("worker", limit=2, ttl=TTL), strict=True):
+        job = await store.leases.complete(
+            *(claim,),
+            artifact=f"aa/{number}.png",
+            seconds=1.0,
+            showing=Showing.HOLD if number == CAT else Showing.SHOW,
+            hashes=Hashes(result=number),
+        )
+    (review,) = await store.reviews.waiting(HERE, limit=9)
+    await store.reviews.decide(review.id, Outcome.REJECTED, BY)
+    clock.now += 1.0
+    for user_id in (101, 102, 103):
+        await store.reports.add(job.id, user_id, guild_id=HERE, reason="unfit")
+    assert [await store.known.is_refused(HERE, number) for number in (CAT, DOG)] == [True, True]
+    (review,) = await store.reviews.waiting(HERE, limit=9)
+    await store.reviews.decide(review.id, Outcome.SHOWN, BY)
+    assert [await store.known.is_refused(HERE, number) for number in (CAT, DOG)] == [True, False]
+    images = (await store.jobs.get(job.id)).images
+    assert [image.ruling for image in images] == [Outcome.REJECTED, Outcome.SHOWN]
 
 
 @pytest.mark.parametrize("number", [0, 0x8000_0000_0000_0000, 2**64 - 1], ids=["black", "white", "inverted"])

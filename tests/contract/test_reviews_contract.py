@@ -52,6 +52,14 @@ async def due(store: Store) -> list[DueReview]:
     return await store.review_messages.claim(limit=9)
 
 
+async def delivered(store: Store) -> list[Job]:
+    """Deliver all results that are due, and return their jobs."""
+    results = await store.deliveries.claim("front", limit=9)
+    for result in results:
+        await store.deliveries.mark_delivered(result, outcome="edited", message_id=1)
+    return [result.job for result in results]
+
+
 async def shown(store: Store, job: Job) -> Showing:
     return (await store.jobs.get(job.id)).images[0].showing
 
@@ -238,18 +246,22 @@ async def test_a_rejected_picture_has_one_appeal_which_shows_it_or_lets_it_be(st
         await store.reviews.decide(review.id, Outcome.REJECTED, BY)
     with pytest.raises(NotYours):
         await store.appeals.appeal_pictures(first.id, MINA)
+    await delivered(store)
     for job in (first, second):
+        assert not (await store.jobs.get(job.id)).appealed
         await store.appeals.appeal_pictures(job.id, ARTIST)
+    asked = {each.id: each.appealed for each in await delivered(store)}
+    assert asked == {first.id: True, second.id: True}
     with pytest.raises(UserMistake, match="appeal_over"):
         await store.appeals.appeal_pictures(first.id, ARTIST)
     accepted, declined = await waiting(store)
     await store.reviews.decide(accepted.id, Outcome.SHOWN, BY)
     await store.reviews.decide(declined.id, Outcome.DECLINED, BY)
     assert (await shown(store, first), await shown(store, second)) == (Showing.SHOW, Showing.WITHHOLD)
-    ruling = (await store.jobs.get(second.id)).ruling
-    assert ruling is not None
-    assert ruling.outcome is Outcome.DECLINED
-    assert {each.job.id for each in await store.deliveries.claim("front", limit=9)} == {first.id, second.id}
+    left = await store.jobs.get(second.id)
+    assert left.ruling is not None
+    assert (left.ruling.outcome, left.images[0].ruling) == (Outcome.DECLINED, Outcome.DECLINED)
+    assert {each.id for each in await delivered(store)} == {first.id, second.id}
 
 
 async def test_an_appeal_that_nobody_looks_at_leaves_the_rejection_with_its_reason(

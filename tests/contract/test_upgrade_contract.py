@@ -11,8 +11,10 @@ from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock
 
 from bot.errors import StoreUnavailable
-from bot.jobs import State
+from bot.holds import Cause, Hold, Outcome
+from bot.jobs import Showing, State
 from bot.store import Store, migrate
+from bot.store.auditing import By
 
 NEXT_MIGRATION = '''
 """A column that the next version has."""
@@ -67,6 +69,34 @@ async def test_a_migration_keeps_every_row_and_the_older_version_refuses_the_res
 
     with pytest.raises(StoreUnavailable, match="newer version"):
         await Store.open(database_url)
+
+
+async def test_pictures_rejected_before_each_had_its_ruling_stay_rejected(
+    database_url: str, clock: Clock
+) -> None:
+    store = await Store.open(database_url, clock=clock)
+    job = await store.jobs.enqueue(recipe(variants=2), origin(1), hold=Hold(cause=Cause.MODE))
+    for number, claim in enumerate(await store.leases.claim("worker", limit=2, ttl=TTL)):
+        showing = Showing.SPOILER if number else Showing.SHOW
+        await store.leases.complete(claim, artifact=f"aa/{number}.png", seconds=2.0, showing=showing)
+    (review,) = await store.reviews.waiting(job.origin.guild_id or 0, limit=9)
+    moderator = By(actor_id=9, guild_id=job.origin.guild_id or 0)
+    await store.reviews.decide(review.id, Outcome.REJECTED, moderator)
+    await store.appeals.appeal_pictures(job.id, job.origin.user_id)
+    before = await store.jobs.get(job.id)
+    async with store.shared.database.write() as connection:
+        for back in (
+            "ALTER TABLE images DROP COLUMN ruling",
+            "ALTER TABLE jobs DROP COLUMN appealed",
+            "UPDATE alembic_version SET version_num = 'v021'",
+        ):
+            await connection.execute(sa.text(back))
+    await store.close()
+    store = await Store.open(database_url, clock=clock)
+    assert await store.jobs.get(job.id) == before
+    assert [image.ruling for image in before.images] == [Outcome.REJECTED, Outcome.REJECTED]
+    assert before.appealed
+    await store.close()
 
 
 async def test_a_migration_that_fails_changes_nothing(

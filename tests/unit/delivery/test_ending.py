@@ -30,6 +30,7 @@ def result(showing: Showing, *notes: Notes, hold: Hold | None = None, ruling: Ru
             notes=own,
             artifact=image.artifact if showing in (Showing.SHOW, Showing.SPOILER) else None,
             held=image.artifact if by_moderators else None,
+            ruling=None if ruling is None else ruling.outcome,
         )
         for image, own in zip(job.images, notes, strict=True)
     )
@@ -142,6 +143,45 @@ def test_a_rejected_picture_stays_the_moderators_decision_while_others_are_held_
         "1 picture was reported and is hidden until moderators have looked at it. "
         "1 picture is not shown: a moderator has decided so."
     )
+
+
+@pytest.mark.parametrize(
+    ("earlier", "last", "sentences"),
+    [
+        (
+            Outcome.REJECTED,
+            Outcome.SHOWN,
+            ["1 picture is not shown: a moderator has decided so."],
+        ),
+        (
+            Outcome.REJECTED,
+            Outcome.EXPIRED,
+            [
+                "1 picture is not shown: no moderator has looked at it in time.",
+                "1 picture is not shown: a moderator has decided so.",
+            ],
+        ),
+        (
+            Outcome.EXPIRED,
+            Outcome.REJECTED,
+            [
+                "1 picture is not shown: no moderator has looked at it in time.",
+                "1 picture is not shown: a moderator has decided so.",
+                "The moderator's reason: dark",
+            ],
+        ),
+        (Outcome.EXPIRED, Outcome.SHOWN, ["1 picture is not shown: no moderator has looked at it in time."]),
+    ],
+)
+def test_each_picture_has_its_own_decision_and_a_reason_goes_with_the_last(
+    earlier: Outcome, last: Outcome, sentences: list[str]
+) -> None:
+    reason = "" if last is Outcome.EXPIRED else "dark"
+    job = result(Showing.WITHHOLD, Notes(), Notes(), ruling=Ruling(outcome=last, reason=reason))
+    rejected, second = job.images
+    if last.shows:
+        second = replace(second, showing=Showing.SHOW, artifact=second.held, held=None)
+    assert said(replace(job, images=(replace(rejected, ruling=earlier), second))) == " ".join(sentences)
 
 
 def test_nothing_is_said_of_moderators_who_let_every_picture_through() -> None:
