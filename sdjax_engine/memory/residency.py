@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import jax
@@ -31,6 +31,7 @@ from sdjax_engine.wording import in_bytes
 PINNED = "pinned_host"
 KEPT_FREE = 0.06  # of a device's memory: lost between arrays, and used by what is not counted
 OLD_SHARE_OF_MEAN = 0.5  # how much of a model's moving mean of seconds remains after a move
+POLL_SECONDS = 0.002  # between two looks whether parameters have arrived
 
 
 class Transport:
@@ -67,6 +68,7 @@ class ModelParameters:
     def __init__(self, name: str, arrays: Any, transport: Transport) -> None:
         self.name = name
         self._transport = transport
+        self._deleting = threading.Lock()
         leaves: list[Any]
         structure: Any
         leaves, structure = jax.tree.flatten(arrays)
@@ -119,8 +121,21 @@ class ModelParameters:
         self._arrays = None
         for leaf in self._on_devices:
             if leaf is not None:
-                leaf.delete()
+                self._delete(leaf)
         self._on_devices, self._on_host = [], []
+
+    def is_on_its_way(self, leaf: Any) -> bool:
+        """Whether one of the parameters has neither arrived nor been evicted again.
+
+        The process dies where JAX (0.10.2) is asked for a deleted array, or waits for one that another thread
+        deletes: so nothing here waits in JAX, and nothing is deleted meanwhile.
+        """
+        with self._deleting:
+            return not (leaf.is_deleted() or leaf.is_ready())
+
+    def _delete(self, leaf: jax.Array) -> None:
+        with self._deleting:
+            leaf.delete()
 
     def _copy_to_host(self) -> None:
         """Copy and free array by array: neither side ever holds all of it twice."""
@@ -130,7 +145,7 @@ class ModelParameters:
                 continue
             if self._on_host[index] is None:
                 self._on_host[index] = self._transport.to_host(leaf)
-            leaf.delete()
+            self._delete(leaf)
             leaves[index] = None
 
 
@@ -304,21 +319,22 @@ class Residency:
         """
         leaves = jax.tree.leaves(parameters.arrays)
         thread = threading.Thread(
-            target=self._learn, args=(parameters.name, leaves, queueing), name="sdjax-moving", daemon=True
+            target=self._learn, args=(parameters, leaves, queueing), name="sdjax-moving", daemon=True
         )
         thread.start()
         with self._lock:
             self._measuring = [*(each for each in self._measuring if each.is_alive()), thread]
 
-    def _learn(self, name: str, leaves: Iterable[jax.Array], queueing: float) -> None:
-        first, *others = leaves
-        try:
-            first.block_until_ready()
-            begun = self._clock()
-            jax.block_until_ready(others)  # type: ignore[no-untyped-call]
-        except RuntimeError:  # evicted again meanwhile, or failed: the error is raised where they are used
+    def _learn(self, parameters: ModelParameters, leaves: Sequence[jax.Array], queueing: float) -> None:
+        begun: float | None = None
+        for leaf in leaves:
+            while parameters.is_on_its_way(leaf):
+                time.sleep(POLL_SECONDS)
+            begun = self._clock() if begun is None else begun
+        if begun is None or any(leaf.is_deleted() for leaf in leaves):  # evicted again meanwhile
             return
         seconds = queueing + self._clock() - begun
+        name = parameters.name
         before = self._seconds.get(name, seconds)
         self._seconds[name] = OLD_SHARE_OF_MEAN * before + (1 - OLD_SHARE_OF_MEAN) * seconds
 
