@@ -157,7 +157,7 @@ def parse_second_pass(text: str, size: tuple[int, int], *, steps: int, offer: Of
     larger = offer.larger_sizes(size)
     found: dict[str, float] = {}
     target: tuple[int, int] | None = None
-    for part in text.replace(",", " ").casefold().replace("×", "x").replace("*", "x").split():
+    for part in _parts(text):
         if (given := _larger_of(part, size)) is not None and target is None:
             target = given
         elif (match := re.fullmatch(r"[0-9]{1,3}(?:\.[0-9]{1,4})?|\.[0-9]{1,4}", part)) is not None:
@@ -201,8 +201,15 @@ def hires_choices(typed: str, size: str | None, offer: Offer) -> list[tuple[str,
         first = offer.sizes[0]
     names = [f"{width}x{height}" for width, height in offer.larger_sizes(first)]
     names += [f"{name} {strength}" for name in names for strength in HIRES_STRENGTHS]
-    wanted = " ".join(typed.casefold().replace("×", "x").split())
+    parts = _parts(typed)
+    if parts and (larger := _larger_of(parts[0], first)) is not None:
+        parts[0] = f"{larger[0]}x{larger[1]}"  # of a factor
+    wanted = " ".join(parts)
     return [(name, name) for name in names if wanted in name][:MAX_CHOICES]
+
+
+def _parts(text: str) -> list[str]:
+    return text.replace(",", " ").casefold().replace("×", "x").replace("*", "x").split()
 
 
 def start_from(
@@ -272,9 +279,9 @@ def find_size(text: str, offer: Offer) -> tuple[int, int]:
 
 def size_choices(typed: str, offer: Offer) -> list[tuple[str, str]]:
     """Return the sizes to suggest for `typed`: (name to show, value to send)."""
-    typed = typed.strip().casefold().replace("×", "x")
+    wanted = _compact(typed)
     sizes = [(size_name(size), f"{size[0]}x{size[1]}") for size in offer.sizes]
-    return [(name, value) for name, value in sizes if typed in name][:MAX_CHOICES]
+    return [(name, value) for name, value in sizes if wanted in _compact(name)][:MAX_CHOICES]
 
 
 def size_name(size: tuple[int, int]) -> str:
@@ -313,12 +320,16 @@ def echo(text: str) -> str:
 
 
 def _two_numbers(text: str) -> tuple[str, int, int] | None:
-    text = "".join(text.split()).casefold().replace("×", "x").replace("*", "x").replace("/", ":")
     for sign, kind in (("x", "size"), (":", "aspect")):
-        first, found, second = text.partition(sign)
+        first, found, second = _compact(text).partition(sign)
         if found and _is_number(first) and _is_number(second):
             return kind, int(first), int(second)
     return None
+
+
+def _compact(text: str) -> str:
+    """Return a size or a shape in one form: `192x128` of `192 × 128` or `192*128`, `3:2` of `3/2`."""
+    return "".join(text.split()).casefold().replace("×", "x").replace("*", "x").replace("/", ":")
 
 
 def _weight(text: str) -> float:

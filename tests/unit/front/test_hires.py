@@ -121,6 +121,13 @@ def test_the_sizes_to_suggest_are_larger_than_the_chosen_one() -> None:
     assert [name for name, _ in hires_choices("1024x1024 0.3", "nonsense", OFFER)] == ["1024x1024 0.3"]
 
 
+@pytest.mark.parametrize("typed", ["2x 0.3", "X2, 0.3", "1536*1024 0.3", "1536×1024  0.3"])
+def test_second_passes_are_suggested_for_what_the_option_accepts(typed: str) -> None:
+    assert [name for name, _ in hires_choices(typed, "768x512", OFFER)] == ["1536x1024 0.3"]
+    assert "1536x1024" in [name for name, _ in hires_choices("2x", "768x512", OFFER)]
+    assert hires_choices("3x", "768x512", OFFER) == []
+
+
 def test_the_settings_line_has_the_second_pass_and_reads_it_again() -> None:
     line = settings_line(LARGE, ENGLISH)
     assert "hires 1024x1024 0.5 20" in line
