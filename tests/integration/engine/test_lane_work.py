@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
+import numpy as np
 import pytest
 from engines import PLAIN, like
 from scripted_devices import Script, ScriptedPicture, ScriptedRun
 
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.lane.runs import Work
+from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.model.loaded import LoadedModel
+from sdjax_engine.model.pictures import Fitted
 from sdjax_engine.request import Lane
 
 STEPS = 120  # evaluations of a tiny network: half a second or more
@@ -23,6 +28,20 @@ def lane(device_lanes: Mapping[Lane, DeviceLane]) -> DeviceLane:
     own = device_lanes[PLAIN.lane].restarted()
     own.reset()
     return own
+
+
+@dataclass(kw_only=True)
+class Asked:
+    """Work that says whether it is done, question after question, and calls `on_question`."""
+
+    answers: list[bool]
+    on_question: Callable[[], object] = lambda: None
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is done, as the next answer says."""
+        self.on_question()
+        return self.answers.pop(0)
 
 
 def finish(lane: DeviceLane) -> None:
@@ -60,3 +79,31 @@ def test_a_decoding_that_is_under_way_is_earlier_work_too(lane: DeviceLane, mode
     picture.fetch()
     picture.fetch_verdicts()
     assert lane.has_done(earlier)
+
+
+@pytest.mark.parametrize(("answers", "waited"), [([True, False], True), ([False, False], False)])
+def test_devices_that_waited_for_the_first_wave_of_newcomers_have_waited(
+    lane: DeviceLane, model: LoadedModel, answers: list[bool], waited: bool
+) -> None:
+    prepared = model.prepare(like(num_inference_steps=STEPS))
+    finish(lane)
+    assert lane.admit({0: prepared, 1: prepared}, [Asked(answers=answers)]) is waited
+
+
+def test_start_pictures_are_made_ready_before_it_is_asked_whether_the_devices_wait(
+    lane: DeviceLane, model: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    start_pictures = LaneShapes.start_pictures
+
+    def noted(shapes: LaneShapes, by_device: Mapping[int, Any]) -> tuple[Any, Any]:
+        order.append("pictures")
+        return start_pictures(shapes, by_device)
+
+    monkeypatch.setattr(LaneShapes, "start_pictures", noted)
+    side = lane.lane.height, lane.lane.width
+    fitted = Fitted(pixels=np.zeros((*side, 3), np.uint8), mask=np.ones(side, bool))
+    prepared = replace(model.prepare(like(num_inference_steps=STEPS)), picture=fitted)
+    finish(lane)
+    lane.admit({0: prepared}, [Asked(answers=[True], on_question=lambda: order.append("question"))])
+    assert order == ["pictures", "question"]
