@@ -114,7 +114,8 @@ class Engine:
             report=registry.compiler.tell,
             seconds=lambda: clock() - started,
             last=partial(registry.lines, self._thread),
-            requests=self._thread.intake if devices.is_cpu(registry.compiler.mesh) else None,
+            requests=self._thread.intake,
+            gives_way=devices.is_cpu(registry.compiler.mesh),
         )
         if not self._prepares:
             self._warm_up.begin_no_more()
@@ -210,9 +211,9 @@ class Engine:
         return True
 
     def prepare_no_more(self) -> None:
-        """Begin to make nothing else ready, before a `close`: that takes the processor from images.
+        """Make nothing more ready, except what a request waits for.
 
-        Requests of lanes that are not ready wait until then.
+        Compiling takes processor time from the images that are finished before a `close`.
         """
         self._prepares = False
         if (warm_up := self._warm_up) is not None:

@@ -161,7 +161,8 @@ class Worker:
     def drain(self) -> None:
         """Claim no more images, so that `run` ends within `drain_seconds` plus a few seconds.
 
-        Images that the devices have begun are finished if the time suffices. All others are given back.
+        Images that the devices have begun are finished if the time suffices. All others are given back. No
+        program is compiled meanwhile, unless a begun image waits for it.
         """
         self._draining.set()
         self.engine.prepare_no_more()
@@ -198,8 +199,10 @@ class Worker:
                 await asyncio.sleep(POLL_SECONDS)
                 return
             except asyncio.CancelledError:  # what the queue has leased must be held, so that it is given back
-                await asyncio.wait([claiming], timeout=GIVE_BACK_SECONDS)
-                await _cancelled([claiming])
+                try:
+                    await asyncio.wait([claiming], timeout=GIVE_BACK_SECONDS)
+                finally:
+                    await _cancelled([claiming])
                 raise
         await self._wait(draining)
 

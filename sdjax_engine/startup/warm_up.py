@@ -49,8 +49,8 @@ class Step:
 class WarmUp:
     """Takes `steps` in their order, `at_once` of them at a time, in threads of its own.
 
-    A step that no request waits for gives way to `requests` for a while, because it takes the processor from
-    them (None: it does not).
+    With `gives_way` a step that none of the `requests` waits for lets them go first for a while, because it
+    takes the processor from them.
     `report` is told of each, and at the end of everything and of the lines of `last`; `seconds` says how
     long the start has taken so far.
     """
@@ -64,7 +64,8 @@ class WarmUp:
         report: Callable[[str], None],
         seconds: Callable[[], float],
         last: Callable[[], Sequence[str]] = tuple,
-        requests: Requests | None = None,
+        requests: Requests,
+        gives_way: bool = False,
     ) -> None:
         self._left = len(steps)
         self._count = len(done) + len(steps)
@@ -74,6 +75,8 @@ class WarmUp:
         self._last = last
         self._lock = threading.Lock()
         self._requests = requests
+        self._gives_way = gives_way
+        self._ending = threading.Event()
         self._stopping = threading.Event()
         self._over = threading.Event()
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="sdjax-warm-up")
@@ -91,32 +94,40 @@ class WarmUp:
     @property
     def stopped(self) -> bool:
         """Whether it was stopped, so that not everything may be ready."""
-        return self._stopping.is_set()
+        return self._ending.is_set()
 
     def begin_no_more(self) -> None:
-        """Begin no further step; return at once, and let `wait` go on until `stop`."""
-        self._stopping.set()
+        """Begin no step from now on, except while a request waits for one; return at once."""
+        self._ending.set()
 
     def stop(self) -> None:
         """Begin no further step, and return when that under way has ended."""
-        self.begin_no_more()
+        self._ending.set()
+        self._stopping.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._over.set()
 
-    def _give_way(self, requests: Requests) -> None:
+    def _may_begin(self) -> bool:
+        """Wait until a step may begin; False once it never may."""
+        if self._gives_way:
+            self._give_way()
+        while self._ending.is_set() and not self._requests.has_unserved:
+            if self._stopping.wait(LOOKS):
+                break
+        return not self._stopping.is_set()
+
+    def _give_way(self) -> None:
         """Wait until the requests that are here, or come within a moment, are answered."""
         begun = quiet_since = time.monotonic()
-        while not (self._stopping.wait(LOOKS) or requests.has_unserved):
+        while not (self._ending.wait(LOOKS) or self._requests.has_unserved):
             now = time.monotonic()
-            if requests.has_requests:
+            if self._requests.has_requests:
                 quiet_since = now
             if now - quiet_since > MOMENT or now - begun > PATIENCE:
                 return
 
     def _take(self, step: Step) -> None:
-        if self._requests is not None:
-            self._give_way(self._requests)
-        if self._stopping.is_set():
+        if not self._may_begin():
             return
         try:
             step.make()

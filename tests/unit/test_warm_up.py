@@ -25,10 +25,27 @@ def step(
     return Step(name=name, make=make, fail=fail)
 
 
+@dataclass
+class RunningRequests:
+    """The numbers of running and waiting requests, set by a test."""
+
+    has_requests: bool = True
+    has_unserved: bool = False
+
+
 def warm_up(
     *steps: Step, report: Callable[[str], None] = lambda _line: None, requests: Requests | None = None
 ) -> WarmUp:
-    return WarmUp(steps, done=["the first"], at_once=1, report=report, seconds=lambda: 2.0, requests=requests)
+    """Return a warm-up, which gives way where there are `requests`."""
+    return WarmUp(
+        steps,
+        done=["the first"],
+        at_once=1,
+        report=report,
+        seconds=lambda: 2.0,
+        requests=requests or RunningRequests(),
+        gives_way=requests is not None,
+    )
 
 
 def test_steps_run_in_order_and_are_reported() -> None:
@@ -93,6 +110,34 @@ def test_a_step_under_way_ends_and_no_other_begins_after_the_last_was_said_to_be
     assert (made, warming.wait(0)) == (["first"], True)
 
 
+@pytest.mark.parametrize("gives_way", [False, True])
+def test_after_the_order_to_begin_no_more_a_step_begins_once_a_request_waits(gives_way: bool) -> None:
+    """An image between its two passes may need a lane that is not ready yet."""
+    here, made, let_go, begun = RunningRequests(), threading.Event(), threading.Event(), threading.Event()
+
+    def make_first() -> None:
+        begun.set()
+        assert let_go.wait(DEADLINE)
+
+    warming = WarmUp(
+        [step("first", make_first), step("next", made.set)],
+        at_once=1,
+        report=lambda _line: None,
+        seconds=lambda: 2.0,
+        requests=here,
+        gives_way=gives_way,
+    )
+    here.has_unserved = True
+    assert begun.wait(DEADLINE)
+    here.has_unserved = False
+    warming.begin_no_more()
+    let_go.set()
+    assert not made.wait(0.3)
+    here.has_unserved = True
+    assert made.wait(DEADLINE)
+    assert warming.wait(DEADLINE)
+
+
 def test_stopping_waits_for_the_running_step_and_starts_no_other() -> None:
     begun, stopped = threading.Event(), threading.Event()
 
@@ -112,14 +157,6 @@ def test_stopping_waits_for_the_running_step_and_starts_no_other() -> None:
     assert warming.wait(0)
     assert made == []
     assert said == ["ready for the first after 2.0 s"]
-
-
-@dataclass
-class RunningRequests:
-    """The numbers of running and waiting requests, set by a test."""
-
-    has_requests: bool = True
-    has_unserved: bool = False
 
 
 @pytest.mark.parametrize("end", ["painted", "somebody waits for it", "out of patience"])

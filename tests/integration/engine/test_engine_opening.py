@@ -131,6 +131,16 @@ def test_before_a_close_nothing_else_is_made_ready(open_engine: Open, late_lane:
     ]
 
 
+def test_a_draining_close_makes_ready_what_a_request_waits_for(open_engine: Open, late_lane: Gate) -> None:
+    engine = open_engine()
+    assert late_lane.reached.wait(DEADLINE)
+    waiting = engine.submit(from_picture(PLAIN))
+    engine.prepare_no_more()
+    late_lane.opened.set()
+    engine.close(drain=True)
+    assert waiting.result(0).pixels.any()
+
+
 def test_a_request_with_a_start_picture_waits_until_pictures_can_be_encoded(
     open_engine: Open, late_pictures: Gate
 ) -> None:
