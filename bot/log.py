@@ -31,7 +31,7 @@ _INDENT = "    "  # of tracebacks, so that none of their lines looks like a line
 MAX_LINES = 10_000  # waiting to be written; further lines are dropped and counted
 FLUSH_SECONDS = 2.0
 
-HEARTBEAT_SECONDS = 41.25  # between two heartbeats, as Discord wants them
+GATEWAY_HEARTBEAT_SECONDS = 41.25  # between two heartbeats, as Discord wants them
 NEARLY = 1.0
 
 FIELDS = ("job", "image", "lane", "trace", "durations")
@@ -170,15 +170,17 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 
 def _is_no_false_alarm(record: logging.LogRecord) -> bool:
-    """Return False where discord.py calls a shard as far behind as heartbeats are apart.
+    """Return False for discord.py's warning that a shard is behind by the time between two heartbeats.
 
-    An answer can come before its heartbeat is noted as sent; the heartbeat before is then taken for it.
+    An answer can come before discord.py notes its heartbeat as sent: it then measures from the one before.
     """
     if record.name != "discord.gateway" or not isinstance(record.args, tuple) or len(record.args) != 2:
         return True
     behind = record.args[1]
     return not (
-        "behind" in record.msg and isinstance(behind, float) and abs(behind - HEARTBEAT_SECONDS) < NEARLY
+        "behind" in record.msg
+        and isinstance(behind, float)
+        and abs(behind - GATEWAY_HEARTBEAT_SECONDS) < NEARLY
     )
 
 

@@ -24,7 +24,7 @@ EXPIRY_SECONDS = 5.0
 
 
 class Heartbeats:
-    """Sends the heartbeats of the worker `name`, whose images are `held` at any time.
+    """Sends the heartbeats of the worker `name`; `held` is a live view of the images that it holds.
 
     A lease lasts `lease_seconds` without a heartbeat.
     """

@@ -127,8 +127,8 @@ class ModelParameters:
     def is_on_its_way(self, leaf: Any) -> bool:
         """Whether one of the parameters has neither arrived nor been evicted again.
 
-        The process dies where JAX (0.10.2) is asked for a deleted array, or waits for one that another thread
-        deletes: so nothing here waits in JAX, and nothing is deleted meanwhile.
+        JAX 0.10.2 crashes if it is asked about a deleted array, or if an array is deleted while another
+        thread waits for it. Callers therefore poll, under the lock that `_delete` takes.
         """
         with self._deleting:
             return not (leaf.is_deleted() or leaf.is_ready())

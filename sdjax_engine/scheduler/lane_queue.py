@@ -22,8 +22,8 @@ from sdjax_engine.scheduler.seats import RunLimits, Seats
 MEMORY_OF_MEAN = 0.8  # how much of a moving mean each new value leaves as it was
 QUICKEST, SLOWEST = 0.1, 0.9  # quantiles that stand for the least and the most
 REMEMBERED = 32  # values that a quantile is taken of
-LEAST_MEASURED = 5  # runs before the quickest of them stands for the next: some were behind a decoding
-WATCHED, MOST_IDLE = 12, 4  # runs; with devices idle after so many of the latest, they are measured anew
+LEAST_MEASURED = 5  # runs, of which the quickest is used: some of them waited for a decoding
+WATCHED, MOST_IDLE = 12, 4  # runs: with idle devices after 4 of the last 12, earlier values are dropped
 SHORT_SECONDS, SHARED_SECONDS, LONG_SECONDS = 0.02, 0.1, 1.0
 """The longest run beyond one evaluation: with seats free, while other lanes wait, and with every seat taken.
 
@@ -212,9 +212,10 @@ class RecentQuantile:
 class QuickestEvaluation:
     """The least seconds that an evaluation took in the latest runs, all of as many rows.
 
-    The next run is queued by this. If it is too long, the devices are idle before the next run, and the run
-    is measured with that time, so that a wrong value would stay. It is therefore forgotten when the devices
-    were idle after `MOST_IDLE` of the last `WATCHED` runs, and unknown for the runs that are measured anew.
+    The scheduler queues the next run by this value. If the value is too large, the devices are idle before
+    the next run, and the measured run seems to last until then: the value would stay. It is therefore dropped
+    once the devices were idle after `MOST_IDLE` of the last `WATCHED` runs, and unknown until
+    `LEAST_MEASURED` further runs are measured.
     """
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ the move costs.
 The devices must never be without a run, but a new request takes its seat behind all the runs that they have.
 With free seats the next run is therefore queued only just before the run in flight ends. While requests wait
 no seat is free earlier anyway, and devices that finish at different times have something to go on with.
-When a run ends is told by the latest runs; while that is unknown, the next run is queued at once.
+The latest runs tell when a run ends. While too few were measured, the next run is queued at once.
 """
 
 from __future__ import annotations
