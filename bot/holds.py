@@ -46,6 +46,15 @@ class Outcome(StrEnum):
         return self in (Outcome.SHOWN, Outcome.SPOILER)
 
 
+class Appeal(StrEnum):
+    """The state of the one appeal that a job may have about its pictures."""
+
+    OPEN = "open"
+    ACCEPTED = "accepted"
+    DECLINED = "declined"
+    EXPIRED = "expired"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ruling:
     """What was decided on held pictures, and the words for their person."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from bot.holds import Cause, Hold, Outcome, Ruling
+from bot.holds import Appeal, Cause, Hold, Ruling
 from bot.levels import Level
 from sdjax_engine.request import (
     WHOLE,
@@ -265,8 +265,8 @@ class ImageRecord:
     A done image has its file in `artifact`, and `notes` for its message. `trouble` is why the engine retried
     a running image, until the image is further than before the retry. `step` restarts with each attempt;
     `furthest` is its maximum over all attempts. A held or withheld image is done and has no `artifact`, so
-    that no reader shows it; its file, where it is kept, is named by `held` alone. `ruling` is what was last
-    decided on this picture.
+    that no reader shows it; its file, where it is kept, is named by `held` alone. `ruling` is what
+    moderators last decided on this picture.
     """
 
     id: int
@@ -282,7 +282,7 @@ class ImageRecord:
     furthest: int = 0
     showing: Showing = Showing.SHOW
     held: str | None = None
-    ruling: Outcome | None = None
+    ruling: Ruling | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,7 +306,7 @@ class Job:
     `deleted_at` is set once the person has deleted the result: its files are deleted, its recipe is kept.
     `slowed` is true if the person had more images waiting than get the full share. `message_channel_id` is
     the channel of the message, None for the channel of the command. `hold` is why its pictures are held for
-    review, `ruling` what was decided last, and `appealed` whether its pictures had their appeal.
+    review, `ruling` the last decision, and `appeal` the state of the appeal about its pictures.
     """
 
     id: str
@@ -323,7 +323,7 @@ class Job:
     message_channel_id: int | None = None
     hold: Hold | None = None
     ruling: Ruling | None = None
-    appealed: bool = False
+    appeal: Appeal | None = None
 
     @property
     def work(self) -> Work:

@@ -171,7 +171,7 @@ def _can_be_published(job: Job) -> bool:
 def _can_be_appealed(job: Job) -> bool:
     """Return whether moderators could show a withheld picture after an appeal; each job has one appeal."""
     withheld = any(image.showing is Showing.WITHHOLD and image.held for image in job.images)
-    return withheld and not job.appealed and job.origin.guild_id is not None
+    return withheld and job.appeal is None and job.origin.guild_id is not None
 
 
 def _can_be_larger(job: Job, offers: Sequence[Offer]) -> bool:

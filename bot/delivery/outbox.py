@@ -199,7 +199,9 @@ class Outbox:
     def _sent_before(self, job: Job) -> Sent | None:
         """Return what was sent and not marked, unless the result shows something else by now."""
         before, sent = self._unmarked.get(job.id, (None, None))
-        same = before is not None and (before.images, before.ruling) == (job.images, job.ruling)
+        if before is None:
+            return None
+        same = before.images == job.images and before.ruling == job.ruling and before.appeal is job.appeal
         return sent if same else None
 
     async def _mark(self, delivery: Delivery, outcome: str, sent: Sent | None = None) -> bool:

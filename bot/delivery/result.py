@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from bot.delivery.content import MAX_ALT, SUBTEXT, PictureContent, shortened
 from bot.delivery.lineage import parent_line
-from bot.holds import Cause, Outcome
+from bot.holds import Appeal, Cause, Outcome, Ruling
 from bot.jobs import ImageRecord, Job, Notes, Recipe, Showing, State
 from bot.levels import Level
 from bot.texts import Texts, shown, tidy
@@ -113,7 +113,7 @@ def is_held(job: Job) -> bool:
 
 
 def _rejected(job: Job) -> list[ImageRecord]:
-    """Return the pictures that moderators have not let through; of those, unlike others, the file is kept."""
+    """Return the pictures that moderators have not let through: only of these the files are kept."""
     return [image for image in job.images if image.showing is Showing.WITHHOLD and image.held is not None]
 
 
@@ -135,27 +135,27 @@ def _reviewed(job: Job, rejected: Sequence[ImageRecord], texts: Texts) -> Iterat
     yield from _decided(job, [image.ruling for image in rejected], texts)
 
 
-def _decided(job: Job, rulings: Sequence[Outcome | None], texts: Texts) -> Iterator[str]:
-    """Yield what was decided on the pictures that moderators have not let through."""
-    if expired := sum(ruling is Outcome.EXPIRED for ruling in rulings):
+def _decided(job: Job, rulings: Sequence[Ruling | None], texts: Texts) -> Iterator[str]:
+    """Yield what was decided on the pictures that moderators have not let through, and on the appeal."""
+    decided = [ruling for ruling in rulings if ruling is None or ruling.outcome is not Outcome.EXPIRED]
+    if expired := len(rulings) - len(decided):
         yield texts.ngettext(
             "{count} picture is not shown: no moderator has looked at it in time.",
             "{count} pictures are not shown: no moderator has looked at them in time.",
             expired,
         )
-    if not (rejected := len(rulings) - expired):
-        return
-    yield texts.ngettext(
-        "{count} picture is not shown: a moderator has decided so.",
-        "{count} pictures are not shown: a moderator has decided so.",
-        rejected,
-    )
-    if Outcome.DECLINED in rulings:
+    if decided:
+        yield texts.ngettext(
+            "{count} picture is not shown: a moderator has decided so.",
+            "{count} pictures are not shown: a moderator has decided so.",
+            len(decided),
+        )
+    if rulings and job.appeal is Appeal.DECLINED:
         yield texts.gettext("Moderators have looked at the appeal and let this stand.")
-    last = job.ruling  # with the reason of the last decision, which may be about other pictures
-    if last is not None and last.outcome in rulings and last.reason:
-        reason = shown(last.reason, SHOWN_REASON)
-        yield texts.gettext("The moderator's reason: {reason}", reason=reason)
+    elif rulings and job.appeal is Appeal.EXPIRED:
+        yield texts.gettext("No moderator has looked at the appeal in time, so this stands.")
+    for reason in dict.fromkeys(ruling.reason for ruling in decided if ruling is not None and ruling.reason):
+        yield texts.gettext("The moderator's reason: {reason}", reason=shown(reason, SHOWN_REASON))
 
 
 def _notes(done: Sequence[ImageRecord]) -> Notes:

@@ -20,10 +20,11 @@ from bot.front.answers import add
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, acknowledge_press, open_form
 from bot.front.modals import modal, text_field
 from bot.front.permissions import acting, check_blockable, moderated_server, owns_server
-from bot.front.requests import PATIENCE_SECONDS
+from bot.front.requests import PATIENCE_SECONDS, TOKEN_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.holds import Outcome
 from bot.retries import while_unavailable
+from bot.store.appeals import Pressed
 from bot.store.moderation import Scope
 from bot.texts import Texts
 
@@ -115,10 +116,18 @@ async def appeal(interaction: Interaction, what: str, number: str) -> None:
     await acknowledge_press(interaction)
     appeals = services.store.appeals
     if what == "job":
-        await while_unavailable(PATIENCE_SECONDS, appeals.appeal_pictures, number, interaction.user.id)
+        who, button = interaction.user.id, _pressed(interaction)
+        await while_unavailable(PATIENCE_SECONDS, appeals.appeal_pictures, number, who, button)
     elif number.isdecimal():
         await while_unavailable(PATIENCE_SECONDS, appeals.appeal_refusal, int(number), interaction.user.id)
     said = services.texts(interaction).gettext(
         "Moderators of this server now look at it again. You hear of what they decide."
     )
     await add(interaction, said)
+
+
+def _pressed(interaction: Interaction) -> Pressed | None:
+    if interaction.message is None:
+        return None
+    until = services_of(interaction).clock() + TOKEN_SECONDS
+    return Pressed(message_id=interaction.message.id, token=interaction.token, expires_at=until)

@@ -7,19 +7,19 @@ it is painted as it was asked for; its result is delivered like any other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import NotYours, UnknownJob, UserMistake
-from bot.holds import Cause, Hold, Outcome, Ruling
+from bot.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.jobs import Origin, Recipe, Showing
 from bot.quotas import Charge
 from bot.store.charges import NO_CHARGE
 from bot.store.database import Verbs
-from bot.store.holding import decline, show_withheld
+from bot.store.holding import show_withheld, uphold
 from bot.store.new_jobs import Adding, job_of, wait_for_turn
 from bot.store.review_rows import HOUR_SECONDS, Kind, Review, message_due, open_review, review_of, settings_of
 from bot.store.review_tables import reviews
@@ -30,8 +30,18 @@ from bot.store.transitions import lock_job, renew
 DAY_SECONDS = 86_400.0
 APPEALS_A_DAY = 3  # of one person
 DUE, LEFT = "due", "left"  # answers to send, and answers to add to the person's next one
+ENDS = {Outcome.DECLINED: Appeal.DECLINED, Outcome.EXPIRED: Appeal.EXPIRED}
 UNTOLD = (reviews.c.kind == Kind.APPEAL.value) & (reviews.c.answer == LEFT)
 """Declined prompts of which their persons could not be told."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pressed:
+    """A button that was pressed under a message; the token edits that message until it expires."""
+
+    message_id: int
+    token: str = field(repr=False)
+    expires_at: float
 
 
 class Appeals(Verbs):
@@ -91,10 +101,11 @@ class Appeals(Verbs):
                 raise UserMistake("appeal_over")
             changes.results = True
 
-    async def appeal_pictures(self, job_id: str, user_id: int) -> None:
+    async def appeal_pictures(self, job_id: str, user_id: int, pressed: Pressed | None = None) -> None:
         """Let moderators look again at pictures of a job that were withheld and are kept.
 
-        Raises UnknownJob, NotYours, and UserMistake `appeal_over`, `appeals_full`.
+        The result is due again where its message can be edited, with the token of the button that was
+        `pressed` if need be. Raises UnknownJob, NotYours, and UserMistake `appeal_over`, `appeals_full`.
         """
         now = self._clock()
         async with self._changing() as (connection, changes):
@@ -105,14 +116,19 @@ class Appeals(Verbs):
             if job.origin.user_id != user_id:
                 raise NotYours(job=job_id)
             withheld = any(image.showing is Showing.WITHHOLD and image.held for image in job.images)
-            if not withheld or job.appealed or job.origin.guild_id is None:
+            if not withheld or job.appeal is not None or job.origin.guild_id is None:
                 raise UserMistake("appeal_over")
             await self._admit(connection, user_id, now=now)
             rule = job.hold.rule if job.hold else ""
             whose = {"guild_id": job.origin.guild_id, "user_id": user_id}
             await open_review(connection, Kind.APPEAL, **whose, now=now, job_id=job_id, rule=rule)
-            await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(appealed=True))
-            await renew(connection, [job_id], now=now)
+            values: dict[str, Any] = {"appeal": Appeal.OPEN.value}
+            by_bot = not (job.origin.private or job.origin.external) or job.message_channel_id is not None
+            if own := pressed is not None and pressed.message_id == job.message_id:
+                values |= {"interaction_token": pressed.token, "token_expires_at": pressed.expires_at}
+            await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(values))
+            if own or by_bot:
+                await renew(connection, [job_id], now=now)
             changes.results = True
 
     async def answers_left(self, user_id: int) -> list[Review]:
@@ -137,17 +153,29 @@ class Appeals(Verbs):
 async def end_appeal(connection: AsyncConnection, review: Review, ruling: Ruling, *, now: float) -> bool:
     """Carry out the decision on an appeal, which the caller closes; return whether images may wait now."""
     accepted = ruling.outcome.shows
-    if review.job_id is not None and accepted:
-        await show_withheld(connection, review.job_id, ruling, now=now)
-    elif review.job_id is not None:
-        if ruling.outcome is not Outcome.EXPIRED:  # what was decided before stands, with its reason
-            await decline(connection, review.job_id, ruling, now=now)
+    if review.job_id is not None:
+        await _end_about_pictures(connection, review.job_id, ruling, now=now)
     elif accepted and review.request is not None:
         await _paint(connection, review.request, now=now)
         return True
     else:
         await connection.execute(sa.update(reviews).where(reviews.c.id == review.id).values(answer=DUE))
     return False
+
+
+async def _end_about_pictures(
+    connection: AsyncConnection, job_id: str, ruling: Ruling, *, now: float
+) -> None:
+    appeal = ENDS.get(ruling.outcome, Appeal.ACCEPTED)
+    if appeal is Appeal.ACCEPTED:  # first: it locks other jobs too, in their order
+        await show_withheld(connection, job_id, ruling, now=now)
+    await lock_job(connection, job_id)
+    ended = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
+    if not (await connection.execute(ended.values(appeal=appeal.value))).rowcount:
+        return
+    if appeal is Appeal.DECLINED:
+        await uphold(connection, job_id, ruling.reason)
+    await renew(connection, [job_id], now=now)
 
 
 async def _paint(connection: AsyncConnection, request: Mapping[str, Any], *, now: float) -> None:

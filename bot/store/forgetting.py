@@ -213,7 +213,8 @@ async def forget_words(connection: AsyncConnection, job_id: str) -> None:
     values |= {"hold_rule": "", "ruling_reason": ""}
     await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(values))
     # The notes quote the cut end of a prompt.
-    await connection.execute(sa.update(images).where(images.c.job_id == job_id).values(notes=sa.null()))
+    unsaid = {"notes": sa.null(), "ruling_reason": ""}
+    await connection.execute(sa.update(images).where(images.c.job_id == job_id).values(unsaid))
 
 
 async def files_of(connection: AsyncConnection, job_ids: Collection[str]) -> list[str]:

@@ -19,7 +19,7 @@ from bot.jobs import Showing
 from bot.store.charges import recount
 from bot.store.rows import hold_values
 from bot.store.tables import images, jobs
-from bot.store.transitions import lock_job, renew
+from bot.store.transitions import renew
 
 SHOWN_AS: Mapping[Outcome, Showing] = MappingProxyType(
     {
@@ -32,11 +32,12 @@ SHOWN_AS: Mapping[Outcome, Showing] = MappingProxyType(
 OPEN = (Showing.SHOW, Showing.SPOILER)
 HELD = (Showing.HOLD,)
 ANYWAY = (*OPEN, *HELD)
+NOTHING_DECIDED: Mapping[str, Any] = MappingProxyType({"ruling": None, "ruling_reason": ""})
 
 
 async def hold_pictures(connection: AsyncConnection, job_id: str, hold: Hold, *, now: float) -> list[str]:
     """Hold the shown pictures of a job; return the ids of the changed jobs, empty if no picture was shown."""
-    of_jobs, of_images = {**hold_values(hold), "ruling": None}, {"showing": Showing.HOLD, "ruling": None}
+    of_jobs, of_images = {**hold_values(hold), "ruling": None}, {"showing": Showing.HOLD, **NOTHING_DECIDED}
     return await _change(connection, job_id, of_jobs, of_images, before=OPEN, now=now)
 
 
@@ -49,8 +50,9 @@ async def rule_on(
     now: float,
 ) -> list[str]:
     """Apply a ruling to a job's pictures, by default held ones; return the ids of the changed jobs."""
-    of_images = {"showing": SHOWN_AS[ruling.outcome], "ruling": ruling.outcome.value}
-    return await _change(connection, job_id, _values(ruling), of_images, before=before, now=now)
+    values = {"ruling": ruling.outcome.value, "ruling_reason": ruling.reason}
+    of_images = {"showing": SHOWN_AS[ruling.outcome], **values}
+    return await _change(connection, job_id, values, of_images, before=before, now=now)
 
 
 async def show_withheld(connection: AsyncConnection, job_id: str, ruling: Ruling, *, now: float) -> list[str]:
@@ -58,19 +60,12 @@ async def show_withheld(connection: AsyncConnection, job_id: str, ruling: Ruling
     return await rule_on(connection, job_id, ruling, before=(Showing.WITHHOLD,), now=now)
 
 
-async def decline(connection: AsyncConnection, job_id: str, ruling: Ruling, *, now: float) -> None:
-    """Let withheld pictures stay as they are after an appeal, and say so in their message."""
-    await lock_job(connection, job_id)
-    there = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
-    if (await connection.execute(there.values(_values(ruling)))).rowcount:
-        theirs = (images.c.job_id == job_id) & images.c.artifact.is_not(None)
-        withheld = sa.update(images).where(theirs, images.c.showing == Showing.WITHHOLD)
-        await connection.execute(withheld.values(ruling=ruling.outcome.value))
-        await renew(connection, [job_id], now=now)
-
-
-def _values(ruling: Ruling) -> dict[str, str]:
-    return {"ruling": ruling.outcome.value, "ruling_reason": ruling.reason}
+async def uphold(connection: AsyncConnection, job_id: str, reason: str) -> None:
+    """Reject the withheld pictures of a locked job once more; without a reason the earlier one stays."""
+    withheld = (images.c.job_id == job_id) & (images.c.showing == Showing.WITHHOLD)
+    values = {"ruling": Outcome.REJECTED.value, **({"ruling_reason": reason} if reason else {})}
+    kept = sa.update(images).where(withheld, images.c.artifact.is_not(None))
+    await connection.execute(kept.values(values))
 
 
 async def _change(

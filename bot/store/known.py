@@ -114,8 +114,7 @@ class Known(Verbs):
         if guild_id is None or not FLAT < number.bit_count() < BITS - FLAT:
             return False
         column = picture_hashes.c
-        decided = images.c.ruling.in_((Outcome.REJECTED.value, Outcome.DECLINED.value))
-        rejected = (images.c.showing == Showing.WITHHOLD) & decided
+        rejected = (images.c.showing == Showing.WITHHOLD) & (images.c.ruling == Outcome.REJECTED.value)
         reported = (images.c.showing == Showing.HOLD) & (jobs.c.hold == Cause.REPORTS.value)
         reported &= jobs.c.deleted_at.is_(None)
         same = (images.c.job_id == column.job_id) & (images.c.index == column.index)

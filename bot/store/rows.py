@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob, UserMistake
-from bot.holds import Cause, Hold, Outcome, Ruling
+from bot.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, Showing, Showings, State
 from bot.levels import Level
 from bot.store.tables import images, jobs
@@ -159,7 +159,7 @@ def _image(row: Any) -> ImageRecord:
         notes=notes_from(row.notes),
         showing=row.showing,
         held=row.artifact if secret else None,
-        ruling=None if row.ruling is None else Outcome(row.ruling),
+        ruling=_ruling(row),
     )
 
 
@@ -239,7 +239,7 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
         slowed=row.slowed,
         hold=_hold(row),
         ruling=_ruling(row),
-        appealed=row.appealed,
+        appeal=None if row.appeal is None else Appeal(row.appeal),
     )
 
 

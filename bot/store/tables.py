@@ -72,7 +72,7 @@ jobs = sa.Table(
     sa.Column("hold_rule", sa.String(255), nullable=False, server_default=""),
     sa.Column("ruling", sa.String(16)),  # what was decided; null before that
     sa.Column("ruling_reason", sa.Text, nullable=False, server_default=""),
-    sa.Column("appealed", sa.Boolean, nullable=False, server_default=sa.false()),  # about its pictures, once
+    sa.Column("appeal", sa.String(16)),  # the state of the appeal about its pictures; null without one
     sa.Column("thread_parent_id", sa.BigInteger),  # the channel of the request's thread; null elsewhere
     sa.Column("policy", sa.JSON),  # what policies said then, by key, as far as it counts later
     sa.Column("traceparent", sa.String(55)),  # of its trace, in W3C's form; null without one
@@ -124,6 +124,7 @@ images = sa.Table(
     sa.Column("notes", sa.JSON),
     sa.Column("showing", _Showing, nullable=False, server_default=Showing.SHOW.value),
     sa.Column("ruling", sa.String(16)),  # what was last decided on this picture; null before that
+    sa.Column("ruling_reason", sa.Text, nullable=False, server_default=""),
     sa.UniqueConstraint("job_id", "index"),
     sa.Index(None, "state", "paused", "tag", "id"),  # the fair order over all lanes
     sa.Index(None, "state", "paused", "lane", "tag", "id", "steps"),  # and within one, with the work there

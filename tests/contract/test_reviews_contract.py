@@ -11,7 +11,7 @@ from recipes import origin, recipe
 from stores import TTL, Clock, OpenStore
 
 from bot.erasure import forget
-from bot.errors import NotYours, UnknownJob, UserMistake
+from bot.errors import UnknownJob, UserMistake
 from bot.files import Artifacts, Files
 from bot.holds import Cause, Hold, Outcome
 from bot.jobs import Job, Showing, State
@@ -238,45 +238,6 @@ async def test_a_declined_prompt_has_an_answer_that_waits_for_the_person_if_it_c
     assert [each.reason for each in await store.appeals.answers_left(ARTIST)] == ["no"]
     assert not (await store.standings.of(PLACE)).has_answers
     assert await store.appeals.answers_left(ARTIST) == []
-
-
-async def test_a_rejected_picture_has_one_appeal_which_shows_it_or_lets_it_be(store: Store) -> None:
-    first, second = await painted(store, 1, hold=MODE), await painted(store, 2, hold=MODE)
-    for review in await waiting(store):
-        await store.reviews.decide(review.id, Outcome.REJECTED, BY)
-    with pytest.raises(NotYours):
-        await store.appeals.appeal_pictures(first.id, MINA)
-    await delivered(store)
-    for job in (first, second):
-        assert not (await store.jobs.get(job.id)).appealed
-        await store.appeals.appeal_pictures(job.id, ARTIST)
-    asked = {each.id: each.appealed for each in await delivered(store)}
-    assert asked == {first.id: True, second.id: True}
-    with pytest.raises(UserMistake, match="appeal_over"):
-        await store.appeals.appeal_pictures(first.id, ARTIST)
-    accepted, declined = await waiting(store)
-    await store.reviews.decide(accepted.id, Outcome.SHOWN, BY)
-    await store.reviews.decide(declined.id, Outcome.DECLINED, BY)
-    assert (await shown(store, first), await shown(store, second)) == (Showing.SHOW, Showing.WITHHOLD)
-    left = await store.jobs.get(second.id)
-    assert left.ruling is not None
-    assert (left.ruling.outcome, left.images[0].ruling) == (Outcome.DECLINED, Outcome.DECLINED)
-    assert {each.id for each in await delivered(store)} == {first.id, second.id}
-
-
-async def test_an_appeal_that_nobody_looks_at_leaves_the_rejection_with_its_reason(
-    store: Store, clock: Clock
-) -> None:
-    job = await painted(store, hold=MODE)
-    (review,) = await waiting(store)
-    await store.reviews.decide(review.id, Outcome.REJECTED, BY)
-    rejected = (await store.jobs.get(job.id)).ruling
-    await store.appeals.appeal_pictures(job.id, ARTIST)
-    clock.now += 72 * HOUR
-    assert await store.reviews.expire(limit=9) == 1
-    assert await waiting(store) == []
-    assert (await store.jobs.get(job.id)).ruling == rejected
-    assert await shown(store, job) is Showing.WITHHOLD
 
 
 async def test_appeals_are_limited_by_the_day(store: Store, clock: Clock) -> None:

@@ -11,7 +11,7 @@ from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock
 
 from bot.errors import StoreUnavailable
-from bot.holds import Cause, Hold, Outcome
+from bot.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.jobs import Showing, State
 from bot.store import Store, migrate
 from bot.store.auditing import By
@@ -80,22 +80,24 @@ async def test_pictures_rejected_before_each_had_its_ruling_stay_rejected(
         showing = Showing.SPOILER if number else Showing.SHOW
         await store.leases.complete(claim, artifact=f"aa/{number}.png", seconds=2.0, showing=showing)
     (review,) = await store.reviews.waiting(job.origin.guild_id or 0, limit=9)
-    moderator = By(actor_id=9, guild_id=job.origin.guild_id or 0)
+    moderator = By(actor_id=9, guild_id=job.origin.guild_id or 0, reason="too dark")
     await store.reviews.decide(review.id, Outcome.REJECTED, moderator)
     await store.appeals.appeal_pictures(job.id, job.origin.user_id)
+    rejected = Ruling(outcome=Outcome.REJECTED, reason="too dark")
     before = await store.jobs.get(job.id)
     async with store.shared.database.write() as connection:
         for back in (
             "ALTER TABLE images DROP COLUMN ruling",
-            "ALTER TABLE jobs DROP COLUMN appealed",
+            "ALTER TABLE images DROP COLUMN ruling_reason",
+            "ALTER TABLE jobs DROP COLUMN appeal",
             "UPDATE alembic_version SET version_num = 'v021'",
         ):
             await connection.execute(sa.text(back))
     await store.close()
     store = await Store.open(database_url, clock=clock)
     assert await store.jobs.get(job.id) == before
-    assert [image.ruling for image in before.images] == [Outcome.REJECTED, Outcome.REJECTED]
-    assert before.appealed
+    assert [image.ruling for image in before.images] == [rejected, rejected]
+    assert before.appeal is Appeal.OPEN
     await store.close()
 
 

@@ -8,7 +8,7 @@ import pytest
 from recipes import job_of
 
 from bot.delivery.render import render
-from bot.holds import Cause, Hold, Outcome, Ruling
+from bot.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.jobs import Job, Notes, Showing, State
 from bot.levels import Level
 from bot.texts import Texts
@@ -30,7 +30,7 @@ def result(showing: Showing, *notes: Notes, hold: Hold | None = None, ruling: Ru
             notes=own,
             artifact=image.artifact if showing in (Showing.SHOW, Showing.SPOILER) else None,
             held=image.artifact if by_moderators else None,
-            ruling=None if ruling is None else ruling.outcome,
+            ruling=ruling,
         )
         for image, own in zip(job.images, notes, strict=True)
     )
@@ -121,12 +121,6 @@ def test_held_pictures_are_counted_with_what_they_wait_for(cause: Cause, count: 
         (Outcome.EXPIRED, 2, "2 pictures are not shown: no moderator has looked at them in time."),
         (Outcome.REJECTED, 1, "1 picture is not shown: a moderator has decided so."),
         (Outcome.REJECTED, 2, "2 pictures are not shown: a moderator has decided so."),
-        (
-            Outcome.DECLINED,
-            1,
-            "1 picture is not shown: a moderator has decided so. "
-            "Moderators have looked at the appeal and let this stand.",
-        ),
     ],
 )
 def test_pictures_that_moderators_did_not_let_through_are_counted_with_how_that_came(
@@ -146,42 +140,55 @@ def test_a_rejected_picture_stays_the_moderators_decision_while_others_are_held_
 
 
 @pytest.mark.parametrize(
-    ("earlier", "last", "sentences"),
+    ("rulings", "sentences"),
     [
         (
-            Outcome.REJECTED,
-            Outcome.SHOWN,
-            ["1 picture is not shown: a moderator has decided so."],
+            [Ruling(outcome=Outcome.REJECTED, reason="dark"), None],
+            ["2 pictures are not shown: a moderator has decided so.", "The moderator's reason: dark"],
         ),
         (
-            Outcome.REJECTED,
-            Outcome.EXPIRED,
+            [Ruling(outcome=Outcome.REJECTED), Ruling(outcome=Outcome.EXPIRED)],
             [
                 "1 picture is not shown: no moderator has looked at it in time.",
                 "1 picture is not shown: a moderator has decided so.",
             ],
         ),
         (
-            Outcome.EXPIRED,
-            Outcome.REJECTED,
+            [Ruling(outcome=Outcome.REJECTED, reason=reason) for reason in ("dark", "gore", "dark")],
             [
-                "1 picture is not shown: no moderator has looked at it in time.",
-                "1 picture is not shown: a moderator has decided so.",
+                "3 pictures are not shown: a moderator has decided so.",
                 "The moderator's reason: dark",
+                "The moderator's reason: gore",
             ],
         ),
-        (Outcome.EXPIRED, Outcome.SHOWN, ["1 picture is not shown: no moderator has looked at it in time."]),
     ],
 )
-def test_each_picture_has_its_own_decision_and_a_reason_goes_with_the_last(
-    earlier: Outcome, last: Outcome, sentences: list[str]
+def test_each_picture_has_its_own_decision_with_its_reason(
+    rulings: list[Ruling | None], sentences: list[str]
 ) -> None:
-    reason = "" if last is Outcome.EXPIRED else "dark"
-    job = result(Showing.WITHHOLD, Notes(), Notes(), ruling=Ruling(outcome=last, reason=reason))
-    rejected, second = job.images
-    if last.shows:
-        second = replace(second, showing=Showing.SHOW, artifact=second.held, held=None)
-    assert said(replace(job, images=(replace(rejected, ruling=earlier), second))) == " ".join(sentences)
+    last = Ruling(outcome=Outcome.SHOWN, reason="of another picture")
+    job = result(Showing.WITHHOLD, *[Notes()] * len(rulings), ruling=last)
+    images = tuple(replace(image, ruling=own) for image, own in zip(job.images, rulings, strict=True))
+    assert said(replace(job, images=images)) == " ".join(sentences)
+
+
+@pytest.mark.parametrize(
+    ("appeal", "sentence"),
+    [
+        (Appeal.OPEN, ""),
+        (Appeal.DECLINED, " Moderators have looked at the appeal and let this stand."),
+        (Appeal.EXPIRED, " No moderator has looked at the appeal in time, so this stands."),
+    ],
+)
+def test_the_end_of_an_appeal_is_said_beside_the_decision_that_stands(appeal: Appeal, sentence: str) -> None:
+    job = result(Showing.WITHHOLD, Notes(), ruling=Ruling(outcome=Outcome.REJECTED, reason="dark"))
+    assert said(replace(job, appeal=appeal)) == (
+        f"1 picture is not shown: a moderator has decided so.{sentence} The moderator's reason: dark"
+    )
+    waited = result(Showing.WITHHOLD, Notes(), ruling=Ruling(outcome=Outcome.EXPIRED))
+    assert said(replace(waited, appeal=appeal)) == (
+        f"1 picture is not shown: no moderator has looked at it in time.{sentence}"
+    )
 
 
 def test_nothing_is_said_of_moderators_who_let_every_picture_through() -> None:

@@ -31,7 +31,7 @@ def job(*kinds: Showing, hold: Hold | None = HELD, ruling: Ruling | None = None)
             failure=None,
             showing=kind,
             held=f"aa/{index}.png" if kind in (Showing.HOLD, Showing.WITHHOLD) else None,
-            ruling=None if ruling is None else ruling.outcome,
+            ruling=ruling,
         )
         for index, kind in enumerate(kinds)
     )
