@@ -110,28 +110,33 @@ async def test_several_rows_of_a_menu_are_chosen_on_a_phone(open_page: OpenPage,
     assert bot.heard == [("ravi", ["0", "2"])]
 
 
+PASTE = """(node, [text, start, end]) => {
+    node.setSelectionRange(start, end);
+    const clipboardData = new DataTransfer();
+    clipboardData.setData("text/plain", text);
+    node.dispatchEvent(new ClipboardEvent("paste", { clipboardData, cancelable: true }));
+}"""
+
+
 async def test_a_text_that_names_options_is_pasted_into_the_option_that_it_is_pasted_in(
     open_page: OpenPage, bot: PageBot
 ) -> None:
     page = await open_page("ravi")
-    words = "a ring\nsize: 7, 'sampler': x \"y\""
+    words = "a ring\nsize: 7, 'sampler': x, Lora: \"ink:0.8, fog:1\""
 
-    async def paste(text: str, into: str) -> str:
-        await box(page).fill(into)
-        await box(page).evaluate(
-            """(node, text) => {
-                const clipboardData = new DataTransfer();
-                clipboardData.setData("text/plain", text);
-                node.dispatchEvent(new ClipboardEvent("paste", { clipboardData, cancelable: true }));
-            }""",
-            text,
-        )
+    async def paste(text: str, before: str, selected: str = "", after: str = "") -> str:
+        await box(page).fill(before + selected + after)
+        await box(page).evaluate(PASTE, [text, len(before), len(before + selected)])
         return await box(page).input_value()
 
     assert await paste(words, "/imagine ") == "/imagine ", "the browser pastes the names of options here"
     assert await paste("a ring", "/imagine prompt: ") == "/imagine prompt: "
-    kept = "a ring\nsize: 7, 'sampler': x 'y'"
-    assert await paste(words, "/imagine prompt: ") == f'/imagine prompt: "{kept}"'
+    assert await paste("a, size: 7", "/imagine prompt: ") == '/imagine prompt: "a, size: 7"'
+    assert (
+        await paste(words, "/imagine prompt: ", "an old boat", "variants: 2")
+        == f'/imagine prompt: """{words} """ variants: 2'
+    )
     await page.keyboard.press("Enter")
-    await messages(page).last.get_by_role("img").wait_for()
-    assert bot.heard[0][1]["prompt"] == kept
+    await messages(page).last.get_by_role("img").first.wait_for()
+    assert bot.heard[0][1]["prompt"] == words
+    assert bot.heard[0][1]["variants"] == 2

@@ -60,6 +60,13 @@ READ = """async ([text, raw, locale]) => {
     const { values, problems } = check(line, people);
     return { command: line.command.name, values, problems: problems.map((one) => one.sentence) };
 }"""
+PASTE = """async ([words, before, selected, after, raw]) => {
+    const { readCommands } = await import("./commands.js");
+    const { withQuoted } = await import("./command_line.js");
+    const [text, end] = [before + selected + after, (before + selected).length];
+    const pasted = withQuoted(text, before.length, end, words, readCommands(raw, "en-US"));
+    return pasted && [pasted.text.slice(0, pasted.caret), pasted.text.slice(pasted.caret)];
+}"""
 PARSE = """async (text) => (await import("./markdown.js")).parse(text)"""
 
 
@@ -88,6 +95,11 @@ async def read(page: Page, text: str, locale: str = "en-US") -> Any:
         ("/imagine a ratio of 16:9", {"prompt": "a ratio of 16:9"}),
         ('/imagine "a list: variants: 4" private: yes', {"prompt": "a list: variants: 4", "private": True}),
         ('/imagine "hello" and "bye"', {"prompt": '"hello" and "bye"'}),
+        ('/imagine "hello" and guidance: 7', {"prompt": '"hello" and', "guidance": 7}),
+        ('/imagine """a "b" variants: 4""" private: 1', {"prompt": 'a "b" variants: 4', "private": True}),
+        ('/imagine """ "b" variants: 4 "c" """', {"prompt": '"b" variants: 4 "c"'}),
+        ('/imagine """hello"""', {"prompt": '"""hello"""'}),
+        ('/imagine "" variants: 4', {"prompt": '""', "variants": 4}),
         ("/imagine two\nlines guidance: 7.5", {"prompt": "two\nlines", "guidance": 7.5}),
         ("/imagine a heart sampler: DDIM", {"prompt": "a heart", "sampler": "ddim"}),
         ("/imagine a heart for: @ravi", {"prompt": "a heart", "for": "7"}),
@@ -96,6 +108,60 @@ async def read(page: Page, text: str, locale: str = "en-US") -> Any:
 )
 async def test_a_command_line_gives_its_options(page: Page, text: str, values: dict[str, Any]) -> None:
     assert await read(page, text) == {"command": "imagine", "values": values, "problems": []}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "a ring, guidance: 7",
+        'a "ring"\nguidance: 7',
+        '"a ring" guidance: 7',
+        'variants: 2, Lora: "ink:1"',
+        'variants: [{"for": "b"}]',
+        'a 6" guidance: 7',
+        '"""a""" variants: 2',
+        'a guidance: 7 "',
+    ],
+)
+@pytest.mark.parametrize(
+    ("before", "selected", "after"),
+    [
+        ("/imagine prompt: ", "", ""),
+        ("/imagine prompt:", "", " private: yes"),
+        ("/imagine prompt: ", "", "private: yes"),
+        ("/imagine prompt: ", "an old ring", " private: yes"),
+        ("/imagine prompt: ", '"old, guidance: 2" ', 'private: yes for: "Ravi"'),
+    ],
+)
+async def test_words_that_name_options_are_pasted_as_one_value(
+    page: Page, words: str, before: str, selected: str, after: str
+) -> None:
+    pasted = await page.evaluate(PASTE, [words, before, selected, after, [IMAGINE]])
+    assert pasted[0].startswith(before)
+    assert pasted[0].endswith('"')
+    assert words in pasted[0]
+    assert pasted[1].strip() == after.strip()
+    values = (await read(page, "".join(pasted)))["values"]
+    assert values["prompt"] == words
+    assert values.get("private", False) == ("private" in after)
+
+
+@pytest.mark.parametrize(
+    ("words", "before", "after"),
+    [
+        ("a ring", "/imagine prompt: ", ""),
+        ("a ring guidance: 7", "/imagine ", ""),
+        ("a ring guidance: 7", "/imagine prompt: an old ", ""),
+        ("a ring guidance: 7", "/imagine prompt: ", "of gold"),
+        ('"a ring guidance: 7"', "/imagine prompt: ", ""),
+        ("3 guidance: 7", "/imagine variants: ", ""),
+        ("a ring guidance: 7", "a message: ", ""),
+    ],
+)
+async def test_words_are_pasted_as_they_are_where_they_need_no_quotes(
+    page: Page, words: str, before: str, after: str
+) -> None:
+    assert await page.evaluate(PASTE, [words, before, "", after, [IMAGINE]]) is None
 
 
 async def test_names_in_the_members_language_and_in_english_are_understood(page: Page) -> None:

@@ -8,6 +8,10 @@ import { OptionType, defaultOption } from "./commands.js";
 import { readValue } from "./option_values.js";
 
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+const anyOf = (names) => `(?:${names.map(escaped).join("|")})`;
+
+// A value in one quotation mark on each side, or in the same three or more where it has such marks itself.
+const QUOTED = `("{3,}|")(?!")((?:(?!\\1)[^])*)\\1`;
 
 /**
  * Read the text: {kind: "empty" | "plain" | "naming" | "command"}. "naming" carries `query` and the
@@ -62,8 +66,8 @@ function segmentsOf(text, nameEnd, command) {
 }
 
 function labelsIn(text, from, names) {
-  const label = new RegExp(`(?<=\\s)(${names.map(escaped).join("|")}):`, "giu");
-  const quoted = new RegExp(`\\s*"[^"]*"(?=\\s*$|\\s+(?:${names.map(escaped).join("|")}):)`, "iuy");
+  const label = new RegExp(`(?<=\\s)(${anyOf(names)}):`, "giu");
+  const quoted = new RegExp(`\\s*${QUOTED}(?=\\s*$|\\s+${anyOf(names)}:)`, "iuy");
   const found = [];
   label.lastIndex = quotedEnd(quoted, text, from);
   for (let match = label.exec(text); match; match = label.exec(text)) {
@@ -93,8 +97,12 @@ function segment(text, option, start, valueStart, end, unquote) {
 // Quotes are removed only where they were needed: a quoted prompt keeps its quotes.
 function unquoter(names) {
   if (names.length === 0) return (raw) => raw;
-  const needed = new RegExp(`^"[^"]*(?:${names.map(escaped).join("|")}):[^"]*"$`, "iu");
-  return (raw) => (needed.test(raw) ? raw.slice(1, -1) : raw);
+  const whole = new RegExp(`^${QUOTED}$`, "u");
+  const label = new RegExp(`${anyOf(names)}:`, "iu");
+  return (raw) => {
+    const inner = whole.exec(raw)?.[2] ?? "";
+    return label.test(inner) ? inner.trim() : raw;
+  };
 }
 
 /**
@@ -152,12 +160,26 @@ export function withValue(text, target, value) {
   return { text: head + after, caret: head.length };
 }
 
-/** `words` as they are pasted at `caret`: in quotes where they would end an empty value and name options. */
-export function inQuotes(words, line, caret) {
-  const segment = line.kind === "command" ? segmentAt(line, caret) : null;
-  if (!segment?.named || segment.raw !== "" || segment.option.type !== OptionType.STRING) return words;
+/**
+ * The text and caret after `words` replace the text from `start` to `end`, in quotes, because they are
+ * the whole value of an option and name options. Null where the words need no quotes.
+ */
+export function withQuoted(text, start, end, words, commands) {
+  const [before, after] = [text.slice(0, start), text.slice(end)];
+  const line = parseLine(`${before} ${after}`, commands);
+  const segment = line.kind === "command" ? segmentAt(line, start) : null;
+  if (!segment?.named || segment.raw !== "" || segment.option.type !== OptionType.STRING) return null;
   const names = line.command.options.flatMap((option) => [option.label, option.name]);
-  return labelsIn(` ${words}`, 0, names).length > 0 ? `"${words.replaceAll('"', "'")}"` : words;
+  if (labelsIn(` ${words}`, 0, names).length === 0) return null;
+  const head = before + inQuotes(words);
+  return { text: head + after.replace(/^(?=\S)/, " "), caret: head.length };
+}
+
+function inQuotes(words) {
+  if (!words.includes('"')) return `"${words}"`;
+  let marks = '"""';
+  while (words.includes(marks)) marks += '"';
+  return marks + words.replace(/^(?=")|(?<=")$/g, " ") + marks; // the space keeps the marks apart
 }
 
 /** The text and caret without the name of `option`, if it has no value. */

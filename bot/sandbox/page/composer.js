@@ -3,7 +3,7 @@
 
 import { createAssist } from "./assist.js";
 import { createChoices } from "./choices.js";
-import { check, inQuotes, parseLine, segmentAt, withOption, withoutOption, withValue } from "./command_line.js";
+import { check, parseLine, segmentAt, withOption, withQuoted, withoutOption, withValue } from "./command_line.js";
 import { OptionType, commandForFiles, commandForWords, fileOptions } from "./commands.js";
 import { byId, h, icon } from "./dom.js";
 import { paint } from "./mirror.js";
@@ -278,12 +278,11 @@ export function createComposer(model, send, say) {
   }
 
   function onPaste(event) {
-    const { selectionStart: start, selectionEnd: end, value } = box;
     const words = event.clipboardData.getData("text/plain");
-    const kept = inQuotes(words, lineNow(), start);
-    if (kept === words) return;
+    const quoted = withQuoted(box.value, box.selectionStart, box.selectionEnd, words, model.commands);
+    if (quoted === null) return;
     event.preventDefault();
-    setText(value.slice(0, start) + kept + value.slice(end), start + kept.length);
+    setText(quoted.text, quoted.caret);
   }
 
   box.addEventListener("keydown", onKey);
