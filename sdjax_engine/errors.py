@@ -43,6 +43,8 @@ class InvalidRequest(EngineError):
         "picture": "{what} is not a picture that can be read: send a PNG, JPEG or WebP file.",
         "mask_alone": "A mask says which part of a picture to repaint: send that picture too.",
         "mask_black": "The mask has nothing white: make the part white that is to be repainted.",
+        "mask_cut": "The part to repaint is cut off or too thin in this size: "
+        "choose another size, or make that part larger.",
         "lora": "There is no LoRA called “{value}”: choose from {choices}.",
         "no_loras": "{model} has no LoRAs to choose from: leave them out.",
         "lora_weight": "A LoRA weight of {value} is not possible: choose between -{limit} and {limit}.",

@@ -35,7 +35,7 @@ def fitted(request: Request) -> Fitted | None:
 
     A picture of another shape is cropped to its middle; the mask is resized to the picture and cropped in the
     same way. Both are turned upright by their EXIF. Transparent pixels are white in the picture and black in
-    the mask: they are kept.
+    the mask: they are kept. A mask is refused if nothing of it is white, in its file or after it is cropped.
     """
     if request.init_image is None:
         return None
@@ -49,6 +49,8 @@ def fitted(request: Request) -> Fitted | None:
         if drawn.size != picture.size:
             drawn = drawn.resize(picture.size, Pictures.Resampling.NEAREST)
         mask = np.asarray(ImageOps.fit(drawn, size, Pictures.Resampling.NEAREST)) >= HALF
+        if not mask.any():
+            raise InvalidRequest("mask_cut")
     if picture.size != size:
         picture = ImageOps.fit(picture, size, Pictures.Resampling.LANCZOS)
     return Fitted(pixels=np.asarray(picture, np.uint8), mask=mask)

@@ -74,6 +74,7 @@ class Preparation:
         self._networks = networks
         self._loras = loras
         self._adapts_texts = loras.rank_of_texts > 0
+        self._vae_scale_factor = checkpoint.vae_scale_factor
         self.ids_shape = (len(self._tokenizers), offer.prompt_chunks, self._tokenizers[0].length)
 
     def prepare(
@@ -86,12 +87,20 @@ class Preparation:
         """
         if start is None and request.init_image is not None:
             start = fitted(request)
+        if start is not None:
+            self._check_mask(start)
         first, second = (None, None) if programs is None else (*programs, "", "")[:2]
         prepared = replace(self._prepared(request, start, from_picture=start is not None), programs=first)
         if request.second_pass is None:
             return prepared
         rest = self._prepared(request.second, None, from_picture=True)
         return replace(prepared, second=replace(rest, programs=second))
+
+    def _check_mask(self, start: Fitted) -> None:
+        """Raise InvalidRequest where no latent pixel is repainted: its mask is that of its first pixel."""
+        step = self._vae_scale_factor
+        if not start.mask[::step, ::step].any():
+            raise InvalidRequest("mask_cut")
 
     def _prepared(self, request: Request, start: Fitted | None, *, from_picture: bool) -> Prepared:
         """Return one pass; `from_picture` says that it starts from a picture, perhaps not known yet."""

@@ -81,6 +81,42 @@ def test_transparent_pixels_of_a_mask_are_kept() -> None:
     assert start.mask[RIGHT].all()
 
 
+@pytest.mark.parametrize(
+    ("picture", "white", "problem"),
+    [
+        ((2048, 512), None, "mask_black"),
+        ((2048, 512), (0, 0, 300, 512), "mask_cut"),  # the middle is painted
+        ((2048, 512), (1300, 0, 2048, 512), "mask_cut"),
+        ((512, 2048), (0, 0, 512, 700), "mask_cut"),
+        ((1024, 1024), (0, 0, 1024, 1), "mask_cut"),  # too thin for half the size
+    ],
+)
+def test_mask_is_refused_if_nothing_white_is_left_in_the_size(
+    picture: tuple[int, int], white: tuple[int, int, int, int] | None, problem: str
+) -> None:
+    drawn = Image.new("L", picture)
+    if white is not None:
+        drawn.paste(255, white)
+    start = file_of(Image.new("RGB", picture))
+
+    with pytest.raises(InvalidRequest) as refused:
+        fitted(like(init_image=start, mask_image=file_of(drawn), strength=0.5, width=512, height=512))
+
+    assert refused.value.problem == problem
+
+
+def test_mask_is_taken_if_some_of_its_white_is_left_in_the_size() -> None:
+    drawn = Image.new("L", (2048, 512))
+    drawn.paste(255, (0, 0, 769, 512))
+    start = file_of(Image.new("RGB", drawn.size))
+
+    found = fitted(like(init_image=start, mask_image=file_of(drawn), strength=0.5, width=512, height=512))
+
+    assert found is not None
+    assert found.mask[:, 0].all()
+    assert not found.mask[:, 1:].any()
+
+
 def test_grey_of_sixteen_bits_keeps_its_shades() -> None:
     start = pixels(file_of(Image.fromarray(RAMP.astype(np.uint16) * 257)))
 

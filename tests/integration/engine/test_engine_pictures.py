@@ -18,6 +18,7 @@ from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.images import encode_png, read_recipe
+from sdjax_engine.model.pictures import fitted
 from sdjax_engine.request import Image, Request, Sampler
 
 DEADLINE = 120.0
@@ -72,6 +73,14 @@ def test_a_file_that_is_no_picture_is_refused(engine: Engine, name: str) -> None
 def test_a_mask_without_white_is_refused(engine: Engine) -> None:
     with pytest.raises(InvalidRequest, match="The mask has nothing white"):
         engine.submit(like(PART, mask_image=file_of(np.minimum(MASK, 127))))
+
+
+def test_a_mask_that_repaints_no_latent_pixel_is_refused(engine: Engine) -> None:
+    thin = np.zeros_like(MASK)
+    thin[:, 1] = 255
+    for start in (None, fitted(like(PART, mask_image=file_of(thin)))):
+        with pytest.raises(InvalidRequest, match="cut off or too thin"):
+            engine.submit(like(PART, mask_image=file_of(thin)), start=start)
 
 
 def test_a_mask_alone_is_refused(engine: Engine) -> None:
