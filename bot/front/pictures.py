@@ -8,9 +8,11 @@ within limits. The kept picture is written from the pixels alone, upright, witho
 from __future__ import annotations
 
 import io
+import math
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -23,6 +25,8 @@ FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 KEPT_SIDE = 2048  # pixels; no model paints larger pictures
 LEAST_SIDE = 8  # pixels per latent pixel
 WHITE = 128  # the least value of a mask that the engine repaints
+TO_WHITE = [0] * WHITE + [255] * (256 - WHITE)
+ANY_TO_WHITE = [0] + [255] * 255
 MAX_SCANS = 24  # a progressive JPEG and its preview have about ten; each scan is a pass over all pixels
 START_OF_SCAN = b"\xff\xda"
 UPRIGHT: Mapping[int, Transpose] = MappingProxyType(
@@ -92,7 +96,10 @@ def read_picture(data: bytes, *, limits: Limits) -> Picture:
 
     Raises `Unfit`.
     """
-    picture = _read(data, limits)
+    with _opened(data, limits) as file:
+        file.draft("RGB", (KEPT_SIDE, KEPT_SIDE))  # a large JPEG is decoded at a fraction of its size
+        file.load()
+        picture = _upright(_shrunk(_in_colour(file)), _orientation(file))
     if picture.mode == "RGB":
         return Picture(png=_png(picture), width=picture.width, height=picture.height)
     alpha = picture.getchannel("A")
@@ -106,17 +113,16 @@ def read_picture(data: bytes, *, limits: Limits) -> Picture:
 def read_mask(data: bytes, *, limits: Limits) -> bytes:
     """Return the mask in `data` as a grey PNG; transparent pixels become black, which means kept.
 
-    Raises `Unfit`.
+    In a large mask, which is made smaller, a pixel is white if any of its pixels was. Raises `Unfit`.
     """
-    picture = _read(data, limits)
-    if picture.mode == "RGBA":
-        flat = PIL.Image.new("RGB", picture.size, "black")
-        flat.paste(picture, mask=picture.getchannel("A"))
-        picture = flat
-    grey = picture.convert("L")
-    if not any(grey.histogram()[WHITE:]):
-        raise Unfit(BLACK)
-    return _png(grey)
+    with _opened(data, limits) as file:
+        file.draft("L", None)  # a JPEG is decoded without its colours
+        file.load()
+        grey = _in_grey(file)
+        if not any(grey.histogram()[WHITE:]):
+            raise Unfit(BLACK)
+        mask = _upright(_shrunk_mask(grey), _orientation(file))
+    return _png(mask)
 
 
 def check_length(length: int, *, limits: Limits) -> None:
@@ -125,8 +131,9 @@ def check_length(length: int, *, limits: Limits) -> None:
         raise Unfit(HEAVY)
 
 
-def _read(data: bytes, limits: Limits) -> PIL.Image.Image:
-    """Return the pixels in `data`, upright, RGB or RGBA, with sides up to `KEPT_SIDE`."""
+@contextmanager
+def _opened(data: bytes, limits: Limits) -> Iterator[PIL.Image.Image]:
+    """Open the picture in `data`, whose pixels are not decoded yet; errors of Pillow become `Unfit`."""
     check_length(len(data), limits=limits)
     try:
         with PIL.Image.open(io.BytesIO(data), formats=FORMATS) as picture:
@@ -134,32 +141,61 @@ def _read(data: bytes, limits: Limits) -> PIL.Image.Image:
                 raise Unfit(LARGE)
             if picture.format == "JPEG" and data.count(START_OF_SCAN) > MAX_SCANS:
                 raise Unfit(UNREADABLE_FILE)
-            picture.draft("RGB", (KEPT_SIDE, KEPT_SIDE))  # a large JPEG is decoded at a fraction of its size
-            picture.load()
-            return _kept(picture)
+            yield picture
     except TOO_MANY_PIXELS:
         raise Unfit(LARGE) from None
     except UNREADABLE:
         raise Unfit(UNREADABLE_FILE) from None
 
 
-def _kept(picture: PIL.Image.Image) -> PIL.Image.Image:
-    pixels = _in_colour(picture)
-    turn = UPRIGHT.get(_orientation(picture))  # after decoding: a PNG may have EXIF after its pixels
-    if min(pixels.size) * KEPT_SIDE >= LEAST_SIDE * max(pixels.size):  # else it would become too thin
-        pixels.thumbnail((KEPT_SIDE, KEPT_SIDE), Resampling.LANCZOS)
-    return pixels if turn is None else pixels.transpose(turn)
+def _shrunk(picture: PIL.Image.Image) -> PIL.Image.Image:
+    if min(picture.size) * KEPT_SIDE >= LEAST_SIDE * max(picture.size):  # else it would become too thin
+        picture.thumbnail((KEPT_SIDE, KEPT_SIDE), Resampling.LANCZOS)
+    return picture
+
+
+def _shrunk_mask(grey: PIL.Image.Image) -> PIL.Image.Image:
+    """Return a mask of at most `KEPT_SIDE` pixels a side; a larger one is black and white then."""
+    times = math.ceil(max(grey.size) / KEPT_SIDE)
+    if times == 1:
+        return grey
+    white = grey.point(TO_WHITE)
+    for factor in ((times, 1), (1, times)):  # one side at a time, or a single pixel would be rounded to 0
+        white = white.reduce(factor).point(ANY_TO_WHITE)
+    return white
 
 
 def _in_colour(picture: PIL.Image.Image) -> PIL.Image.Image:
-    if picture.mode.startswith("I"):  # 16-bit grey, which a conversion would clip at 255
-        picture = picture.point(lambda value: value * (1 / 256)).convert("L")
+    picture = _in_eight_bits(picture)
     mode = "RGBA" if picture.has_transparency_data else "RGB"
     return picture if picture.mode == mode else picture.convert(mode)  # no copy if the mode is right already
 
 
+def _in_grey(picture: PIL.Image.Image) -> PIL.Image.Image:
+    """Return the picture in grey, over black."""
+    picture = _in_eight_bits(picture)
+    if not picture.has_transparency_data:
+        return picture if picture.mode == "L" else picture.convert("L")
+    layer = _in_colour(picture)
+    return PIL.ImageChops.multiply(layer.convert("L"), layer.getchannel("A"))
+
+
+def _in_eight_bits(picture: PIL.Image.Image) -> PIL.Image.Image:
+    if picture.mode.startswith("I"):  # 16-bit grey, which a conversion would clip at 255
+        return picture.point(lambda value: value * (1 / 256)).convert("L")
+    return picture
+
+
+def _upright(picture: PIL.Image.Image, orientation: int) -> PIL.Image.Image:
+    turn = UPRIGHT.get(orientation)
+    return picture if turn is None else picture.transpose(turn)
+
+
 def _orientation(picture: PIL.Image.Image) -> int:
-    """Return the EXIF orientation, or 1 (upright) if it cannot be read."""
+    """Return the EXIF orientation, or 1 (upright) if it cannot be read.
+
+    The pixels must be decoded: a PNG may have EXIF after them.
+    """
     try:
         found = picture.getexif().get(Base.Orientation, 1)
     except UNREADABLE:

@@ -184,6 +184,41 @@ def test_a_mask_is_grey_and_its_transparent_part_means_kept() -> None:
     assert (mask.mode, mask.getpixel((1, 1)), mask.getpixel((6, 1))) == ("L", 0, 255)
 
 
+@pytest.mark.parametrize("size", [(4000, 3000), (2049, 64), (64, 6001), (9001, 40)])
+def test_the_white_of_a_large_mask_stays_when_it_is_made_smaller(size: tuple[int, int]) -> None:
+    roomy = Limits(max_bytes=10 << 20, max_pixels=50_000_000)
+    times = -(-max(size) // KEPT_SIDE)
+    for x, y in ((0, 0), (size[0] - 1, size[1] - 1), (size[0] // 2, size[1] // 3)):
+        drawn = PIL.Image.new("L", size)
+        drawn.putpixel((x, y), 128)
+        mask = opened(read_mask(saved(drawn, "PNG"), limits=roomy))
+        assert mask.size == tuple(-(-side // times) for side in size)
+        assert mask.getcolors() == [(mask.width * mask.height - 1, 0), (1, 255)]
+        assert mask.getpixel((x // times, y // times)) == 255
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF"])
+def test_a_thin_white_line_in_a_large_mask_is_white(kind: str) -> None:
+    roomy = Limits(max_bytes=10 << 20, max_pixels=50_000_000)
+    drawn = PIL.Image.new("L", (4200, 4200))
+    drawn.paste(255, (0, 2001, 4200, 2002))
+    assert opened(read_mask(saved(drawn, kind), limits=roomy)).getextrema() == (0, 255)
+
+
+def test_a_small_mask_keeps_its_shades() -> None:
+    drawn = PIL.Image.linear_gradient("L")
+    assert opened(read_mask(saved(drawn, "PNG"), limits=LIMITS)).tobytes() == drawn.tobytes()
+
+
+def test_a_mask_is_turned_upright_as_its_picture_is() -> None:
+    exif = PIL.Image.Exif()
+    exif[Base.Orientation] = 6
+    drawn = PIL.Image.new("L", (64, 32))
+    drawn.paste(255, (0, 0, 32, 32))
+    mask = opened(read_mask(saved(drawn, "JPEG", exif=exif), limits=LIMITS))
+    assert (mask.size, mask.getpixel((16, 8)), mask.getpixel((16, 56))) == ((32, 64), 255, 0)
+
+
 def test_a_large_picture_is_kept_no_larger_than_any_model_paints() -> None:
     roomy = Limits(max_bytes=10 << 20, max_pixels=50_000_000)
     for kind, width in (("JPEG", 4400), ("PNG", 2200)):
