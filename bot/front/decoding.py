@@ -14,7 +14,18 @@ from typing import Any
 import bot
 from bot.errors import UserMistake
 from bot.front.decoder import COSTLY, MASK, PICTURE, Task
-from bot.front.pictures import BLACK, HEAVY, LARGE, LEAST_SIDE, SMALL, UNREADABLE_FILE, Limits, Picture
+from bot.front.pictures import (
+    BLACK,
+    HEAVY,
+    LARGE,
+    LEAST_SIDE,
+    MOST_ASPECT,
+    SMALL,
+    THIN,
+    UNREADABLE_FILE,
+    Limits,
+    Picture,
+)
 from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
@@ -22,7 +33,7 @@ log = logging.getLogger(__name__)
 PROGRAM = (sys.executable, "-m", "bot.front.decoder")
 ROOT = Path(bot.__file__).parents[1]
 MIB = 1 << 20
-MAX_ANSWER = 64 * MIB  # bytes; two PNGs of the largest kept side have less than half
+MAX_ANSWER = 64 * MIB  # bytes; the two PNGs of the largest kept picture, 2048 x 2048, have less than half
 GRACE_SECONDS = 10.0  # beyond its processor time, for a busy machine
 
 
@@ -57,6 +68,8 @@ class Decoder:
             return UserMistake(LARGE, what=what, limit=f"{self._limits.max_pixels / 1e6:.4g}")
         if problem == SMALL:
             return UserMistake(SMALL, what=what, limit=LEAST_SIDE)
+        if problem == THIN:
+            return UserMistake(THIN, what=what, limit=MOST_ASPECT)
         if problem in (UNREADABLE_FILE, BLACK):
             return InvalidRequest(problem, what=what)
         return UserMistake(COSTLY, what=what)

@@ -24,6 +24,7 @@ from PIL.Image import Resampling, Transpose
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 KEPT_SIDE = 2048  # pixels; no model paints larger pictures
 LEAST_SIDE = 8  # pixels per latent pixel
+MOST_ASPECT = 1024  # the longer side by the shorter one; a picture of that shape is kept as 8192 x 8
 WHITE = 128  # the least value of a mask that the engine repaints
 TO_WHITE = [0] * WHITE + [255] * (256 - WHITE)
 ANY_TO_WHITE = [0] + [255] * 255
@@ -56,13 +57,15 @@ TOO_MANY_PIXELS = (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBomb
 
 
 UNREADABLE_FILE, HEAVY, LARGE, SMALL = "picture", "picture_heavy", "picture_large", "picture_small"
+THIN = "picture_thin"
 BLACK = "mask_black"
 
 
 class Unfit(Exception):
     """The file is refused.
 
-    `problem` is UNREADABLE_FILE, HEAVY (its bytes), LARGE or SMALL (its pixels), or BLACK (a mask).
+    `problem` is UNREADABLE_FILE, HEAVY (its bytes), LARGE or SMALL (its pixels), THIN (its shape), or
+    BLACK (a mask).
     """
 
     def __init__(self, problem: str) -> None:
@@ -81,6 +84,8 @@ class Limits:
 @dataclass(frozen=True, kw_only=True)
 class Picture:
     """A picture to keep: `png` has three channels of 8 bits and no metadata.
+
+    A side has at most `KEPT_SIDE` pixels, or as many as the other side needs to keep `LEAST_SIDE`.
 
     `mask`, a grey PNG of the same size, is white where the file was transparent; None for an opaque file.
     """
@@ -139,6 +144,8 @@ def _opened(data: bytes, limits: Limits) -> Iterator[PIL.Image.Image]:
         with PIL.Image.open(io.BytesIO(data), formats=FORMATS) as picture:
             if picture.width * picture.height > limits.max_pixels:
                 raise Unfit(LARGE)
+            if max(picture.size) > MOST_ASPECT * min(picture.size):
+                raise Unfit(THIN)
             if picture.format == "JPEG" and data.count(START_OF_SCAN) > MAX_SCANS:
                 raise Unfit(UNREADABLE_FILE)
             yield picture
@@ -149,8 +156,9 @@ def _opened(data: bytes, limits: Limits) -> Iterator[PIL.Image.Image]:
 
 
 def _shrunk(picture: PIL.Image.Image) -> PIL.Image.Image:
-    if min(picture.size) * KEPT_SIDE >= LEAST_SIDE * max(picture.size):  # else it would become too thin
-        picture.thumbnail((KEPT_SIDE, KEPT_SIDE), Resampling.LANCZOS)
+    """Make a large picture smaller, in place; its shorter side keeps `LEAST_SIDE` pixels."""
+    side = max(KEPT_SIDE, math.ceil(LEAST_SIDE * max(picture.size) / min(picture.size)))
+    picture.thumbnail((side, side), Resampling.LANCZOS)
     return picture
 
 

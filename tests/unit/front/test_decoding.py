@@ -56,7 +56,7 @@ async def test_a_mask_without_white_is_refused() -> None:
 
 async def test_a_long_thin_picture_is_kept() -> None:
     found = await decoder().picture(png(9000, 10), what="“image”")
-    assert (found.width, found.height) == (9000, 10)
+    assert (found.width, found.height) == (7200, 8)
 
 
 async def test_the_fault_of_a_file_is_reported() -> None:
@@ -66,6 +66,7 @@ async def test_the_fault_of_a_file_is_reported() -> None:
     assert await problem_of(decoder(limits=small), bytes(1001)) == "picture_heavy"
     assert await problem_of(decoder(), png(1, 1)) == "picture_small"
     assert await problem_of(decoder(), png(500, 7)) == "picture_small"
+    assert await problem_of(decoder(), png(8193, 8)) == "picture_thin"
 
 
 async def test_a_file_that_needs_more_memory_than_a_decoder_has_is_refused() -> None:

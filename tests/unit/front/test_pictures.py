@@ -227,6 +227,26 @@ def test_a_large_picture_is_kept_no_larger_than_any_model_paints() -> None:
         assert (picture.width, picture.height) == (KEPT_SIDE, KEPT_SIDE // 2)
 
 
+@pytest.mark.parametrize(
+    ("size", "kept"),
+    [
+        ((20_000, 100), (2048, 10)),
+        ((25_500, 100), (2048, 8)),
+        ((255, 65_500), (8, 2055)),
+        ((40_000, 50), (6400, 8)),
+        ((16_384, 16), (8192, 8)),
+        ((5000, 9), (4445, 8)),
+        ((8, 8192), (8, 8192)),
+    ],
+)
+def test_the_short_side_of_a_long_picture_keeps_the_pixels_it_needs(
+    size: tuple[int, int], kept: tuple[int, int]
+) -> None:
+    roomy = Limits(max_bytes=10 << 20, max_pixels=50_000_000)
+    found = read_picture(saved(PIL.Image.new("RGB", size, RED), "PNG"), limits=roomy)
+    assert (found.width, found.height) == kept
+
+
 def progressive_with_scans(count: int) -> bytes:
     """A small JPEG whose last scan is said again and again, each a pass over all its pixels."""
     data = saved(corners(), "JPEG", progressive=True)
@@ -258,6 +278,8 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "no pixels": (lambda: png(0, 0, rows=b""), "picture"),
     "fewer pixels than it says": (lambda: png(500, 500, rows=b"\0\0\0\0"), "picture"),
     "a PNG bomb": (lambda: png(60_000, 60_000, rows=bytes(1000)), "picture_large"),
+    "a ribbon": (lambda: png(30_000, 29, rows=b""), "picture_thin"),
+    "an upright ribbon": (lambda: png(1, 1025, rows=b""), "picture_thin"),
     "a PNG that is just too large": (lambda: png(1001, 1000, rows=b""), "picture_large"),
     "a WebP bomb": (
         lambda: saved(PIL.Image.new("RGB", (1500, 1500)), "WEBP", lossless=True, quality=0, method=0),
