@@ -122,7 +122,10 @@ def test_a_moving_mean_takes_a_fifth_of_each_new_value() -> None:
 def test_a_quantile_is_of_the_last_values_only() -> None:
     most, least = RecentQuantile(0.9), RecentQuantile(0.1)
     assert most.value is None
-    for value in range(1, 12):
+    most.add(1.0)
+    assert most.value == 1.0
+    least.add(1.0)
+    for value in range(2, 12):
         most.add(float(value))
         least.add(float(value))
     assert (least.value, most.value) == (2.0, 10.0)
