@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import random
 import tomllib
@@ -93,6 +94,26 @@ def sample(mutants: Mutants, size: int) -> list[str]:
     order = list(range(len(mutants.names)))
     random.Random(f"{SEED}:{mutants.module}").shuffle(order)
     return [mutants.names[number] for number in sorted(order[:size])]
+
+
+def plurals(source: str) -> dict[str, set[str]]:
+    """Return the lines that are nothing but the plural of an `ngettext`, by the name of their function.
+
+    No test can kill a change of one: a catalogue finds its entry by the singular, every language has a
+    catalogue, and `test_texts.py` compares the plurals of the English one with the sources.
+    """
+    lines = source.splitlines()
+    found: dict[str, set[str]] = {}
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        calls = [each for each in ast.walk(function) if isinstance(each, ast.Call)]
+        named = [each for each in calls if isinstance(each.func, ast.Attribute)]
+        for call in [each for each in named if ast.unparse(each.func).endswith(".ngettext")]:
+            line = lines[call.args[1].lineno - 1].strip()
+            if line == f"{ast.get_source_segment(source, call.args[1])},":
+                found.setdefault(function.name, set()).add(line)
+    return found
 
 
 def read_equivalent(file: Path) -> dict[Change, str]:

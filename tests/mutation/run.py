@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mutants import Change, Mutants, folder, mutants_of, name_of, read_equivalent, sample
+from mutants import Change, Mutants, folder, mutants_of, name_of, plurals, read_equivalent, sample
 from mutmut import configuration
 
 HERE = Path(__file__).parent
@@ -79,11 +79,19 @@ def run_group(group: Group, size: int, equivalent: Mapping[Change, str]) -> list
             mutants = mutants_of(module, ROOT)
             result = results[module] = Result(module=module, total=len(mutants.names))
             listed = {change for change in equivalent if change.module == module}
-            known = {name: mutants.change(name) for name in _of_functions(mutants, listed)}
+            plural = plurals((ROOT / module).read_text(encoding="utf-8"))
+            functions = {change.function.rpartition(".")[2] for change in listed} | plural.keys()
+            known = {name: mutants.change(name) for name in _of_functions(mutants, functions)}
             if missing := listed - set(known.values()):
                 result.failure = "no such mutant: " + "\n".join(map(str, missing))
             names = sample(mutants, size)
-            left = [name for name in names if known.get(name) not in listed]
+            spared = {
+                name
+                for name, change in known.items()
+                if change in listed
+                or (change.after and change.before in plural.get(change.function.rpartition(".")[2], ()))
+            }
+            left = [name for name in names if name not in spared]
             result.ran, result.equivalent = len(left), len(names) - len(left)
             drawn[module] = mutants, left
         answers, failure = _run_tests(group, drawn)
@@ -96,8 +104,7 @@ def run_group(group: Group, size: int, equivalent: Mapping[Change, str]) -> list
     return list(results.values())
 
 
-def _of_functions(mutants: Mutants, listed: set[Change]) -> list[str]:
-    functions = {change.function.rpartition(".")[2] for change in listed}
+def _of_functions(mutants: Mutants, functions: set[str]) -> list[str]:
     return [name for name in mutants.names if any(function in name for function in functions)]
 
 
