@@ -168,6 +168,27 @@ async def test_a_rejected_artist_reads_why_appeals_once_and_hears_the_answer(
     assert len(await served.store.moderation.in_force(GUILD_ID)) == 1
 
 
+async def test_the_button_leaves_an_old_private_result_in_place_once_it_was_used(
+    served: Served, sandbox: Sandbox, ravi: Member, wei: Member
+) -> None:
+    """The request's own token is dead by then: the press has another, for the same message."""
+    await watch(served.store)
+    _, message = await painted(served, ravi, "a dark pond", private=True)
+    review = await review_of(wei, "a dark pond")
+    await wei.submit(await wei.modal_of(await wei.press(review, "Reject")), reason="too dark")
+    rejected = await says(ravi, message, "The moderator's reason: too dark")
+    sandbox.misbehave(expire_tokens=True)
+    await refusal(ravi, await ravi.press(rejected, "Appeal"))
+    asked = await ravi.wait_for_message(
+        lambda seen: seen["id"] == message["id"] and not has_button(seen, "appeal:")
+    )
+    assert "too dark" in text_of(asked)
+    appeal = await wei.wait_for_message(lambda seen: has_button(seen, "review:decline"), channel="general")
+    await wei.submit(await wei.modal_of(await wei.press(appeal, "Decline")), reason="")
+    declined = await says(ravi, message, "Moderators have looked at the appeal and let this stand.")
+    assert "The moderator's reason: too dark" in text_of(declined)
+
+
 async def test_a_rule_may_hold_what_it_finds_and_a_refused_prompt_is_painted_after_an_appeal(
     served: Served, mina: Member, ravi: Member, wei: Member
 ) -> None:
