@@ -70,6 +70,8 @@ def _seated(begun: list[tuple[str, Seated]], offered: dict[str, int]) -> list[Se
     """
     seated = list(begun)
     for worker, seats in offered.items():
+        if not seats:
+            continue
         own = sorted((each for each in begun if each[0] == worker), key=lambda each: each[1].left)
         for finished in own[: max(0, len(own) - seats)]:
             seated.remove(finished)

@@ -89,3 +89,10 @@ async def test_an_image_that_is_stored_while_the_next_has_its_seat_has_none(stor
     await store.leases.heartbeat({claims[0]: 6, claims[1]: 15, claims[3]: 12}, ttl=TTL)
     (batch,) = await store.batches.now()
     assert ([image.user_id for image in batch.images], batch.seats) == ([0, 2], 3)
+
+
+async def test_the_images_of_a_worker_that_offers_no_seats_have_theirs(store: Store) -> None:
+    await begin(store, 1, steps=20)
+    await store.offers.announce("worker", lanes=[LANE], seats=0, ttl=TTL)
+    (batch,) = await store.batches.now()
+    assert (len(batch.images), batch.seats) == (1, 1)
