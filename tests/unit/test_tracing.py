@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import subprocess
 import sys
 from contextlib import closing
-from typing import Any
 
 import pytest
 
@@ -20,31 +18,19 @@ ON = TracesConfig(export=True)
 PROCESS = {"name": "front-1", "role": "front"}
 
 
-def in_a_process(script: str, **variables: str) -> Any:
-    """The JSON that a script prints, as a process of its own, which ends by itself."""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=variables, timeout=100
-    )
-    return json.loads(done.stdout)
-
-
-def test_without_the_switch_or_the_packages_nothing_of_opentelemetry_is_imported() -> None:
-    script = """
-import json, os, sys
-import bot.app.queue, bot.app.tracing
-from bot.config.operators import TracesConfig
-tracing = bot.app.tracing.open_tracing(TracesConfig(), {}, name="front-1", role="front")
-imported = [name for name in sys.modules if name.startswith("opentelemetry")]
-sys.modules["opentelemetry"] = None  # as where the extra is not installed
-mistakes = bot.app.tracing.mistakes_in_tracing(TracesConfig(export=True), {})
-print(json.dumps([type(tracing).__name__, imported, mistakes]))
-"""
-    assert in_a_process(script) == ["Tracing", [], [MISSING]]
+def test_without_the_switch_or_the_packages_nothing_of_opentelemetry_is_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(("opentelemetry.", "bot.otlp"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)  # as where the extra is not installed
+    assert open_tracing(TracesConfig(), {}, **PROCESS) is NO_TRACING
+    assert mistakes_in_tracing(ON, {}) == [MISSING]
 
 
 def test_a_collector_that_hangs_delays_neither_the_work_nor_the_end() -> None:
     script = """
-import asyncio, json
+import asyncio
 import bot.otlp
 from bot.tracing import Stages
 bot.otlp.CLOSE_SECONDS = 0.1
@@ -55,7 +41,7 @@ async def main():
         tracing.record_stages("paint", parent=span.traceparent, stages=Stages(), attributes={"image": number})
     await tracing.close()
 asyncio.run(main())
-print(json.dumps("ended"))
+print("ended")
 """
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:  # it takes connections and never answers
         host, port = silent.getsockname()
@@ -65,7 +51,17 @@ print(json.dumps("ended"))
             "OTEL_BSP_MAX_QUEUE_SIZE": "64",
             "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "16",
         }
-        assert in_a_process(script, **variables) == "ended"
+        if sys.pycache_prefix:  # where Python's bytecode is kept
+            variables["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=variables,
+            timeout=100,
+        )
+        assert done.stdout == "ended\n"
 
 
 @pytest.mark.parametrize(
