@@ -52,16 +52,16 @@ def tell(**said):
 PR_SET_PDEATHSIG = 1
 prctl = ctypes.CDLL(None).prctl
 
-def begin(wanted):
+def begin(wanted, out):
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.chdir(wanted["folder"])
     os.environ.clear()
     os.environ.update(wanted["environment"])
     null = os.open(os.devnull, os.O_RDWR)
     err = os.open(wanted["err"], os.O_WRONLY)
-    for number, file in enumerate((null, null, err)):
+    for number, file in enumerate((null, out, err)):
         os.dup2(file, number)
-    for file in (null, err):
+    for file in (null, out, err):
         os.close(file)
     sys.argv = ["sdjax-bot", *wanted["arguments"]]
     sys.orig_argv = [sys.executable, "-c", "raise SystemExit('a forked bot cannot restart itself')"]
@@ -82,12 +82,15 @@ while True:
             os.close(key.fd)
             tell(ended=pid, status=os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
         elif line := lines.readline():
+            wanted = json.loads(line)
+            out = os.open(wanted["out"], os.O_WRONLY)
             pid = os.fork()
             if not pid:
                 ready.close()
                 for file in children:
                     os.close(file)
-                begin(json.loads(line))
+                begin(wanted, out)
+            os.close(out)
             tell(begun=pid)
             file = os.pidfd_open(pid)
             children[file] = pid
@@ -168,16 +171,18 @@ class Forks:
         err: Path,
         environment: Mapping[str, str],
         folder: Path | None = None,
+        out: int | None = None,
     ) -> Future[Forked]:
         """Run `program`, source of Python, in a fork, as if it were started in `folder` with these arguments.
 
-        The fork ends with the process that forks.
+        The fork ends with the process that forks. `out` is a descriptor for its output, which it copies.
         """
         err.write_bytes(b"")  # it is there before the process is
         wanted = {
             "program": program,
             "arguments": [*arguments],
             "err": str(err),
+            "out": os.devnull if out is None else f"/proc/{os.getpid()}/fd/{out}",
             "environment": dict(environment),
             "folder": str(folder or Path.cwd()),
         }

@@ -100,6 +100,11 @@ def write_config(
     return file
 
 
+def in_tests(program: str) -> str:
+    """Return the source of a program that imports modules of the tests."""
+    return f"import sys\nsys.path.insert(0, {str(ROOT / 'tests')!r})\n{program}"
+
+
 async def start(
     *arguments: str,
     err: Path,
@@ -110,13 +115,13 @@ async def start(
 ) -> Bot:
     """Start `sdjax-bot` with these arguments, in `folder`; `out` is where its standard output goes.
 
-    `program` are the arguments of Python: the bot itself, or a program that runs it. A forked process has
-    neither `folder` nor `out`, and cannot restart itself; its program begins after the imports of the bot.
+    `program` are the arguments of Python: the bot itself, or another program. A forked process cannot restart
+    itself; its program begins after the imports of the bot.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     if forked and hasattr(os, "pidfd_open"):  # of Linux
         source = START if program == BOT else program[-1]
-        begun = forks(ROOT).fork(source, arguments, err=err, environment=environment)
+        begun = forks(ROOT).fork(source, arguments, err=err, environment=environment, folder=folder, out=out)
         return Bot(process=await asyncio.wrap_future(begun), err=err)
     with err.open("wb") as file:
         process = await asyncio.create_subprocess_exec(

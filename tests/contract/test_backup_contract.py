@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 from backups import all_rows, backed_up, fill_every_table, restored, without
 from postgres_server import PostgresServer
+from processes import end, in_tests, start
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock
 
@@ -30,10 +29,9 @@ from bot.store.opening import make_database
 
 pytestmark = pytest.mark.usefixtures("reflected_once")
 
-ROOT = Path(__file__).parents[2]
 OF_PROCESSES = {"processes", "workers", "offered_lanes", "duties", "previews"}
 FREED = {"jobs": ["front"], "files": ["leased_until"], "deliveries": ["fencing_token", "next_try_at"]}
-KILLED = """
+KILLED = in_tests("""
 import asyncio, os, pathlib, signal, sys
 from backups import restored
 from bot.files import Artifacts
@@ -44,7 +42,7 @@ async def kill(connection, *, now):
 
 loading._release = kill
 asyncio.run(restored(pathlib.Path(sys.argv[1]), sys.argv[2], Artifacts(sys.argv[3])))
-"""
+""")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,11 +186,9 @@ async def test_a_restore_that_is_killed_can_be_repeated(
     await store.close()
     await places.back_up(sqlite_url)
 
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-    arguments = [sys.executable, "-c", KILLED, str(places.backups), target_url, str(tmp_path / "restored")]
-    killed = await asyncio.create_subprocess_exec(*arguments, env=environment, stderr=subprocess.PIPE)
-    _, said = await killed.communicate()
-    assert killed.returncode == -signal.SIGKILL, said
+    arguments = (str(places.backups), target_url, str(tmp_path / "restored"))
+    killed = await end(await start(*arguments, err=tmp_path / "err", program=("-c", KILLED), forked=True))
+    assert killed.status == -signal.SIGKILL, killed.err
     assert await places.empty.get(picture) == b"a picture"  # pictures come first
 
     await places.restore(target_url)

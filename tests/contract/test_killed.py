@@ -2,31 +2,32 @@
 
 import os
 import random
-import subprocess
-import sys
+import signal
 import time
 from pathlib import Path
 
 import sqlalchemy as sa
+from processes import end, in_tests, start
 from stores import TTL
 
 from bot.jobs import State
 from bot.store import Store
 
-ROOT = Path(__file__).parents[2]
+BUSY = in_tests(Path(__file__).with_name("busy_process.py").read_text())
 LIVES = 5
 PER_LIFE = 1_000_000
 
 
-def live_and_die(url: str, life: int, lines: int) -> list[list[str]]:
+async def live_and_die(url: str, life: int, lines: int, err: Path) -> list[list[str]]:
     """Run the busy process, kill it after it has printed `lines` lines, and return its output."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-    program = [sys.executable, str(Path(__file__).with_name("busy_process.py")), url, str(life * PER_LIFE)]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        said = [process.stdout.readline() for _ in range(lines)]
-        process.kill()
-        said += process.stdout.readlines()
+    ours, its = os.pipe()
+    with os.fdopen(ours) as printed:
+        with os.fdopen(its, "w") as out:
+            arguments = (url, str(life * PER_LIFE))
+            bot = await start(*arguments, err=err, out=out.fileno(), program=("-c", BUSY), forked=True)
+        said = [printed.readline() for _ in range(lines)]
+        await end(bot, signal.SIGKILL)
+        said += printed.readlines()
     return [line.split() for line in said if line.endswith("\n")]
 
 
@@ -45,10 +46,12 @@ async def check_file(store: Store) -> None:
         assert (await connection.execute(sa.text("PRAGMA foreign_key_check"))).all() == []
 
 
-async def test_kills_lose_no_job_and_double_none(database_url: str) -> None:
-    moments = random.Random(5)
+async def test_kills_lose_no_job_and_double_none(database_url: str, tmp_path: Path) -> None:
+    moments, err = random.Random(5), tmp_path / "err"
     said = [
-        words for life in range(LIVES) for words in live_and_die(database_url, life, moments.randint(5, 60))
+        words
+        for life in range(LIVES)
+        for words in await live_and_die(database_url, life, moments.randint(5, 60), err)
     ]
     accepted = [words[1] for words in said if words[0] == "accepted"]
     tokens = [(words[1], words[2]) for words in said if words[0] == "claimed"]

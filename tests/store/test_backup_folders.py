@@ -6,15 +6,14 @@ import asyncio
 import contextlib
 import errno
 import json
-import os
 import signal
 import stat
-import sys
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from backups import backed_up, restored
+from processes import end, in_tests, start
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, small_disk
 
@@ -29,8 +28,7 @@ from bot.store import Store
 
 pytestmark = pytest.mark.usefixtures("reflected_once")
 
-ROOT = Path(__file__).parents[2]
-KILLED = """
+KILLED = in_tests("""
 import asyncio, os, pathlib, signal, sys
 from backups import backed_up
 from bot.backup import making
@@ -38,7 +36,7 @@ from bot.files import Artifacts
 
 making.write_manifest = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 asyncio.run(backed_up(sys.argv[1], pathlib.Path(sys.argv[2]), Artifacts(sys.argv[3]), keep=1))
-"""
+""")
 
 
 class Scene:
@@ -92,9 +90,9 @@ def found(backup: Path) -> list[str]:
 async def test_the_damage_of_any_file_is_found_before_anything_is_restored(scene: Scene) -> None:
     await scene.paint(b"a picture")
     backup = await scene.back_up()
+    assert found(backup) == []
     for file in files_of(backup):
         whole = file.read_bytes()
-        assert found(backup) == []
         for damaged in (bytes([whole[0] ^ 1]) + whole[1:], whole[:-1] + bytes([whole[-1] ^ 1]), b""):
             file.write_bytes(damaged)
             if file.name != manifests.HASH or damaged.split(b" ")[0] != whole.split(b" ")[0]:
@@ -122,10 +120,9 @@ async def test_only_the_owner_may_read_a_backup(scene: Scene) -> None:
 async def test_a_killed_backup_is_no_backup_and_the_next_one_clears_it(scene: Scene) -> None:
     await scene.paint(b"a picture")
     first = await scene.back_up()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-    program = (sys.executable, "-c", KILLED, scene.url, str(scene.place), str(scene.folder / "artifacts"))
-    killed = await asyncio.create_subprocess_exec(*program, env=environment)
-    assert await killed.wait() == -signal.SIGKILL
+    arguments, err = (scene.url, str(scene.place), str(scene.folder / "artifacts")), scene.folder / "err"
+    killed = await end(await start(*arguments, err=err, program=("-c", KILLED), forked=True))
+    assert killed.status == -signal.SIGKILL, killed.err
     assert {path.name for path in scene.place.iterdir()} == {".lock", UNDER_WAY, first.name}
     await scene.restore()
     second = await scene.back_up()
