@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from test_cli import run
 
+pytestmark = pytest.mark.usefixtures("reflected_once")
+
 
 @pytest.fixture
 def configs(tmp_path: Path, sqlite_url: str) -> tuple[str, str]:
