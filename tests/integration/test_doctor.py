@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import sys
+import signal
 from pathlib import Path
 
 import psutil
 import pytest
 from doctor_looks import changed, found, problems
 from postgres_server import PostgresServer
+from processes import end, start
 from sandbox_tools import CHANNEL_IDS
 from scene import until_true
 from serving import Served
@@ -145,18 +145,17 @@ async def test_a_process_of_a_look_that_hangs_is_killed_at_the_end_of_its_time(t
 
 async def test_a_process_of_a_look_that_hangs_dies_with_the_doctor(tmp_path: Path) -> None:
     os.mkfifo(file := tmp_path / "bot.toml")
-    doctor = await asyncio.create_subprocess_exec(sys.executable, "-c", LOOKING, file)
+    doctor = await start(str(file), err=tmp_path / "err", program=("-c", LOOKING), forked=True)
     looking: list[psutil.Process] = []
 
     async def looks() -> bool:
-        looking[:] = psutil.Process(doctor.pid).children()
+        looking[:] = psutil.Process(doctor.process.pid).children()
         return [each.cmdline()[1:3] for each in looking] == [["-m", painting.__name__]]
 
     try:
         await until_true(looks, "the look")
     finally:
-        doctor.kill()
-        await doctor.wait()
+        await end(doctor, signal.SIGKILL)
     gone, alive = psutil.wait_procs(looking, timeout=20)
     assert gone
     assert not alive
