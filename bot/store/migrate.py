@@ -82,16 +82,19 @@ class Level:
 
 def level(connection: sa.Connection) -> Level:
     """Return the level of a database, and change nothing."""
-    scripts = ScriptDirectory.from_config(alembic_config(FOLDER))
     current = MigrationContext.configure(connection).get_current_revision()
-    known = {script.revision for script in scripts.walk_revisions()}
-    return Level(current=current, is_known=current in known, head=str(scripts.get_current_head()))
+    return Level(current=current, is_known=current in _known(FOLDER), head=str(newest(FOLDER)))
 
 
 def is_known(revision: str) -> bool:
     """Return whether this version knows a migration of this name."""
-    scripts = ScriptDirectory.from_config(alembic_config(FOLDER))
-    return revision in {script.revision for script in scripts.walk_revisions()}
+    return revision in _known(FOLDER)
+
+
+@cache
+def _known(folder: Path) -> frozenset[str]:
+    scripts = ScriptDirectory.from_config(alembic_config(folder))
+    return frozenset(script.revision for script in scripts.walk_revisions())
 
 
 @cache
