@@ -64,7 +64,7 @@ def test_the_requests_of_a_failed_run_are_retried_without_effect_on_others(
     unharmed: Callable[[Sequence[Request]], list[str]],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    wanted = [like(request, num_inference_steps=80, guidance_scale=5.0) for request in VARIED[: lane.seats]]
+    wanted = [like(request, num_inference_steps=40, guidance_scale=5.0) for request in VARIED[: lane.seats]]
     expected, before = unharmed(wanted), unharmed(VARIED)
     told: dict[int, list[Progress]] = {index: [] for index in range(len(wanted))}
 
