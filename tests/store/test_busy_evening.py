@@ -34,7 +34,7 @@ async def test_estimated_times_to_start_and_end_are_close_in_a_busy_evening(
     store: Store, clock: EveningClock
 ) -> None:
     evening = SimulatedEvening(store, clock, sizes=SIZES, painters=2, ask_again=1000.0)
-    await evening.play(busy_evening(seconds=200, sizes=SIZES, painters=2, load=1.3, people=40, seed=2))
+    await evening.play(busy_evening(seconds=170, sizes=SIZES, painters=2, load=1.3, people=40, seed=2))
     await store.close()
     for of_end in (False, True):
         errors = evening.errors(least=5.0, later=False, of_end=of_end)
@@ -44,10 +44,10 @@ async def test_estimated_times_to_start_and_end_are_close_in_a_busy_evening(
 
 async def test_a_busy_hour_is_shared_fairly(store: Store, clock: EveningClock) -> None:
     evening = SimulatedEvening(store, clock, sizes=ONE_SIZE, painters=1)
-    wishes = flood(users=(1,), images=120, steps=(20,), side=128)
-    wishes += flood(users=(2, 3), images=80, steps=(10, 30, 50), side=128)
-    wishes += flood(users=(4,), images=80, steps=(40,), side=128, at=30.0)
-    await evening.play(wishes, until=200.0)
+    wishes = flood(users=(1,), images=80, steps=(20,), side=128)
+    wishes += flood(users=(2, 3), images=48, steps=(10, 30, 50), side=128)
+    wishes += flood(users=(4,), images=48, steps=(40,), side=128, at=30.0)
+    await evening.play(wishes, until=120.0)
     await store.close()
-    served = evening.served(start=50.0, end=200.0)
+    served = evening.served(start=50.0, end=120.0)
     assert jain([served[user] for user in (1, 2, 3, 4)]) >= 0.99
