@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from sdjax_engine.compiling.compiler import Compiler
-from sdjax_engine.denoising.traced import to_unit
+from sdjax_engine.compiling.compiler import Compiler, Program
+from sdjax_engine.denoising import traced
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
@@ -26,6 +26,16 @@ from sdjax_engine.weights import Checkpoint, Parameters, load_checkpoint
 Pixels = npt.NDArray[np.float32]
 
 
+class CompilerWithoutDecoding(Compiler):
+    """Leaves out the programs that decode and round a lane's pictures: `LanePainter` never calls them."""
+
+    def compile(self, name: str, function: Any, *arguments: Any, **how: Any) -> Program:
+        """Return an empty program in place of one that decodes."""
+        if isinstance(function, partial) and function.func is traced.decode:
+            return jax.jit(lambda: ()).lower().compile()
+        return super().compile(name, function, *arguments, **how)
+
+
 class LanePainter:
     """A checkpoint whose lanes are compiled on first use; all requests of one call share a lane."""
 
@@ -33,11 +43,12 @@ class LanePainter:
         self, source: Path, offer: Offer, *, loras: Mapping[str, Path] = MappingProxyType({}), **how: Any
     ) -> None:
         devices.setup_cpu(2)
-        self.compiler = Compiler(mesh=devices.open_mesh(), report=lambda _line: None)
+        self.compiler = CompilerWithoutDecoding(mesh=devices.open_mesh(), report=lambda _line: None)
         put = partial(devices.replicate, mesh=self.compiler.mesh)
         checkpoint = load_checkpoint(str(source), put=put, **how)
         bank = LoraBank.load(loras, checkpoint, put)
         self.model = LoadedModel(offer, checkpoint, self.compiler, bank)
+        self._decode = jax.jit(partial(decode, checkpoint))
 
     def paint(self, requests: Sequence[Request]) -> list[Pixels]:
         """Pictures (height, width, 3) from 0 to 1."""
@@ -53,16 +64,14 @@ class LanePainter:
         lane.reset()
         lane.admit(prepared)
         lane.denoise({seat: (0, each.evaluations) for seat, each in prepared.items()})
-        return list(decoded(self.model.checkpoint, np.asarray(lane._seated.sampler.x)[: len(requests)]))
+        latents = jnp.asarray(np.asarray(lane._seated.sampler.x)[: len(requests)])
+        return list(np.asarray(self._decode(self.model.checkpoint.vae.parameters, latents)))
 
 
-def decoded(checkpoint: Checkpoint, latents: npt.NDArray[np.float32]) -> Pixels:
+def decode(checkpoint: Checkpoint, parameters: Parameters, latents: jax.Array) -> jax.Array:
     """Decode `latents` (n, h, w, c) of a checkpoint to pictures (n, height, width, 3) from 0 to 1."""
-
-    def decode(parameters: Parameters, latents: jax.Array) -> jax.Array:
-        return to_unit(checkpoint.vae.module(parameters).decode(latents / checkpoint.scaling_factor))
-
-    return np.asarray(jax.jit(decode)(checkpoint.vae.parameters, jnp.asarray(latents)))
+    pixels: jax.Array = checkpoint.vae.module(parameters).decode(latents / checkpoint.scaling_factor)
+    return traced.to_unit(pixels)
 
 
 def as_latents(noise: jax.Array) -> torch.Tensor:
