@@ -211,7 +211,7 @@ class Engine:
         return True
 
     def prepare_no_more(self) -> None:
-        """Make nothing more ready, except what a request waits for.
+        """Make nothing more ready from now on but lanes that requests wait for.
 
         Compiling takes processor time from the images that are finished before a `close`.
         """

@@ -161,8 +161,8 @@ class Worker:
     def drain(self) -> None:
         """Claim no more images, so that `run` ends within `drain_seconds` plus a few seconds.
 
-        Images that the devices have begun are finished if the time suffices. All others are given back. No
-        program is compiled meanwhile, unless a begun image waits for it.
+        Images that the devices have begun are finished if the time suffices. All others are given back.
+        Meanwhile the engine compiles only the lanes that an image waits for.
         """
         self._draining.set()
         self.engine.prepare_no_more()

@@ -49,9 +49,10 @@ class Intake:
         return bool(self._unanswered)
 
     @property
-    def has_unserved(self) -> bool:
-        """Whether a request waits for a lane to open, or for a lane to start from pictures."""
-        return bool(self._unserved)
+    def awaited(self) -> frozenset[Lane]:
+        """The lanes that requests wait for: to open, or to start from pictures."""
+        with self._changed:
+            return frozenset(lane for lane, _ in self._unserved)
 
     def submit(self, pending: PendingRequest) -> Future[Image]:
         """Accept a request and return its future; raises EngineClosed."""

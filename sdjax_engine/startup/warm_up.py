@@ -9,12 +9,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from sdjax_engine.compiling.compiler import CompilingStopped
+from sdjax_engine.request import Lane
 
 logger = logging.getLogger(__name__)
 
@@ -32,25 +34,29 @@ class Requests(Protocol):
         ...
 
     @property
-    def has_unserved(self) -> bool:
-        """Whether a request waits for a lane that is not ready."""
+    def awaited(self) -> Collection[Lane]:
+        """The lanes that requests wait for, until they open or can start from pictures."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """Something to be made ready by `make`; `fail` is told where that raises."""
+    """Something to be made ready by `make`, which requests of the lanes `opens` need to be painted.
+
+    `fail` is told where `make` raises.
+    """
 
     name: str
     make: Callable[[], None]
     fail: Callable[[Exception], None]
+    opens: frozenset[Lane] = frozenset()
 
 
 class WarmUp:
     """Takes `steps` in their order, `at_once` of them at a time, in threads of its own.
 
-    With `gives_way` a step that none of the `requests` waits for lets them go first for a while, because it
-    takes the processor from them.
+    With `gives_way` a step waits for a while until `requests` are answered, because compiling takes the
+    processor from them; it does not wait while a request waits for a lane.
     `report` is told of each, and at the end of everything and of the lines of `last`; `seconds` says how
     long the start has taken so far.
     """
@@ -97,7 +103,7 @@ class WarmUp:
         return self._ending.is_set()
 
     def begin_no_more(self) -> None:
-        """Begin no step from now on, except while a request waits for one; return at once."""
+        """Begin only steps that a request waits for from now on; return at once."""
         self._ending.set()
 
     def stop(self) -> None:
@@ -107,19 +113,10 @@ class WarmUp:
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._over.set()
 
-    def _may_begin(self) -> bool:
-        """Wait until a step may begin; False once it never may."""
-        if self._gives_way:
-            self._give_way()
-        while self._ending.is_set() and not self._requests.has_unserved:
-            if self._stopping.wait(LOOKS):
-                break
-        return not self._stopping.is_set()
-
     def _give_way(self) -> None:
         """Wait until the requests that are here, or come within a moment, are answered."""
         begun = quiet_since = time.monotonic()
-        while not (self._ending.wait(LOOKS) or self._requests.has_unserved):
+        while not (self._ending.wait(LOOKS) or self._requests.awaited):
             now = time.monotonic()
             if self._requests.has_requests:
                 quiet_since = now
@@ -127,7 +124,12 @@ class WarmUp:
                 return
 
     def _take(self, step: Step) -> None:
-        if not self._may_begin():
+        if self._gives_way:
+            self._give_way()
+        if self._ending.is_set() and step.opens.isdisjoint(self._requests.awaited):
+            self._take_later(step)
+            return
+        if self._stopping.is_set():
             return
         try:
             step.make()
@@ -139,6 +141,12 @@ class WarmUp:
             self._tell(f"{step.name} cannot be made ready: {error}", failed=True)
         else:
             self._tell(f"ready for {step.name} after {self._seconds():.1f} s", failed=False)
+
+    def _take_later(self, step: Step) -> None:
+        """Put a step behind the others, in case that a request comes to wait for it."""
+        if not self._stopping.wait(LOOKS):
+            with suppress(RuntimeError):  # the pool was shut down meanwhile
+                self._pool.submit(self._take, step)
 
     def _tell(self, line: str, *, failed: bool) -> None:
         with self._lock:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 
 import pytest
 
 from sdjax_engine.compiling.compiler import CompilingStopped
+from sdjax_engine.request import Lane
 from sdjax_engine.startup.warm_up import Requests, Step, WarmUp
 
 DEADLINE = 20.0
+LANE, OTHER = (Lane(model="tiny", height=size, width=size, guided=True) for size in (16, 32))
 
 
 def never(error: Exception) -> None:
@@ -27,10 +29,10 @@ def step(
 
 @dataclass
 class RunningRequests:
-    """The numbers of running and waiting requests, set by a test."""
+    """Whether requests run, and which lanes they wait for, set by a test."""
 
     has_requests: bool = True
-    has_unserved: bool = False
+    awaited: Collection[Lane] = ()
 
 
 def warm_up(
@@ -111,31 +113,41 @@ def test_a_step_under_way_ends_and_no_other_begins_after_the_last_was_said_to_be
 
 
 @pytest.mark.parametrize("gives_way", [False, True])
-def test_after_the_order_to_begin_no_more_a_step_begins_once_a_request_waits(gives_way: bool) -> None:
-    """An image between its two passes may need a lane that is not ready yet."""
-    here, made, let_go, begun = RunningRequests(), threading.Event(), threading.Event(), threading.Event()
+def test_after_the_order_to_begin_no_more_only_the_step_begins_that_a_request_waits_for(
+    gives_way: bool,
+) -> None:
+    """An image between its two passes may come to wait for a lane that is not ready yet."""
+    here, let_go, begun = RunningRequests(), threading.Event(), threading.Event()
+    made: list[str] = []
+    wanted = threading.Event()
 
     def make_first() -> None:
         begun.set()
         assert let_go.wait(DEADLINE)
 
+    first = step("first", make_first)
+    other = replace(step("other", lambda: made.append("other")), opens=frozenset([OTHER]))
+    last = replace(step("last", wanted.set), opens=frozenset([LANE]))
+    here.awaited = [OTHER]
     warming = WarmUp(
-        [step("first", make_first), step("next", made.set)],
+        [first, step("addition", lambda: made.append("addition")), other, last],
         at_once=1,
         report=lambda _line: None,
         seconds=lambda: 2.0,
         requests=here,
         gives_way=gives_way,
     )
-    here.has_unserved = True
     assert begun.wait(DEADLINE)
-    here.has_unserved = False
+    here.awaited = []
     warming.begin_no_more()
     let_go.set()
-    assert not made.wait(0.3)
-    here.has_unserved = True
-    assert made.wait(DEADLINE)
-    assert warming.wait(DEADLINE)
+    assert not wanted.wait(0.3)
+    here.awaited = [LANE]
+    assert wanted.wait(DEADLINE)
+    assert not warming.wait(0.2)
+    assert made == []
+    warming.stop()
+    assert (made, warming.wait(0)) == ([], True)
 
 
 def test_stopping_waits_for_the_running_step_and_starts_no_other() -> None:
@@ -169,7 +181,7 @@ def test_a_step_yields_to_running_pictures(end: str, monkeypatch: pytest.MonkeyP
     if end != "out of patience":
         assert not made.wait(0.5)
     crowd.has_requests = end != "painted"
-    crowd.has_unserved = end == "somebody waits for it"
+    crowd.awaited = [LANE] if end == "somebody waits for it" else []
     assert made.wait(DEADLINE)
     assert warming.wait(DEADLINE)
 
