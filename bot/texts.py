@@ -64,7 +64,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "picture_small": (
             "{what} is too small to start from: send a picture of at least {limit} pixels a side."
         ),
-        "picture_thin": "{what} is too thin: send a picture at most {limit} times as long as it is wide.",
+        "picture_thin": "{what} is too thin: its longer side may be at most {limit} times its shorter side.",
         "picture_gone": "Discord has {what} no longer: send it again.",
         "picture_unreachable": "{what} could not be fetched from Discord: please send it again in a minute.",
         "picture_costly": "{what} takes too much time or memory to read: send a smaller picture.",

@@ -175,7 +175,7 @@ class Forks:
     ) -> Future[Forked]:
         """Run `program`, source of Python, in a fork, as if it were started in `folder` with these arguments.
 
-        The fork ends with the process that forks. `out` is a descriptor for its output, which it copies.
+        The fork ends with the process that forks. `out` is a pipe's descriptor for its output; it copies it.
         """
         err.write_bytes(b"")  # it is there before the process is
         wanted = {

@@ -21,6 +21,7 @@ SHOWN_CUT = 200
 SHOWN_LORAS = 150
 SHOWN_STYLE = 60
 SHOWN_REASON = 300
+MOST_REASONS = 3  # of moderators, in one message
 SHOWN_DETAIL = 300
 
 FAILURES: Mapping[str, str] = MappingProxyType(
@@ -113,7 +114,7 @@ def is_held(job: Job) -> bool:
 
 
 def _rejected(job: Job) -> list[ImageRecord]:
-    """Return the pictures that moderators have not let through: only of these the files are kept."""
+    """Return the pictures that moderators have not let through: the only withheld ones with kept files."""
     return [image for image in job.images if image.showing is Showing.WITHHOLD and image.held is not None]
 
 
@@ -154,8 +155,11 @@ def _decided(job: Job, rulings: Sequence[Ruling | None], texts: Texts) -> Iterat
         yield texts.gettext("Moderators have looked at the appeal and let this stand.")
     elif rulings and job.appeal is Appeal.EXPIRED:
         yield texts.gettext("No moderator has looked at the appeal in time, so this stands.")
-    for reason in dict.fromkeys(ruling.reason for ruling in decided if ruling is not None and ruling.reason):
-        yield texts.gettext("The moderator's reason: {reason}", reason=shown(reason, SHOWN_REASON))
+    said = dict.fromkeys(ruling.reason for ruling in decided if ruling is not None and ruling.reason)
+    reasons = list(said)[:MOST_REASONS]
+    for reason in reasons:  # together as long as one may be: a message has a limit
+        most = SHOWN_REASON // len(reasons)
+        yield texts.gettext("The moderator's reason: {reason}", reason=shown(reason, most))
 
 
 def _notes(done: Sequence[ImageRecord]) -> Notes:

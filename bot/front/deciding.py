@@ -65,7 +65,7 @@ def _form(act: str, key: int, texts: Texts) -> discord.ui.Modal:
     }
     about = {
         REJECT: texts.gettext("Everybody who sees the member's message reads it."),
-        DECLINE: texts.gettext("The member reads it."),
+        DECLINE: texts.gettext("The member reads it; about pictures, everybody who sees their message does."),
         BLOCK: texts.gettext("The member reads it. The block has no end until moderators remove it."),
     }[act]
     how: dict[str, Any] = {"style": discord.TextStyle.paragraph, "required": False, "max_length": MOST_REASON}

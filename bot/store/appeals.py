@@ -30,7 +30,6 @@ from bot.store.transitions import lock_job, renew
 DAY_SECONDS = 86_400.0
 APPEALS_A_DAY = 3  # of one person
 DUE, LEFT = "due", "left"  # answers to send, and answers to add to the person's next one
-ENDS = {Outcome.DECLINED: Appeal.DECLINED, Outcome.EXPIRED: Appeal.EXPIRED}
 UNTOLD = (reviews.c.kind == Kind.APPEAL.value) & (reviews.c.answer == LEFT)
 """Declined prompts of which their persons could not be told."""
 
@@ -116,7 +115,10 @@ class Appeals(Verbs):
             if job.origin.user_id != user_id:
                 raise NotYours(job=job_id)
             withheld = any(image.showing is Showing.WITHHOLD and image.held for image in job.images)
-            if not withheld or job.appeal is not None or job.origin.guild_id is None:
+            of_job = (reviews.c.job_id == job_id) & (reviews.c.kind == Kind.APPEAL.value)
+            earlier = await connection.scalar(sa.select(reviews.c.id).where(of_job).limit(1))
+            done = job.appeal is not None or earlier is not None  # an older version only opens the review
+            if not withheld or done or job.origin.guild_id is None:
                 raise UserMistake("appeal_over")
             await self._admit(connection, user_id, now=now)
             rule = job.hold.rule if job.hold else ""
@@ -166,7 +168,9 @@ async def end_appeal(connection: AsyncConnection, review: Review, ruling: Ruling
 async def _end_about_pictures(
     connection: AsyncConnection, job_id: str, ruling: Ruling, *, now: float
 ) -> None:
-    appeal = ENDS.get(ruling.outcome, Appeal.ACCEPTED)
+    appeal = Appeal.EXPIRED if ruling.outcome is Outcome.EXPIRED else Appeal.DECLINED
+    if ruling.outcome.shows:
+        appeal = Appeal.ACCEPTED
     if appeal is Appeal.ACCEPTED:  # first: it locks other jobs too, in their order
         await show_withheld(connection, job_id, ruling, now=now)
     await lock_job(connection, job_id)

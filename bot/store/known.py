@@ -114,7 +114,9 @@ class Known(Verbs):
         if guild_id is None or not FLAT < number.bit_count() < BITS - FLAT:
             return False
         column = picture_hashes.c
-        rejected = (images.c.showing == Showing.WITHHOLD) & (images.c.ruling == Outcome.REJECTED.value)
+        ruling = sa.func.coalesce(images.c.ruling, jobs.c.ruling)  # the job's, of an older version
+        withheld = (images.c.showing == Showing.WITHHOLD) & images.c.artifact.is_not(None)
+        rejected = withheld & ruling.in_((Outcome.REJECTED.value, Outcome.DECLINED.value))
         reported = (images.c.showing == Showing.HOLD) & (jobs.c.hold == Cause.REPORTS.value)
         reported &= jobs.c.deleted_at.is_(None)
         same = (images.c.job_id == column.job_id) & (images.c.index == column.index)

@@ -131,7 +131,7 @@ async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list
         sa.select(images).where(images.c.job_id.in_(job_ids)).order_by(images.c.job_id, images.c.index)
     )
     for row in await connection.execute(statement):
-        of_job[row.job_id].append(_image(row))
+        of_job[row.job_id].append(_image(row, job_rows[row.job_id]))
     return [_job(job_rows[job_id], tuple(of_job[job_id])) for job_id in job_ids if job_id in job_rows]
 
 
@@ -143,7 +143,9 @@ async def load_job(connection: AsyncConnection, job_id: str) -> Job:
     return found[0]
 
 
-def _image(row: Any) -> ImageRecord:
+def _image(row: Any, job: Any) -> ImageRecord:
+    """Return the record of an image; where an older version has ruled, only its job has the ruling."""
+    by_older = row.ruling is None and row.showing is Showing.WITHHOLD and row.artifact is not None
     secret = row.showing in (Showing.HOLD, Showing.WITHHOLD)
     return ImageRecord(
         id=row.id,
@@ -159,7 +161,7 @@ def _image(row: Any) -> ImageRecord:
         notes=notes_from(row.notes),
         showing=row.showing,
         held=row.artifact if secret else None,
-        ruling=_ruling(row),
+        ruling=_ruling(job if by_older else row),
     )
 
 

@@ -29,9 +29,9 @@ class InFlightBatch:
     it is answered or starts again. `landed` says that the devices have done the work. `wanted` seats were
     charged to the lane for `charged` seconds when the batch was queued, at `queued_at`. `queueing` is how
     many seconds the host took to queue it, `dispatching` those for its evaluations alone. It is `late` where
-    the devices had finished all earlier work before its admission or its evaluations were queued. The batch
-    before it has then `idle_after`: the devices were idle after it. It is `uneven` where some devices start
-    it later than others, because they decode first.
+    the devices had finished all earlier work before its admission or its evaluations were queued.
+    `idle_after` says that the devices were idle after this batch, because the next one was late. It is
+    `uneven` where some devices start it later than others, because they decode first.
     """
 
     queue: LaneQueue

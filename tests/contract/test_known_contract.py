@@ -206,6 +206,16 @@ async def test_a_rejected_picture_is_refused_in_its_server_when_it_is_painted_ag
         assert not await store.known.is_refused(place, number)
 
 
+async def test_a_picture_that_an_older_version_has_rejected_is_refused(store: Store) -> None:
+    """It keeps its ruling with the job alone."""
+    await painted_cat(store, hold=Hold(cause=Cause.MODE))
+    (review,) = await store.reviews.waiting(HERE, limit=9)
+    await store.reviews.decide(review.id, Outcome.REJECTED, BY)
+    async with store.shared.database.write() as connection:
+        await connection.execute(sa.text("UPDATE images SET ruling = NULL"))
+    assert await store.known.is_refused(HERE, CAT)
+
+
 @pytest.mark.parametrize("outcome", [Outcome.DECLINED, Outcome.SHOWN, Outcome.EXPIRED])
 async def test_a_rejected_picture_is_refused_until_an_appeal_shows_it(store: Store, outcome: Outcome) -> None:
     job = await painted_cat(store, hold=Hold(cause=Cause.MODE))

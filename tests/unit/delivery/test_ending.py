@@ -172,6 +172,15 @@ def test_each_picture_has_its_own_decision_with_its_reason(
     assert said(replace(job, images=images)) == " ".join(sentences)
 
 
+def test_the_reasons_of_many_moderators_are_together_as_long_as_one_may_be() -> None:
+    rulings = [Ruling(outcome=Outcome.REJECTED, reason=f"{number} " + "dark " * 80) for number in range(9)]
+    job = result(Showing.WITHHOLD, *[Notes()] * 9, ruling=rulings[0])
+    images = tuple(replace(image, ruling=own) for image, own in zip(job.images, rulings, strict=True))
+    status = said(replace(job, images=images))
+    assert status.count("The moderator's reason: ") == 3
+    assert len(status) < 300 + 150
+
+
 @pytest.mark.parametrize(
     ("appeal", "sentence"),
     [

@@ -19,9 +19,18 @@ UPDATE images SET ruling = CASE WHEN
 WHERE images.showing = 'withhold' AND images.artifact IS NOT NULL
 """
 _REASONS = """
-UPDATE images SET ruling_reason = (SELECT jobs.ruling_reason FROM jobs WHERE jobs.id = images.job_id)
+UPDATE images SET ruling_reason = coalesce(
+    (
+        SELECT jobs.ruling_reason FROM jobs
+        WHERE jobs.id = images.job_id AND jobs.ruling IN ('rejected', 'declined') AND jobs.ruling_reason <> ''
+    ),
+    (
+        SELECT max(reviews.reason) FROM reviews
+        WHERE reviews.job_id = images.job_id AND reviews.kind <> 'appeal' AND reviews.outcome = 'rejected'
+    ),
+    ''
+)
 WHERE images.ruling = 'rejected'
-AND EXISTS (SELECT 1 FROM jobs WHERE jobs.id = images.job_id AND jobs.ruling IN ('rejected', 'declined'))
 """
 _APPEALS = """
 UPDATE jobs SET appeal = (
@@ -35,8 +44,8 @@ WHERE jobs.id IN (SELECT reviews.job_id FROM reviews WHERE reviews.kind = 'appea
 
 def upgrade() -> None:
     """Add the columns, with what is known."""
+    op.add_column("jobs", sa.Column("appeal", sa.String(length=16)))  # first: verbs lock jobs before images
     op.add_column("images", sa.Column("ruling", sa.String(length=16)))
     op.add_column("images", sa.Column("ruling_reason", sa.Text(), server_default="", nullable=False))
-    op.add_column("jobs", sa.Column("appeal", sa.String(length=16)))
     for statement in (_RULINGS, _REASONS, _APPEALS):
         op.execute(statement)
