@@ -56,6 +56,12 @@ def unavailable(error: Exception, place: str) -> StoreUnavailable | None:
     return StoreUnavailable(sentence.format(place=place, reason=reason))
 
 
+def is_deadlock(error: StoreUnavailable) -> bool:
+    """Return whether PostgreSQL has ended the transaction, because another one waited for it as well."""
+    cause = error.__cause__.orig if isinstance(error.__cause__, DBAPIError) else None
+    return getattr(cause, "sqlstate", None) == "40P01"
+
+
 def _of_connection(cause: BaseException | None) -> str:
     if isinstance(cause, ssl.SSLError):
         return _NO_TLS

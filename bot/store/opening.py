@@ -6,12 +6,16 @@ import os
 
 import sqlalchemy as sa
 
+from bot.errors import StoreUnavailable
 from bot.store.database import Database, translated
 from bot.store.engines import create_engine, parse_url, patient
+from bot.store.failures import is_deadlock
 from bot.store.migrate import upgrade
 from bot.store.postgresql_server import postgresql_place
 from bot.store.sqlite_file import check_file, sqlite_path
 from bot.threads import in_uninterruptible_thread
+
+DEADLOCKS = 9  # of one upgrade, before it is given up
 
 
 async def open_database(url: str) -> Database:
@@ -21,11 +25,23 @@ async def open_database(url: str) -> Database:
     """
     upgrading = await make_database(url)
     try:
-        async with upgrading.write() as connection:
-            await connection.run_sync(upgrade)
+        await _upgrade(upgrading)
     finally:
         await upgrading.close()
     return Database(create_engine(parse_url(url)), upgrading.place)
+
+
+async def _upgrade(database: Database) -> None:
+    """Run the missing migrations, once more after a deadlock with a process that is at work."""
+    for attempt in range(1, DEADLOCKS + 2):
+        try:
+            async with database.write() as connection:
+                await connection.run_sync(upgrade)
+        except StoreUnavailable as error:
+            if attempt > DEADLOCKS or not is_deadlock(error):
+                raise
+        else:
+            return
 
 
 async def make_database(url: str) -> Database:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from recipes import ORIGIN, RECIPE, origin, recipe
+from sqlalchemy.ext.asyncio import AsyncConnection
 from stores import TTL, Clock
 
 from bot.errors import StoreUnavailable
@@ -71,6 +73,17 @@ async def test_a_migration_keeps_every_row_and_the_older_version_refuses_the_res
         await Store.open(database_url)
 
 
+async def back_to_v021(connection: AsyncConnection) -> None:
+    """Make the tables as they were before each picture had its ruling."""
+    for back in (
+        "ALTER TABLE images DROP COLUMN ruling",
+        "ALTER TABLE images DROP COLUMN ruling_reason",
+        "ALTER TABLE jobs DROP COLUMN appeal",
+        "UPDATE alembic_version SET version_num = 'v021'",
+    ):
+        await connection.execute(sa.text(back))
+
+
 @pytest.mark.parametrize("last", ["rejected", "declined", "expired", "shown", None])
 async def test_pictures_rejected_before_each_had_its_ruling_stay_rejected(
     database_url: str, clock: Clock, last: str | None
@@ -88,13 +101,7 @@ async def test_pictures_rejected_before_each_had_its_ruling_stay_rejected(
     rejected = Ruling(outcome=Outcome.REJECTED, reason="too dark")
     before = await store.jobs.get(job.id)
     async with store.shared.database.write() as connection:
-        for back in (
-            "ALTER TABLE images DROP COLUMN ruling",
-            "ALTER TABLE images DROP COLUMN ruling_reason",
-            "ALTER TABLE jobs DROP COLUMN appeal",
-            "UPDATE alembic_version SET version_num = 'v021'",
-        ):
-            await connection.execute(sa.text(back))
+        await back_to_v021(connection)
         reason = "too dark" if last == "rejected" else ""
         later = sa.text("UPDATE jobs SET ruling = :last, ruling_reason = :reason")
         await connection.execute(later, {"last": last, "reason": reason})
@@ -104,6 +111,25 @@ async def test_pictures_rejected_before_each_had_its_ruling_stay_rejected(
     assert after.images == before.images
     assert [image.ruling for image in after.images] == [rejected, rejected]
     assert after.appeal is Appeal.OPEN
+    await store.close()
+
+
+@pytest.mark.postgres
+async def test_an_upgrade_begins_anew_after_a_deadlock_with_a_process_at_work(postgres_url: str) -> None:
+    """A claim has images, and then wants jobs; the migration has jobs, and then wants images."""
+    store = await Store.open(postgres_url)
+    async with store.shared.database.write() as connection:
+        await back_to_v021(connection)
+    async with store.shared.database.write() as connection:
+        await connection.execute(sa.text("LOCK TABLE images IN ROW EXCLUSIVE MODE"))
+        opening = asyncio.create_task(Store.open(postgres_url))
+        waits = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'images'::regclass")
+        while not await connection.scalar(waits):  # noqa: ASYNC110 - the server tells nobody
+            await asyncio.sleep(0.01)
+        await connection.execute(sa.text("LOCK TABLE jobs IN ROW EXCLUSIVE MODE"))
+    upgraded = await opening
+    assert (await upgraded.jobs.enqueue(RECIPE, ORIGIN)).appeal is None
+    await upgraded.close()
     await store.close()
 
 
