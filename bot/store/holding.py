@@ -18,6 +18,7 @@ from bot.holds import Hold, Outcome, Ruling
 from bot.jobs import Showing
 from bot.store.charges import recount
 from bot.store.rows import hold_values
+from bot.store.rulings import keep_older
 from bot.store.tables import images, jobs
 from bot.store.transitions import renew
 
@@ -62,6 +63,7 @@ async def show_withheld(connection: AsyncConnection, job_id: str, ruling: Ruling
 
 async def uphold(connection: AsyncConnection, job_id: str, reason: str) -> None:
     """Reject the withheld pictures of a locked job once more; without a reason the earlier one stays."""
+    await keep_older(connection, [job_id])
     withheld = (images.c.job_id == job_id) & (images.c.showing == Showing.WITHHOLD)
     values = {"ruling": Outcome.REJECTED.value, **({"ruling_reason": reason} if reason else {})}
     kept = sa.update(images).where(withheld, images.c.artifact.is_not(None))
@@ -79,6 +81,7 @@ async def _change(
 ) -> list[str]:
     """Show the pictures of a job another way in each job that has them, and make their results due again."""
     locked, same = await lock_sharing(connection, job_id, before)
+    await keep_older(connection, locked)
     changed = sa.update(images).where(images.c.job_id.in_(locked), same).values(dict(of_images))
     changed_ids = set(await connection.scalars(changed.returning(images.c.job_id)))
     job_ids = [each for each in locked if each in changed_ids]

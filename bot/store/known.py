@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UserMistake
-from bot.holds import Cause, Outcome
+from bot.holds import Cause
 from bot.jobs import Job, Showing
 from bot.picture_hashes import (
     BITS,
@@ -28,6 +28,7 @@ from bot.store.auditing import EVERYWHERE, Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.picture_tables import blocked_pictures, picture_hashes
 from bot.store.rows import load_jobs
+from bot.store.rulings import IS_REJECTED
 from bot.store.sqlite_file import BITS_APART
 from bot.store.tables import images, jobs, start_pictures
 
@@ -108,15 +109,13 @@ class Known(Verbs):
     async def is_refused(self, guild_id: int | None, number: int) -> bool:
         """Return whether moderators of a server have rejected the picture of this very hash.
 
-        A declined appeal leaves it rejected. A picture that reports have hidden counts too, until they
-        decide. Flat pictures all have one hash, and none of them is refused.
+        A declined appeal leaves it rejected, and so does the deletion of its result. A picture that reports
+        have hidden counts too, until moderators decide or its result is deleted. Flat pictures all have one
+        hash, and none of them is refused.
         """
         if guild_id is None or not FLAT < number.bit_count() < BITS - FLAT:
             return False
         column = picture_hashes.c
-        ruling = sa.func.coalesce(images.c.ruling, jobs.c.ruling)  # the job's, of an older version
-        withheld = (images.c.showing == Showing.WITHHOLD) & images.c.artifact.is_not(None)
-        rejected = withheld & ruling.in_((Outcome.REJECTED.value, Outcome.DECLINED.value))
         reported = (images.c.showing == Showing.HOLD) & (jobs.c.hold == Cause.REPORTS.value)
         reported &= jobs.c.deleted_at.is_(None)
         same = (images.c.job_id == column.job_id) & (images.c.index == column.index)
@@ -126,7 +125,7 @@ class Known(Verbs):
         here = (jobs.c.guild_id == guild_id) & column.guild_id.in_((EVERYWHERE, guild_id))
         here &= column.hash == stored(number)
         band, values = next(iter(_bands(number).items()))  # its index finds the rows
-        found = look.where(here, column[band] == values, rejected | reported)
+        found = look.where(here, column[band] == values, IS_REJECTED | reported)
         async with self._database.read() as connection:
             return await connection.scalar(found.limit(1)) is not None
 

@@ -11,9 +11,10 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob, UserMistake
-from bot.holds import Appeal, Cause, Hold, Outcome, Ruling
+from bot.holds import Appeal, Cause, Hold
 from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, Showing, Showings, State
 from bot.levels import Level
+from bot.store.rulings import ended_appeals, own_ruling, ruling_of
 from bot.store.tables import images, jobs
 from sdjax_engine.request import WHOLE, Lora, Offer, PromptFacts, SafetyScores, Sampler, SecondPass, Variation
 from sdjax_engine.scores import PictureScores
@@ -132,7 +133,13 @@ async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list
     )
     for row in await connection.execute(statement):
         of_job[row.job_id].append(_image(row, job_rows[row.job_id]))
-    return [_job(job_rows[job_id], tuple(of_job[job_id])) for job_id in job_ids if job_id in job_rows]
+    under_way = [row.id for row in job_rows.values() if row.appeal == Appeal.OPEN.value]
+    ended = await ended_appeals(connection, under_way) if under_way else {}
+    return [
+        _job(job_rows[job_id], tuple(of_job[job_id]), ended.get(job_id))
+        for job_id in job_ids
+        if job_id in job_rows
+    ]
 
 
 async def load_job(connection: AsyncConnection, job_id: str) -> Job:
@@ -144,8 +151,6 @@ async def load_job(connection: AsyncConnection, job_id: str) -> Job:
 
 
 def _image(row: Any, job: Any) -> ImageRecord:
-    """Return the record of an image; where an older version has ruled, only its job has the ruling."""
-    by_older = row.ruling is None and row.showing is Showing.WITHHOLD and row.artifact is not None
     secret = row.showing in (Showing.HOLD, Showing.WITHHOLD)
     return ImageRecord(
         id=row.id,
@@ -161,7 +166,7 @@ def _image(row: Any, job: Any) -> ImageRecord:
         notes=notes_from(row.notes),
         showing=row.showing,
         held=row.artifact if secret else None,
-        ruling=_ruling(job if by_older else row),
+        ruling=ruling_of(row, job),
     )
 
 
@@ -207,7 +212,7 @@ def _parent(row: Any) -> Parent | None:
     )
 
 
-def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
+def _job(row: Any, of_job: tuple[ImageRecord, ...], ended: Appeal | None) -> Job:
     return Job(
         id=row.id,
         recipe=recipe_from(row.recipe),
@@ -240,8 +245,8 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...]) -> Job:
         deleted_at=row.deleted_at,
         slowed=row.slowed,
         hold=_hold(row),
-        ruling=_ruling(row),
-        appeal=None if row.appeal is None else Appeal(row.appeal),
+        ruling=own_ruling(row),
+        appeal=ended or (None if row.appeal is None else Appeal(row.appeal)),
     )
 
 
@@ -252,10 +257,6 @@ def hold_values(hold: Hold | None) -> dict[str, Any]:
 
 def _hold(row: Any) -> Hold | None:
     return None if row.hold is None else Hold(cause=Cause(row.hold), rule=row.hold_rule)
-
-
-def _ruling(row: Any) -> Ruling | None:
-    return None if row.ruling is None else Ruling(outcome=Outcome(row.ruling), reason=row.ruling_reason)
 
 
 def among(table: sa.Table, *states: State) -> sa.ColumnElement[bool]:

@@ -206,13 +206,11 @@ async def test_a_rejected_picture_is_refused_in_its_server_when_it_is_painted_ag
         assert not await store.known.is_refused(place, number)
 
 
-async def test_a_picture_that_an_older_version_has_rejected_is_refused(store: Store) -> None:
-    """It keeps its ruling with the job alone."""
-    await painted_cat(store, hold=Hold(cause=Cause.MODE))
+async def test_the_deletion_of_its_result_leaves_a_rejected_picture_refused(store: Store) -> None:
+    job = await painted_cat(store, hold=Hold(cause=Cause.MODE))
     (review,) = await store.reviews.waiting(HERE, limit=9)
     await store.reviews.decide(review.id, Outcome.REJECTED, BY)
-    async with store.shared.database.write() as connection:
-        await connection.execute(sa.text("UPDATE images SET ruling = NULL"))
+    await store.deliveries.delete_result(job.id, user_id=job.origin.user_id)
     assert await store.known.is_refused(HERE, CAT)
 
 

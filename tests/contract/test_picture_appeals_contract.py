@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import sqlalchemy as sa
 from recipes import origin, recipe
 from stores import TTL, Clock
 from test_reviews_contract import ARTIST, BY, HERE, HOUR, MINA, MODE, delivered, painted, shown, waiting
@@ -15,7 +14,6 @@ from bot.holds import Appeal, Outcome, Ruling
 from bot.jobs import Job, Showing
 from bot.store import Store
 from bot.store.appeals import Pressed
-from bot.store.tables import images, jobs
 
 DARK = Ruling(outcome=Outcome.REJECTED, reason="too dark")
 
@@ -74,19 +72,6 @@ async def test_an_appeal_that_nobody_looks_at_leaves_the_rejection_and_is_told(
     (told,) = await delivered(store)
     assert (told.appeal, told.images[0].ruling) == (Appeal.EXPIRED, DARK)
     assert await shown(store, job) is Showing.WITHHOLD
-
-
-async def test_what_an_older_process_decided_beside_counts(store: Store) -> None:
-    """Until an upgrade has replaced it, it writes a ruling for the job alone, and its appeals as reviews."""
-    job = await rejected(store)
-    await store.appeals.appeal_pictures(job.id, ARTIST)
-    async with store.shared.database.write() as connection:
-        await connection.execute(sa.update(images).values(ruling=None, ruling_reason=""))
-        await connection.execute(sa.update(jobs).values(appeal=None))
-    loaded = await store.jobs.get(job.id)
-    assert (loaded.images[0].ruling, loaded.appeal) == (DARK, None)
-    with pytest.raises(UserMistake, match="appeal_over"):
-        await store.appeals.appeal_pictures(job.id, ARTIST)
 
 
 async def test_a_declined_appeal_about_pictures_that_waited_too_long_rejects_them(

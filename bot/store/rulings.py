@@ -1,0 +1,79 @@
+"""What was decided on a picture: its own ruling, or a later one that its job alone has.
+
+Processes of the earlier version go on beside this one until an upgrade has replaced them. They write a ruling
+to the job alone, also `declined`, and the end of an appeal to its review alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.holds import Appeal, Outcome, Ruling
+from bot.jobs import Showing
+from bot.store.review_rows import Kind
+from bot.store.review_tables import reviews
+from bot.store.tables import images, jobs
+
+REJECTED, DECLINED = Outcome.REJECTED.value, Outcome.DECLINED.value
+SHOWS = tuple(outcome.value for outcome in Outcome if outcome.shows)
+ENDS: Mapping[Outcome, Appeal] = MappingProxyType(
+    {
+        Outcome.SHOWN: Appeal.ACCEPTED,
+        Outcome.SPOILER: Appeal.ACCEPTED,
+        Outcome.DECLINED: Appeal.DECLINED,
+        Outcome.EXPIRED: Appeal.EXPIRED,
+    }
+)
+
+# `_is_by_older` says the same of two rows. A withheld picture without a file was never held, unless deleted.
+_KEPT = images.c.artifact.is_not(None) | jobs.c.deleted_at.is_not(None)
+_DECLINED = jobs.c.ruling == DECLINED
+_STALE = images.c.ruling.is_(None) | images.c.ruling.in_(SHOWS) | _DECLINED
+BY_OLDER = (images.c.showing == Showing.WITHHOLD) & _KEPT & jobs.c.ruling.is_not(None) & _STALE
+
+IS_REJECTED = (images.c.showing == Showing.WITHHOLD) & sa.or_(
+    BY_OLDER & jobs.c.ruling.in_((REJECTED, DECLINED)), ~BY_OLDER & (images.c.ruling == REJECTED)
+)
+"""Whether moderators have rejected a picture, of `images` joined with its `jobs`."""
+
+
+def ruling_of(image: Any, job: Any) -> Ruling | None:
+    """Return the ruling on a picture, from its row and its job's."""
+    if not _is_by_older(image, job):
+        return own_ruling(image)
+    declined = job.ruling == DECLINED
+    reason = job.ruling_reason or (image.ruling_reason if declined else "")
+    return Ruling(outcome=Outcome.REJECTED if declined else Outcome(job.ruling), reason=reason)
+
+
+def own_ruling(row: Any) -> Ruling | None:
+    """Return the ruling that a row has."""
+    return None if row.ruling is None else Ruling(outcome=Outcome(row.ruling), reason=row.ruling_reason)
+
+
+def _is_by_older(image: Any, job: Any) -> bool:
+    kept = image.artifact is not None or job.deleted_at is not None
+    stale = image.ruling is None or image.ruling in SHOWS or job.ruling == DECLINED
+    return image.showing is Showing.WITHHOLD and kept and job.ruling is not None and stale
+
+
+async def keep_older(connection: AsyncConnection, job_ids: Collection[str]) -> None:
+    """Give pictures the rulings that only their locked jobs have, before these are overwritten."""
+    said = (jobs.c.ruling_reason != "", jobs.c.ruling_reason)
+    reason = sa.case(said, (_DECLINED, images.c.ruling_reason), else_="")
+    values = {"ruling": sa.case((_DECLINED, REJECTED), else_=jobs.c.ruling), "ruling_reason": reason}
+    of_jobs = (images.c.job_id == jobs.c.id) & jobs.c.id.in_(job_ids)
+    kept = sa.update(images).where(of_jobs, BY_OLDER).values(values)
+    await connection.execute(kept)
+
+
+async def ended_appeals(connection: AsyncConnection, job_ids: Collection[str]) -> dict[str, Appeal]:
+    """Return how the appeals of jobs have ended by their reviews, without those that are open."""
+    ended = (reviews.c.kind == Kind.APPEAL.value) & reviews.c.outcome.in_(list(ENDS))
+    look = sa.select(reviews.c.job_id, reviews.c.outcome).where(reviews.c.job_id.in_(job_ids), ended)
+    return {row.job_id: ENDS[Outcome(row.outcome)] for row in await connection.execute(look)}

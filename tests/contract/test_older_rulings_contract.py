@@ -1,0 +1,156 @@
+"""What a process of the earlier version decides beside this one, on every database.
+
+It writes a ruling to the job alone, `declined` among them, and the end of an appeal to its review alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from recipes import origin, recipe
+from stores import TTL, Clock
+from test_picture_appeals_contract import DARK, rejected
+from test_reviews_contract import ARTIST, BY, HERE, HOUR, MODE, delivered, painted, waiting
+
+from bot.errors import UserMistake
+from bot.holds import Appeal, Outcome, Ruling
+from bot.jobs import Job, Showing
+from bot.store import Store
+from bot.store.known import Hashes
+from bot.store.review_tables import reviews
+from bot.store.tables import images, jobs
+
+CAT, DOG = 0xF00F_1234_5678_9ABC, 0x00FF_00FF_00FF_00FF
+UNFIT = Ruling(outcome=Outcome.REJECTED, reason="unfit")
+
+
+async def older_rules(store: Store, ruling: Ruling, *, withhold: bool = False) -> None:
+    """End the open review as the earlier version does."""
+    values: dict[str, Any] = {"ruling": ruling.outcome.value, "ruling_reason": ruling.reason}
+    async with store.shared.database.write() as connection:
+        if withhold:
+            await connection.execute(sa.update(images).values(showing=Showing.WITHHOLD))
+        if ruling.outcome is not Outcome.EXPIRED:  # of an appeal, which it told nobody
+            await connection.execute(sa.update(jobs).values(values))
+        open_ones = sa.update(reviews).where(reviews.c.outcome.is_(None))
+        await connection.execute(open_ones.values(outcome=ruling.outcome.value))
+
+
+async def only_of_job(store: Store, job: Job) -> None:
+    """Let the job alone have its ruling, as the earlier version leaves it."""
+    async with store.shared.database.write() as connection:
+        mine = sa.update(images).where(images.c.job_id == job.id)
+        await connection.execute(mine.values(ruling=None, ruling_reason=""))
+
+
+async def test_a_ruling_counts_and_has_one_appeal(store: Store) -> None:
+    job = await rejected(store)
+    await store.appeals.appeal_pictures(job.id, ARTIST)
+    await only_of_job(store, job)
+    async with store.shared.database.write() as connection:
+        await connection.execute(sa.update(jobs).values(appeal=None))
+    loaded = await store.jobs.get(job.id)
+    assert (loaded.images[0].ruling, loaded.appeal) == (DARK, None)
+    with pytest.raises(UserMistake, match="appeal_over"):
+        await store.appeals.appeal_pictures(job.id, ARTIST)
+
+
+@pytest.mark.parametrize(("said", "reason"), [("unfit", "unfit"), ("", "too dark")])
+async def test_an_appeal_that_it_declines_is_declined(store: Store, said: str, reason: str) -> None:
+    job = await rejected(store)
+    await store.appeals.appeal_pictures(job.id, ARTIST)
+    await older_rules(store, Ruling(outcome=Outcome.DECLINED, reason=said))
+    loaded = await store.jobs.get(job.id)
+    assert (loaded.appeal, loaded.images[0].ruling) == (Appeal.DECLINED, replace(DARK, reason=reason))
+
+
+async def test_an_appeal_about_pictures_that_waited_too_long_rejects_them(store: Store, clock: Clock) -> None:
+    job = await painted(store, hold=MODE)
+    clock.now += 72 * HOUR
+    assert await store.reviews.expire(limit=9) == 1
+    await store.appeals.appeal_pictures(job.id, ARTIST)
+    await older_rules(store, replace(UNFIT, outcome=Outcome.DECLINED))
+    assert (await store.jobs.get(job.id)).images[0].ruling == UNFIT
+
+
+async def test_an_appeal_whose_time_it_ends_has_expired(store: Store) -> None:
+    job = await rejected(store)
+    await store.appeals.appeal_pictures(job.id, ARTIST)
+    await older_rules(store, Ruling(outcome=Outcome.EXPIRED))
+    loaded = await store.jobs.get(job.id)
+    assert (loaded.appeal, loaded.images[0].ruling) == (Appeal.EXPIRED, DARK)
+
+
+async def test_an_appeal_declined_without_a_reason_keeps_the_reason_of_its_rejection(store: Store) -> None:
+    job = await rejected(store)
+    await only_of_job(store, job)
+    await store.appeals.appeal_pictures(job.id, ARTIST)
+    await delivered(store)
+    (review,) = await waiting(store)
+    await store.reviews.decide(review.id, Outcome.DECLINED, replace(BY, reason=""))
+    assert (await store.jobs.get(job.id)).images[0].ruling == DARK
+
+
+async def hashed(store: Store) -> Job:
+    """A job of a cat, which is held, and of a dog."""
+    await store.jobs.enqueue(recipe(variants=2), origin(1, guild_id=HERE))
+    for number, claim in zip((CAT, DOG), await store.leases.claim("worker", limit=2, ttl=TTL), strict=True):
+        job = await store.leases.complete(
+            *(claim,),
+            artifact=f"aa/{number}.png",
+            seconds=1.0,
+            showing=Showing.HOLD if number == CAT else Showing.SHOW,
+            hashes=Hashes(result=number),
+        )
+    return job
+
+
+async def refused(store: Store) -> list[bool]:
+    return [await store.known.is_refused(HERE, number) for number in (CAT, DOG)]
+
+
+async def report(store: Store, job: Job) -> None:
+    """Let three people report it, which hides the pictures that are shown."""
+    for user_id in (101, 102, 103):
+        await store.reports.add(job.id, user_id, guild_id=HERE, reason="unfit")
+
+
+async def test_its_ruling_stays_with_the_picture_when_another_of_the_job_is_decided(
+    store: Store, clock: Clock
+) -> None:
+    job = await hashed(store)
+    (review,) = await waiting(store)
+    await store.reviews.decide(review.id, DARK.outcome, replace(BY, reason=DARK.reason))
+    await only_of_job(store, job)
+    assert await refused(store) == [True, False]
+    clock.now += 1.0
+    await report(store, job)
+    assert await refused(store) == [True, True]
+    (review,) = await waiting(store)
+    await store.reviews.decide(review.id, Outcome.SHOWN, replace(BY, reason=""))
+    assert await refused(store) == [True, False]
+    shown = Ruling(outcome=Outcome.SHOWN)
+    assert [image.ruling for image in (await store.jobs.get(job.id)).images] == [DARK, shown]
+
+
+async def test_what_it_rejects_after_this_version_has_shown_it_is_rejected(store: Store) -> None:
+    job = await hashed(store)
+    (review,) = await waiting(store)
+    await store.reviews.decide(review.id, Outcome.SHOWN, BY)
+    assert await refused(store) == [False, False]
+    await report(store, job)
+    await older_rules(store, UNFIT, withhold=True)
+    assert [image.ruling for image in (await store.jobs.get(job.id)).images] == [UNFIT, UNFIT]
+    assert await refused(store) == [True, True]
+
+
+async def test_what_it_has_rejected_stays_refused_once_the_result_is_deleted(store: Store) -> None:
+    job = await hashed(store)
+    (review,) = await waiting(store)
+    await store.reviews.decide(review.id, Outcome.REJECTED, BY)
+    await only_of_job(store, job)
+    await store.deliveries.delete_result(job.id, user_id=job.origin.user_id)
+    assert await refused(store) == [True, False]
