@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from playwright.async_api import Browser, Locator, Page, ViewportSize, expect
+from playwright.async_api import Browser, Error, Locator, Page, ViewportSize, expect
 
 ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), *(str(ROOT / "tests" / part) for part in ("", "demo", "integration"))]
@@ -104,7 +104,20 @@ async def shown(message: Locator) -> None:
 async def shoot(visit: Visit, name: str, message: Locator) -> None:
     """Take a screenshot of one message, or of a form."""
     await visit.page.mouse.move(0, 0)
-    visit.keep(name, await message.screenshot(animations="disabled", caret="hide"))
+    async with asyncio.timeout(PATIENCE / 1000):
+        while (picture := await screenshot(message)) is None:
+            pass
+    visit.keep(name, picture)
+
+
+async def screenshot(message: Locator) -> bytes | None:
+    """A screenshot; None if an edit, which makes the message's element anew, came while it was taken."""
+    try:
+        return await message.screenshot(animations="disabled", caret="hide")
+    except Error as error:
+        if "not attached" not in error.message:
+            raise
+        return None
 
 
 async def use_menu(visit: Visit, message: Locator, name: str) -> None:
