@@ -116,6 +116,7 @@ class Engine:
             last=partial(registry.lines, self._thread),
             requests=self._thread.intake,
             gives_way=devices.is_cpu(registry.compiler.mesh),
+            ending=not self._prepares,
         )
         if not self._prepares:
             self._warm_up.begin_no_more()

@@ -49,10 +49,10 @@ class Intake:
         return bool(self._unanswered)
 
     @property
-    def awaited(self) -> frozenset[Lane]:
-        """The lanes that requests wait for: to open, or to start from pictures."""
+    def awaited(self) -> frozenset[Wanted]:
+        """What requests wait for: lanes to open, or to start from pictures."""
         with self._changed:
-            return frozenset(lane for lane, _ in self._unserved)
+            return frozenset(self._unserved)
 
     def submit(self, pending: PendingRequest) -> Future[Image]:
         """Accept a request and return its future; raises EngineClosed."""

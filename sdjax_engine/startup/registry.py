@@ -283,7 +283,9 @@ class Registry:
         def fail(error: Exception) -> None:
             thread.intake.fail_lane(lane, as_engine_error(error))
 
-        return Step(name=self.names[lane], make=make, fail=fail, opens=frozenset([lane]))
+        return Step(
+            name=self.names[lane], make=make, fail=fail, opens=frozenset([(lane, False), (lane, True)])
+        )
 
     def _pictures_step(self, name: str, thread: EngineThread) -> Step:
         served = [lane for lane in self.lanes if pictures_of(lane) == name]
@@ -301,7 +303,7 @@ class Registry:
             for lane in served:
                 thread.intake.fail_lane(lane, as_engine_error(error), pictures_only=True)
 
-        return Step(name=name, make=make, fail=fail, opens=frozenset(served))
+        return Step(name=name, make=make, fail=fail, opens=frozenset((lane, True) for lane in served))
 
     def _further_steps(self, thread: EngineThread) -> Iterator[Step]:
         """Yield the optional steps of a lane: it serves its requests without them, but more slowly."""

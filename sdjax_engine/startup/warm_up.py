@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sdjax_engine.compiling.compiler import CompilingStopped
-from sdjax_engine.request import Lane
+from sdjax_engine.scheduler.intake import Wanted
 
 logger = logging.getLogger(__name__)
 
@@ -34,14 +34,14 @@ class Requests(Protocol):
         ...
 
     @property
-    def awaited(self) -> Collection[Lane]:
-        """The lanes that requests wait for, until they open or can start from pictures."""
+    def awaited(self) -> Collection[Wanted]:
+        """What requests wait for: lanes to open, or to start from pictures."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """Something to be made ready by `make`, which requests of the lanes `opens` need to be painted.
+    """Something to be made ready by `make`: requests that wait for one of `opens` need it.
 
     `fail` is told where `make` raises.
     """
@@ -49,14 +49,15 @@ class Step:
     name: str
     make: Callable[[], None]
     fail: Callable[[Exception], None]
-    opens: frozenset[Lane] = frozenset()
+    opens: frozenset[Wanted] = frozenset()
 
 
 class WarmUp:
     """Takes `steps` in their order, `at_once` of them at a time, in threads of its own.
 
     With `gives_way` a step waits for a while until `requests` are answered, because compiling takes the
-    processor from them; it does not wait while a request waits for a lane.
+    processor from them; it does not wait while a request waits for a lane. With `ending` it begins as after
+    `begin_no_more`.
     `report` is told of each, and at the end of everything and of the lines of `last`; `seconds` says how
     long the start has taken so far.
     """
@@ -72,7 +73,9 @@ class WarmUp:
         last: Callable[[], Sequence[str]] = tuple,
         requests: Requests,
         gives_way: bool = False,
+        ending: bool = False,
     ) -> None:
+        self._waiting = list(steps)
         self._left = len(steps)
         self._count = len(done) + len(steps)
         self._failed = 0
@@ -83,6 +86,8 @@ class WarmUp:
         self._requests = requests
         self._gives_way = gives_way
         self._ending = threading.Event()
+        if ending:
+            self._ending.set()
         self._stopping = threading.Event()
         self._over = threading.Event()
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="sdjax-warm-up")
@@ -90,8 +95,8 @@ class WarmUp:
             self._report(f"ready for {name} after {seconds():.1f} s")
         if not steps:
             self._end()
-        for step in steps:
-            self._pool.submit(self._take, step)
+        for _ in steps:
+            self._pool.submit(self._take)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Return once everything is ready or has failed, or it was stopped; False at the timeout."""
@@ -123,14 +128,28 @@ class WarmUp:
             if now - quiet_since > MOMENT or now - begun > PATIENCE:
                 return
 
-    def _take(self, step: Step) -> None:
+    def _take(self) -> None:
+        """Make the next step, or look again later if none may begin."""
         if self._gives_way:
             self._give_way()
-        if self._ending.is_set() and step.opens.isdisjoint(self._requests.awaited):
-            self._take_later(step)
-            return
-        if self._stopping.is_set():
-            return
+        step = self._next()
+        if step is not None:
+            self._make(step)
+        elif not self._stopping.wait(LOOKS):
+            with suppress(RuntimeError):  # the pool was shut down meanwhile
+                self._pool.submit(self._take)
+
+    def _next(self) -> Step | None:
+        """Remove and return the next step, after `begin_no_more` the next that a request waits for."""
+        awaited = self._requests.awaited if self._ending.is_set() else None
+        with self._lock:
+            for step in self._waiting if not self._stopping.is_set() else ():
+                if awaited is None or not step.opens.isdisjoint(awaited):
+                    self._waiting.remove(step)
+                    return step
+        return None
+
+    def _make(self, step: Step) -> None:
         try:
             step.make()
         except CompilingStopped:
@@ -141,12 +160,6 @@ class WarmUp:
             self._tell(f"{step.name} cannot be made ready: {error}", failed=True)
         else:
             self._tell(f"ready for {step.name} after {self._seconds():.1f} s", failed=False)
-
-    def _take_later(self, step: Step) -> None:
-        """Put a step behind the others, in case that a request comes to wait for it."""
-        if not self._stopping.wait(LOOKS):
-            with suppress(RuntimeError):  # the pool was shut down meanwhile
-                self._pool.submit(self._take, step)
 
     def _tell(self, line: str, *, failed: bool) -> None:
         with self._lock:

@@ -11,10 +11,12 @@ import pytest
 
 from sdjax_engine.compiling.compiler import CompilingStopped
 from sdjax_engine.request import Lane
+from sdjax_engine.scheduler.intake import Wanted
 from sdjax_engine.startup.warm_up import Requests, Step, WarmUp
 
 DEADLINE = 20.0
-LANE, OTHER = (Lane(model="tiny", height=size, width=size, guided=True) for size in (16, 32))
+LANE, OTHER = ((Lane(model="tiny", height=size, width=size, guided=True), False) for size in (16, 32))
+FROM_PICTURE = (LANE[0], True)
 
 
 def never(error: Exception) -> None:
@@ -29,10 +31,10 @@ def step(
 
 @dataclass
 class RunningRequests:
-    """Whether requests run, and which lanes they wait for, set by a test."""
+    """Whether requests run, and what they wait for, set by a test."""
 
     has_requests: bool = True
-    awaited: Collection[Lane] = ()
+    awaited: Collection[Wanted] = ()
 
 
 def warm_up(
@@ -148,6 +150,53 @@ def test_after_the_order_to_begin_no_more_only_the_step_begins_that_a_request_wa
     assert made == []
     warming.stop()
     assert (made, warming.wait(0)) == ([], True)
+
+
+class Looks(RunningRequests):
+    """Requests that wait for nothing until they have been looked at a few times."""
+
+    def __init__(self) -> None:
+        self.has_requests, self.count = True, 0
+
+    @property
+    def awaited(self) -> Collection[Wanted]:  # type: ignore[override]
+        self.count += 1
+        return [LANE] if self.count > 3 else []
+
+
+def test_after_the_order_to_begin_no_more_each_look_is_at_every_step() -> None:
+    here, begun = Looks(), threading.Event()
+    awaited = replace(step("awaited", begun.set), opens=frozenset([LANE]))
+    others = [step(str(number), make=lambda: None) for number in range(50)]
+    warming = WarmUp(
+        [awaited, *others],
+        at_once=1,
+        report=lambda _line: None,
+        seconds=lambda: 2.0,
+        requests=here,
+        ending=True,
+    )
+    assert begun.wait(DEADLINE)
+    warming.stop()
+    assert here.count < 10
+
+
+def test_a_warm_up_that_begins_no_more_begins_only_the_half_that_a_request_waits_for() -> None:
+    made: list[str] = []
+    steps = [
+        replace(step("pictures", lambda: made.append("pictures")), opens=frozenset([FROM_PICTURE])),
+        replace(step("lane", lambda: made.append("lane")), opens=frozenset([LANE, FROM_PICTURE])),
+    ]
+    here, opened = RunningRequests(awaited=[LANE]), threading.Event()
+
+    def report(_line: str) -> None:
+        here.awaited = []
+        opened.set()
+
+    warming = WarmUp(steps, at_once=1, report=report, seconds=lambda: 2.0, requests=here, ending=True)
+    assert opened.wait(DEADLINE)
+    warming.stop()
+    assert made == ["lane"]
 
 
 def test_stopping_waits_for_the_running_step_and_starts_no_other() -> None:

@@ -21,7 +21,7 @@ from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.request import Lora
 from sdjax_engine.startup.changing import Change, arrived
 from sdjax_engine.startup.registry import Registry
-from sdjax_engine.startup.warm_up import Step, WarmUp
+from sdjax_engine.startup.warm_up import WarmUp
 
 DEADLINE = 120
 LONG = like(num_inference_steps=150)
@@ -97,9 +97,9 @@ def test_a_request_whose_lane_is_not_ready_is_painted_before_its_model_leaves(
 ) -> None:
     take, is_let = WarmUp._take, threading.Event()
 
-    def later(warm_up: WarmUp, step: Step) -> None:
+    def later(warm_up: WarmUp) -> None:
         is_let.wait(DEADLINE)
-        take(warm_up, step)
+        take(warm_up)
 
     monkeypatch.setattr(WarmUp, "_take", later)
     change(engine, plain, second)

@@ -131,6 +131,18 @@ def test_before_a_close_nothing_else_is_made_ready(open_engine: Open, late_lane:
     ]
 
 
+def test_a_step_opens_what_requests_wait_for(open_engine: Open, late_lane: Gate, late_pictures: Gate) -> None:
+    engine = open_engine()
+    assert late_lane.reached.wait(DEADLINE)
+    assert engine._registry is not None
+    opens = {step.name: step.opens for step in engine._registry.steps(engine._thread) if step.opens}
+    guided, unguided = PLAIN.lane, UNGUIDED.lane
+    assert opens == {
+        LANES[False]: {(unguided, False), (unguided, True)},
+        PICTURES: {(guided, True), (unguided, True)},
+    }
+
+
 def test_a_draining_close_makes_ready_what_a_request_waits_for(open_engine: Open, late_lane: Gate) -> None:
     engine = open_engine()
     assert late_lane.reached.wait(DEADLINE)
