@@ -20,8 +20,7 @@ SHOWN_NEGATIVE_PROMPT = 120  # two lines on a phone
 SHOWN_CUT = 200
 SHOWN_LORAS = 150
 SHOWN_STYLE = 60
-SHOWN_REASON = 300
-MOST_REASONS = 3  # of moderators, in one message
+SHOWN_REASON = 300  # of moderators, together: a message has a limit
 SHOWN_DETAIL = 300
 
 FAILURES: Mapping[str, str] = MappingProxyType(
@@ -155,11 +154,18 @@ def _decided(job: Job, rulings: Sequence[Ruling | None], texts: Texts) -> Iterat
         yield texts.gettext("Moderators have looked at the appeal and let this stand.")
     elif rulings and job.appeal is Appeal.EXPIRED:
         yield texts.gettext("No moderator has looked at the appeal in time, so this stands.")
-    said = dict.fromkeys(ruling.reason for ruling in decided if ruling is not None and ruling.reason)
-    reasons = list(said)[:MOST_REASONS]
-    for reason in reasons:  # together as long as one may be: a message has a limit
-        most = SHOWN_REASON // len(reasons)
-        yield texts.gettext("The moderator's reason: {reason}", reason=shown(reason, most))
+    reasons = dict.fromkeys(ruling.reason for ruling in decided if ruling is not None and ruling.reason)
+    for reason in _shown_together(list(reasons), SHOWN_REASON):
+        yield texts.gettext("The moderator's reason: {reason}", reason=reason)
+
+
+def _shown_together(reasons: Sequence[str], limit: int) -> list[str]:
+    """Return reasons cut to `limit` characters in all: short ones leave room to long ones."""
+    limits: dict[str, int] = {}
+    for others, reason in zip(range(len(reasons), 0, -1), sorted(reasons, key=len), strict=True):
+        limits[reason] = limit // others
+        limit -= min(len(reason), limits[reason])
+    return [shown(reason, limits[reason]) for reason in reasons]
 
 
 def _notes(done: Sequence[ImageRecord]) -> Notes:

@@ -17,6 +17,7 @@ from sdjax_engine.request import PromptFacts
 ENGLISH = Texts.for_locale("en")
 KNOWN = Notes(known=True)
 FLAGGED = Notes(level=Level.MILD)
+REASON = "The moderator's reason: "
 
 
 def result(showing: Showing, *notes: Notes, hold: Hold | None = None, ruling: Ruling | None = None) -> Job:
@@ -172,13 +173,26 @@ def test_each_picture_has_its_own_decision_with_its_reason(
     assert said(replace(job, images=images)) == " ".join(sentences)
 
 
-def test_the_reasons_of_many_moderators_are_together_as_long_as_one_may_be() -> None:
-    rulings = [Ruling(outcome=Outcome.REJECTED, reason=f"{number} " + "dark " * 80) for number in range(9)]
-    job = result(Showing.WITHHOLD, *[Notes()] * 9, ruling=rulings[0])
+def with_reasons(*reasons: str) -> Job:
+    """A job of which each picture was rejected for its reason."""
+    rulings = [Ruling(outcome=Outcome.REJECTED, reason=reason) for reason in reasons]
+    job = result(Showing.WITHHOLD, *[Notes()] * len(reasons), ruling=rulings[0])
     images = tuple(replace(image, ruling=own) for image, own in zip(job.images, rulings, strict=True))
-    status = said(replace(job, images=images))
-    assert status.count("The moderator's reason: ") == 3
-    assert len(status) < 300 + 150
+    return replace(job, images=images)
+
+
+def test_the_reasons_of_many_moderators_are_together_as_long_as_one_may_be() -> None:
+    told = said(with_reasons(*(f"{number} " + "dark " * 80 for number in range(9)))).split(REASON)
+    assert len(told) == 10
+    assert sum(map(len, told[1:])) <= 300 + 9
+
+
+def test_a_short_reason_leaves_its_room_to_a_long_one() -> None:
+    long, longer = "dark " * 43 + "x", "gore " * 80
+    assert said(with_reasons(long, "no")).endswith(f"{REASON}{long} {REASON}no")
+    cut = said(with_reasons("no", longer, "unfit")).split(REASON)
+    assert (cut[1], cut[3]) == ("no ", "unfit")
+    assert 280 < len(cut[2]) <= 300 - 7 + 1
 
 
 @pytest.mark.parametrize(
