@@ -28,12 +28,14 @@ sys.path.insert(0, {str(ROOT / "tests")!r})
 import fleet_painter
 fleet_painter.main()
 """
-# A node counts as dead after two seconds.
-HEALTH = {
+# A node counts as dead after two seconds. A process that is started in advance would cost a second.
+SYSTEM: dict[str, Any] = {
     "health_check_initial_delay_ms": 0,
     "health_check_period_ms": 500,
     "health_check_timeout_ms": 500,
     "health_check_failure_threshold": 4,
+    "enable_worker_prestart": False,
+    "prestart_worker_first_driver": False,
 }
 NODE: dict[str, Any] = {
     "num_cpus": 4,
@@ -52,7 +54,11 @@ class Nodes:
             **NODE,
             "num_cpus": 0,
             "gcs_server_port": free_port(),
-            "_system_config": {**HEALTH, "gcs_storage": "rocksdb", "gcs_storage_path": str(folder)},
+            "_system_config": {
+                **SYSTEM,
+                "gcs_storage": "rocksdb",
+                "gcs_storage_path": str(folder),
+            },
         }
         self.cluster = Cluster(initialize_head=True, head_node_args=self._head)
         self.others = [self.cluster.add_node(**NODE) for _ in range(2)]

@@ -23,8 +23,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
+JEMALLOC = "core/libjemalloc.so"  # in Ray's package
+PRELOADED, SETTINGS = "LD_PRELOAD", "MALLOC_CONF"
+KEEPS = "dirty_decay_ms:-1,muzzy_decay_ms:-1"  # what was freed stays with the process
 JOIN = "--join"
 PR_SET_PDEATHSIG = 1  # of prctl: the signal for this process when its parent dies
 PIPES = (0, 1, 2)  # input, output, errors
@@ -56,6 +60,20 @@ def main(processes: str, *options: str) -> int:
         pass
     shutil.rmtree(folder)
     return failure or tests.wait()
+
+
+def use_jemalloc(*arguments: str) -> None:
+    """Start this program once more with another allocator, with which XLA compiles a sixth faster.
+
+    The forks have it too. The programs that tests start have the C library's, as in production.
+    """
+    ray = find_spec("ray")
+    library = str(Path(ray.origin or "").with_name(JEMALLOC)) if ray else ""
+    if PRELOADED not in os.environ and Path(library).is_file():
+        preloaded = {**os.environ, PRELOADED: library, SETTINGS: KEEPS}
+        os.execve(sys.executable, [sys.executable, __file__, *arguments], preloaded)
+    if os.environ.get(PRELOADED) == library:
+        del os.environ[PRELOADED], os.environ[SETTINGS]
 
 
 def collect() -> int:
@@ -134,4 +152,5 @@ if __name__ == "__main__":
     if sys.argv[1] == JOIN:
         join(sys.argv[2])
     else:
+        use_jemalloc(*sys.argv[1:])
         sys.exit(main(*sys.argv[1:]))
