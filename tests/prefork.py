@@ -68,7 +68,7 @@ def use_jemalloc(*arguments: str) -> None:
     The forks have it too. The programs that tests start have the C library's, as in production.
     """
     ray = find_spec("ray")
-    library = str(Path(ray.origin or "").with_name(JEMALLOC)) if ray else ""
+    library = str(Path(ray.origin).parent / JEMALLOC) if ray and ray.origin else ""
     if PRELOADED not in os.environ and Path(library).is_file():
         preloaded = {**os.environ, PRELOADED: library, SETTINGS: KEEPS}
         os.execve(sys.executable, [sys.executable, __file__, *arguments], preloaded)

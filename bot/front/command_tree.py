@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -124,10 +124,11 @@ class Tree(app_commands.CommandTree[Any]):
 
     async def register(self, guild: discord.Object | None = None) -> bool:
         """Register the commands everywhere, or in one server, unless Discord has them already."""
-        if unchanged(await self._defined(guild), await self._registered(guild)):
+        defined = await self._defined(guild)
+        if unchanged(defined, await self._registered(guild)):
             log.info("the commands are registered already")
             return False
-        names = [command.name for command in await self.sync(guild=guild)]
+        names = [command["name"] for command in await self._write(defined, guild)]
         where = f"in server {guild.id}" if guild else "everywhere"
         log.info("registered %s: %s", where, ", ".join(names) or "no commands")
         return True
@@ -143,6 +144,16 @@ class Tree(app_commands.CommandTree[Any]):
             await command.get_translated_payload(self, translator) if translator else command.to_dict(self)
             for command in self.get_commands(guild=guild)
         ]
+
+    async def _write(
+        self, defined: list[dict[str, Any]], guild: discord.Object | None
+    ) -> Sequence[Mapping[str, Any]]:
+        """Register the commands, and return them; discord.py's `sync` would translate all of them again."""
+        application = self.client.application_id
+        assert application is not None, "the bot has logged in"
+        if guild is None:
+            return await self._http.bulk_upsert_global_commands(application, payload=defined)
+        return await self._http.bulk_upsert_guild_commands(application, guild.id, payload=defined)
 
     async def _registered(self, guild: discord.Object | None) -> list[dict[str, Any]]:
         """Return the registered commands with their localizations, which discord.py's own call leaves out."""
