@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob, UserMistake
-from bot.holds import Appeal, Cause, Hold
+from bot.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, Showing, Showings, State
 from bot.levels import Level
-from bot.store.rulings import ended_appeals, own_ruling, ruling_of
+from bot.store.rulings import ended_appeals, later_ruling
 from bot.store.tables import images, jobs
 from sdjax_engine.request import WHOLE, Lora, Offer, PromptFacts, SafetyScores, Sampler, SecondPass, Variation
 from sdjax_engine.scores import PictureScores
@@ -166,7 +166,7 @@ def _image(row: Any, job: Any) -> ImageRecord:
         notes=notes_from(row.notes),
         showing=row.showing,
         held=row.artifact if secret else None,
-        ruling=ruling_of(row, job),
+        ruling=(later_ruling(row, job) if row.showing is Showing.WITHHOLD else None) or _ruling(row),
     )
 
 
@@ -245,7 +245,7 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...], ended: Appeal | None) -> Job
         deleted_at=row.deleted_at,
         slowed=row.slowed,
         hold=_hold(row),
-        ruling=own_ruling(row),
+        ruling=_ruling(row),
         appeal=ended or (None if row.appeal is None else Appeal(row.appeal)),
     )
 
@@ -257,6 +257,10 @@ def hold_values(hold: Hold | None) -> dict[str, Any]:
 
 def _hold(row: Any) -> Hold | None:
     return None if row.hold is None else Hold(cause=Cause(row.hold), rule=row.hold_rule)
+
+
+def _ruling(row: Any) -> Ruling | None:
+    return None if row.ruling is None else Ruling(outcome=Outcome(row.ruling), reason=row.ruling_reason)
 
 
 def among(table: sa.Table, *states: State) -> sa.ColumnElement[bool]:

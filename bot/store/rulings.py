@@ -30,7 +30,7 @@ ENDS: Mapping[Outcome, Appeal] = MappingProxyType(
     }
 )
 
-# `_is_by_older` says the same of two rows. A withheld picture without a file was never held, unless deleted.
+# `later_ruling` says the same of two rows. A withheld picture without a file was never held, unless deleted.
 _KEPT = images.c.artifact.is_not(None) | jobs.c.deleted_at.is_not(None)
 _DECLINED = jobs.c.ruling == DECLINED
 _STALE = images.c.ruling.is_(None) | images.c.ruling.in_(SHOWS) | _DECLINED
@@ -42,24 +42,15 @@ IS_REJECTED = (images.c.showing == Showing.WITHHOLD) & sa.or_(
 """Whether moderators have rejected a picture, of `images` joined with its `jobs`."""
 
 
-def ruling_of(image: Any, job: Any) -> Ruling | None:
-    """Return the ruling on a picture, from its row and its job's."""
-    if not _is_by_older(image, job):
-        return own_ruling(image)
+def later_ruling(image: Any, job: Any) -> Ruling | None:
+    """Return the ruling on a withheld picture that its job alone has, from their rows; None without one."""
+    kept = image.artifact is not None or job.deleted_at is not None
+    stale = image.ruling is None or image.ruling in SHOWS or job.ruling == DECLINED
+    if not (kept and stale and job.ruling is not None):
+        return None
     declined = job.ruling == DECLINED
     reason = job.ruling_reason or (image.ruling_reason if declined else "")
     return Ruling(outcome=Outcome.REJECTED if declined else Outcome(job.ruling), reason=reason)
-
-
-def own_ruling(row: Any) -> Ruling | None:
-    """Return the ruling that a row has."""
-    return None if row.ruling is None else Ruling(outcome=Outcome(row.ruling), reason=row.ruling_reason)
-
-
-def _is_by_older(image: Any, job: Any) -> bool:
-    kept = image.artifact is not None or job.deleted_at is not None
-    stale = image.ruling is None or image.ruling in SHOWS or job.ruling == DECLINED
-    return image.showing is Showing.WITHHOLD and kept and job.ruling is not None and stale
 
 
 async def keep_older(connection: AsyncConnection, job_ids: Collection[str]) -> None:

@@ -87,8 +87,7 @@ class Preparation:
         """
         if start is None and request.init_image is not None:
             start = fitted(request)
-        # A network with a mask among its inputs repaints everything; a lost file is painted as it was.
-        if start is not None and programs is None and not self._networks.further_channels:
+        if start is not None and programs is None:  # a lost file is painted as it was
             self._check_mask(start)
         first, second = (None, None) if programs is None else (*programs, "", "")[:2]
         prepared = replace(self._prepared(request, start, from_picture=start is not None), programs=first)
@@ -98,7 +97,7 @@ class Preparation:
         return replace(prepared, second=replace(rest, programs=second))
 
     def _check_mask(self, start: Fitted) -> None:
-        """Raise InvalidRequest where no latent is repainted: each has the mask of its first pixel."""
+        """Raise InvalidRequest if the mask covers no latent: each has the mask of its first pixel."""
         step = self._vae_scale_factor
         if not start.mask[::step, ::step].any():
             raise InvalidRequest("mask_cut")
