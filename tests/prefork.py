@@ -63,9 +63,10 @@ def main(processes: str, *options: str) -> int:
 
 
 def use_jemalloc(*arguments: str) -> None:
-    """Start this program once more with another allocator, with which XLA compiles a sixth faster.
+    """Start this program once more with another allocator, with which XLA compiles a seventh faster.
 
-    The forks have it too. The programs that tests start have the C library's, as in production.
+    The forks have it too. The programs that tests start have the C library's, as in production. The TPU's
+    compiler dies with another.
     """
     ray = find_spec("ray")
     library = str(Path(ray.origin).parent / JEMALLOC) if ray and ray.origin else ""
