@@ -73,8 +73,9 @@ def use_jemalloc(*arguments: str) -> None:
     if PRELOADED not in os.environ and Path(library).is_file():
         preloaded = {**os.environ, PRELOADED: library, SETTINGS: KEEPS}
         os.execve(sys.executable, [sys.executable, __file__, *arguments], preloaded)
-    if os.environ.get(PRELOADED) == library:
-        del os.environ[PRELOADED], os.environ[SETTINGS]
+    if library and os.environ.get(PRELOADED) == library:
+        for name in (PRELOADED, SETTINGS):
+            os.environ.pop(name, None)
 
 
 def collect() -> int:

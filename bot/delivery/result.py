@@ -154,8 +154,8 @@ def _decided(job: Job, rulings: Sequence[Ruling | None], texts: Texts) -> Iterat
         yield texts.gettext("Moderators have looked at the appeal and let this stand.")
     elif rulings and job.appeal is Appeal.EXPIRED:
         yield texts.gettext("No moderator has looked at the appeal in time, so this stands.")
-    reasons = dict.fromkeys(ruling.reason for ruling in decided if ruling is not None and ruling.reason)
-    for reason in _shown_together(list(reasons), SHOWN_REASON):
+    reasons = dict.fromkeys(tidy(ruling.reason) for ruling in decided if ruling is not None)
+    for reason in _shown_together([reason for reason in reasons if reason], SHOWN_REASON):
         yield texts.gettext("The moderator's reason: {reason}", reason=reason)
 
 

@@ -19,6 +19,8 @@ from bot.front.services import Interaction, services_of
 
 log = logging.getLogger(__name__)
 
+INVALID_FORM = 50035  # of Discord's codes
+
 Command = app_commands.Command[Any, ..., None]
 Group = app_commands.Group
 MessageMenu = app_commands.ContextMenu
@@ -148,12 +150,20 @@ class Tree(app_commands.CommandTree[Any]):
     async def _write(
         self, defined: list[dict[str, Any]], guild: discord.Object | None
     ) -> Sequence[Mapping[str, Any]]:
-        """Register the commands, and return them; discord.py's `sync` would translate all of them again."""
+        """Register the commands, and return them; discord.py's `sync` would translate all of them again.
+
+        Raises CommandSyncFailure, which names the command and the option, for what Discord refuses.
+        """
         application = self.client.application_id
         assert application is not None, "the bot has logged in"
-        if guild is None:
-            return await self._http.bulk_upsert_global_commands(application, payload=defined)
-        return await self._http.bulk_upsert_guild_commands(application, guild.id, payload=defined)
+        try:
+            if guild is None:
+                return await self._http.bulk_upsert_global_commands(application, payload=defined)
+            return await self._http.bulk_upsert_guild_commands(application, guild.id, payload=defined)
+        except discord.HTTPException as error:
+            if error.code == INVALID_FORM:
+                raise app_commands.CommandSyncFailure(error, self.get_commands(guild=guild)) from None
+            raise
 
     async def _registered(self, guild: discord.Object | None) -> list[dict[str, Any]]:
         """Return the registered commands with their localizations, which discord.py's own call leaves out."""

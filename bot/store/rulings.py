@@ -1,7 +1,8 @@
 """What was decided on a picture: its own ruling, or a later one that its job alone has.
 
 Processes of the earlier version go on beside this one until an upgrade has replaced them. They write a ruling
-to the job alone, also `declined`, and the end of an appeal to its review alone.
+to the job alone, also `declined`, and the end of an appeal to its review alone. If such a process shows a
+picture that this version has rejected, and then decides once more, the rejection is taken for the last one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ ENDS: Mapping[Outcome, Appeal] = MappingProxyType(
     }
 )
 
-# `later_ruling` says the same of two rows. A withheld picture without a file was never held, unless deleted.
+# `later_ruling` says the same of two rows. A withheld picture without a file was never held, unless it was
+# deleted; of a deleted one that the checker withheld, no hash is kept.
 _KEPT = images.c.artifact.is_not(None) | jobs.c.deleted_at.is_not(None)
 _DECLINED = jobs.c.ruling == DECLINED
 _STALE = images.c.ruling.is_(None) | images.c.ruling.in_(SHOWS) | _DECLINED

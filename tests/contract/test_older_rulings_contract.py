@@ -136,15 +136,73 @@ async def test_its_ruling_stays_with_the_picture_when_another_of_the_job_is_deci
     assert [image.ruling for image in (await store.jobs.get(job.id)).images] == [DARK, shown]
 
 
-async def test_what_it_rejects_after_this_version_has_shown_it_is_rejected(store: Store) -> None:
+@pytest.mark.parametrize("expires", [False, True])
+@pytest.mark.parametrize("said", ["unfit", ""])
+async def test_a_rejection_that_it_upholds_stays_when_another_of_the_job_is_decided(
+    store: Store, clock: Clock, expires: bool, said: str
+) -> None:
     job = await hashed(store)
+    if expires:
+        clock.now += 72 * HOUR
+        assert await store.reviews.expire(limit=9) == 1
+    else:
+        (review,) = await waiting(store)
+        await store.reviews.decide(review.id, DARK.outcome, replace(BY, reason=DARK.reason))
+    await store.appeals.appeal_pictures(job.id, job.origin.user_id)
+    await older_rules(store, Ruling(outcome=Outcome.DECLINED, reason=said))
+    assert await refused(store) == [True, False]
+    clock.now += 1.0
+    await report(store, job)
     (review,) = await waiting(store)
-    await store.reviews.decide(review.id, Outcome.SHOWN, BY)
+    await store.reviews.decide(review.id, Outcome.SHOWN, replace(BY, reason=""))
+    assert await refused(store) == [True, False]
+    first, _ = (await store.jobs.get(job.id)).images
+    assert first.ruling == replace(DARK, reason=said or ("" if expires else DARK.reason))
+
+
+async def test_time_that_it_ends_is_no_rejection(store: Store, clock: Clock) -> None:
+    job = await hashed(store)
+    clock.now += 72 * HOUR
+    assert await store.reviews.expire(limit=9) == 1
+    await only_of_job(store, job)
+    expired = Ruling(outcome=Outcome.EXPIRED)
+    assert (await store.jobs.get(job.id)).images[0].ruling == expired
     assert await refused(store) == [False, False]
     await report(store, job)
-    await older_rules(store, UNFIT, withhold=True)
-    assert [image.ruling for image in (await store.jobs.get(job.id)).images] == [UNFIT, UNFIT]
+    assert (await store.jobs.get(job.id)).images[0].ruling == expired
+
+
+async def test_its_ruling_on_one_job_is_none_on_another(store: Store) -> None:
+    """An appeal that this version declines changes the pictures of its own job only."""
+    first, second = await hashed(store), await painted(store, 2, hold=MODE)
+    for review in await waiting(store):
+        await store.reviews.decide(review.id, DARK.outcome, replace(BY, reason=DARK.reason))
+    for job in (first, second):
+        await only_of_job(store, job)
+        await store.appeals.appeal_pictures(job.id, job.origin.user_id)
+    appeals = {review.job_id: review for review in await waiting(store)}
+    await store.reviews.decide(appeals[second.id].id, Outcome.DECLINED, replace(BY, reason="no"))
+    assert (await store.jobs.get(first.id)).appeal is Appeal.OPEN
+    assert (await store.jobs.get(first.id)).images[0].ruling == DARK
+    async with store.shared.database.read() as connection:
+        mine = sa.select(images.c.ruling).where(images.c.job_id == first.id)
+        assert set(await connection.scalars(mine)) == {None}
+
+
+@pytest.mark.parametrize("said", ["unfit", ""])
+async def test_what_it_rejects_after_this_version_has_shown_it_is_rejected(store: Store, said: str) -> None:
+    job, ruling = await hashed(store), replace(UNFIT, reason=said)
+    (review,) = await waiting(store)
+    await store.reviews.decide(review.id, Outcome.SHOWN, replace(BY, reason="fine"))
+    assert await refused(store) == [False, False]
+    await report(store, job)
+    await older_rules(store, ruling, withhold=True)
+    assert [image.ruling for image in (await store.jobs.get(job.id)).images] == [ruling, ruling]
     assert await refused(store) == [True, True]
+    await store.appeals.appeal_pictures(job.id, job.origin.user_id)
+    (review,) = await waiting(store)
+    await store.reviews.decide(review.id, Outcome.DECLINED, replace(BY, reason=""))
+    assert [image.ruling for image in (await store.jobs.get(job.id)).images] == [ruling, ruling]
 
 
 async def test_what_it_has_rejected_stays_refused_once_the_result_is_deleted(store: Store) -> None:

@@ -187,6 +187,10 @@ def test_the_reasons_of_many_moderators_are_together_as_long_as_one_may_be() -> 
     assert sum(map(len, told[1:])) <= 300 + 9
 
 
+def test_a_reason_is_said_once_whatever_its_spaces() -> None:
+    assert said(with_reasons("no", " no ", "\u202e")).split(REASON)[1:] == ["no"]
+
+
 def test_a_short_reason_leaves_its_room_to_a_long_one() -> None:
     long, longer = "dark " * 43 + "x", "gore " * 80
     assert said(with_reasons(long, "no")).endswith(f"{REASON}{long} {REASON}no")
