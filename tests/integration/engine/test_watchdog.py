@@ -56,12 +56,19 @@ def test_hanging_devices_are_abandoned_and_every_request_is_painted(
     calm.close(drain=True)
     engine = open_engine(sabotaged={PLAIN.lane: lane}, stuck_after=STUCK_AFTER)
     first = Once(lane, answers)
+    others: list[list[Progress]] = [[] for _ in wanted[1:]]
     futures = [engine.submit(wanted[0], on_progress=first)]
-    futures += [engine.submit(request) for request in wanted[1:]]
+    futures += [
+        engine.submit(request, on_progress=told.append)
+        for request, told in zip(wanted[1:], others, strict=True)
+    ]
     unguided = engine.submit(like(guidance_scale=1.0))
     assert [fingerprint(future.result(DEADLINE)) for future in futures] == expected
     assert unguided.result(DEADLINE)
-    assert [progress.trouble for progress in first.told if progress.trouble] == [Trouble.STUCK]
+    # The first picture may be done: the devices hang in the run that is dispatched after its progress.
+    troubles = [[each.trouble for each in told if each.trouble] for told in (first.told, *others)]
+    assert [Trouble.STUCK] in troubles
+    assert all(each in ([], [Trouble.STUCK]) for each in troubles)
     assert not answers.is_set()
 
 
