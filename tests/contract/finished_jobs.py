@@ -5,8 +5,9 @@ from __future__ import annotations
 from recipes import origin, recipe
 from stores import TTL
 
-from bot.jobs import Job
+from bot.jobs import Job, Origin, Showing
 from bot.store import Store
+from bot.store.known import Hashes
 
 PICTURE, OTHER = "aa/picture.png", "bb/other.png"
 
@@ -24,4 +25,15 @@ async def delivered(store: Store, number: int, artifact: str, *, start: str | No
     job = await painted(store, number, artifact, start=start)
     for delivery in await store.deliveries.undelivered(limit=10):
         await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=9)
+    return job
+
+
+async def first_held(store: Store, asker: Origin, hashes: tuple[int, int]) -> Job:
+    """A finished job of two pictures with these hashes: the first is held for review, the second is shown."""
+    await store.jobs.enqueue(recipe(variants=2), asker)
+    claims = await store.leases.claim("worker", limit=2, ttl=TTL)
+    for claim, number, showing in zip(claims, hashes, (Showing.HOLD, Showing.SHOW), strict=True):
+        job = await store.leases.complete(
+            claim, artifact=f"aa/{number}.png", seconds=1.0, showing=showing, hashes=Hashes(result=number)
+        )
     return job

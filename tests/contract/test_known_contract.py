@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
+from finished_jobs import first_held
 from recipes import origin, recipe
 from stores import TTL, Clock
 
@@ -229,15 +230,7 @@ async def test_a_rejected_picture_is_refused_until_an_appeal_shows_it(store: Sto
 async def test_a_rejected_picture_stays_so_where_the_jobs_others_are_reported_and_shown(
     store: Store, clock: Clock
 ) -> None:
-    await store.jobs.enqueue(recipe(variants=2), asked(1))
-    for number, claim in zip((CAT, DOG), await store.leases.claim("worker", limit=2, ttl=TTL), strict=True):
-        job = await store.leases.complete(
-            *(claim,),
-            artifact=f"aa/{number}.png",
-            seconds=1.0,
-            showing=Showing.HOLD if number == CAT else Showing.SHOW,
-            hashes=Hashes(result=number),
-        )
+    job = await first_held(store, asked(1), (CAT, DOG))
     (review,) = await store.reviews.waiting(HERE, limit=9)
     await store.reviews.decide(review.id, Outcome.REJECTED, BY)
     clock.now += 1.0

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from recipes import origin, recipe
-from stores import TTL, Clock
+from finished_jobs import first_held
+from recipes import origin
+from stores import Clock
 from test_picture_appeals_contract import DARK, rejected
 from test_reviews_contract import ARTIST, BY, HERE, HOUR, MODE, delivered, painted, waiting
 
@@ -19,7 +20,6 @@ from bot.errors import UserMistake
 from bot.holds import Appeal, Outcome, Ruling
 from bot.jobs import Job, Showing
 from bot.store import Store
-from bot.store.known import Hashes
 from bot.store.review_tables import reviews
 from bot.store.tables import images, jobs
 
@@ -94,20 +94,6 @@ async def test_an_appeal_declined_without_a_reason_keeps_the_reason_of_its_rejec
     assert (await store.jobs.get(job.id)).images[0].ruling == DARK
 
 
-async def hashed(store: Store) -> Job:
-    """A job of a cat, which is held, and of a dog."""
-    await store.jobs.enqueue(recipe(variants=2), origin(1, guild_id=HERE))
-    for number, claim in zip((CAT, DOG), await store.leases.claim("worker", limit=2, ttl=TTL), strict=True):
-        job = await store.leases.complete(
-            *(claim,),
-            artifact=f"aa/{number}.png",
-            seconds=1.0,
-            showing=Showing.HOLD if number == CAT else Showing.SHOW,
-            hashes=Hashes(result=number),
-        )
-    return job
-
-
 async def refused(store: Store) -> list[bool]:
     return [await store.known.is_refused(HERE, number) for number in (CAT, DOG)]
 
@@ -121,7 +107,7 @@ async def report(store: Store, job: Job) -> None:
 async def test_its_ruling_stays_with_the_picture_when_another_of_the_job_is_decided(
     store: Store, clock: Clock
 ) -> None:
-    job = await hashed(store)
+    job = await first_held(store, origin(1, guild_id=HERE), (CAT, DOG))
     (review,) = await waiting(store)
     await store.reviews.decide(review.id, DARK.outcome, replace(BY, reason=DARK.reason))
     await only_of_job(store, job)
@@ -141,7 +127,7 @@ async def test_its_ruling_stays_with_the_picture_when_another_of_the_job_is_deci
 async def test_a_rejection_that_it_upholds_stays_when_another_of_the_job_is_decided(
     store: Store, clock: Clock, expires: bool, said: str
 ) -> None:
-    job = await hashed(store)
+    job = await first_held(store, origin(1, guild_id=HERE), (CAT, DOG))
     if expires:
         clock.now += 72 * HOUR
         assert await store.reviews.expire(limit=9) == 1
@@ -161,7 +147,7 @@ async def test_a_rejection_that_it_upholds_stays_when_another_of_the_job_is_deci
 
 
 async def test_time_that_it_ends_is_no_rejection(store: Store, clock: Clock) -> None:
-    job = await hashed(store)
+    job = await first_held(store, origin(1, guild_id=HERE), (CAT, DOG))
     clock.now += 72 * HOUR
     assert await store.reviews.expire(limit=9) == 1
     await only_of_job(store, job)
@@ -174,7 +160,8 @@ async def test_time_that_it_ends_is_no_rejection(store: Store, clock: Clock) -> 
 
 async def test_its_ruling_on_one_job_is_none_on_another(store: Store) -> None:
     """An appeal that this version declines changes the pictures of its own job only."""
-    first, second = await hashed(store), await painted(store, 2, hold=MODE)
+    first = await first_held(store, origin(1, guild_id=HERE), (CAT, DOG))
+    second = await painted(store, 2, hold=MODE)
     for review in await waiting(store):
         await store.reviews.decide(review.id, DARK.outcome, replace(BY, reason=DARK.reason))
     for job in (first, second):
@@ -191,7 +178,7 @@ async def test_its_ruling_on_one_job_is_none_on_another(store: Store) -> None:
 
 @pytest.mark.parametrize("said", ["unfit", ""])
 async def test_what_it_rejects_after_this_version_has_shown_it_is_rejected(store: Store, said: str) -> None:
-    job, ruling = await hashed(store), replace(UNFIT, reason=said)
+    job, ruling = await first_held(store, origin(1, guild_id=HERE), (CAT, DOG)), replace(UNFIT, reason=said)
     (review,) = await waiting(store)
     await store.reviews.decide(review.id, Outcome.SHOWN, replace(BY, reason="fine"))
     assert await refused(store) == [False, False]
@@ -206,7 +193,7 @@ async def test_what_it_rejects_after_this_version_has_shown_it_is_rejected(store
 
 
 async def test_what_it_has_rejected_stays_refused_once_the_result_is_deleted(store: Store) -> None:
-    job = await hashed(store)
+    job = await first_held(store, origin(1, guild_id=HERE), (CAT, DOG))
     (review,) = await waiting(store)
     await store.reviews.decide(review.id, Outcome.REJECTED, BY)
     await only_of_job(store, job)

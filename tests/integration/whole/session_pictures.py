@@ -111,7 +111,7 @@ async def shoot(visit: Visit, name: str, message: Locator) -> None:
 
 
 async def screenshot(message: Locator) -> bytes | None:
-    """A screenshot; None if an edit, which makes the message's element anew, came while it was taken."""
+    """A screenshot; None where the page replaced the element of an edited message meanwhile."""
     try:
         return await message.screenshot(animations="disabled", caret="hide")
     except Error as error:
