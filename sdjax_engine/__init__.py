@@ -1,8 +1,8 @@
 """A batched Stable Diffusion engine in JAX: a picture depends on its request only.
 
 The public names are loaded when they are first used, so that importing `sdjax_engine.request` or
-`sdjax_engine.images` loads no JAX. An import changes nothing of the process: the garbage collector and the
-heap are the application's.
+`sdjax_engine.images` loads no JAX. An import changes no setting of the process: the application
+configures the garbage collector and the heap.
 """
 
 from __future__ import annotations

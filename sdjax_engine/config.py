@@ -32,13 +32,13 @@ class ModelSpec:
     """One model to load: what it offers and where its checkpoint is.
 
     `source` is a folder in the diffusers layout, a hub id, a .safetensors file in the original layout, or
-    "demo" for the bundled checkpoint;
-    `revision` and `variant` choose among a hub repository's states and files. `loras` are the files of the
-    LoRAs in the offer, by the names they have there; those of one picture may have a rank of `lora_rank` all
-    together (0: whatever they have). `preview_decoder` is the folder or hub id of a tiny autoencoder that
-    decodes previews (None: they are a linear map of the latents). `picture_classifier` is the folder or hub
-    id of a ViT image classifier that judges its pictures (None: they are not judged); its labels must be
-    the `picture_labels` (None: any).
+    "demo" for the bundled checkpoint. `revision` is a branch, tag or commit of a hub repository. `variant`
+    selects weight files by a part of their names, such as fp16. `loras` are the LoRA files by their names in
+    the offer. The ranks of one picture's LoRAs may add up to `lora_rank` (0: no limit). `preview_decoder` is
+    the folder or hub id of a tiny autoencoder that decodes previews (None: they are a linear map of the
+    latents). `picture_classifier` is the folder or hub id of a ViT image classifier that judges the model's
+    pictures (None: they are not judged); its labels must be the `picture_labels` (None: any). With
+    `safety_checker`, the safety checker of the checkpoint is used if there is one.
     """
 
     offer: Offer
@@ -53,7 +53,7 @@ class ModelSpec:
     picture_labels: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse LoRAs that are not those on offer with a ValueError that says so."""
+        """Raise ValueError if the LoRA files are not those of the offer, or the LoRA rank is negative."""
         if set(self.loras) != set(self.offer.loras):
             offered, there = list(self.offer.loras), list(self.loras)
             raise ValueError(f"{self.offer.model} offers the LoRAs {offered}, but has files of {there}")
@@ -66,20 +66,20 @@ class EngineConfig:
     """The models of an engine and how it uses the devices.
 
     A lane has `seats_per_device` seats on every device (0: as many as suit the devices, see
-    `seats.suitable_seats`). `cpu_devices` is how many devices the CPU is split into where there is no
-    accelerator (0: one for each core); it is fixed for the process by the first use of JAX. `cache_dir`
-    keeps compiled programs and converted weights between starts (None: nothing is kept); it is used only if
-    no other user can write to it, with `cache_group` no user outside its group. `lanes` are the lanes to
-    compile and serve (None: every lane that the offers reach); without `start_pictures` they paint from noise
-    only, which spares the compilation of one program for each size. With `fitted_programs` a run uses a
-    program of as many rows as its pictures need, with LoRAs only where one of them uses one, and pictures
-    that it finishes are decoded up to four in a call; without, every run has the same program, and a picture
-    the same bits in any company. None: on accelerators only.
+    `seats.suitable_seats`). Without an accelerator, the CPU is split into `cpu_devices` devices (0: one for
+    each core); the first use of JAX fixes their number for the process. `cache_dir` keeps compiled programs
+    and converted weights between starts (None: nothing is kept). It is used only if no other user can write
+    to it; with `cache_group`, the users of its group may. `lanes` are the lanes to compile and serve (None:
+    every lane that the offers reach). Without `start_pictures` they paint from noise only, which saves the
+    compilation of one program for each size. With `fitted_programs` a run uses a program with as many rows as
+    its pictures need, and with LoRAs only if one of them has a LoRA; one call decodes up to four pictures.
+    Without, every run has the same program, and a picture has the same bits whatever is painted with it.
+    None: on accelerators only.
 
-    Of each device's memory `device_memory` bytes are used (0: what the device says). Devices that answer
-    nothing for `stuck_after` seconds, beyond twenty times what their work usually takes, are taken for stuck
-    (0: never). A request that wants previews gets one at most every `preview_seconds` (0: never), and less
-    often where previews would take more than the `preview_share` of a lane's time.
+    At most `device_memory` bytes of each device are used (0: what the device reports, less a reserve). The
+    devices are stuck if they do not answer for `stuck_after` seconds plus twenty times the usual duration of
+    their work (0: never). A request that wants previews gets one at most every `preview_seconds` (0: never),
+    and less often if previews would take more than the `preview_share` of a lane's time.
     """
 
     models: tuple[ModelSpec, ...]
@@ -97,12 +97,12 @@ class EngineConfig:
     preview_share: float = 0.015
 
     def settled(self, *, on_cpu: bool) -> EngineConfig:
-        """Return the configuration with the values that depend on the kind of devices."""
+        """Return the configuration with `dtype` and `fitted_programs` decided for the kind of devices."""
         fitted = not on_cpu if self.fitted_programs is None else self.fitted_programs
         return replace(self, dtype=self.dtype.settled(on_cpu=on_cpu), fitted_programs=fitted)
 
     def __post_init__(self) -> None:
-        """Refuse what can never work with a ValueError that says so."""
+        """Raise ValueError for a configuration that can never work."""
         names = [spec.offer.model for spec in self.models]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"an engine needs at least one model, each of its own name, not {names}")

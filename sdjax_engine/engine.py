@@ -63,7 +63,7 @@ class Engine:
         self._warm_up: WarmUp | None = None
         self._prepares = True
         self._changing = threading.Lock()
-        self._submitting = threading.Lock()  # a request belongs to the models at the time of its submission
+        self._submitting = threading.Lock()  # no model is removed during a submission
         self._thread = EngineThread(queues, clock=clock, stuck_after=stuck_after)
         self._thread.start()
 
@@ -76,11 +76,11 @@ class Engine:
         clock: Clock = time.perf_counter,
         new_seats: NewSeats = Seats,
     ) -> Self:
-        """Load every model and return once the lane can paint that is wanted first.
+        """Load every model, and return once the most used lane can paint.
 
-        That is the lane asked for most lately, or the first of all; the others are made ready meanwhile, in
-        that order. `report` is told line by line how the start-up goes, from several threads, one line at a
-        time. Raises UnreadableCheckpoint and DevicesFailed.
+        This is the lane with the most requests lately, or the first lane if there were none. The other lanes
+        are made ready in the background, the most used first. `report` gets the progress of the start-up,
+        from several threads, one line at a time. Raises UnreadableCheckpoint and DevicesFailed.
         """
         started = clock()
         devices.setup_cpu(config.cpu_devices)
@@ -105,7 +105,7 @@ class Engine:
         return engine
 
     def _begin_warm_up(self, registry: Registry, *, done: Sequence[str] = (), started: float) -> None:
-        """Begin to make ready what is not ready yet."""
+        """Start to make ready, in the background, all that is not ready yet."""
         clock = registry.compiler.clock
         self._warm_up = WarmUp(
             registry.steps(self._thread),
@@ -122,7 +122,7 @@ class Engine:
             self._warm_up.begin_no_more()
 
     def read_models(self, models: Sequence[ModelSpec]) -> Change:
-        """Read what `models` have that this engine has not, for `change_models`; nothing else changes.
+        """Read those of `models` that are new or changed, for `change_models`; the engine stays unchanged.
 
         Raises UnreadableCheckpoint, DevicesFailed, and ValueError where this engine did not load its models.
         """
@@ -131,11 +131,11 @@ class Engine:
         return read_change(self._registry, models)
 
     def change_models(self, change: Change) -> Mapping[str, EngineError]:
-        """Close the models that leave, once all their requests are painted, and use those that arrive.
+        """Close the leaving models once all their requests are answered, and use the arriving models.
 
-        `change` is from the last `read_models`. From the start of this call, `submit` refuses the models that
-        leave; models that stay are painted with all the time. New lanes are made ready as those of `open`
-        are. Returns why models cannot be used, by their names. Raises EngineClosed.
+        `change` is from the last `read_models`. From the start of this call, `submit` refuses the leaving
+        models; the other models keep painting. New lanes are made ready in the background, as in `open`.
+        Returns the errors of models that cannot be used, by name. Raises EngineClosed.
         """
         with self._changing:
             registry, warm_up = self._registry, self._warm_up
@@ -152,7 +152,7 @@ class Engine:
             opened = [self._thread.queues[lane].device for lane in lanes if lane in self._thread.queues]
             try:
                 self._thread.intake.close_lanes(lanes)
-            except EngineClosed:  # a draining close waits for the lanes that are not open yet
+            except EngineClosed:  # a draining close waits for lanes that the warm-up opens
                 self._begin_warm_up(registry, started=started)
                 raise
             for device in opened:
@@ -185,7 +185,7 @@ class Engine:
 
     @property
     def restarts(self) -> int:
-        """How often stuck devices made it start again with another thread."""
+        """How often the engine has replaced its thread because the devices were stuck."""
         return self._thread.restarts
 
     @property
@@ -201,7 +201,7 @@ class Engine:
                 return False
             if not warm_up.stopped:
                 break
-            # Other models take the place of those that it made ready, which may take long.
+            # `change_models` stopped the warm-up and will start another one: wait for it.
             if not self._changing.acquire(timeout=-1 if ends is None else max(0.0, ends - time.monotonic())):
                 return False
             try:
@@ -212,9 +212,9 @@ class Engine:
         return True
 
     def prepare_no_more(self) -> None:
-        """Make nothing more ready from now on but lanes that requests wait for.
+        """From now on, make only those lanes ready that requests wait for.
 
-        Compiling takes processor time from the images that are finished before a `close`.
+        Before a draining `close`, other compilations would take processor time from the last images.
         """
         self._prepares = False
         if (warm_up := self._warm_up) is not None:
@@ -232,17 +232,17 @@ class Engine:
         return self._thread.queues[lane].device.seats
 
     def checks_pictures(self, model: str) -> bool:
-        """Whether the checkpoint of a model has a safety checker that is in use; KeyError for no model."""
+        """Whether a model has a safety checker that is in use; KeyError for an unknown model."""
         return self._models[model].networks.safety_checker is not None
 
     def classifies_pictures(self, model: str) -> bool:
-        """Whether a model has a picture classifier; KeyError for no model."""
+        """Whether a model has a picture classifier; KeyError for an unknown model."""
         return self._models[model].classifier is not None
 
     def judge(self, model: str, pixels: npt.NDArray[np.uint8]) -> PictureScores | None:
-        """Return what the classifier of a model says of a picture (height, width, 3) of any size.
+        """Return the classifier's probabilities for a picture (height, width, 3) of any size.
 
-        None where the model has no classifier. Waits for the devices, beside the engine's thread.
+        None where the model has no classifier. The calling thread waits for the devices.
         """
         classifier = self._models[model].classifier
         return None if classifier is None else classifier.judge(pixels)
@@ -253,7 +253,7 @@ class Engine:
         return None if queue is None else queue.seconds_per_image
 
     def _serving(self, lane: Lane) -> Lane:
-        """Return the lane that paints the pictures of a lane."""
+        """Return the lane that paints the pictures of `lane`: itself, or the guided lane of the same size."""
         return lane if self._registry is None else self._registry.serving.get(lane, lane)
 
     def submit(
@@ -265,7 +265,7 @@ class Engine:
         previews: bool = False,
         programs: Sequence[str] | None = None,
     ) -> Future[Image]:
-        """Put the request in line; where its lane is not ready yet, it waits for that.
+        """Queue the request; if its lane is not ready yet, the request waits until it is.
 
         `start` is `pictures.fitted(request)` for a caller that has it; else it is made here, which takes a
         tenth of a second or more for a large picture. `programs` are the `Image.programs` of a picture to
@@ -273,10 +273,10 @@ class Engine:
         programs, None for a new picture.
 
         The future always ends: with the image, with PaintingFailed, with DevicesFailed where its lane could
-        not be made ready, cancelled, or with EngineClosed should the engine itself break. `on_progress` is
-        called on the engine's thread when the image gets its seat, with step 0, and at each run's end, with
-        `previews` sometimes with a small picture of what is painted so far. The future's callbacks are
-        called there too. Keep them short.
+        not be made ready, cancelled, or with EngineClosed if the engine itself breaks. `on_progress` is
+        called when the image gets its seat, with step 0, and at each run's end. With `previews`, some of
+        these calls get a small picture of what is painted so far. `on_progress` and the callbacks of the
+        future are called on the engine's thread: keep them short.
         Raises InvalidRequest and EngineClosed.
         """
         model = self._models.get(request.model)
@@ -306,7 +306,7 @@ class Engine:
             return intake.submit(pending)
 
     def _starts_from_pictures(self, lane: Lane) -> bool:
-        """Return whether an image of this lane may start from a picture, now or once that is ready."""
+        """Return whether an image of this lane may start from a picture, now or later."""
         queue = self._thread.queues.get(lane)
         ready = queue is not None and queue.device.starts_from_pictures
         return ready or (self._registry is not None and self._registry.offers_pictures(lane))
@@ -329,7 +329,7 @@ class Engine:
                 self._warm_up.stop()
         if (
             self._registry is not None and not self._thread.restarts
-        ):  # a move that stuck devices hold may never end
+        ):  # a copy to stuck devices may never end, and `settle` waits for it
             self._registry.residency.settle()
 
     def __enter__(self) -> Self:

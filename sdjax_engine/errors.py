@@ -3,7 +3,7 @@
 EngineError
 ├── InvalidRequest       the person asked for something that cannot be painted
 ├── UnreadableCheckpoint the checkpoint's files are missing, broken or of another kind
-├── DevicesFailed        the devices cannot be used, or not for what is offered
+├── DevicesFailed        the devices cannot be used, or cannot run what is offered
 ├── PaintingFailed       this one image failed; others go on
 └── EngineClosed         the engine takes no more requests
 """
@@ -66,7 +66,7 @@ class UnreadableCheckpoint(EngineError):
 
 
 class DevicesFailed(EngineError):
-    """The devices cannot be used, or not for what is offered; the message says what they answer."""
+    """The devices cannot be used, or cannot run what is offered; the message says why."""
 
 
 class PaintingFailed(EngineError):

@@ -32,10 +32,10 @@ RECIPE_VERSION = 1
 PARAMETERS_CHUNK = "parameters"
 UNICODE = b"UNICODE\0"  # what EXIF puts before a UserComment of UTF-16
 OURS = b"sdjax\0"
-PICTURES = frozenset({"init_image", "mask_image"})  # what a request may start from
+PICTURES = frozenset({"init_image", "mask_image"})  # the fields with picture files
 
 SAMPLER_LABELS: Mapping[Sampler, str] = MappingProxyType(
-    {**SAMPLER_NAMES, Sampler.PNDM: "PLMS", Sampler.EULER_ANCESTRAL: "Euler a"}  # as that web UI says
+    {**SAMPLER_NAMES, Sampler.PNDM: "PLMS", Sampler.EULER_ANCESTRAL: "Euler a"}  # that web UI's names
 )
 
 UNREADABLE = (OSError, ValueError, SyntaxError, KeyError, TypeError, struct.error)  # what Pillow raises
@@ -89,7 +89,7 @@ def encode_png(
     """
     recipe = {"version": RECIPE_VERSION, "request": _values(request), "extra": dict(extra)}
     chunks = PngInfo()
-    # What UTF-8 cannot hold (half a surrogate pair from a broken terminal) survives in the JSON only.
+    # UTF-8 has no half surrogate pairs (as from a broken terminal): only the JSON keeps them.
     chunks.add_text(PARAMETERS_CHUNK, parameters_text(request).encode("utf-8", "replace").decode("utf-8"))
     chunks.add_text(RECIPE_CHUNK, json.dumps(recipe, sort_keys=True))
     file = io.BytesIO()
@@ -136,7 +136,7 @@ def _recipe_text(file: str | Path | BinaryIO) -> str:
 
 
 def grid_shape(count: int) -> tuple[int, int]:
-    """(rows, columns) of the grid that shows `count` pictures: never higher than wide."""
+    """(rows, columns) of the grid that shows `count` pictures: never more rows than columns."""
     rows = math.isqrt(count)
     return rows, math.ceil(count / rows)
 
@@ -174,7 +174,7 @@ def _encode(png: PIL.Image.Image, **how: Any) -> bytes:
 def _exif(chunks: Mapping[Any, Any]) -> bytes:
     """The texts of a PNG as EXIF, empty where there are none.
 
-    JPEG takes 64 KiB of it. The longest recipe has half of that, its letters being written as themselves.
+    JPEG allows 64 KiB of EXIF. The longest recipe takes half of that, because its letters are not escaped.
     """
     if RECIPE_CHUNK not in chunks:
         return b""
@@ -195,12 +195,12 @@ def _recipe_in_exif(picture: PIL.Image.Image) -> str | None:
 
 
 def _quoted(value: str) -> str:
-    """A setting's value, quoted where its own commas or colons would end it early."""
+    """A setting's value, quoted if it contains a character that separates settings."""
     return json.dumps(value, ensure_ascii=False) if set(value) & set(',:\n"') else value
 
 
 def _values(request: Request) -> dict[str, Any]:
-    """A request as JSON values; what it leaves at its default is left out, so that old readers read it."""
+    """A request as JSON values; newer fields at their defaults are left out, for older versions."""
     values = dataclasses.asdict(request)
     for name in PICTURES:
         picture = values.pop(name)
@@ -234,7 +234,7 @@ def _parse_recipe(text: str, pictures: Mapping[str, bytes]) -> Request:
 
 
 def _request(values: dict[str, Any], pictures: Mapping[str, bytes]) -> Request:
-    """A request from JSON values, each of the very type that `encode_png` wrote."""
+    """A request from JSON values; TypeError for a value of another type than `encode_png` writes."""
     kinds: dict[str, type] = {"guidance_scale": float, "strength": float, "sampler": str, "loras": list}
     kinds |= {"variations": list, "second_pass": dict, "guidance_interval": list}
     kinds |= dict.fromkeys(("seed", "num_inference_steps", "height", "width"), int)

@@ -1,4 +1,4 @@
-"""Reads untrusted JSON files of bounded size and depth; every fault is one sentence."""
+"""Reads untrusted JSON files of bounded size and depth; every fault raises an error of one sentence."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def too_deep(path: Path) -> UnreadableCheckpoint:
 
 
 def levels_exceed(content: object, most: int) -> bool:
-    """Whether lists and objects lie more than `most` levels deep in one another."""
+    """Whether lists and objects are nested more than `most` levels deep."""
     level = [content]
     for _ in range(most + 1):
         level = [

@@ -22,7 +22,7 @@ MAX_PROMPT_CHARACTERS = 2000
 MAX_LORA_WEIGHT = 4.0
 MAX_VARIATIONS = 8
 WHOLE = (0.0, 1.0)
-"""The guidance interval that has every evaluation."""
+"""The guidance interval that includes every evaluation."""
 SHAPE_TOLERANCE = 0.03  # between the logarithms of two proportions: 1216x832 counts as 3:2
 
 
@@ -100,7 +100,7 @@ class Variation:
 class SecondPass:
     """A second pass: the finished picture is enlarged to this size, in pixels, and painted again from there.
 
-    `strength`, from 0 to 1, says how far to leave it, as with a start picture.
+    `strength`, from 0 to 1, says how much the enlarged picture may change, as with a start picture.
     """
 
     height: int
@@ -113,14 +113,14 @@ class SecondPass:
 class Request:
     """One image to paint.
 
-    The picture depends on these values only, to the bit where the same programs paint it. Names follow the
-    reference pipeline's parameters; `height` and `width` are in pixels and `seed` is the whole seed of the
-    noise. `init_image` is a picture file of any size to start from: `strength` from 0 to 1 says how far to
-    leave it. The white parts of `mask_image`, a picture file too, are
-    painted again and the black parts kept; it needs an `init_image`. `variations` change the initial noise
-    one after the other; an evaluation's fresh noise stays that of `seed`. With a `second_pass` the picture
-    has its size. `guidance_interval` is (start, stop), shares of a pass's evaluations: those outside are made
-    without guidance (`Table.guided`).
+    The picture depends on these values only, and bit for bit if the same programs paint it. Names follow the
+    reference pipeline's parameters. `height` and `width` are in pixels. The noise is drawn from `seed` alone.
+    `init_image` is a picture file of any size to start from; `strength` from 0 to 1 says how much it may
+    change. The white parts of `mask_image`, a picture file too, are painted again and the black parts kept;
+    it needs an `init_image`. `variations` change the initial noise, one after the other, but not the fresh
+    noise of the evaluations. With a `second_pass` the picture has the size of that pass.
+    `guidance_interval` is (start, stop), shares of a pass's evaluations: those outside are made without
+    guidance (`Table.guided`).
     """
 
     prompt: str
@@ -197,7 +197,7 @@ class Offer:
     guidance_interval: tuple[float, float] = WHOLE
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an offer that no request could be within."""
+        """Raise ValueError for an offer that no request can match."""
         if not self.sizes:
             raise ValueError(f"{self.model} must be offered in at least one size")
         if not 1 <= self.num_inference_steps <= self.max_steps <= MAX_STEPS:
@@ -290,7 +290,7 @@ def _check_prompts(request: Request) -> None:
 
 
 def _says_something(character: str) -> bool:
-    """Whether it is a letter, a digit, a mark on one, or a symbol such as an emoji or a sign of money."""
+    """Whether it is a letter, a digit, a combining mark, or a symbol such as an emoji or a currency sign."""
     category = unicodedata.category(character)
     return category[0] in "LNM" or category in ("So", "Sc")
 
@@ -325,10 +325,10 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far one image is, in both passes together, told at the end of a run.
+    """The progress of one image, in steps of both passes: at its seat, after each run, and at a restart.
 
-    `trouble` says why it was started again, `device_seconds` its part of the devices' time so far. `preview`
-    is sometimes a small picture of it, uint8 `(height / n, width / n, 3)`, n being the autoencoder's factor.
+    `trouble` says why the image was started again, `device_seconds` is its share of the devices' time so far.
+    `preview` is a small picture, uint8 (height, width, 3), in reports for which a preview was due.
     """
 
     step: int
@@ -350,7 +350,7 @@ class PromptFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class SafetyScores:
-    """Scores of the checkpoint's safety checker, one a concept, above 0 where the concept is found.
+    """Scores of the checkpoint's safety checker, one per concept, above 0 where the concept is found.
 
     `concepts` and `special_care` are cosine similarities less their thresholds, in the checker's order.
     """
@@ -364,10 +364,10 @@ class SafetyScores:
 class Image:
     """A finished picture: `pixels` is uint8 `(height, width, 3)`.
 
-    `seconds` is the time from taking a seat to the finished pixels, `device_seconds` its part of the devices'
-    time. `prompt` and `negative_prompt` are facts of the texts. `safety` is None without a safety checker,
-    `classified` without a picture classifier. `programs` says for each pass which programs made its
-    evaluations: with them, the picture can be painted again in every bit.
+    `seconds` is the time from taking a seat to the finished pixels, `device_seconds` is its share of the
+    devices' time. `prompt` and `negative_prompt` are facts of the texts. `safety` is None without a safety
+    checker, `classified` without a picture classifier. `programs` says for each pass which programs made its
+    evaluations: with them, the picture can be painted again bit for bit.
     """
 
     request: Request

@@ -27,11 +27,11 @@ SAMPLER_ALIASES: Mapping[str, Sampler] = MappingProxyType(
         "flow_match_euler": Sampler.FLOW_EULER,
     }
 )
-"""Other names that people type for a sampler, written as its own are."""
+"""Other names of samplers, in lower case and with underscores, as `parse_sampler` looks them up."""
 
 
 def parse_sampler(name: str) -> Sampler:
-    """Return the sampler of this name, or raise `InvalidRequest` naming those there are.
+    """Return the sampler of this name, or raise `InvalidRequest` that names all samplers.
 
     Case, spaces, hyphens and pluses do not matter, and `SAMPLER_ALIASES` are understood.
     """

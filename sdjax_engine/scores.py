@@ -1,4 +1,4 @@
-"""What a picture classifier says of a picture, as plain data."""
+"""The result of a picture classifier for a picture, as plain data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class PictureScores:
     """The probability of each label of a picture classifier; both in the classifier's order.
 
-    The probabilities are from 0 to 1, and 1 all together.
+    The probabilities are from 0 to 1, and their sum is 1.
     """
 
     labels: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""How an error of a library is quoted in a sentence of ours."""
+"""Short quotations of library errors and untrusted values, for the sentences of our errors."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def first_line(error: Exception) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return a value of a stranger's file as a sentence quotes it, cut where it is long."""
+    """Return a value of an untrusted file as text for an error's sentence, cut where it is long."""
     return cut(repr(value))
 
 
 def cut(text: str) -> str:
-    """Return a text without what is too long for a sentence."""
+    """Return a text, cut after `LONGEST_QUOTE` characters."""
     return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…"
 
 

@@ -15,10 +15,10 @@ Activation = Callable[[Array], Array]
 
 
 def gelu(x: Array) -> Array:
-    """Return x·Φ(x), Φ the normal distribution (Hendrycks and Gimpel 2016); of 16 bits by float32's erf.
+    """Return x·Φ(x), with the normal distribution Φ (Hendrycks and Gimpel 2016).
 
-    That is torch's way for 16 bits. JAX's own takes erfc, whose two polynomials are three times the work:
-    a GPU then computes where it could read.
+    For 16 bits erf is computed in float32, as torch does it. JAX's own GELU computes erfc, whose two
+    polynomials are three times the work: a GPU is then limited by arithmetic and no longer by its memory.
     """
     if jnp.dtype(x.dtype).itemsize >= jnp.dtype(jnp.float32).itemsize:
         return jax.nn.gelu(x, approximate=False)

@@ -24,7 +24,7 @@ NARROW = {"tpu": (40, 80, 160)}
 """Narrower heads that must work too: on TPUs SD 1.5's, which do not fill the lanes."""
 TOKENS = {"gpu": 256, "tpu": PALLAS_LEAST_QUERIES}
 PROMPT, LONGEST, LENGTHS = 77, 231, (231, 77)
-"""Shapes of the trial: tokens of a picture, of a prompt; keys of several prompts, and their lengths."""
+"""Tokens in trials: of a picture, a prompt, a prompt of three chunks; how many of these count in each row."""
 TOLERANCE = 2e-2
 
 
@@ -54,12 +54,12 @@ def found_backend() -> Backend:
 
 
 def try_kernels(platform: str) -> Backend:
-    """Return the platform with the widest head that its fused kernel takes, for each form."""
+    """Return the platform with the widest head that its fused kernels take, for each form."""
     return tried(platform, problem_of)
 
 
 def tried(platform: str, problem_with: ProblemWith) -> Backend:
-    """Return the widest head that the platform's fused kernels take, for each form, tried on its own."""
+    """Return the platform with the results of `problem_with`, which tries the kernel of each form."""
     fused = FUSED_KERNELS.get(platform, {})
     with ThreadPoolExecutor(max(len(fused), 1)) as pool:  # compiling takes seconds
         found = pool.map(lambda form: widest_head(platform, form, problem_with), fused)
@@ -86,7 +86,7 @@ def widest_head(platform: str, form: Form, problem_with: ProblemWith) -> int | s
 
 
 def trial(platform: str, form: Form, width: int) -> Trial:
-    """Return noise in the shapes of a form, as long as the platform's kernels are used for."""
+    """Return noise in the shapes of a form, with enough queries for the platform's fused kernel."""
     picture, prompt, long = (noise(2, length, 4, width) for length in (TOKENS[platform], PROMPT, LONGEST))
     match form:
         case Form.PICTURES:

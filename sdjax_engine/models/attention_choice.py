@@ -15,7 +15,7 @@ CUDNN_LEAST_QUERIES = 64
 PALLAS_LEAST_QUERIES = 1024
 PALLAS_QUERIES_STEP = 128
 FEW_KEYS_BYTES = 2**21
-"""One row's keys in all heads, at most. A kernel holds keys and values of two rows: half of its memory."""
+"""Bytes of a row's keys in all heads, at most. Keys and values of two rows take half of a core's memory."""
 CPU_SCORES = 2**19
 """Float32 scores that the CPU holds at once: 2 MiB, which fit in the cache of a core."""
 ACCELERATOR_SCORES = 2**26
@@ -171,7 +171,7 @@ def widths(backend: Backend) -> str:
 
 
 def refusals(library: str, backend: Backend) -> str:
-    """Return which forms do not work, and why, as text; forms of one reason are told together."""
+    """Return which forms do not work, and why, as text; forms with the same reason are grouped."""
     alike = grouped(backend.refused)
     if len(alike) == 1 and not backend.widest:
         return f"{library} does not work here: {next(iter(alike))}"

@@ -1,7 +1,7 @@
-"""The attention kernels for TPUs, in Pallas; both take heads of up to 128 as narrow as they are.
+"""The attention kernels for TPUs, in Pallas; both take heads narrower than 128 without padding.
 
-Heads that are padded to whole lanes before a kernel cost a pass over queries, keys, values and result each.
-Left to the compiler, the padding happens in registers, which are that wide anyway.
+Padding the heads to whole lanes before a kernel would take one pass each over queries, keys, values and
+result. Without it, the compiler pads them in registers, which have the width of the lanes anyway.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LANES = 128
 BLOCK = 512
 """Queries and keys of a block of scores, at most."""
 BLOCK_BYTES = 2**20
-"""Queries of a block in all heads, at most."""
+"""Bytes of a block's queries in all heads, at most."""
 
 
 def by_flash(queries: Array, keys_values: KeyValues) -> Array:
@@ -53,7 +53,7 @@ def by_few_keys(queries: Array, keys_values: KeyValues) -> Array:
     lengths = keys_values.lengths
     counts = (
         jnp.full((n,), count, jnp.int32) if lengths is None else jnp.maximum(lengths, 1)
-    )  # 0 in empty seats
+    )  # lengths are 0 in empty seats
     q, k, v = (each.reshape(n, -1, heads * width) for each in (queries, keys_values.keys, keys_values.values))
     of_a_query = heads * width * q.dtype.itemsize
     block = block_of(tokens, min(BLOCK, BLOCK * BLOCK // count, BLOCK_BYTES // of_a_query))
@@ -77,7 +77,7 @@ def by_few_keys(queries: Array, keys_values: KeyValues) -> Array:
 def attend_block(  # noqa: PLR0917 - Pallas gives them by place
     width: int, counts: Any, queries: Any, keys: Any, values: Any, attended: Any
 ) -> None:
-    """Attend with a block of queries, head by head: `(1, length, heads × width)` each, `counts` (n,)."""
+    """Fill `attended` for a block of queries; arrays `(1, length, heads × width)`, but `counts` (n,)."""
     from jax.experimental import pallas  # noqa: PLC0415 - slow to import
 
     count = counts[pallas.program_id(0)]
@@ -92,5 +92,5 @@ def attend_block(  # noqa: PLR0917 - Pallas gives them by place
 
 
 def block_of(tokens: int, most: int) -> int:
-    """Return the largest multiple of the lanes up to `most` that divides `tokens`; at least one multiple."""
+    """Return the largest multiple of `LANES` up to `most` that divides `tokens`; `LANES` at least."""
     return next(size for size in range(max(most // LANES, 1) * LANES, 0, -LANES) if tokens % size == 0)

@@ -30,7 +30,7 @@ class AutoencoderTiny(nnx.Module):
         self.dtype = dtype
 
     def decode(self, latents: Array) -> Array:
-        """Return pictures `(n, f·h, f·w, 3)` of `latents` (n, h, w, latent_channels); f is by `factor_of`."""
+        """Return pictures `(n, f·h, f·w, 3)` of `latents` (n, h, w, latent_channels); f: see `factor_of`."""
         limited = jnp.tanh(latents.astype(jnp.float32) / LIMIT) * LIMIT
         return self.decoder(limited.astype(self.dtype)) * 2 - 1
 

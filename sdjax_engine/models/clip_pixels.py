@@ -33,9 +33,9 @@ class Preprocessing:
 
 
 def settle_preprocessing(config: Config) -> Preprocessing:
-    """Read a preprocessor_config.json of any age, missing keys as the reference has them.
+    """Read a preprocessor_config.json of any version; missing keys have the reference's defaults.
 
-    Raises UnreadableCheckpoint for a step that is left out or done otherwise.
+    Raises UnreadableCheckpoint for a step that is switched off, and for settings that are not supported.
     """
     try:
         return read_preprocessing(config)
@@ -89,7 +89,7 @@ def per_channel(values: tuple[float, float, float]) -> Array:
 
 
 def resized(x: Array, shape: tuple[int, ...], method: str = "cubic") -> Array:
-    """Return `x` in `shape` by the filter `method`, widened where the picture becomes smaller.
+    """Return `x` resized to `shape` by the filter `method`; the filter is widened to make a picture smaller.
 
     "cubic" is Keys' (1981) with a = -0.5.
     """

@@ -160,14 +160,14 @@ class GroupNorm(nnx.Module):
         self.dtype = shared.dtype
 
     def __call__(self, x: Array, shift: Array | None = None) -> Array:
-        """Return `x` (n, h, w, width), normalised; `shift` (n, width) is added to every pixel before."""
+        """Return `x` (n, h, w, width), normalised; `shift` (n, width) is first added to every pixel."""
         of_each = None if shift is None else shift[:, None, None, :]
         if jnp.dtype(self.dtype).itemsize < jnp.dtype(jnp.float32).itemsize:
             return self.in_two_reads(x, of_each)
         return self.in_three_reads(x if of_each is None else x + of_each)
 
     def in_three_reads(self, x: Array) -> Array:
-        """Normalise `x`: its means are read, then the squares of the differences, then the result is made."""
+        """Normalise `x`, reading it three times: for the means, for the variances, and for the result."""
         x = x.astype(jnp.float32)
         centred = x - self.mean_of_groups(x.mean((1, 2), keepdims=True))
         variance = self.mean_of_groups(jnp.square(centred).mean((1, 2), keepdims=True))
@@ -175,11 +175,11 @@ class GroupNorm(nnx.Module):
         return (centred * (factor * along_last(self.scale, x)) + along_last(self.bias, x)).astype(self.dtype)
 
     def in_two_reads(self, x: Array, shift: Array | None) -> Array:
-        """Normalise `x`, rounded to 16 bits: both sums are read at once, then the result is made.
+        """Normalise `x`, which was rounded to 16 bits, reading it twice: for both sums, and for the result.
 
         The variance is the mean of the squares less the square of the mean. Where the mean is r standard
-        deviations, float32 loses 6e-8·r² of the variance so; the rounding to 16 bits is 4e-6·r² of it.
-        `shift` (n, 1, 1, width) is added to means and squares, so that no shifted values are written.
+        deviations, this loses 6e-8·r² of the variance in float32, and the rounding to 16 bits 4e-6·r².
+        `shift` (n, 1, 1, width) is added to the sums, so that no shifted pixels are written to memory.
         """
         x = x.astype(jnp.float32)
         shift = jnp.zeros((1, 1, 1, 1)) if shift is None else shift.astype(jnp.float32)
@@ -192,11 +192,11 @@ class GroupNorm(nnx.Module):
         return (x * factor + ((shift - mean) * factor + along_last(self.bias, x))).astype(self.dtype)
 
     def mean_of_groups(self, of_channels: Array) -> Array:
-        """Return each channel's group mean, of the channels' own means; both are `(n, 1, 1, width)`."""
+        """Return the mean of each channel's group, from the channels' means; both `(n, 1, 1, width)`."""
         return self.sum_of_groups(of_channels) / (of_channels.shape[-1] // self.groups)
 
     def sum_of_groups(self, of_parts: Array) -> Array:
-        """Return each channel's group sum, (n, 1, 1, width), of the channels' sums, (n, parts, 1, width)."""
+        """Return the sum of each channel's group, (n, 1, 1, width), from sums (n, parts, 1, width)."""
         n, parts, _, width = of_parts.shape
         grouped = of_parts.reshape(n, parts, self.groups, width // self.groups)
         of_groups = grouped.sum((1, 3), keepdims=True)
@@ -206,8 +206,8 @@ class GroupNorm(nnx.Module):
 def sums_of_parts(x: Array) -> tuple[Array, Array]:
     """Return the sums of `x` (n, h, w, width) and of its squares over parts of the pixels.
 
-    Both are (n, parts, 1, width). A GPU sums the parts by different cores: all pixels of a picture would be
-    summed by a few, while the others are idle. Elsewhere all pixels are one part.
+    Both are (n, parts, 1, width). On a GPU, different cores sum the parts; one sum over all pixels would use
+    a few cores and leave the others idle. On other platforms all pixels are one part.
     """
     n, height, width, channels = x.shape
     parts = part_count(height * width) if found_backend().platform == "gpu" else 1
@@ -249,7 +249,7 @@ class Upsample2D(nnx.Module):
         self.conv = conv(width, width, shared)
 
     def __call__(self, x: Array, size: tuple[int, int] | None = None) -> Array:
-        """`size` (height, width) is the size of an odd skip connection: the result is cut to it."""
+        """The doubled picture is cut to `size` (height, width), that of the next skip connection."""
         x = doubled(x)
         return self.conv(x if size is None else x[:, : size[0], : size[1]])
 

@@ -88,7 +88,7 @@ class UNet2DConditionModel(nnx.Module):
         encoding `text_embeds` (n, pooled width) and the sizes `time_ids` (n, count). Networks with a
         `time_cond_proj_dim` take the scale of the `guidance` (n,) that they were distilled with. Each
         result depends on its own row only. Raises ValueError for an argument that the network does not
-        take, and for a missing argument that it needs.
+        take, and for missing `text_embeds` or `time_ids` that it needs.
         """
         told = context if isinstance(context, Projection) else self.read(context, context_lengths)
         time = self.act(self.add_to_time(self.embed_time(timesteps, guidance), text_embeds, time_ids))

@@ -148,7 +148,7 @@ def up_layers(values: Config, block: int) -> tuple[Any, ...]:
 
 
 def spread(value: Any, count: int) -> tuple[Any, ...]:
-    """Return one value for each of `count` residual blocks; too short a list is continued with one None."""
+    """Return one value for each of `count` residual blocks; a list that is too short gets a None."""
     if not isinstance(value, tuple):
         return (value,) * count
     return value[:count] if len(value) >= count else (*value, None)
@@ -160,7 +160,7 @@ def has_attention(block_type: str) -> bool:
 
 
 def cross_attentions(parameters: Iterable[str], values: Config) -> list[str]:
-    """Return the places of the cross-attention layers; `parameters` are the paths of the network."""
+    """Return the places of the cross-attention layers; `parameters` are the paths of all parameters."""
     places = (path.removesuffix(KEYS) for path in parameters if path.endswith(KEYS))
     return [
         place for place in places if place.endswith(".attn2") or attends_only_to_the_prompt(place, values)

@@ -16,7 +16,7 @@ from sdjax_engine.models.vit_config import LABELS, NAME, settle_vit_config
 
 
 class ViTForImageClassification(nnx.Module):
-    """Pictures to one number for each label."""
+    """Maps a picture to one number (a logit) for each label."""
 
     def __init__(self, config: Config, *, dtype: DTypeLike) -> None:
         values = settle_vit_config(config)
@@ -45,7 +45,7 @@ class ViTModel(nnx.Module):
 
 
 class ViTEmbeddings(nnx.Module):
-    """A picture's patches behind a class token, each with its position added."""
+    """The embeddings of a class token and of the picture's patches, plus their position embeddings."""
 
     def __init__(self, values: Config, shared: Shared) -> None:
         width, patch = values["hidden_size"], values["patch_size"]
@@ -87,7 +87,7 @@ class ViTEncoder(nnx.Module):
 
 
 class ViTLayer(nnx.Module):
-    """Self-attention and a two-layer perceptron, each around a residual."""
+    """Self-attention and a two-layer perceptron, each with a residual."""
 
     def __init__(self, values: Config, shared: Shared) -> None:
         width, inner, eps = values["hidden_size"], values["intermediate_size"], values["layer_norm_eps"]
@@ -104,7 +104,7 @@ class ViTLayer(nnx.Module):
 
 
 class ViTAttention(nnx.Module):
-    """Self-attention and the map of its result."""
+    """Self-attention and a linear map of its result."""
 
     def __init__(self, values: Config, shared: Shared) -> None:
         width = values["hidden_size"]

@@ -1,4 +1,4 @@
-"""What the config.json of a ViT image classifier says, settled."""
+"""The values of a ViT image classifier's config.json, checked and completed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {
 
 
 def settle_vit_config(config: Config) -> dict[str, Any]:
-    """Return the values the network is built from, or raise UnreadableCheckpoint."""
+    """Return the values that the network is built from; raises UnreadableCheckpoint."""
     values = settle(config, model=NAME, defaults=DEFAULTS, supported=SUPPORTED, strict=False)
     sizes = ("image_size", "patch_size", "hidden_size", "intermediate_size", "num_attention_heads")
     refuse(NAME, [f"{key}={quoted(values[key])}" for key in sizes if not is_count(values[key])])
@@ -62,7 +62,7 @@ def is_count(value: object) -> bool:
 
 
 def has_labels(named: object) -> bool:
-    """Whether there is a label of its own for each output, 2 to 1000 of them."""
+    """Whether each of 2 to 1000 outputs has a label, and no two have the same."""
     if not isinstance(named, Mapping) or not 2 <= len(named) <= MOST_LABELS:
         return False
     numbers = {str(number) for number in named}

@@ -16,7 +16,7 @@ from sdjax_engine.wording import first_line, quoted
 NAME = "ViTImageProcessor"
 BILINEAR = 2
 METHODS: Mapping[int, str] = {1: "lanczos3", BILINEAR: "linear", 3: "cubic"}
-"""JAX's names of Pillow's filters, by their numbers there."""
+"""JAX's names of Pillow's filters, by Pillow's numbers."""
 
 STEPS = ("do_resize", "do_rescale", "do_normalize")
 HALF = (0.5, 0.5, 0.5)
@@ -36,9 +36,9 @@ class ViTPreprocessing:
 
 
 def settle_vit_preprocessing(config: Config) -> ViTPreprocessing:
-    """Read a preprocessor_config.json of any age, missing keys as the reference has them.
+    """Read a preprocessor_config.json of any version; missing keys have the reference's defaults.
 
-    Raises UnreadableCheckpoint for a step that is left out or done otherwise.
+    Raises UnreadableCheckpoint for a step that is switched off, and for settings that are not supported.
     """
     try:
         return read_preprocessing(config)
@@ -67,9 +67,9 @@ def read_preprocessing(config: Config) -> ViTPreprocessing:
 
 
 def vit_pixels(pictures: Array, preprocessing: ViTPreprocessing) -> Array:
-    """Return `(n, *size, 3)` float32 of whole numbers from 0 to 255, `pictures` (n, h, w, 3).
+    """Return the network's input, `(n, *size, 3)` float32, of `pictures` (n, h, w, 3) from 0 to 255.
 
-    As Pillow does, it is resized along the width and then along the height, and rounded after each.
+    As in Pillow, pictures are resized along the width and then along the height, and rounded after each.
     """
     n, height, _, depth = pictures.shape
     new_height, new_width = preprocessing.size
@@ -80,5 +80,5 @@ def vit_pixels(pictures: Array, preprocessing: ViTPreprocessing) -> Array:
 
 
 def normalised(x: Array, preprocessing: ViTPreprocessing) -> Array:
-    """Return float32 pixels, from 0 to 255 in `x`, as the network is shown them."""
+    """Return the network's input, float32, of resized pixels `x` from 0 to 255."""
     return (x / WHITE - per_channel(preprocessing.mean)) / per_channel(preprocessing.std)

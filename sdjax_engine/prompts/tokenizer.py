@@ -37,7 +37,7 @@ class Tokens:
 
     `ids` and `weights` are (chunks, length), including start, end and padding, whose weight is 1. `count` is
     the number of the prompt's tokens. `limit` is the number of places for them: all places, minus the places
-    that a BREAK or a comma leaves empty. `cut` is the end of the prompt that was cut off, as written.
+    that a BREAK or a comma leaves empty. `cut` is the end of the cleaned prompt that did not fit.
     """
 
     ids: npt.NDArray[np.int32] = field(repr=False)
@@ -83,7 +83,7 @@ class Tokenizer:
     def load(cls, folder: Path, *, pad: str | None = None) -> Tokenizer:
         """Read a tokenizer folder: tokenizer.json, or vocab.json with merges.txt.
 
-        `pad` is another padding token than the folder's; in a prompt it is a token by itself. Raises
+        `pad` replaces the folder's padding token; in a prompt it is always one token. Raises
         UnreadableCheckpoint if neither is there, a file is invalid or a special token is unknown.
         """
         settings = read_settings(folder)
@@ -195,7 +195,7 @@ def size_of_first(part: Sequence[Token], *, room: int, comma_id: int | None) -> 
 
 
 def places_left(chunks: Sequence[Sequence[Token]], *, room: int, max_chunks: int) -> int:
-    """Return the number of places for tokens, given the ends of all chunks but the last one."""
+    """Return the number of places for tokens, without those that all chunks but the last leave empty."""
     return max_chunks * room - sum(room - len(chunk) for chunk in chunks[:-1])
 
 

@@ -41,7 +41,7 @@ class DDIM(SchedulerConfig):
     def _evaluation(self, t: int, *, a: float, a_next: float, eta: float) -> Evaluation:
         alpha, sigma = a**0.5, (1 - a) ** 0.5
         std = eta * max(0.0, (1 - a_next) / (1 - a) * (1 - a / a_next)) ** 0.5
-        direction = max(0.0, 1 - a_next - std**2) ** 0.5  # of eps = (x - alpha·x_0)/sigma
+        direction = max(0.0, 1 - a_next - std**2) ** 0.5  # weight of eps = (x - alpha·x_0)/sigma
         p, q = x_0_weights(self.prediction_type, alpha=alpha, sigma=sigma)
         x = Mix(x=direction / sigma, h=[np.sqrt(a_next) - direction * alpha / sigma], z=std)
         return Evaluation(level=Level(alpha, sigma), t=t, p=p, q=q, x=x)

@@ -32,7 +32,7 @@ Solver = Annotated[
 class DPMpp2M(SigmaConfig):
     """`DPMSolverMultistepScheduler` with `dpmsolver++`, on a variance-preserving x.
 
-    The sampler's name excludes the σ of Karras; the checkpoint chooses among the other spacings.
+    The σ of Karras have a sampler of their own; the checkpoint chooses among the other spacings.
     """
 
     reference: ClassVar[str] = "DPMSolverMultistepScheduler"

@@ -100,7 +100,7 @@ def trailing_timesteps(config: SchedulerConfig, num_inference_steps: int, last: 
 
 
 def within_training(config: SchedulerConfig, timesteps: npt.NDArray[np.number]) -> Array:
-    """Return `timesteps` as float64; raises UnreadableCheckpoint if one is outside the training."""
+    """Return `timesteps` as float64; raises UnreadableCheckpoint if one is not a trained one."""
     if not len(timesteps) or timesteps.min() < 0 or timesteps.max() > config.num_train_timesteps - 1:
         raise UnreadableCheckpoint(
             f"scheduler_config.json: timestep_spacing = {config.timestep_spacing} with steps_offset = "

@@ -77,7 +77,7 @@ def initial_sigma(config: SchedulerConfig, sigmas: Array) -> float:
 
 
 def multistep_timesteps(config: SchedulerConfig, num_inference_steps: int, last: int) -> Array:
-    """Return whole timesteps below `last`, `(n,)`: n + 1 spaced timesteps without the last one."""
+    """Return whole timesteps below `last`, `(n,)`: n of n + 1 spaced ones; for "trailing", all of n."""
     if config.timestep_spacing == "linspace":
         timesteps = np.linspace(0, last - 1, num_inference_steps + 1).round()[:0:-1]
     elif config.timestep_spacing == "leading":

@@ -68,8 +68,8 @@ MAX_ROWS = 2 * MAX_STEPS
 class Column(IntEnum):
     """The columns of a row; `X` and `R` are each the first of eight columns, in the order of `Term`.
 
-    The columns of what is kept are a kept pixel's weights of the picture's latents and of the first noise
-    after the evaluation. `GUIDANCE` is the guidance scale, 1 without guidance.
+    `KEEP_LATENTS` and `KEEP_NOISE` are the weights of the picture's latents and of the first noise in a kept
+    pixel, after the evaluation. `GUIDANCE` is the guidance scale, 1 without guidance.
     """
 
     TIMESTEP = 0
@@ -237,8 +237,8 @@ class Table:
     def padded(self, max_rows: int) -> npt.NDArray[np.float32]:
         """Return rows `(max_rows, ROW)`: the table's own, then idle rows.
 
-        Tables of different lengths can so share one `(seats, max_rows, ROW)` array, in which a finished seat
-        is idle while others go on. Raises `ValueError` if the table is longer.
+        Tables of different lengths can thus share one `(seats, max_rows, ROW)` array, in which a finished
+        seat is idle while others go on. Raises `ValueError` if the table is longer.
         """
         if self.evaluations > max_rows:
             raise ValueError(f"a table of {self.evaluations} rows does not fit in {max_rows}")

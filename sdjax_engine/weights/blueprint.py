@@ -52,7 +52,7 @@ class Blueprint:
     def module(self, parameters: Mapping[str, Any]) -> Any:
         """Return the module over these parameters, for use within one traced function.
 
-        Kernels of convolutions may lie as a GPU reads them (`models/convolution_kernels.py`).
+        Kernels of convolutions may be in a GPU's order (`models/convolution_kernels.py`).
         """
         from flax import nnx  # noqa: PLC0415
 

@@ -31,7 +31,7 @@ from sdjax_engine.weights.networks import Plan
 
 LAYOUT = 1  # increase it when the content of files changes under the same names and shapes
 FOLDER = "weights"
-SECONDS_UNTIL_GIVEN_UP = 3600.0  # a file that is being written is touched regularly
+SECONDS_UNTIL_GIVEN_UP = 3600.0  # a process writes to its partial file more often than that
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class Cache:
         return kept_arrays(file, header, plan.dtype)
 
     def has_checked(self, name: str, plan: Plan) -> bool:
-        """Return whether this code has checked the source's tensors and the cache file with the network."""
+        """Return whether this code has checked the source's tensors and the cache file for the network."""
         file = self.place(name, plan)
         header = header_of(file)
         return header is not None and is_noted(file, header)
@@ -103,7 +103,7 @@ class Cache:
         return short([self.source, name, np.dtype(plan.dtype).name])
 
     def forget_others(self, name: str, plan: Plan, place: Path) -> None:
-        """Remove the cache files of earlier versions of this network, and partial files."""
+        """Remove the cache files of earlier versions of this network, and old partial files."""
         given_up = time.time() - SECONDS_UNTIL_GIVEN_UP
         mine = (place, note_of(place))
         for file in place.parent.glob(f"{self.group(name, plan)}-*"):
@@ -145,7 +145,7 @@ def mark(header: Header) -> str:
 
 
 def written(writer: Writer, placed: Placed) -> bool:
-    """Return whether a parameter could be written."""
+    """Write a parameter, and return whether that succeeded."""
     try:
         writer.write(*placed)
     except OSError:

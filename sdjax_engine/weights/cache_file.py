@@ -73,5 +73,5 @@ class Writer:
         self._opened.close()
 
     def close(self) -> None:
-        """Close without waiting."""
+        """Close the file without syncing it."""
         self._opened.close()

@@ -41,10 +41,10 @@ class TextEncoder:
 class Checkpoint:
     """A loaded checkpoint.
 
-    `pipeline` is the reference's class of the checkpoint. `text_encoders` are one or two, in
-    the order in which the UNet's conditioning joins them. `preprocessor_config` holds the safety checker's
-    picture settings and is empty without one. `scheduler_config` is the file's content, keys that old files
-    lack left out. `force_zeros_for_empty_prompt`: an empty negative prompt is encoded as zeros. `native_size`
+    `pipeline` is the reference's class of the checkpoint. `text_encoders` are one or two, in the order in
+    which the UNet's conditioning joins them. `preprocessor_config` holds the safety checker's picture
+    settings and is empty without one. `scheduler_config` is the content of the file, without defaults for
+    missing keys. `force_zeros_for_empty_prompt`: an empty negative prompt is encoded as zeros. `native_size`
     is (width, height) in pixels; `identify` returns the fingerprint.
     """
 
@@ -62,7 +62,7 @@ class Checkpoint:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A sha256 of all configurations and weights.
+        """A sha256 of the networks' and the scheduler's configurations, and of all weights.
 
         Without a cache folder, the first access reads all files; raises
         UnreadableCheckpoint if they are gone by then.

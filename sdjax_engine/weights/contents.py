@@ -122,7 +122,7 @@ def files_of(part: Part) -> list[Path]:
 
 
 def fingerprint_of(contents: Contents, digests: Digests) -> str:
-    """Return a sha256 of all configurations and of all bytes of the files of weights."""
+    """Return a sha256 of the networks' and the scheduler's configurations, and of all files of weights."""
     parts = {name: [part.config, *map(digests.of, files_of(part))] for name, part in contents.parts.items()}
     settings = [contents.pipeline, parts, contents.scheduler_config, contents.force_zeros_for_empty_prompt]
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()

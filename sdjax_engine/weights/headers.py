@@ -20,7 +20,7 @@ WHY_NO_PICKLES = "reading a pickle can run any code: save the checkpoint as safe
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A tensor in a file: its shape, the code of its dtype, its first byte in the file, its bytes."""
+    """A tensor in a file: its shape, the code of its dtype, its offset in the file, its size in bytes."""
 
     shape: tuple[int, ...]
     dtype: str

@@ -66,7 +66,7 @@ def download(
 
 
 def components_of(folder: Path) -> list[str]:
-    """Return the networks that model_index.json names; it is checked when it is read."""
+    """Return the networks that model_index.json names, none if it is invalid: the reader reports that."""
     try:
         index = read_json(folder / INDEX)
     except UnreadableCheckpoint:

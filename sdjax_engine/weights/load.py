@@ -48,9 +48,9 @@ def load_checkpoint(
 
     `source` is "demo", a folder in the diffusers layout, a hub id, or a .safetensors file in the original
     layout. The safety checker is read if requested and present. `dtype` ("float32" or "bfloat16") is the
-    dtype of parameters and arithmetic; `force_upcast` is for float16, which this package has not. `put`
-    copies one parameter, a host array of its own, to the devices; with `by_output` it gets convolutions'
-    kernels in a GPU's order (`models/convolution_kernels.py`). Converted parameters are cached in
+    dtype of parameters and arithmetic; `force_upcast` is for float16, which this package does not offer.
+    `put` copies a parameter, a host array that it may keep, to the devices; with `by_output` it gets kernels
+    of convolutions in a GPU's order (`models/convolution_kernels.py`). Converted parameters are cached in
     `cache_dir`. `report` gets the progress of downloads. Raises UnreadableCheckpoint, in one sentence, for
     every fault.
     """

@@ -175,7 +175,7 @@ def fit(down: tuple[int, ...], up: tuple[int, ...], shape: LayerShape) -> bool:
 
 
 def settle(place: LayerPath, roles: Mapping[Role, str], contents: Contents) -> LayerFactors:
-    """Return one layer's factors; the scale is alpha / rank, or 1 if the file has no alpha."""
+    """Return one layer's factors; the scale is by the layer's alpha, or else by peft's settings."""
     rank = contents.shapes[roles[Role.DOWN]][0]
     if Role.ALPHA in roles:
         scale = contents.alphas[roles[Role.ALPHA]] / rank
@@ -187,7 +187,7 @@ def settle(place: LayerPath, roles: Mapping[Role, str], contents: Contents) -> L
 def scale_by_settings(place: LayerPath, rank: int, settings: Mapping[str, Any]) -> float:
     """Return a layer's scale by peft's settings: alpha / rank, or alpha / √rank with rank-stabilised LoRA.
 
-    In a file of a single network, the settings have no component's name before them.
+    Without an alpha it is 1. In a file of a single network, settings have no component's name before them.
     """
     component = f"{place.component}."
     own = {key.removeprefix(component): value for key, value in settings.items() if key.startswith(component)}

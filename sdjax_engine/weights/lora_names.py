@@ -94,7 +94,7 @@ def spellings(places: Iterable[LayerPath]) -> dict[str, LayerPath]:
 
 
 def spellings_in_unet(place: LayerPath, original: str | None) -> list[str]:
-    """Return the spellings of a UNet layer; files for the UNet only may leave out its name."""
+    """Return the spellings of a UNet layer; files with only the UNet may omit the prefix `unet.`."""
     dotted = [place.path, place.path.removesuffix(".0")] if place.path.endswith("to_out.0") else [place.path]
     return [
         *dotted,
@@ -146,7 +146,7 @@ def inner_name(kind: str, inner: str) -> str:
 
 
 def block_numbers(paths: Iterable[str]) -> Mapping[tuple[str, int, str, int], str]:
-    """Return the original name of each part (way, block, kind, index) of the blocks down and up."""
+    """Return the original name of each part (way, block, kind, index) of the down and up blocks."""
     parts = {
         (match[1], int(match[2]), match[3], int(match[4]))
         for match in map(IN_BLOCK.fullmatch, paths)

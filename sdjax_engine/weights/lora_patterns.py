@@ -1,4 +1,4 @@
-"""The key of `alpha_pattern`, one of peft's settings, that matches a layer: the first one that ends its path.
+"""The key of peft's setting `alpha_pattern` for a layer: the first key that matches the end of its path.
 
 peft reads every key as a regular expression, but almost every file has plain names of layers as keys. Files
 are untrusted, and matching an expression can take exponential time. So names are looked up, and only

@@ -1,4 +1,4 @@
-"""The folder of a network that the configuration names beside a checkpoint, local or from the hub."""
+"""The folder of a network that the configuration names besides a checkpoint, local or from the hub."""
 
 from __future__ import annotations
 

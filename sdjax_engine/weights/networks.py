@@ -59,7 +59,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """What a network without parameters depends on; `text` is `config` as JSON, which can be compared."""
+    """The inputs from which a network is built; `text` is `config` as JSON, which can be compared."""
 
     model: str
     text: str
@@ -68,7 +68,7 @@ class Form:
 
 
 FORMS_KEPT = 16
-"""How many forms keep their network, also after their models are unloaded: most models share a form.
+"""How many networks are kept, also after their models are unloaded: most models have the same forms.
 
 An SDXL's UNet takes a third of a second to make and 9 MB of objects.
 """
@@ -86,7 +86,7 @@ class Plan:
 
     @property
     def wanted(self) -> Mapping[str, Parameter]:
-        """Its parameters by the reference's names; raises UnreadableCheckpoint where there is no network."""
+        """Its parameters by the reference's names; raises UnreadableCheckpoint if it cannot be built."""
         return self.blueprint.wanted
 
 
@@ -113,7 +113,7 @@ def plan(part: Part, *, dtype: DTypeLike) -> Plan:
 
 
 def build(part: Part, dtype: DTypeLike) -> Any:
-    """Build a network without memory; raises UnreadableCheckpoint where its configuration makes none."""
+    """Build a network without memory; raises UnreadableCheckpoint if that is impossible."""
     try:
         return described(part.model, part.config, dtype)
     except NO_NETWORK as error:

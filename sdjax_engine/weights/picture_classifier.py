@@ -45,7 +45,7 @@ class LoadedClassifier:
         return sum(array.nbytes for array in self.component.parameters.values())
 
     def placed(self, put: Put) -> LoadedClassifier:
-        """Return it with each parameter where `put` puts it."""
+        """Return the classifier with its parameters copied by `put`."""
         parameters = {key: put(np.asarray(array)) for key, array in self.component.parameters.items()}
         return replace(self, component=replace(self.component, parameters=parameters))
 

@@ -34,7 +34,7 @@ def load_preview_decoder(
 ) -> Component:
     """Read the decoder called `source`, a folder or a hub id of the reference's `AutoencoderTiny`.
 
-    It must decode latents of so many channels to `vae_scale_factor` times their size. The other arguments are
+    It must decode latents of `latent_channels` to `vae_scale_factor` times their size. Other arguments are
     those of `load_checkpoint`. Raises UnreadableCheckpoint, in one sentence, for whatever is wrong.
     """
     folder = find_decoder(source, report)

@@ -54,7 +54,7 @@ def arrays(
 
 @contextmanager
 def read_file(file: Path) -> Iterator[BinaryIO]:
-    """Open a file for unbuffered reading; an error inside raises UnreadableCheckpoint."""
+    """Open a file for unbuffered reading; an OSError in the `with` block becomes UnreadableCheckpoint."""
     try:
         with file.open("rb", buffering=0) as opened:
             yield opened

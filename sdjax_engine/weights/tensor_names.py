@@ -1,8 +1,8 @@
 """Tensor names and layouts: the reference's and this package's.
 
-Parameters have the reference's paths, with three differences. A weight is called `kernel` (of linear maps and
-convolutions), `scale` (of norms) or `embedding` here. Kernels are (in, out) and (height,
-width, in, out) here, (out, in) and (out, in, height, width) there. And a 1×1 convolution is a linear map.
+Parameters have the reference's paths, with three differences: a weight is called `kernel` (of linear maps
+and convolutions), `scale` (of norms) or `embedding`; kernels are (in, out) and (height, width, in, out), not
+(out, in) and (out, in, height, width) as in the reference; and a 1×1 convolution is a linear map.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def reference_name(path: Sequence[str | int]) -> str:
 def current_name(model: str, name: str) -> str | None:
     """Return the present name of a tensor in a file of a network of class `model`.
 
-    None for a table that holds no weight, and for the encoder of a tiny autoencoder and the pooler of a
-    classifier, which are not used.
+    None for tensors that are not used: position ids, the encoder of a tiny autoencoder, and the pooler of a
+    classifier.
     """
     if name.endswith("embeddings.position_ids"):
         return None
@@ -63,7 +63,7 @@ def reference_shape(ours: Sequence[int], leaf: str) -> tuple[int, ...]:
 
 
 def squeezed(shape: Sequence[int], like: Sequence[int]) -> tuple[int, ...]:
-    """Return `shape` without the 1×1 window of a convolution where `like` is a linear map's."""
+    """Return `shape` without the 1×1 window of a convolution if `like` is of a linear map."""
     surplus = len(shape) - len(like)
     if len(like) == 2 and surplus > 0 and all(size == 1 for size in shape[2:]):
         return tuple(shape[:2])

@@ -15,7 +15,7 @@ MOST_LISTED = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """A tensor in a file: its shape, the code of its dtype, its first byte in the file, its bytes.
+    """A tensor in a file: its shape, the code of its dtype, its offset in the file, its size in bytes.
 
     `transposed`: the file holds a matrix whose rows are this tensor's columns.
     """

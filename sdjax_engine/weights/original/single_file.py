@@ -85,7 +85,7 @@ def read_single_file(file: Path, *, report: Report | None) -> Contents:
 
 
 def recognise(file: Path) -> Original:
-    """Return the family of a file, reading its header only; raises UnreadableCheckpoint."""
+    """Return what a file's header tells of its family and networks; raises UnreadableCheckpoint."""
     if any(file.match(pattern) for pattern in PICKLES):
         raise UnreadableCheckpoint(f"{file} holds pickled weights, and {WHY_NO_PICKLES}.")
     header = read_header(file)

@@ -61,7 +61,7 @@ def open_clip_names(tensors: Tensors, *, projected: bool) -> dict[str, Stored]:
 
 
 def in_layer(name: str, stored: Stored) -> dict[str, Stored]:
-    """Return one tensor of a layer by today's names; queries, keys and values share one tensor there."""
+    """Return one tensor of a layer by today's names; OpenCLIP's queries, keys and values share one."""
     if name in ("attn.in_proj_weight", "attn.in_proj_bias"):
         leaf = name.rpartition("_")[2]
         return {f"self_attn.{each}_proj.{leaf}": stored.share(index, 3) for index, each in enumerate("qkv")}

@@ -157,7 +157,7 @@ def input_places(levels: list[list[Block]]) -> dict[str, tuple[str, int]]:
 
 
 def output_places(levels: list[list[Block]]) -> dict[str, tuple[str, int]]:
-    """Return today's block and layer of each of `output_blocks`: one layer more per block than above."""
+    """Return today's block and layer of each of `output_blocks`: one layer more than in down blocks."""
     layers = [
         (block, layer) for block, level in enumerate(reversed(levels)) for layer in range(len(level) + 1)
     ]
