@@ -1,4 +1,4 @@
-"""What holds for the person of an interaction, read once, and whether what the person asks for is allowed."""
+"""The policies, quotas and rules that apply to an interaction, read once, and the checks against them."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from sdjax_engine.prompts import read_prompt
 from sdjax_engine.request import Offer
 
 PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person still waits
-EARLY_SECONDS = 0.5  # of the three in which Discord wants its acknowledgement
+EARLY_SECONDS = 0.5  # of the 3 s that Discord allows for an acknowledgement
 HELD = "held"  # the key in an interaction's extras
 
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """What holds for a person in a channel.
+    """The policies, quotas and rules that apply to a person in a channel.
 
-    `said` are the stored policies that apply, `quotas` the quotas that they set, `weight` is the person's in
-    the fair order. `judge` has the server's rules about words; `automod` says whether Discord's AutoMod rules
-    apply. `standing` says which further reads the request needs.
+    `said` are the stored policies that apply; `effective` combines them with the operator's, and sets
+    `quotas`. `weight` is the person's weight in the fair order. `judge` has the server's rules on words;
+    `automod` says whether Discord's AutoMod rules apply. `standing` says which further reads are needed.
     """
 
     decision: Decision
@@ -70,7 +70,7 @@ async def held_of(interaction: Interaction) -> Held:
 
 
 async def held_early(interaction: Interaction) -> Held | None:
-    """Return what holds if it is known in time before the acknowledgement; Discord waits for no database."""
+    """Return what holds for the person; None if the store does not answer in time for the acknowledgement."""
     try:
         async with asyncio.timeout(EARLY_SECONDS):
             return await held_of(interaction)
@@ -118,9 +118,9 @@ def all_said(services: Services, said: Sequence[Said], *, weight: float) -> list
 
 
 def shown_bounds(services: Services) -> Policy:
-    """Return the operator's bounds for showing, with the operator's policy as the bound where there is none.
+    """Return the operator's bounds as people are shown them: with the bounds that hold without being set.
 
-    Workers show no flagged picture more openly than the operator's policy says where no bound says it.
+    For flagged pictures that is the operator's policy, because workers show no picture more openly.
     """
     policy, bounds = services.policy, services.bounds
     most = max(1.0, 1.0, *services.weights.values())
@@ -170,7 +170,7 @@ async def wants_private(interaction: Interaction) -> bool:
 
 
 async def check_privacy(interaction: Interaction, *, asked: bool, private: bool) -> None:
-    """Raise UserMistake where a policy allows no private answer that was asked for, or no public one.
+    """Raise UserMistake where a policy forbids the private answer that was asked for, or a public answer.
 
     A direct message is private anyway.
     """
@@ -196,10 +196,10 @@ async def check_recipe(interaction: Interaction, recipe: Recipe) -> None:
 async def check_words(interaction: Interaction, recipe: Recipe) -> Hold | None:
     """Return why the pictures of these words are held for review, None where no rule holds them.
 
-    Raises UserMistake `rule_always`; `rule_refused` for a rule of /rules, `rule_automod` for one of Discord's
-    AutoMod.
+    Raises UserMistake `rule_always` for the rule that no server can switch off, `rule_refused` for a rule of
+    /rules, `rule_automod` for one of Discord's AutoMod rules.
 
-    Styles and the words drawn from lists are in the recipe's prompts by now.
+    The recipe's prompts must have the texts of styles and the words drawn from lists already.
     """
     return await check_texts(interaction, words_of(recipe))
 
@@ -207,7 +207,7 @@ async def check_words(interaction: Interaction, recipe: Recipe) -> Hold | None:
 async def check_texts(
     interaction: Interaction, texts: Sequence[str], *, together: bool = True
 ) -> Hold | None:
-    """Check texts that go into prompts later, as `check_words` does: all into one if `together`."""
+    """Check texts for later prompts, as `check_words` does; `together` if one prompt will have them all."""
     texts = forms_of(texts)
     known = readings_of(texts, together=together)
     if any(map(services_of(interaction).hard_rule.matches, known.values())):
@@ -229,10 +229,10 @@ def words_of(recipe: Recipe) -> list[str]:
 
 
 def forms_of(texts: Iterable[str]) -> list[str]:
-    """Return the texts, and after them those that the engine reads otherwise, as it reads them.
+    """Return the texts, and after them what the engine reads in place of a text where that differs.
 
-    The engine replaces HTML entities, wide letters and wrongly decoded ones, and takes the brackets of
-    emphasis away: it paints `bl&#111;od` and `dead bo(d)y` as blood and a dead body.
+    The engine replaces HTML entities, wide letters and wrongly decoded ones, and removes the brackets of
+    emphasis: it paints `bl&#111;od` and `dead bo(d)y` as blood and a dead body.
     """
     written = list(texts)
     forms = (form for text in written for form in _forms(text) if form not in written)
@@ -249,9 +249,9 @@ def _forms(text: str) -> Iterator[str]:
 
 
 def readings_of(texts: Sequence[str], *, together: bool = True) -> dict[str, Readings]:
-    """Return the readings of the texts: each alone, or all together; if that is long, both.
+    """Return the readings of the texts: of all as one text if `together`, else of each alone.
 
-    Of a text that is too long, not every part is read in every way.
+    A long text is not read completely in every way, so the texts of a long joined text are also read alone.
     """
     written = [text for text in texts if text.strip()]
     if not together:
@@ -286,14 +286,14 @@ async def automod_verdict(interaction: Interaction, texts: Sequence[str]) -> Aut
 
 
 async def review_mode(interaction: Interaction) -> Hold | None:
-    """Return the hold for every result here, by the nearest policy; None without one."""
+    """Return a hold if a policy here wants a review of every result, else None."""
     if interaction.guild_id is None or not interaction.is_guild_integration():
         return None
     return Hold(cause=Cause.MODE) if (await held_of(interaction)).policy.review else None
 
 
 async def charge_of(interaction: Interaction, recipe: Recipe) -> Charge:
-    """Return what a request counts, and against which quotas."""
+    """Return the pictures and the cost of a request, and the quotas that it counts against."""
     return Charge(
         pictures=recipe.variants,
         cost=cost_of(recipe, find_offer(recipe.model, services_of(interaction).offers)),

@@ -38,9 +38,9 @@ def page(text: str) -> discord.ui.LayoutView:
 
 
 def page_lines(lines: Sequence[str], texts: Texts, *, further: int = 0, below: Sequence[str] = ()) -> str:
-    """Return the lines as the text of a page: as many as have room, then how many are left out.
+    """Return the lines as the text of a page: as many as fit, then how many are left out.
 
-    `further` entries have no line here, and count as left out. The lines `below` are kept, after these.
+    `further` entries have no line here, and count as left out. All lines of `below` follow.
     """
     kept: list[str] = []
     room = MAX_PAGE - ROOM_FOR_REST - sum(len(line) + 1 for line in below)
@@ -55,7 +55,7 @@ def page_lines(lines: Sequence[str], texts: Texts, *, further: int = 0, below: S
 
 
 async def refuse(interaction: Interaction, sentence: str, *, appeal: int | None = None) -> None:
-    """Show `sentence` to the person alone, after any first answer; with a button for an appeal."""
+    """Show `sentence` to the person alone, after any first answer; `appeal` adds a button for an appeal."""
     before = answered(interaction)
     shown_with: dict[str, Any] = {} if appeal is None else {"view": _appeal(interaction, appeal)}
     if before is None:
@@ -89,7 +89,7 @@ async def add(interaction: Interaction, sentence: str) -> None:
 async def add_page(interaction: Interaction, text: str) -> None:
     """Show a person's own words to that person alone after an answer, to be copied; dropped if refused.
 
-    Words that one message has no room for follow in others.
+    A text that is too long for one message is continued in further messages.
     """
     room = MAX_PAGE - len("```\n\n```")
     try:
@@ -103,7 +103,7 @@ async def add_page(interaction: Interaction, text: str) -> None:
 
 
 async def tell_end(interaction: Interaction, text: str) -> None:
-    """Replace the answer by what long work came to; if its token has expired, send a direct message."""
+    """Replace the answer by the outcome of long work; if its token has expired, send a direct message."""
     try:
         try:
             await interaction.edit_original_response(view=page(text))

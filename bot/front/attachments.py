@@ -31,7 +31,7 @@ PROXIES = (
     "https://media.discordapp.net",
 )
 EXTERNAL = ("external",)
-FETCH_SECONDS = 30.0  # usually one; an interaction's token lives for fifteen minutes
+FETCH_SECONDS = 30.0  # a fetch usually takes 1 s; an interaction's token lives for 15 minutes
 PLAIN = MappingProxyType({"Accept-Encoding": "identity"})
 GONE = (403, 404, 410)  # an expired address, or a deleted file
 

@@ -37,7 +37,7 @@ from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
 
-LONGEST_WAIT = 60.0  # seconds; discord.py waits itself for a shorter Retry-After, else it raises
+LONGEST_WAIT = 60.0  # seconds; for a longer Retry-After discord.py raises instead of waiting
 
 
 def intents() -> discord.Intents:
@@ -116,7 +116,7 @@ class Bot(discord.AutoShardedClient):
         self.add_dynamic_items(*BUTTONS)
 
     def change(self, config: Config, keywords: Keywords | None) -> None:
-        """Take another configuration; `keywords` are those of its file. A change of the offers comes next."""
+        """Take another configuration; `keywords` are those of its file. The offers are changed next."""
         self._config = config
         pace = self.services.pace
         pace.change(rates_of(config))
@@ -139,7 +139,7 @@ class Bot(discord.AutoShardedClient):
             log.error("%s", error)
 
     async def setup_hook(self) -> None:
-        """After the login, before the gateway: settle the shards, make sure that Discord has the commands.
+        """Determine the shards and register the commands, after the login and before the gateway connects.
 
         Commands are the same for all shards: the front with shard 0 registers them.
         """
@@ -166,14 +166,14 @@ class Bot(discord.AutoShardedClient):
         return True
 
     async def on_guild_join(self, guild: discord.Guild) -> None:
-        """Keep the server's jobs, and register the commands if the configuration names the server."""
+        """Record that the server has the bot, which keeps its jobs; register commands if it is configured."""
         await self._noted(self.services.store.erasure.note_presence([guild.id]))
         for served in self.guilds_served:
             if served.id == guild.id:
                 await self._register_in(served)
 
     async def on_ready(self) -> None:
-        """Log the bot's user and its servers."""
+        """Log the bot's user and its servers, and record the servers that joined or left meanwhile."""
         shards = ", ".join(str(number) for number in sorted(self.shards))
         log.info(
             "connected to Discord as %s, in %s, with shard %s of %s",
@@ -226,7 +226,7 @@ class Bot(discord.AutoShardedClient):
     async def _noted(self, verb: Awaitable[None]) -> None:
         try:
             await verb
-        except StoreUnavailable:  # its own line says why; this one is not dropped beside it
+        except StoreUnavailable:  # it is logged already: a line that names it would be dropped
             log.error("the list of the bot's servers could not be stored before the next connection")
 
     async def hear_no_more(self) -> None:

@@ -115,7 +115,7 @@ class Tree(app_commands.CommandTree[Any]):
     """All commands of the bot."""
 
     async def _call(self, interaction: Interaction) -> None:
-        # Around the command and its on_error: a shutdown waits for both; discord.py keeps no list of them.
+        # A shutdown waits for the command and its on_error; discord.py keeps no list of running commands.
         with services_of(interaction).open_interactions.one():
             await super()._call(interaction)
 

@@ -1,4 +1,4 @@
-"""What the configuration says of a front's services, and of what it may change while the front runs."""
+"""The parts of a front's services that the configuration sets, at the start and when it changes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def rates_of(config: Config) -> Rates:
 
 
 def attachments_of(config: Config, pace: Pace, resolver: Resolver, room: WaitingRoom) -> Attachments:
-    """Return what fetches and decodes people's files."""
+    """Return the configured `Attachments`, which fetches and decodes people's files."""
     pictures = config.pictures
     limits = Limits(max_bytes=pictures.max_bytes, max_pixels=pictures.max_pixels)
     decoder = Decoder(limits=limits, memory=pictures.decode_memory_mib * MIB, seconds=pictures.decode_seconds)

@@ -14,7 +14,7 @@ from bot.provenance.signing import Signing
 from sdjax_engine.images import grid_shape, make_grid
 
 TILE = 192  # pixels a side
-NUMBER_PART = 7  # of a tile: ten tiles are read on a phone
+NUMBER_PART = 7  # a number is 1/7 of a tile high, to be legible on a phone with ten tiles
 EMPTY = (43, 45, 49)  # of a request without a picture
 QUALITY = 85
 

@@ -1,4 +1,4 @@
-"""What moderators do with the buttons of a review, and members with those of reports and appeals.
+"""The buttons and forms by which moderators decide reviews, and members appeal.
 
 A button carries only the id of the review, or of what an appeal is about. Each press checks the person's
 right and whether the review is still open.
@@ -42,7 +42,7 @@ WITH_REASON = (REJECT, DECLINE, BLOCK)
 
 
 async def press(interaction: Interaction, act: str, key: int) -> None:
-    """Decide, or ask for the reason first. A later decision gets a private sentence."""
+    """Decide, or ask for the reason first; raises UserMistake `review_over` after another decision."""
     guild_id = moderated_server(interaction)
     if act not in WITH_REASON:
         await acknowledge_press(interaction)

@@ -89,7 +89,7 @@ class Decoder:
         return answer, files
 
     async def _answer(self, task: Task, data: bytes) -> tuple[dict[str, Any], list[bytes]]:
-        """Return the answer of the process; a process that ended without one found the file too costly."""
+        """Return the answer of the process; if it ends without one, the file counts as too costly."""
         process = await asyncio.create_subprocess_exec(
             *PROGRAM,
             stdin=asyncio.subprocess.PIPE,

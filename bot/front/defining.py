@@ -15,7 +15,7 @@ from sdjax_engine.request import Offer
 
 
 def new_tree(client: discord.Client, config: Config, offers: Sequence[Offer]) -> Tree:
-    """Return the tree of the commands of these offers, which people may install where it says so."""
+    """Return the tree of the commands for these offers; people may install them if so configured."""
     # Discord accepts contexts and integration types only with global commands.
     user = config.discord.user_install
     everywhere = not config.discord.guild_ids

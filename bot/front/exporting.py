@@ -23,7 +23,7 @@ VOTES = "votes.json"
 
 
 def described(job: Job) -> dict[str, Any]:
-    """Return a job for its person: its words, its place and time, and the end of each picture."""
+    """Return a job as JSON values for its person: words, place, time, and the outcome of each picture."""
     recipe, origin = job.recipe, job.origin
     return {
         "id": job.id,

@@ -38,7 +38,7 @@ async def change_favourite(interaction: Interaction, job_id: str) -> None:
 
 
 def kept_text(texts: Texts, locale: str) -> str:
-    """Return the sentence about a new favourite; the command has its names in the locale of the person."""
+    """Return the sentence about a new favourite, which names the command as Discord shows it in `locale`."""
     names = Texts.for_locale(locale)
     history, favourites = names.pgettext("name", "history"), names.pgettext("name", "favourites")
     command = f"`/{history} {favourites}:True`"
@@ -70,5 +70,5 @@ async def react(
             await services.store.favourites.remove(event.user_id, job_id)
     except (UnknownJob, UserMistake) as refused:
         log.info("a star reaction was not stored as a favourite: %r", refused)
-    except StoreUnavailable:  # its own line says why; this one is not dropped beside it
+    except StoreUnavailable:  # it is logged already: a line that names it would be dropped
         log.error("a star reaction could not be stored, and is lost")

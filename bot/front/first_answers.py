@@ -28,7 +28,7 @@ ATTEMPT_SECONDS = 1.2  # of the first attempt; two fit into the time that Discor
 LONGEST_ATTEMPT_SECONDS = 10.0
 PAUSE_SECONDS = 0.1  # before the second attempt; twice as long before each further one
 LONGEST_PAUSE_SECONDS = 5.0
-FORM_READ_SECONDS = 2.0  # of what is read before a form, which Discord takes only as the first answer
+FORM_READ_SECONDS = 2.0  # for all reads before a form, which Discord takes only as the first answer
 PATIENCE_SECONDS = 60.0  # the person may read "thinking…" all this time
 ALREADY_ACKNOWLEDGED = 40060
 FIRST_ANSWER = "first_answer"  # the key in an interaction's extras
@@ -149,7 +149,7 @@ class Counting:
             self._metrics.commands.labels(name_of(interaction)).inc()
 
     def trace(self) -> aiohttp.TraceConfig:
-        """Return what counts each attempt of a client's requests by its outcome."""
+        """Return an aiohttp trace that counts each attempt of a client's requests by its outcome."""
         trace = aiohttp.TraceConfig()
 
         async def answered(

@@ -53,7 +53,7 @@ class Keywords:
         return [self._names[rank] for rank in best]
 
     def complete(self, prompt: str) -> list[str]:
-        """Return prompts whose last keyword is complete, each of at most MAX_CHOICE characters."""
+        """Return `prompt` with completions of its last keyword, each of at most MAX_CHOICE characters."""
         start = _last_keyword(prompt)
         before, typed = prompt[:start], prompt[start:]
         if not typed:
@@ -64,7 +64,7 @@ class Keywords:
 
 
 def as_prompt(name: str) -> str:
-    """Return a keyword as a prompt says it: with spaces, and brackets that are no emphasis."""
+    """Return a keyword as written in a prompt: with spaces for underscores, brackets and commas escaped."""
     words = name if len(name) <= EMOTICON else name.replace("_", " ")
     return _GRAMMAR.sub(r"\\\g<0>", words)
 

@@ -1,4 +1,4 @@
-"""Modals, Discord's forms, for discord.py to send and to forget: `bot.front.views.forms` reads them."""
+"""Modals, Discord's forms: discord.py only sends them, and `bot.front.views.forms` reads submissions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_TITLE = 45  # characters
 
 
 def modal(title: str, custom_id: str, *parts: discord.ui.Item[Any]) -> discord.ui.Modal:
-    """Return a modal for discord.py to send and to forget."""
+    """Return a modal that discord.py does not keep in memory once it is sent."""
     made = discord.ui.Modal(title=title[:MAX_TITLE], custom_id=custom_id, timeout=None)
     for part in parts:
         made.add_item(part)
@@ -27,7 +27,7 @@ def choice_field(
     chosen: int = 0,
     description: str | None = None,
 ) -> discord.ui.Label[Any]:
-    """Return a menu in which one of `choices` is chosen, at first that at `chosen`; values are numbers."""
+    """Return a menu of `choices`, with the one at `chosen` preselected; the values are their indices."""
     options = [
         discord.SelectOption(label=choice, value=str(number), default=number == chosen)
         for number, choice in enumerate(choices)

@@ -1,7 +1,7 @@
 """Values that forms and buttons of this process refer to by a key: kept in memory, lost in a restart.
 
-A `custom_id` has room for a key only. So no value of Discord's payloads, such as the address of a picture,
-comes back from a person's client in this way.
+A `custom_id` has room for a key only. The values themselves, such as the address of a picture that Discord
+gave, never come back from a person's client.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class PicturesOffered:
 
 
 def pictures_of_job(job: Job, texts: Texts) -> tuple[OfferedPicture, ...]:
-    """Return the finished pictures of a job, less those that the safety checker withholds."""
+    """Return the finished pictures of a job, without those that are held for review or withheld."""
     return tuple(
         OfferedPicture(name=texts.gettext("Picture {number}", number=image.index + 1), index=image.index)
         for image in job.images
@@ -75,7 +75,7 @@ def _among(
 
 
 def sent_file(attachment: discord.Attachment) -> SentFile:
-    """Return an attachment as data, called by its name."""
+    """Return the file of an attachment, which sentences call by its name."""
     return SentFile(address=attachment.url, what=f"“{file_name(attachment.filename)}”")
 
 

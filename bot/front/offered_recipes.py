@@ -54,7 +54,7 @@ def read_file(kind: Kind, file: bytes) -> GenerationData:
 
 
 def telling(errors: Sequence[Exception], *, otherwise: UserMistake) -> Exception:
-    """Return the error that says most: one of a file with unusable data, or one that was not fetched."""
+    """Return the first error that is not about a file without data; `otherwise` if there is none."""
     empty = ("generation_data_none", "generation_data_no_file")
     told = [error for error in errors if getattr(error, "message_id", "") not in empty]
     return told[0] if told else otherwise

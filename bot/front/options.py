@@ -1,4 +1,4 @@
-"""Typed options to a recipe, or to one sentence that says what to change; no Discord here."""
+"""Turns typed options into a recipe, or into one sentence that says what to change; no Discord here."""
 
 from __future__ import annotations
 
@@ -149,10 +149,10 @@ def with_second_pass(recipe: Recipe, asked: Asked, offer: Offer) -> Recipe:
 
 
 def parse_second_pass(text: str, size: tuple[int, int], *, steps: int, offer: Offer) -> SecondPass:
-    """Return the second pass of `1024x1024 0.5 15`, after a first one in `size` and so many `steps`.
+    """Return the second pass of `1024x1024 0.5 15`, after a first pass in `size` with `steps` steps.
 
-    A larger size or `2x`, then perhaps a strength and steps, in any order; words between them are ignored.
-    Raises UserMistake `hires` where a part is none of these.
+    The text has a size or `2x`, and perhaps a strength and steps, in any order; words between are ignored.
+    Raises UserMistake `hires` for other text or without a size, InvalidRequest if no larger size is offered.
     """
     larger = offer.larger_sizes(size)
     found: dict[str, float] = {}

@@ -21,7 +21,7 @@ class Packed:
 
 
 def packed(job_id: str, files: Sequence[bytes], *, limit: int, signing: Signing | None = None) -> Packed:
-    """Return one PNG, several in archives of at most `limit` bytes, numbered as in the grid; all signed.
+    """Return one PNG alone, or several in archives of at most `limit` bytes, numbered as in the grid; signed.
 
     A picture that is larger than `limit` is left out. May take long: call it in a thread.
     """

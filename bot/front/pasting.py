@@ -31,7 +31,7 @@ class Pasted:
 
 
 def filled_from(asked: Asked, text: str, offers: Sequence[Offer]) -> Pasted:
-    """Fill in the options that were left out; a prompt without letters or digits, such as `-`, counts as one.
+    """Fill in options that were left out; a prompt without letters or digits, such as `-`, is left out too.
 
     Raises UserMistake where the text cannot be read, InvalidRequest for an unknown model.
     """
@@ -74,7 +74,7 @@ def difference_lines(
 ) -> Iterator[str]:
     """Yield the lines about differences; `names` has the names of the options.
 
-    `heading` and `image` replace the first line, and that about a picture which the recipe began from.
+    `heading` replaces the first line, and `image` the line about a picture that the recipe started from.
     """
     yield heading or texts.gettext("Of the pasted recipe, this is different here:")
     for difference in differences[:SHOWN_DIFFERENCES]:

@@ -40,7 +40,7 @@ def kept_server(interaction: Interaction) -> int:
 
 
 def moderated_server(interaction: Interaction, *, channel: bool = False) -> int:
-    """Return the server that the person moderates; with `channel`, at least the interaction's channel.
+    """Return the server that the person moderates; with `channel`, moderating this channel is enough.
 
     Raises UserMistake `moderate_no_server` where there is no server that has the bot, `moderate_right`
     without the right to manage messages.
@@ -81,7 +81,7 @@ def owns_server(interaction: Interaction) -> bool:
 
 
 def check_blockable(interaction: Interaction, person: discord.User | discord.Member) -> None:
-    """Raise UserMistake for the moderator who asks, a bot, and moderators and the owner of the server."""
+    """Raise UserMistake if the person is the one who asks, a bot, or a moderator or owner of the server."""
     if person.id == interaction.user.id:
         raise UserMistake("block_self")
     if person.bot:
@@ -113,7 +113,7 @@ def may_repeat(interaction: Interaction, job: Job, *, privately: bool) -> bool:
 
 
 def asker(interaction: Interaction, job: Job) -> int | None:
-    """Return the `user_id` for changes of `job`: None for a moderator, else the person's own."""
+    """Return the owner that a change of `job` requires: the person, or None (any owner) for a moderator."""
     return None if moderates(interaction, job) else interaction.user.id
 
 

@@ -41,7 +41,7 @@ LINE_CHARACTERS = 900
 SHOWN_PROMPTS = 5
 SHOWN_PROMPT = 80
 EXTERNAL_PROMPTS = 4
-"""Where the bot is not, Discord takes five messages after the answer: for prompts, a hint and a refusal."""
+"""Outside the bot's servers, Discord takes five messages after the answer: 3 prompts, a hint, a refusal."""
 FORM = "permutations"
 PRIVATE, PUBLIC = "private", "public"
 
@@ -144,7 +144,7 @@ async def paint_all(
 
 
 async def _around(interaction: Interaction, asked: Asked) -> tuple[Asked, Recipe, list[str]]:
-    """Return the request, filled in, with a place for the words of each prompt."""
+    """Return what `preferred` does for the request, with `PLACE` for the words of each prompt."""
     place = replace(asked, prompt=PLACE)
     recipe = parse(place, offers_here(interaction))
     return await preferred(interaction, place, recipe, await preferences_of(interaction))
@@ -167,7 +167,7 @@ async def _recipes(interaction: Interaction, asked: Asked, phrase: Phrase) -> tu
 async def _queue_others(interaction: Interaction, recipes: Sequence[Recipe], origin: Origin) -> None:
     """Queue further jobs, each with a message of its own; stop at the first that is refused.
 
-    No error ends here by `report`, which would take the answer, the message of the first job, away.
+    No error goes to `report`, which would replace the answer: it is the message of the first job.
     """
     texts = services_of(interaction).texts(interaction)
     for number, recipe in enumerate(recipes, start=1):
@@ -190,7 +190,7 @@ async def _queue_other(interaction: Interaction, recipe: Recipe, origin: Origin)
     texts = services_of(interaction).texts(interaction)
     waiting = page(texts.gettext("Queued."))
     message = await interaction.followup.send(view=waiting, ephemeral=origin.private, wait=True)
-    # Each job is known by one interaction. The message's id is as unique, and as old.
+    # Each job needs an interaction id of its own. The message's id is unique, and sorts by time as well.
     own = replace(origin, interaction_id=message.id, message_id=message.id)
     try:
         job = await enqueue(interaction, recipe, own)

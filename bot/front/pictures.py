@@ -1,4 +1,4 @@
-"""From the bytes of an untrusted file to a clean picture, or to the fault of the file; no Discord here.
+"""Reads an untrusted file as a clean picture, or says what is wrong with the file; no Discord here.
 
 Imports are few, because a process is started for each file (`decoder`). The claimed type of a file is
 ignored: a file is read as PNG, JPEG, WebP or GIF, and only if its length and the size in its header are

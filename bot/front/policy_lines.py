@@ -30,7 +30,7 @@ def policy_lines(rows: Sequence[PolicyRow], texts: Texts, *, bounds: Policy) -> 
 
 
 def _bound(key: str, value: object, bounds: Policy, texts: Texts) -> Iterator[str]:
-    """Yield what the operator's bound leaves of a value, where that is not all of it."""
+    """Yield a line about the operator's bound where it limits a value."""
     bound = getattr(bounds, key)
     if bound is not None:
         if (left := ORDERS[key].severe(value, bound)) != value:
@@ -54,9 +54,9 @@ def whose(scope: PolicyScope, owner_id: int, texts: Texts) -> str:
 
 
 def why_lines(held: Held, left: Sequence[Left], texts: Texts) -> list[str]:
-    """Return a line for each key that something is said about, with its rules, and what does not count.
+    """Return a line for each key that is set, with its rules, and the policies that do not count for it.
 
-    `left` is what is left of the person's quotas.
+    A block comes first, the quotas last; `left` is what is left of them.
     """
     lines = []
     if (block := held.decision.refused) is not None:
@@ -75,7 +75,7 @@ def why_lines(held: Held, left: Sequence[Left], texts: Texts) -> list[str]:
 
 
 def left_lines_of(left: Sequence[Left], texts: Texts) -> list[str]:
-    """Return a line for each quota with what is left of it."""
+    """Return a line for each quota of pictures or cost with what is left of it; cool-downs have none."""
     counted = [each for each in left if each.quota.measure is not Measure.REQUESTS]
     return [quota_line(each.quota.key, each.left, each.quota.limit, texts) for each in counted]
 
@@ -91,7 +91,7 @@ def _made_by(rule: Rule, texts: Texts) -> str:
 
 
 def _beaten(key: str, said: Sequence[Said], rules: Sequence[Rule], texts: Texts) -> Iterator[dict[str, str]]:
-    """Yield the policies that say something else about a key and are not among its rules."""
+    """Yield the policies that set a key and are not among its rules."""
     counts = {(rule.scope, rule.id) for rule in rules}
     for each in said:
         value = getattr(each.policy, key)

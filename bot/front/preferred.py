@@ -21,7 +21,7 @@ from bot.texts import Texts
 async def preferred(
     interaction: Interaction, asked: Asked, recipe: Recipe, levels: Sequence[Mapping[str, Any]]
 ) -> tuple[Asked, Recipe, list[str]]:
-    """Use the style, and preferences for options that were left out; also return the unsuitable ones.
+    """Return the request and its recipe with style and preferences, and the names of unsuitable preferences.
 
     A saved negative prompt that a rule refuses here is unsuitable. `levels` come from `preferences_of`.
     """

@@ -31,7 +31,7 @@ LOCALIZATIONS = ("name_localizations", "description_localizations")
 
 
 def unchanged(defined: Sequence[Mapping[str, Any]], registered: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether Discord already has exactly the commands that are defined, in any order."""
+    """Return whether Discord already has exactly the commands that are defined, in any order."""
     return _by_name(defined) == _by_name(registered)
 
 

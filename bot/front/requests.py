@@ -1,6 +1,6 @@
 """From a checked recipe to a job in the queue and an answer that shows it.
 
-    accept     check the rates, acknowledge, for Discord never waits for the database, and check for blocks
+    accept     check the rates, acknowledge within the time that Discord allows, and check for blocks
     enqueue    store the job, within the caps
     announce   show its place in the answer
 
@@ -78,9 +78,9 @@ async def accept(
 ) -> Origin:
     """Acknowledge a request with so many files, and return where it came from.
 
-    Without `paints` the request only shows existing pictures. Raises UserMistake, unacknowledged, where the
-    person or their server asks too often; and where one of them is blocked, or a policy refuses the request,
-    which costs nothing of their rates.
+    Without `paints` the request only shows existing pictures. Raises UserMistake before the acknowledgement
+    where the person or their server asks too often; after it where one of them is blocked or a policy refuses
+    the request, which then does not count in their rates.
     """
     pace, sender = services_of(interaction).pace, sender_of(interaction)
     pace.admit(sender, files=files)
@@ -139,7 +139,7 @@ async def enqueue(
 ) -> Job:
     """Store the job. Its pictures are held for review with `held`, or if a rule or the policy holds them.
 
-    In the channel of a group session it becomes a part of that. Raises UserMistake where the session or a
+    In a group session's channel the job becomes part of it. Raises UserMistake where the session or a
     policy refuses the recipe, or a rule its words, where a quota is used up, or the person, their server or
     the bot has too much waiting.
     """
@@ -152,7 +152,7 @@ async def enqueue_again(interaction: Interaction, job: Job, origin: Origin) -> J
 
 
 async def _in_session(interaction: Interaction, recipe: Recipe, store: _Storing) -> Job:
-    """Store as a part of the channel's session; once more where it opened or ended at this moment."""
+    """Store the job, as part of the channel's session if it has one; again if one just opened or ended."""
     try:
         session_id, told = await _joined(interaction, recipe)
         return await store(recipe=told, session_id=session_id)
@@ -237,7 +237,7 @@ async def _hold(
 
 
 async def _joined(interaction: Interaction, recipe: Recipe) -> tuple[str | None, Recipe]:
-    """Call `joined` if the channel has a session; the store refuses the job if one was opened meanwhile."""
+    """Call `joined` if the channel may have a session; the store refuses the job if one was opened since."""
     here = (await held_of(interaction)).standing
     if here.in_session or recipe.start_pictures:  # files take a while, in which a session may open
         return await joined(interaction, recipe)
@@ -245,22 +245,22 @@ async def _joined(interaction: Interaction, recipe: Recipe) -> tuple[str | None,
 
 
 async def copy(interaction: Interaction, job: Job, origin: Origin, *, index: int | None = None) -> Job:
-    """Store a job that shows the picture at `index` of `job`, or all; raises UserMistake without it.
+    """Store a job that shows the picture at `index` of `job`, or all; raises UserMistake if it is missing.
 
-    A publication is checked like a request for these pictures in this channel: held, or refused with
-    UserMistake.
+    A publication is checked like a request for these pictures in this channel: it may be held, or refused
+    with UserMistake.
     """
     published = origin.parent is not None and origin.parent.descent is Descent.PUBLICATION
     hold = await _publication_hold(interaction, job) if published else None
     verb, origin = services_of(interaction).store.jobs.copy, _traced(interaction, origin)
     copied = await while_unavailable(PATIENCE_SECONDS, verb, job.id, origin, index=index, hold=hold)
     with about(copied.id, traceparent=copied.origin.traceparent):
-        _answered_with(interaction, copied)  # by its delivery
+        _answered_with(interaction, copied)  # its delivery will show it
     return copied
 
 
 async def _publication_hold(interaction: Interaction, job: Job) -> Hold | None:
-    """Return why a result that is published here is held: it may have been painted under other rules.
+    """Return why a result that is published here is held, by the rules of this place; None if it is not.
 
     Raises UserMistake `publish_policy`, `publish_rule`, or `rule_always`.
     """
@@ -294,7 +294,8 @@ async def repeatable(
 ) -> Job:
     """Return the job to repeat; `privately` is by default whether the pressed button's message is private.
 
-    Raises UnknownJob, also if the person may not see the job, and for a deleted job unless `deleted`.
+    Raises UnknownJob, also if the person may not see the job, and for a deleted job unless `deleted`;
+    UserMistake `words_held` where a rule holds another person's words.
     """
     job = await services_of(interaction).store.jobs.get(job_id)
     privately = pressed_privately(interaction) if privately is None else privately

@@ -15,7 +15,7 @@ Key = tuple[str, int, socket.AddressFamily]
 
 
 class Resolver(AbstractResolver):
-    """Looks up each name in a thread of its own, once at a time.
+    """Looks up each name in a thread of its own; simultaneous requests for a name share one look-up.
 
     The last known addresses are used when a look-up fails or takes long.
     """

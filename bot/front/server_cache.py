@@ -29,10 +29,10 @@ log = logging.getLogger(__name__)
 
 MOST_SERVERS = 5000
 MOST_PARTS = 60_000  # policies, words and phrases; compiled, a word takes some 4 KiB
-MOST_KEPT = 100  # meanings of policies, of one server
+MOST_KEPT = 100  # results of `ReadyServer.ruled`, for one server
 
-READ_SECONDS = 1.5  # for which a request waits for the first answer of Discord
-FRESH_SECONDS = 900.0  # events report changes; after this long a lost event does no more harm
+READ_SECONDS = 1.5  # that a request waits for Discord to send the AutoMod rules
+FRESH_SECONDS = 900.0  # events report changes; a lost event has an effect for this long at most
 RETRY_SECONDS = 60.0
 MOST_AUTOMOD_SERVERS = 2000
 FAILURES = (
@@ -68,10 +68,10 @@ class ReadyServer:
     def ruled(
         self, requester: Requester, given: Hashable, decide: Callable[[tuple[Said, ...]], Ruled]
     ) -> Ruled:
-        """Return what `decide` makes of the policies that hold for a person.
+        """Return the result of `decide` for the policies that hold for a person.
 
         The result is cached for all persons with the same policies and the same `given`, `decide`'s other
-        inputs. Policies of channels come first, a thread's before its channel's, then those of roles.
+        inputs. Policies of a thread come first, then of its channel, of roles, of the server.
         """
         rows = list(self._holding(requester))
         key = (given, *((row.scope, row.id) for row in rows))
@@ -96,10 +96,10 @@ class ReadyServer:
 
 
 class ServerCache:
-    """The servers that asked for pictures lately.
+    """The settings of the servers where pictures were asked for lately.
 
-    Every request reads the revision of its server, and what is kept under another revision is read again: a
-    change holds for the next request at every front.
+    Every request reads the revision of its server, and settings kept under another revision are read again:
+    a change applies to the next request at every front.
     """
 
     def __init__(self, *, most_servers: int = MOST_SERVERS, most_parts: int = MOST_PARTS) -> None:
@@ -108,7 +108,7 @@ class ServerCache:
         self._parts = 0
 
     async def look(self, store: Store, requester: Requester) -> tuple[Standing, ReadyServer]:
-        """Return what holds for a person in a channel, and what the server says.
+        """Return the standing of a person in a channel, and the settings of the server.
 
         Raises StoreUnavailable.
         """

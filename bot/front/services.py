@@ -66,19 +66,18 @@ class OpenInteractions:
 class Services:
     """The services of one front.
 
-    `front` is this process's name. `announce` shows a new job in the answer to its interaction. `weights`
-    are those of roles, by their ids: the largest of a person's roles counts, 1 without any. `policy` is the
-    operator's, and no server's is more generous than `bounds`. `was_unclear`
-    says whether an attempt to answer an interaction first, by its id, had an unknown outcome. `languages`
-    are those of persons and servers, by their ids; `language` is that of all others, empty for each
-    person's own as Discord knows it. `hard_rule` is the rule that no server can
-    switch off. `styles` are those that every server has. `signing` signs the files
-    that are sent. `label` says whether results are labelled as AI-generated.
-    `host_permission` is Discord's name of what hosts of group sessions may do. `fitting` makes one grid at a
-    time: nine pictures take hundreds of megabytes. `hashing` hashes one picture at a time, `judging`
-    compiles the rules of one server at a time; `servers` keeps what servers say.
-    `tracing` records the spans of requests.
-    `pictures_offered` and `recipes_offered` are what forms and buttons of this process refer to.
+    `front` is this process's name. `announce` shows a new job in the answer to its interaction. `weights` are
+    the weights of roles by their ids: a person has the largest weight of their roles, or 1. `policy` is the
+    operator's policy, and `bounds` limits the policies of servers. `was_unclear` says whether an attempt at
+    the first answer to an interaction, given its id, had an unknown outcome. `languages` are the languages
+    set for persons and servers by their ids, `language` is the one of all others; if it is empty, each person
+    is answered in the language of their Discord. `hard_rule` is the rule that no server can switch off.
+    `styles` are available in every server. `signing` signs the files that are sent. `label` says whether
+    results are labelled as AI-generated. `host_permission` is Discord's name of the permission that hosts of
+    group sessions need. `fitting` runs one task on pictures at a time, because a grid of nine takes hundreds
+    of megabytes. `hashing` hashes one picture at a time, `judging` compiles the rules of one server at a
+    time. `servers` caches the settings of servers. `tracing` records the spans of requests.
+    `pictures_offered` and `recipes_offered` keep what forms and buttons of this process refer to.
     """
 
     front: str
@@ -147,7 +146,7 @@ def sender_of(interaction: Interaction) -> Sender:
 
 
 def role_ids(person: discord.User | discord.Member) -> tuple[int, ...]:
-    """Return the ids of a person's roles, with that of all members; none in a direct message.
+    """Return the ids of a person's roles, @everyone's too; none in a direct message.
 
     `Member.roles` has only the roles of servers that the gateway has sent: after a start some are missing.
     """

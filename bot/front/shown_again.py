@@ -30,9 +30,9 @@ def can_be_shown(job: Job) -> bool:
 async def show_again(interaction: Interaction, job_id: str) -> None:
     """Answer with a job's pictures and buttons, to the person alone.
 
-    Raises UnknownJob for a job that the person may not see, UserMistake `no_picture` where there is none to
-    show, `show_restricted` for another person's job of an age-restricted channel anywhere else, and
-    UserMistake where the person asks too often.
+    Raises UnknownJob for a job that the person may not see, UserMistake `no_picture` or `picture_held` where
+    no picture can be shown, `show_restricted` for another person's job of an age-restricted channel anywhere
+    else, and UserMistake where the person asks too often.
     """
     services = services_of(interaction)
     services.pace.admit(sender_of(interaction))
@@ -62,7 +62,7 @@ def check_visible(interaction: Interaction, job: Job) -> None:
 
 
 def may_be_pictured(interaction: Interaction, job: Job) -> bool:
-    """Return whether a job's pictures may be shown here: age-restricted pictures only in such a place."""
+    """Return whether a job may be shown here: others' age-restricted jobs only where that holds here too."""
     mine = job.origin.user_id == interaction.user.id
     return mine or not job.origin.age_restricted or is_age_restricted(interaction)
 

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 async def started_from(
     interaction: Interaction, recipe: Recipe, asked: Asked, *, image: SentFile, mask: SentFile | None = None
 ) -> AsyncIterator[Recipe]:
-    """Fetch, clean and keep the start picture; a refused request, or a blocked picture, leaves no file."""
+    """Yield the recipe with its start picture, fetched, cleaned and kept; a refusal deletes the file."""
     services = services_of(interaction)
     picture, hole = await _clean(interaction, image=image, mask=mask)
     await refuse_blocked(interaction, picture.png, what=image.what)

@@ -17,7 +17,7 @@ SIZE = 15  # of the letters
 MARGIN = 6
 GROUND, INK = (30, 31, 34), (242, 243, 245)
 FONTS = ("NotoSans-Regular.ttf", "NotoSansCJK-Regular.ttc", "NotoNaskhArabic-Regular.ttf", "DejaVuSans.ttf")
-"""Files that systems keep among their fonts, tried in this order after Pillow's own font, which is Latin."""
+"""Font files that many systems have, tried in this order after Pillow's own font, which is Latin."""
 MISSING = "\U0010ffff"  # no font has it
 Font = PIL.ImageFont.FreeTypeFont
 
@@ -41,7 +41,7 @@ def with_name(tile: PIL.Image.Image, name: str) -> PIL.Image.Image:
 
 
 def _found(name: str) -> tuple[str, Font] | None:
-    """Return what is drawn of a name and with which font: symbols that it lacks, as emoji, are left out."""
+    """Return a name without symbols that its font lacks, such as emoji, and the font; None without a font."""
     name = tidy(name)
     for font in _fonts():
         text = tidy("".join(each for each in name if not _is_symbol(each) or _has(font, each)))

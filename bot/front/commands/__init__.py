@@ -34,7 +34,7 @@ from sdjax_engine.request import Offer
 def commands(
     offers: Sequence[Offer], *, keywords: bool = False, hosts: str = "manage_events"
 ) -> list[Command | Group]:
-    """Return all slash commands, with the options of `offers`; with `keywords`, prompts suggest some.
+    """Return all slash commands, with the options of `offers`; with `keywords`, prompts have suggestions.
 
     Discord shows the commands of hosts to members who have the permission `hosts`.
     """

@@ -265,7 +265,7 @@ def _buttons(page: Page, texts: Texts) -> Iterator[ButtonContent]:
 
 
 async def _export(interaction: Interaction, look: Look) -> None:
-    """Send the entries as JSON lines to the moderator alone, the newest as far as a file takes them."""
+    """Send the entries as JSON lines to the moderator alone: as many of the newest as fit into a file."""
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
     entries = await _entries(services.store.moderation, look, limit=MOST_EXPORTED)

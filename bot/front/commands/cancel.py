@@ -44,7 +44,7 @@ def cancel_command() -> Command:
 
 
 async def cancel(interaction: Interaction, *, job: str | None = None) -> None:
-    """Cancel the chosen request, all of the person's own, or the only one; of several, let them choose."""
+    """Cancel the chosen request, all of the person's own, or their only one; else show menus of requests."""
     await acknowledge(interaction, private=True)
     job = job and job.strip().lower()
     if job == ALL:
@@ -94,7 +94,7 @@ async def cancel_chosen(interaction: Interaction, job_ids: Sequence[str]) -> Non
 
 
 def said_of_cancelled(jobs: Sequence[Job], texts: Texts, *, secret: bool) -> str:
-    """Return the sentence about a cancelled request, without its words if `secret`."""
+    """Return the sentence about cancelled requests; one request is named by its words, unless `secret`."""
     done = sum(job.work.done for job in jobs)
     if len(jobs) == 1:
         words = texts.gettext("private") if secret else shown(jobs[0].recipe.prompt, SHOWN_PROMPT)

@@ -41,7 +41,7 @@ from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 
 MODERATORS, MODELS = "moderators", "models"
 SHOWN_LICENCE = 80  # characters
-NAMED_MODELS = 10  # where not all that models offer fits
+NAMED_MODELS = 10  # that are named where the offers of all models do not fit
 EXAMPLES = (
     "a red heart left of a blue star",
     "a large yellow moon above a small pink heart on a purple background",
@@ -84,7 +84,7 @@ def help_command() -> Command:
 
 
 async def show_help(interaction: Interaction, topic: str = "") -> None:
-    """The whole help, that for moderators, or the models, to the person alone."""
+    """Show the person alone the whole help, the part for moderators, or the models."""
     services = services_of(interaction)
     # Commands and options have the names that the person's Discord shows, in any language of the answer.
     names = Texts.for_locale(str(interaction.locale))
@@ -127,8 +127,9 @@ def help_text(
 
     `commands` are named after /imagine.
 
-    Where all that does not fit, the commands are only named, and of the models the licences, or the sizes and
-    defaults too, are left out: it says which command shows them.
+    Return the first version that fits: the whole help, without the models' licences, without the commands'
+    descriptions, without both, or without the models' sizes and defaults as well. It says which command
+    shows what was left out about the models.
     """
     models = list(_about_models(offers, texts, names))
     described = list(_command_lines(commands, texts, names))
@@ -139,7 +140,7 @@ def help_text(
 
 
 def _about_models(offers: Sequence[Offer], texts: Texts, names: Texts) -> Iterator[list[str]]:
-    """Yield the lines about the models, each time shorter."""
+    """Yield versions of the lines about the models, each shorter than the one before."""
     yield _model_lines(offers, texts)
     command, topic = names.pgettext("name", "help"), names.pgettext("name", "topic")
     shown_by = texts.isolated(f"`/{command} {topic}:{_licences(names)}`")

@@ -32,7 +32,7 @@ from bot.texts import Texts, shown, tidy
 log = logging.getLogger(__name__)
 
 PAGE_JOBS = 10
-MAX_SEARCH = 32  # characters; the ids of the buttons carry them within 100 characters
+MAX_SEARCH = 32  # characters; they are part of the ids of buttons, which have at most 100
 SHOWN_PROMPT = 80
 OLDER, NEWER = "older", "newer"
 SHOW = "history_show"  # the menu of results to show again
@@ -178,7 +178,7 @@ def _heading(look: Look, texts: Texts) -> str:
 
 
 def _shown_again(page: Page, *, now: float, texts: Texts) -> MenuContent | None:
-    """Return the jobs of the page that have pictures; private answers are gone after Discord restarts."""
+    """Return a menu of the page's jobs that have pictures: private answers vanish when the app restarts."""
     choices = tuple(
         Choice(
             label=f"{number}. {request_words(job, texts, secret=False)}"[:MAX_NAME],

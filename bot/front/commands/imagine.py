@@ -48,7 +48,7 @@ from sdjax_engine.request import (
 )
 
 SHOWN_FLAG = 40
-GIVEN_BACK = 80  # characters of refused words that nobody wants to type again; Discord does not keep them
+GIVEN_BACK = 80  # characters; longer words are sent back when refused, because Discord does not keep them
 IMAGE, MASK = "image", "mask"  # the options that take a file
 RECIPE, MAX_PASTED = "recipe", 6000  # an option, and Discord's limit of its characters
 
@@ -263,9 +263,9 @@ async def ask(
 async def filled(
     interaction: Interaction, asked: Asked, recipe: Recipe, pasted: Pasted | None = None
 ) -> tuple[Asked, Recipe, list[str]]:
-    """Draw the words for wildcards, then do as `preferred`; a pasted recipe needs no preferences.
+    """Draw the words for wildcards, then return what `preferred` does; a pasted recipe has no preferences.
 
-    Options that are left out keep within the policy.
+    Defaults for options that were left out are within the policy.
     """
     if may_expand(asked.prompt) and not (pasted and pasted.literal):
         asked = replace(asked, prompt=await drawn(interaction, asked.prompt, seed=recipe.seed))

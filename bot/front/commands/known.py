@@ -123,7 +123,7 @@ def _parts(blocked: Blocked, texts: Texts) -> Iterator[str]:
 
 
 async def remove_blocked(interaction: Interaction, *, name: str, reason: str = "") -> None:
-    """Block a picture of this name no longer."""
+    """End the block of the picture with this name."""
     moderated_server(interaction)
     services, number = services_of(interaction), named(name)
     await acknowledge(interaction, private=True)

@@ -23,7 +23,7 @@ from sdjax_engine.request import Offer
 SHOWN_SIZES = 12
 MODELS = "models"  # a key of a policy
 ALLOWED = ("steps", "variants", "loras", "start_pictures", "private", "cool_down")
-"""The keys of a policy that people are told, as far as something is said about them."""
+"""The keys of a policy that the page shows where they are set."""
 
 
 def limits_command() -> Command:

@@ -10,7 +10,7 @@ MAX_NAME = 100  # characters of a suggestion, and of a choice's label and descri
 
 
 def request_words(job: Job, texts: Texts, *, secret: bool) -> str:
-    """Return the words of the request, or a sentence that they are private."""
+    """Return the words of the request, or “private” if `secret`."""
     if secret:
         return texts.gettext("private")
     return _cut(tidy(clean(job.recipe.prompt)), MAX_NAME)

@@ -39,7 +39,7 @@ def paint_from_menu() -> MessageMenu:
 
 
 async def paint_from(interaction: Interaction, message: discord.Message) -> None:
-    """Open the form; raises UserMistake `message_no_picture` without a picture, and for the blocked."""
+    """Open the form; raises UserMistake `message_no_picture`, and where the person is blocked."""
     async with in_time():
         await check_blocks(interaction)
         offered = await _offered(interaction, message)

@@ -1,4 +1,4 @@
-"""`/policy`: who may what in a server, a channel or with a role, and why a member may what they may."""
+"""`/policy`: who may do what in a server, in a channel or with a role, and why a member may do it."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ def _scopes() -> list[Option]:
 def scope_of(
     interaction: Interaction, where: str | None, role: discord.Role | None
 ) -> tuple[PolicyScope, int]:
-    """Return whose policy the options name; the role of everybody is the server.
+    """Return whose policy the options name; the role @everyone stands for the server.
 
-    Raises UserMistake `policy_two` for a role in a channel.
+    Raises UserMistake `policy_two` if both a place and a role are given.
     """
     guild_id = interaction.guild_id or 0
     if role is not None and where is not None:

@@ -129,7 +129,7 @@ async def forget_all(interaction: Interaction) -> None:
     await acknowledge_press(interaction)
     services = services_of(interaction)
     if interaction.user.id in services.being_deleted:
-        return  # the first press says what came of it
+        return  # the first press reports the outcome
     services.being_deleted.add(interaction.user.id)
     try:
         await _forget(interaction, services)

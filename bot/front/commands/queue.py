@@ -99,9 +99,9 @@ def queue_lines(
 
 
 def batch_lines(batches: Sequence[Batch], *, viewer: int, guild_id: int | None, texts: Texts) -> list[str]:
-    """Return the batch on the devices: for each lane its seats, whose images are in them, and the next seat.
+    """Return lines about the lanes on the devices: seats, whose images have them, and the next free seat.
 
-    Of other servers only the number of images is shown.
+    Other people's images of other servers are only counted.
     """
     lines = [
         texts.line(_batch_line(batch, viewer, guild_id, texts), mark="- ") for batch in batches[:SHOWN_LANES]

@@ -30,7 +30,7 @@ def report_menu() -> MessageMenu:
 
 
 async def ask_report(interaction: Interaction, message: discord.Message) -> None:
-    """Open the form; raises UserMistake for a message that shows no result: see `check_no_sheet`, too."""
+    """Open the form; raises UserMistake for a message that shows no result, and as `check_no_sheet`."""
     if interaction.guild_id is None or not interaction.is_guild_integration():
         raise UserMistake("moderate_no_server")
     user = interaction.client.user

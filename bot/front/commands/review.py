@@ -1,4 +1,4 @@
-"""`/review`: where moderators see what waits for them, for how long it waits, and what waits now."""
+"""`/review`: the channel for reviews, how long a review may wait, and the reviews that wait now."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def review_group() -> Group:
 
 
 async def choose_channel(interaction: Interaction, *, use: str = HERE) -> None:
-    """Make the interaction's channel the moderators', or let the server have none."""
+    """Show reviews in the interaction's channel, or in none."""
     moderated_server(interaction)
     await acknowledge(interaction, private=True)
     channel_id = interaction.channel_id if use == HERE else None
@@ -103,7 +103,7 @@ def _everybody_sees(interaction: Interaction) -> bool:
 async def change_limits(
     interaction: Interaction, *, hours: int | None = None, reports: int | None = None
 ) -> None:
-    """Change how long things wait, and how many reports hide a picture; show what holds."""
+    """Change how long a review may wait, and how many reports hide a picture; show the settings."""
     moderated_server(interaction)
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
@@ -121,7 +121,7 @@ async def change_limits(
 
 
 async def show_waiting(interaction: Interaction) -> None:
-    """Show what waits in this server with links, the oldest first, and what is set."""
+    """Show the reviews that wait in this server with links, the oldest first, and the settings."""
     guild_id = moderated_server(interaction)
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
@@ -134,7 +134,7 @@ async def show_waiting(interaction: Interaction) -> None:
 
 
 def waiting_lines(reviews: Sequence[Review], texts: Texts) -> list[str]:
-    """Return a line for each review: what it is, whose, until when, where, and what hinders its message."""
+    """Return a line for each review: its kind, whose it is, its end, and its message or why there is none."""
     if not reviews:
         return [texts.gettext("Nothing waits.")]
     return [texts.line(texts.joined(_parts(review, texts)), mark="- ") for review in reviews]
@@ -171,7 +171,7 @@ def _trouble(trouble: str, texts: Texts) -> str:
 
 
 def settings_lines(settings: ReviewSettings, texts: Texts) -> Iterator[str]:
-    """Yield what is set."""
+    """Yield a line for each setting of reviews."""
     if settings.channel_id is None:
         yield texts.gettext("No channel is chosen for reviews.")
     else:

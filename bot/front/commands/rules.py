@@ -1,4 +1,4 @@
-"""`/rules`: a server's rules about the words of prompts: add, show, try, remove."""
+"""`/rules`: a server's rules on the words of prompts: add, show, try, remove; and whether AutoMod's apply."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ async def _say(interaction: Interaction, said: Callable[[Texts], str]) -> None:
 
 
 async def show_mine(interaction: Interaction, session_id: str) -> None:
-    """Tell a person what they have painted in the round, what is left, and their vote."""
+    """Tell a person the phase of the round, how many pictures they have left in it, and their vote."""
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
     session = await _shown_here(interaction, session_id)

@@ -117,7 +117,7 @@ async def change_settings(
         if options.get(STYLE) not in (None, NO_STYLE):
             options[STYLE] = (await style_of(interaction, options[STYLE])).name
         await _check_in_company(interaction, owner, options)
-        if owner.scope is not Scope.ME:  # a person's own hold elsewhere too, and are left out here
+        if owner.scope is not Scope.ME:  # a person's own apply elsewhere too; a refused one is left out later
             await check_texts(interaction, [negative_prompt])
         await while_unavailable(PATIENCE_SECONDS, services.store.preferences.put, owner, options)
     except (InvalidRequest, UserMistake, StoreUnavailable) as error:

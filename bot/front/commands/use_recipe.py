@@ -1,4 +1,4 @@
-"""“Use this recipe” in the menu of a message: its generation data in a form whose submission is painted."""
+"""“Use this recipe” in the menu of a message: a form with its generation data, which queues a job."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ async def whose_message(interaction: Interaction, message: discord.Message) -> N
 
 
 async def _linked(interaction: Interaction, link: str) -> discord.Message:
-    """Return the message of a link, which the moderator may read.
+    """Return the message of a link, if the moderator may read it.
 
     Raises UserMistake `whose_link`, and `whose_hidden` where Discord shows the bot only its own messages.
     """
@@ -131,7 +131,7 @@ async def _linked(interaction: Interaction, link: str) -> discord.Message:
 
 
 async def _of_message(interaction: Interaction, guild_id: int, message: discord.Message) -> list[Found]:
-    """Return what is known of a message's pictures; of a result of this bot, from its rows."""
+    """Return the matches of a message's pictures: from the rows of a result of this bot, else by hashes."""
     known = services_of(interaction).store.known
     job_id = result_of(message, interaction.client.user.id)
     if job_id is not None:
@@ -181,7 +181,7 @@ async def _answer(interaction: Interaction, found: Sequence[Found]) -> None:
 
 
 def lines_of(found: Sequence[Found], texts: Texts) -> Iterator[str]:
-    """Yield a line for each picture of this server that is like one of those, the nearest first."""
+    """Yield a line for each match of a picture, the nearest first, and what the distances mean."""
     for number, each in enumerate(found, start=1):
         if len(found) > 1:
             yield texts.gettext("**Picture {number}**", number=number)

@@ -1,4 +1,4 @@
-"""Sends messages of sessions by the bot's own token, each once: a nonce, then a search for an earlier one."""
+"""Sends messages of sessions with the bot's token, each once: with a nonce, and a search before a repeat."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Courier:
         files: Sequence[File] = (),
         again: bool = True,
     ) -> int:
-        """Post a message with its button of this mark, unless it is there; return its id.
+        """Post a message whose button has this mark, unless it was posted before; return its id.
 
-        Without `again` there was no earlier attempt, so the search for an earlier message is left out.
+        Without `again` there was no earlier attempt, so no earlier message is searched for.
         """
         custom_id = f"group:{session.id}:{mark}"
         if again and (known := await self._earlier(session, custom_id)):

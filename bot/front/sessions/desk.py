@@ -1,7 +1,7 @@
 """The desk: acts on timers that are due, and shows the sessions that this front keeps.
 
-Everything comes from rows: a front that starts goes on where another has stopped. A message is looked for
-before it is sent a second time.
+All state is in rows, so a front that starts continues where another has stopped. Before a message is sent a
+second time, it is searched for.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ GONE = frozenset({Refusal.CHANNEL_DELETED, Refusal.SERVER_DELETED})
 class _Shown:
     """What this front knows of a session: the board as last shown, and until when nothing is sent.
 
-    `ballots` are the ballots as last shown, by the ids of their posts. They are edited once more at
-    `ballots_doubted_at`: an edit of the front that had the session before may have come after the first.
+    `ballots` are the ballots as last shown, by the ids of their posts. All are edited again at
+    `ballots_doubted_at`, because a late edit by the session's previous front may have replaced one.
     """
 
     content: MessageContent | None = None
@@ -219,7 +219,7 @@ class Desk:
             shown.ballots.clear()
         try:
             await renew_ballots(self._services(), self._courier, session, shown.ballots)
-        except DeliveryDelayed as error:  # Discord may refuse edits of the board and take those of a ballot
+        except DeliveryDelayed as error:  # no reason to delay the board as well
             shown.ballots_wait_until = self._clock() + max(error.seconds, WAIT_SECONDS)
             log.info("a ballot of the group session %s is shown later: %s", session.id, error)
         except Refused as error:
@@ -237,7 +237,7 @@ class Desk:
                 await store.sessions.abandon(session.id)
             elif refusal is Refusal.MESSAGE_DELETED and session.phase is not Phase.CLOSED:
                 known = self._shown.get(session.id, _Shown())
-                self._shown[session.id] = _Shown(ballots=known.ballots)  # at once
+                self._shown[session.id] = _Shown(ballots=known.ballots)  # without waits: it is posted at once
                 await store.showing.set_board(session, None)
             elif session.phase is Phase.CLOSED and not await store.showing.waits(session.id):
                 await store.showing.end(session)  # its board stays as it is, in a locked thread for instance

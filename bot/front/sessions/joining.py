@@ -23,8 +23,8 @@ async def session_here(interaction: Interaction) -> GroupSession | None:
 async def joined(interaction: Interaction, recipe: Recipe) -> tuple[str | None, Recipe]:
     """Return the id of the channel's session, and the recipe with the session's words.
 
-    Raises UserMistake where the person or the recipe may not be in it. Whether the round takes it is decided
-    when it is stored.
+    Raises UserMistake where the person may not take part, the round is over, or the recipe does not suit the
+    session. The store checks the round again, with the person's quota, when it stores the job.
     """
     session = await session_here(interaction)
     if session is None:

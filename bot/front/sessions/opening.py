@@ -37,7 +37,7 @@ async def ask_session(
     hours: int = DEFAULT_HOURS,
     review: bool = False,
 ) -> None:
-    """Open the form; raises UserMistake `session_two_places` for this channel and another."""
+    """Open the form; raises UserMistake as `host`, and `session_two_places` for this channel and another."""
     host(interaction)
     if where == HERE and channel:
         raise UserMistake("session_two_places")

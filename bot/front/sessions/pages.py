@@ -117,7 +117,7 @@ def _votes(session: GroupSession, entries: Sequence[Entry]) -> Iterator[tuple[Bu
 def line(entry: Entry, number: int, texts: Texts, *, whole: bool = False) -> str:
     """Return a picture's number, painter, prompt and seed; with `whole`, its round too.
 
-    Of a picture that is no longer shown it says nothing else.
+    A picture that is no longer shown has only its number here, and its round.
     """
     round_ = [texts.gettext("Round {number}", number=entry.round)] if whole else []
     if entry.artifact is None:

@@ -23,7 +23,7 @@ from bot.store.session_showing import Entry
 from bot.texts import Texts
 
 LIMITS = tuple(discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES // part for part in (1, 2, 4, 8))
-"""Bytes of an archive's files: the most that every server takes, and less where Discord takes less."""
+"""Bytes of an archive's files, tried in order: the limit of every server, and less if Discord refuses it."""
 
 
 async def send_post(

@@ -1,4 +1,4 @@
-"""Buttons and menus. They hold only ids, of jobs, images or interactions, so they work after restarts."""
+"""Buttons and menus. All that they know is in their ids, most often a job's id, so they survive restarts."""
 
 from bot.front.views.again import AgainButton
 from bot.front.views.audit import AuditButton

@@ -22,7 +22,8 @@ LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # the limit of every server
 async def send_originals(interaction: Interaction, job_id: str) -> None:
     """Send the PNGs with their recipes to the person alone: one file, or archives where there are several.
 
-    Raises UnknownJob for a job that the person may not see, UserMistake `no_picture` where files are gone.
+    Raises UnknownJob for a job that the person may not see, UserMistake `no_picture` where files are gone,
+    or `picture_held`.
     """
     services = services_of(interaction)
     services.pace.admit(sender_of(interaction))

@@ -1,4 +1,4 @@
-"""The button that opens a result's words and settings in a form whose submission is painted."""
+"""The button that opens a form with a result's words and settings; submitting it queues a job."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def remix(
     privately = target == ALONE or pressed_privately(interaction)
     try:
         origin = await accept(interaction, private=privately, parent=parent)
-        # The words of the form are not lost because its result has been deleted meanwhile.
+        # A form is accepted even if its result has been deleted since it was opened.
         earlier = await repeatable(interaction, job_id, privately=privately, deleted=True)
         recipe = await recipe_of(
             interaction,

@@ -15,7 +15,7 @@ SESSION_FORM = Form(
 
 
 class GroupButton(Button, template=r"group:(?P<session_id>[0-9a-f]{8}):[a-z0-9.]+"):
-    """Says to any person what they may still paint."""
+    """Tells any person what they may still paint."""
 
     act = staticmethod(show_mine)
 

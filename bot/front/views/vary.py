@@ -21,7 +21,7 @@ from bot.jobs import Descent, Recipe
 
 
 async def vary(interaction: Interaction, job_id: str, index: int) -> None:
-    """Queue a job that starts from one picture of another, with a new seed, shown as private as the first."""
+    """Queue a job that starts from a picture of another job, with a new seed, as private as that job."""
     await _vary(interaction, job_id, index, varied)
 
 
