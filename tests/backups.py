@@ -35,7 +35,7 @@ async def restored(place: Path, url: str, artifacts: Artifacts) -> Restored:
 
 
 async def all_rows(url: str) -> dict[str, list[dict[str, Any]]]:
-    """Every row of every table by its columns, in an order of their own."""
+    """Return each table's rows as dictionaries by column, sorted by their text."""
     database = connect_database(url)
     try:
         async with snapshot(database) as seen:
@@ -50,7 +50,7 @@ async def all_rows(url: str) -> dict[str, list[dict[str, Any]]]:
 
 
 async def fill_every_table(store: Store) -> None:
-    """Add rows to each table, with a null wherever a column takes it in every second row."""
+    """Replace the rows of each table (in `audit`, add some); every second row has a null where it can."""
     async with store.shared.database.write() as connection:
         for table in metadata.sorted_tables:
             await connection.execute(sa.delete(table)) if table.name != "audit" else None

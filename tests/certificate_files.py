@@ -26,7 +26,7 @@ def write_certificate(
     status_url: str = "",
     password: bytes = b"",
 ) -> tuple[str, str]:
-    """Write `certificate.pem` with its authority, and `key.pem`; return their names."""
+    """Write `certificate.pem`, which includes the authority's, and `key.pem`; return both paths."""
     key = key or ec.generate_private_key(ec.SECP256R1())
     authority_key = ec.generate_private_key(ec.SECP256R1())
     begin = datetime.now(UTC) + timedelta(days=begins_in_days)

@@ -50,7 +50,7 @@ def original_form(family: str) -> dict[str, Any]:
 def write_original(folder: Path, file: Path, *, whole_encoder: bool = True, **notes: str) -> Path:
     """Write the checkpoint in `folder` as one file and return it.
 
-    `whole_encoder`: of SD 2.x, with the last layer and the projection, which nothing uses.
+    `whole_encoder`: an SD 2.x text encoder is written with its last layer and projection, which nothing uses.
     """
     unet_config = json.loads((folder / "unet" / "config.json").read_text())
     tensors = {

@@ -48,7 +48,7 @@ def make_tiny_checkpoint(
 ) -> Path:
     """Write the checkpoint into `folder` and return it; the same arguments give the same bytes.
 
-    Raises TypeError for a component there is none of, and whatever the reference raises for its values.
+    Raises TypeError for an unknown component, and whatever the reference raises for wrong values.
     """
     values = {name: dict(overrides.get(name, {})) for name in COMPONENTS}
     if unknown := overrides.keys() - values.keys():
@@ -190,7 +190,7 @@ def text_encoder_config(tokenizer: CLIPTokenizer) -> dict[str, Any]:
 
 
 def build_second_encoder(overrides: Overrides, *, seed: int) -> dict[str, Any]:
-    """SDXL's second text encoder and its tokenizer, which fills up with exclamation marks."""
+    """SDXL's second text encoder and its tokenizer, which pads with exclamation marks."""
     tokenizer = build_tokenizer(pad_token="!")
     config = text_encoder_config(tokenizer) | {
         "hidden_size": 48,
@@ -228,7 +228,7 @@ VISION: dict[str, Any] = {
 
 
 def build_scheduler(overrides: Overrides) -> Any:
-    """Return the scheduler called `_class_name` in the overrides, PNDM as in SD 1.x where there is none."""
+    """Return the scheduler that the overrides' `_class_name` names; without one PNDM, as in SD 1.x."""
     values = SCHEDULER | dict(overrides)
     name = values.pop("_class_name", "PNDMScheduler")
     if name == "PNDMScheduler":

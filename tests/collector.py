@@ -45,7 +45,7 @@ class Collector:
         return found
 
     def take(self, body: bytes) -> None:
-        """Add the spans of a request."""
+        """Keep the body of a request, and add its spans."""
         self.bodies.append(body)
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
             process = str(_values(resource.resource.attributes)["service.instance.id"])
@@ -72,7 +72,7 @@ def _values(attributes: list[KeyValue]) -> dict[str, str | int]:
 
 @asynccontextmanager
 async def collecting() -> AsyncIterator[Collector]:
-    """Serve a collector until left."""
+    """Serve a collector until the block ends."""
 
     async def export(request: web.Request) -> web.Response:
         assert request.content_type == "application/x-protobuf"

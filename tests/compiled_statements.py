@@ -1,7 +1,7 @@
 """SQL statements are compiled once for all databases of a test process.
 
-SQLAlchemy keeps compiled statements with an engine, and by the identity of its dialect. Tests open a database
-each, and would compile each statement again: a sixth of the time of a test of the store.
+SQLAlchemy keeps compiled statements per engine, under the identity of its dialect. Each test opens a database
+of its own and would compile each statement again: that is a sixth of the time of a test of the store.
 """
 
 from __future__ import annotations

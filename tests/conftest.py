@@ -34,7 +34,7 @@ def pytest_collection_finish() -> None:
     # A full collection stops the sandbox, whose clock then counts the bot as late. Collections while
     # tests are collected take 6 s of 15 s, and find nothing: modules stay.
     gc.freeze()
-    gc.set_threshold(100_000, 20)  # with Python's own, collections take up to 8 % of the processor time
+    gc.set_threshold(100_000, 20)  # with Python's values, collections take up to 8 % of the processor time
     gc.enable()
 
 

@@ -1,6 +1,6 @@
-"""Lives of the shipped front that kill themselves by SIGKILL at a chosen call of a method.
+"""Runs of the shipped front that kill themselves by SIGKILL at a chosen call of a method.
 
-Each life is a process of its own.
+Each run is a process of its own, here called a life of the front.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class DeadlyFront:
             assert await self._lives[-1].process.wait() == -signal.SIGKILL, self.logs()
 
     async def kill(self) -> None:
-        """End the life from outside, if there is one."""
+        """Kill the present life from outside, if it still runs."""
         if self._lives and (process := self._lives[-1].process).returncode is None:
             process.kill()
             await process.wait()

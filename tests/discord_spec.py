@@ -45,7 +45,7 @@ def folder() -> Path | None:
 
 @dataclass
 class Documents:
-    """Discord's two documents, and what was found wrong by them."""
+    """Discord's two documents, and the problems of the exchanges that were checked against them."""
 
     place: Path
     checked: int = 0
@@ -122,7 +122,7 @@ class Documents:
     def _told(
         self, schema: dict[str, Any], value: Any, kind: type[Validator] = Draft202012Validator
     ) -> list[str]:
-        """Say what is wrong: the quick validator finds whether something is, and the other one says what."""
+        """Return the problems: the quick validator finds whether there are any, the other describes them."""
         where = schema["$ref"]
         if where not in self._quick:
             self._quick[where] = self._quick_validator(schema, kind)
@@ -147,7 +147,7 @@ def escaped(text: str) -> str:
 
 
 def as_discord_reads(request: Any) -> Any:
-    """discord.py writes some ids as integers where the document says string; Discord takes both."""
+    """Return the request with strings as ids: discord.py sends some as integers, which Discord accepts."""
     if isinstance(request, list):
         return [as_discord_reads(each) for each in request]
     if not isinstance(request, dict):
@@ -162,7 +162,7 @@ def as_discord_reads(request: Any) -> Any:
 
 
 def as_documented(response: Any) -> Any:
-    """In a tree of errors Discord names the kind of each mistake, where the document says integer."""
+    """Return the response with integers as its errors' codes: Discord sends names, against its document."""
     if not isinstance(response, dict) or "errors" not in response:
         return response
 
@@ -176,7 +176,7 @@ def as_documented(response: Any) -> Any:
 
 
 def told(errors: Iterable[ValidationError]) -> Iterator[str]:
-    """Say each error where it is deepest: below a union, in the branch that fits best."""
+    """Yield each error at its deepest place; in a union, from the branch that fits best."""
     for error in errors:
         deepest = error
         while deepest.context:

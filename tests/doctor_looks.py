@@ -1,4 +1,4 @@
-"""Runs looks of the doctor, and changes databases behind its back."""
+"""Runs single checks of the doctor, and changes databases by plain statements."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Look = Callable[[], AsyncIterator[Finding]]
 
 
 async def found(*looks: Look, seconds: float = 30.0) -> list[Finding]:
-    """Return what the looks find."""
+    """Return the findings of these looks."""
     checks = [Check(part="a part", find=look, seconds=seconds) for look in looks]
     return [finding async for finding in run(checks)]
 
 
 def problems(findings: list[Finding]) -> str:
-    """Return the texts of what is not well."""
+    """Return the texts of the findings that are not well."""
     return "\n".join(finding.text for finding in findings if not finding.well)
 
 

@@ -15,7 +15,7 @@ import PIL.Image
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.request import Image, Offer, Request, Sampler
 
-# As few layers as a network can have that looks at its prompt, and pictures of twice the latents' size: the
+# The fewest layers with which a network still uses its prompt, and pictures of twice the latents' size: the
 # many programs of the engine's tests compile quickly. `tests/parity` has networks of every kind of block.
 SMALLEST: dict[str, dict[str, Any]] = {
     "unet": {

@@ -26,9 +26,9 @@ from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
 
 Message = dict[str, Any]
-PEOPLE = ("Mina", "Ravi", "Omar")  # their locale is English, and this program reads their buttons
+PEOPLE = ("Mina", "Ravi", "Omar")  # their locale is English: buttons are found by their English labels
 OPEN_AT_ONCE = 5  # active requests per person
-FORGOTTEN_SECONDS = 12.0  # after which a person makes a new request in any case
+FORGOTTEN_SECONDS = 12.0  # after which a person no longer counts a request as open
 START_SECONDS = 120.0
 HEARD_SECONDS = 4.0  # Discord's client says after 3 s that nobody has answered
 WAYS_TO_LOSE = ("rest_5xx", "lose_answers", "drop_requests", "drop_answers", "hang_answers")
@@ -52,7 +52,7 @@ class Role:
     """One shipped process that a supervisor restarts.
 
     `name` is the process's name, `role` the command of the command line, `program` the arguments of Python.
-    A process that is `forked` starts without the time of its imports, which come before its program.
+    A `forked` process starts quickly: the bot is imported before its program begins.
     """
 
     name: str

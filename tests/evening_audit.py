@@ -16,7 +16,7 @@ from bot.sandbox.client import Member
 from bot.store import Store
 from bot.store.tables import deliveries, images, jobs
 
-# Requests that were lost with their front before it had accepted them.
+# The last words of the violation that a request causes if it is lost with its front before it is accepted.
 DIED = "deferred and never answered within 15 min"
 ACCEPTED_SECONDS = 10.0  # in which a living front accepts or refuses a request
 
@@ -77,7 +77,7 @@ async def audit(store: Store, member: Member, people: Sequence[Person], *, worke
         found.jobs[row.state.value] += 1
         found.outcomes[row.outcome or "none"] += 1
         shown = {each["id"]: each for each in messages[str(row.interaction_id)] if is_of_job(each)}
-        # It is a new message if the first id was not stored and its token has expired.
+        # The result is in a new message if the first message's id was not stored and its token has expired.
         if str(row.message_id) in left:
             shown[str(row.message_id)] = left[str(row.message_id)]
         _check_job(row, list(shown.values()), found)

@@ -66,7 +66,7 @@ class Nodes:
 
     def kill(self, node: Any) -> None:
         """Kill every process of a node at once, as a machine that loses its power."""
-        # Ray's own way leaves actors alive for a while.
+        # `remove_node` alone leaves actors alive for a while.
         for facts in list(node.all_processes.values()):
             for each in facts:
                 with contextlib.suppress(psutil.NoSuchProcess):

@@ -1,8 +1,8 @@
 """Processes of the bot without the time of their imports: forks of a process that has imported the bot.
 
 A start takes 1.2 to 1.9 s of processor time for imports, and a fork a tenth of that. The modules and tables
-that a bot loads at their first use, in one more second, are loaded too. All else is the shipped command's:
-its arguments, environment, folder, files, signals and end. A program can move its wall clock.
+that a bot loads at their first use, in one more second, are loaded too. All else is as in the shipped
+command: its arguments, environment, folder, files, signals and end. A program can move its wall clock.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Forks:
     ) -> Future[Forked]:
         """Run `program`, source of Python, in a fork, as if it were started in `folder` with these arguments.
 
-        The fork ends with the process that forks. `out` is a pipe's descriptor for its output; it copies it.
+        The fork is killed when its parent ends. `out` is a pipe's descriptor, reopened for the fork.
         """
         err.write_bytes(b"")  # it is there before the process is
         wanted = {

@@ -1,4 +1,4 @@
-"""A command for programs that start commands, which runs as a fork of a process that has imported the bot.
+"""A command that runs as a fork of a process that has imported the bot, for programs that start commands.
 
     python -I -S forked_command.py ADDRESS ARGUMENT...
 
@@ -105,7 +105,7 @@ def _tell(connection: socket.socket, end: Future[int]) -> None:
 
 def main(address: str, *arguments: str) -> int:
     """Be the command: end as the fork ends, or with status 1 where the test process has ended."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # it is the fork's
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # `_hand_on` takes it
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(address)
         wanted = {"arguments": arguments, "environment": dict(os.environ), "folder": str(Path.cwd())}

@@ -61,17 +61,17 @@ ATTENTION = ("to_q", "to_k", "to_v", "to_out.0", "q_proj", "k_proj", "v_proj", "
 
 
 def attention_layers(path: str, _module: torch.nn.Module) -> bool:
-    """The layers that most LoRAs change."""
+    """Return whether most LoRAs change this layer."""
     return path.endswith(ATTENTION)
 
 
 def linear_layers(path: str, module: torch.nn.Module) -> bool:
-    """The layers of kohya's scripts: attention, feed-forward and their projections."""
+    """Return whether kohya's scripts change this layer: attention, feed-forward and their projections."""
     return isinstance(module, torch.nn.Linear) and ("attn" in path or "ff" in path or "mlp" in path)
 
 
 def every_layer(path: str, _module: torch.nn.Module) -> bool:
-    """Every linear map and convolution, the layers of LoCon."""
+    """Return whether LoCon changes this layer: every linear map and convolution."""
     return path != "text_projection"
 
 
@@ -103,7 +103,7 @@ def write_kohya(
     original: bool = False,
     dtype: torch.dtype = torch.float32,
 ) -> Path:
-    """Write the spelling of kohya's scripts, of the small SDXL's `original` blocks if wanted."""
+    """Write the spelling of kohya's scripts; `original`: with the original code's names of SDXL's blocks."""
     prefixes = TWO_ENCODERS if any(component == "text_encoder_2" for component, _ in factors) else KOHYA
     tensors: dict[str, torch.Tensor] = {}
     for layer, (down, up) in factors.items():

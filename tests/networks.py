@@ -59,7 +59,7 @@ class Filled:
 
 
 def relative_difference(ours: Any, reference: torch.Tensor) -> float:
-    """The largest difference, as a part of the reference's largest value; theirs are channels-first."""
+    """The largest difference, divided by the reference's largest value; `reference` is channels-first."""
     theirs = reference.detach().numpy()
     theirs = theirs.transpose(0, 2, 3, 1) if theirs.ndim == 4 else theirs
     return float(np.abs(np.asarray(ours, np.float32) - theirs).max() / np.abs(theirs).max())

@@ -28,7 +28,7 @@ from pathlib import Path
 
 JEMALLOC = "core/libjemalloc.so"  # in Ray's package
 PRELOADED, SETTINGS = "LD_PRELOAD", "MALLOC_CONF"
-KEEPS = "dirty_decay_ms:-1,muzzy_decay_ms:-1"  # what was freed stays with the process
+KEEPS = "dirty_decay_ms:-1,muzzy_decay_ms:-1"  # freed memory stays with the process
 JOIN = "--join"
 PR_SET_PDEATHSIG = 1  # of prctl: the signal for this process when its parent dies
 PIPES = (0, 1, 2)  # input, output, errors
@@ -39,7 +39,7 @@ EXECNET = "exec(eval(sys.stdin.readline()))"
 def main(processes: str, *options: str) -> int:
     """Collect the tests, fork the processes that pytest asks for, and return its exit status.
 
-    A fork leaves by `SystemExit`, to end as any process does: nothing here may clean up after itself.
+    A fork leaves this function by `SystemExit`, so no `finally` here may clean up: each fork would run it.
     """
     folder = tempfile.mkdtemp(dir="/tmp")  # the address of a socket has 107 bytes at most
     address = str(Path(folder, "prefork"))
@@ -56,17 +56,17 @@ def main(processes: str, *options: str) -> int:
             tests.kill()
         else:
             serve(server, tests.pid)
-    except KeyboardInterrupt:  # pytest has it too, and says how far it came
+    except KeyboardInterrupt:  # pytest receives it too, and reports how far it came
         pass
     shutil.rmtree(folder)
     return failure or tests.wait()
 
 
 def use_jemalloc(*arguments: str) -> None:
-    """Start this program once more with another allocator, with which XLA compiles a seventh faster.
+    """Start this program once more with jemalloc, with which XLA compiles a seventh faster.
 
-    The forks have it too. The programs that tests start have the C library's, as in production. The TPU's
-    compiler dies with another.
+    The forks have it too. The programs that tests start have the C library's allocator, as in production. The
+    TPU's compiler crashes with any other.
     """
     ray = find_spec("ray")
     library = str(Path(ray.origin).parent / JEMALLOC) if ray and ray.origin else ""
@@ -103,7 +103,7 @@ def serve(server: socket.socket, tests: int) -> None:
     while all(key.fileobj is server for key, _ in ready.select()):
         workers.append(fork(server))
     for worker in workers:
-        os.kill(worker, signal.SIGKILL)  # pytest has waited for it as long as it waits
+        os.kill(worker, signal.SIGKILL)  # pytest no longer waits for it
         os.waitpid(worker, 0)
 
 

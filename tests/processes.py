@@ -29,7 +29,7 @@ slow = slow_devices(0.3)
 slow.__enter__()
 """
 )
-"""Lets devices need at least 0.3 s for a run, so that few steps, which cost little, take long."""
+"""Makes each run of the devices take at least 0.3 s, so that a few cheap steps take long."""
 
 SLOW_BOT = ("-c", SLOW_DEVICES + START)
 """The arguments of Python for the shipped command on slow devices."""
@@ -37,7 +37,7 @@ SLOW_BOT = ("-c", SLOW_DEVICES + START)
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """What a finished process leaves."""
+    """The exit status and the standard error of a finished process."""
 
     status: int
     err: str
@@ -66,8 +66,8 @@ def write_config(
 ) -> Path:
     """A configuration file in `folder`, as an operator would write it.
 
-    The process knows the sandbox only by it. `discord` and `engine` are further keys of these sections.
-    The queue and the pictures are kept in the folder too, where nothing else is said.
+    The process knows the sandbox from it alone. `discord` and `engine` are further keys of these sections.
+    The queue and the pictures are in the folder too, unless `database` or `artifacts` names another place.
     """
     database = database or f"sqlite+aiosqlite:///{folder}/queue.sqlite3"
     (folder / "token").write_text(token)
@@ -155,7 +155,7 @@ async def running(
 ) -> AsyncIterator[Bot]:
     """The bot as a process of this role, killed at the end if it still runs.
 
-    `name` tells its file of errors from those of others with the same configuration.
+    `name` distinguishes its error file from those of other processes with the same configuration.
     """
     err = config.with_suffix(f".{name}.err" if name else ".err")
     bot = await start(role, "--config", str(config), err=err, program=program, forked=forked)

@@ -59,9 +59,9 @@ def prepared(
 
 @dataclass(kw_only=True)
 class Script:
-    """Calls `on_call` with the name of each call before the call does anything; that may raise.
+    """Calls `on_call` with the name of each call before the call does anything; `on_call` may raise.
 
-    Pictures of the seeds in `not_numbers` are no numbers when they are decoded first.
+    Pictures of the seeds in `not_numbers` come out as NaN when they are first decoded.
     """
 
     on_call: Callable[[str], None] = lambda _name: None
@@ -79,13 +79,13 @@ class ScriptedRun:
     rows: int = 1
 
     def wait(self) -> None:
-        """Return as the script has it."""
+        """Return, unless the script raises."""
         self.script.on_call("wait")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptedPicture:
-    """A picture whose pixels are its seed, or which is `broken`: no number."""
+    """A picture whose pixels are its seed; a `broken` one came out as NaN."""
 
     script: Script
     seed: int
@@ -94,17 +94,17 @@ class ScriptedPicture:
     programs: str = ""
 
     def fetch(self) -> npt.NDArray[np.uint8] | None:
-        """Return the pixels, as the script has it."""
+        """Return the pixels, or None if broken, unless the script raises."""
         self.script.on_call("fetch")
         return None if self.broken else pixels_of(self.seed)
 
     def fetch_verdicts(self) -> Verdicts:
-        """Return nothing, as the script has it."""
+        """Return no verdicts, unless the script raises."""
         self.script.on_call("fetch verdicts")
         return Verdicts()
 
     def fetch_latents(self) -> npt.NDArray[np.float32]:
-        """Return the latents, as the script has it."""
+        """Return the latents, unless the script raises."""
         self.script.on_call("fetch latents")
         return latents_of(self.seed)
 
@@ -119,7 +119,7 @@ class ScriptedEstimates:
     ready: bool = False
 
     def fetch(self) -> npt.NDArray[np.float32]:
-        """Return the latents, as the script has it."""
+        """Return the latents, unless the script raises."""
         self.script.on_call("fetch estimates")
         return np.stack([latents_of(self.seeds.get(seat, 0)) for seat in range(self.seats)])
 
@@ -145,7 +145,7 @@ class ScriptedDevices:
         return self._devices * self.seats_per_device
 
     def bring(self) -> None:
-        """Do nothing, as the script has it."""
+        """Do nothing, unless the script raises."""
         self.script.on_call("bring")
 
     def halve(self) -> bool:
@@ -167,7 +167,7 @@ class ScriptedDevices:
         self._seats = {}
 
     def restarted(self) -> ScriptedDevices:
-        """Return others, whose seats must be emptied first."""
+        """Return other devices, whose seats must be emptied first."""
         other = ScriptedDevices(self.script, devices=self._devices, seats_per_device=self.seats_per_device)
         other._seats = None
         return other

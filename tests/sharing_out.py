@@ -2,8 +2,8 @@
 
 The tests of some folders share an engine or a demo, which each further process would have to make again.
 Those of whole bots wait in real time, for leases and timers: one process has them all, and the others use the
-cores meanwhile. These folders begin first, so that no process is left alone with one of them at the end. The
-files of all other folders alternate: some wait in real time, others compute.
+cores meanwhile. These folders and the fleet's begin first, so that no process is left alone with one of them
+at the end. The files of all other folders alternate: some wait in real time, others compute.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ TOGETHER = ("tests/integration/engine", "tests/integration/whole", "tests/demo")
 """Each of these folders runs in one process."""
 
 FIRST = ("tests/integration/engine", "tests/integration/whole", "tests/demo", "tests/integration/fleet")
-"""The longest first."""
+"""The folders that begin first, the longest before the others."""
 
 BACKWARDS = "tests/integration/engine"
-"""Its last file, of the watchdog, waits in real time while the types are checked; its first ones compute."""
+"""Its files run in reverse order: the last, of the watchdog, waits in real time while types are checked."""
 
 WAITING = ("tests/integration/front", "tests/browser")
 """Their files wait in real time, and begin before the last fifth of the others, which compute."""

@@ -1,4 +1,4 @@
-"""Slow devices: few steps, which cost little, take long."""
+"""Slow devices: a few cheap steps take long."""
 
 import time
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ from sdjax_engine.lane.runs import Run
 def slow_devices(seconds: float) -> Iterator[None]:
     """Let devices take at least `seconds` for each run, one run after the other.
 
-    A run that only began to be slow when somebody waits for it would be queued later each time, because the
-    engine learns how long runs take.
+    The time counts from the start of a run. If it counted from the wait for the run, the engine, which learns
+    how long runs take, would queue runs later each time.
     """
     began, finished, free_at = Run.__init__, Run.wait, [0.0]
     ends: dict[int, float] = {}

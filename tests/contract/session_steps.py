@@ -36,7 +36,7 @@ async def ask(store: Store, session: GroupSession, number: int, user_id: int = 1
 
 
 async def act_once(store: Store) -> int:
-    """Act on the timers that are due now, and return on how many."""
+    """Act on the timers that are due now; return the number of timers acted on."""
     return sum([await store.sessions.act(*timer) for timer in await store.sessions.overdue()])
 
 
@@ -46,7 +46,7 @@ async def act(store: Store) -> None:
 
 
 async def voting(store: Store, clock: Clock, **changed: Any) -> GroupSession:
-    """A session in whose first round 11 and 12 have painted a picture each, and which votes now."""
+    """A session in the vote of its first round, in which persons 11 and 12 have painted a picture each."""
     session = await opened(store, **changed)
     for number, user_id in enumerate((11, 12), start=1):
         await ask(store, session, number, user_id)
@@ -57,7 +57,7 @@ async def voting(store: Store, clock: Clock, **changed: Any) -> GroupSession:
 
 
 async def finish(store: Store, *, count: int) -> None:
-    """Paint the images that are next."""
+    """Paint the next `count` images."""
     for claim in await store.leases.claim("worker", limit=count, ttl=TTL):
         await store.leases.complete(claim, artifact=f"aa/{claim.image_id}.png", seconds=1.0)
 

@@ -35,7 +35,7 @@ class Place(Artifacts):
         self._url, self._backups, self._painted = url, folder / "backups", 0
 
     async def paint(self, picture: bytes) -> str:
-        """The name of a finished job's picture."""
+        """Finish a job with this picture, and return the picture's name."""
         self._painted += 1
         job = await self.store.jobs.enqueue(RECIPE, origin(self._painted))
         (claim,) = await self.store.leases.claim("worker", limit=1, ttl=TTL)
@@ -45,7 +45,7 @@ class Place(Artifacts):
         return name
 
     async def delete_result(self, name: str) -> None:
-        """Delete a job's result, as its person does."""
+        """Delete the result that has this picture, as its person does."""
         await self.files.drop(await self.store.deliveries.delete_result(self.jobs.pop(name), user_id=None))
 
     async def back_up(self) -> Manifest:
@@ -63,7 +63,7 @@ class Place(Artifacts):
 
 @pytest.fixture
 async def sqlite_store(sqlite_url: str) -> AsyncIterator[Store]:
-    """A store whose clock runs: it tells a picture that was painted again from the one before."""
+    """A store with the real clock, so that a picture painted again is newer than the one before."""
     store = await Store.open(sqlite_url)
     yield store
     await store.close()
@@ -95,7 +95,7 @@ async def test_a_backup_beside_jobs_and_deletions_has_the_picture_of_every_row(
 
 
 class DeletedWhenRead(Place):
-    """A place whose new picture is deleted, or only lost, in the moment in which it is read, `left` times."""
+    """A place where the first `left` reads delete, or only lose, the picture, and another one is painted."""
 
     left = MOST
     is_row_kept = False
@@ -182,7 +182,7 @@ async def test_a_picture_that_is_painted_again_and_deleted_again_is_not_lost(
 
 
 class BackLate(Place):
-    """A place that finds `late` at the read after `missed` ones: it is being written again.
+    """A place whose first `missed` reads of `late` find no file, because it is being written again.
 
     The result of the lost picture `other` is deleted when it is read the second time.
     """

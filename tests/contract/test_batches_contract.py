@@ -32,7 +32,7 @@ async def test_only_images_that_the_devices_work_on_are_in_the_batch(store: Stor
 
 
 async def begin(store: Store, number: int, *, steps: int, width: int = 128, **values: int | None) -> Claim:
-    """A claimed image on the devices, of so many steps of which none is made."""
+    """A claimed image that is on the devices and has made none of its `steps`."""
     await store.jobs.enqueue(recipe(num_inference_steps=steps, width=width), origin(number, **values))
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     await store.leases.heartbeat({claim: 0}, ttl=TTL, begun=[claim])

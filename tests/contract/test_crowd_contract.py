@@ -20,7 +20,7 @@ ROUNDS = 5
 
 
 async def all_at_once(*calls: Awaitable[object]) -> list[object]:
-    """What each call returned or, of the errors that a caller must be ready for, raised."""
+    """Return what each call returned, or the error of EXPECTED that it raised; raise any other error."""
     results = await asyncio.gather(*calls, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException) and not isinstance(result, EXPECTED):
@@ -106,11 +106,11 @@ async def worker(store: Store, name: str) -> None:
         await all_at_once(store.leases.heartbeat(dict.fromkeys(claims, 2), ttl=TTL), *ends)
         await store.leases.recover(name)
         await store.leases.expire()
-        await store.offers.fail_unoffered(grace=-TTL if turn % 4 == 3 else TTL)  # now and then of every lane
+        await store.offers.fail_unoffered(grace=-TTL if turn % 4 == 3 else TTL)  # with -TTL, of every lane
 
 
 async def outbox(store: Store) -> None:
-    """Deliver due results until all persons have finished."""
+    """Mark due results as delivered, three at a time, in a fixed number of turns."""
     for _ in range(2 * ROUNDS):
         for delivery in await store.deliveries.undelivered(limit=3):
             await store.deliveries.mark_delivered(delivery, outcome="delivered", message_id=5)

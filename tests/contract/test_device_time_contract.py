@@ -36,7 +36,7 @@ async def painted(store: Store, number: int, seconds: float, *, user_id: int = M
 
 
 async def by(store: Store, *groupings: Grouping) -> dict[tuple[str | int, ...], tuple[float, int]]:
-    """Seconds and pictures by group, of one class each."""
+    """Seconds and pictures by group, where each group has one class of accelerators."""
     return {each.group: (each.seconds, each.pictures) for each in await store.device_time.sums(groupings)}
 
 
@@ -88,7 +88,7 @@ async def test_an_end_whose_answer_was_lost_counts_once(store: Store) -> None:
 async def test_an_attempt_given_back_or_abandoned_counts_once(store: Store) -> None:
     given_back = await claimed(store, 1)
     await store.leases.give_back(given_back, spent=spent(2.0))
-    assert not await store.device_time.add(given_back, spent(2.0))  # the answer of the first was lost
+    assert not await store.device_time.add(given_back, spent(2.0))  # repeated, because the answer was lost
     (abandoned,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     for _ in range(2):
         await store.leases.abandon(abandoned, spent=spent(4.0))
@@ -103,7 +103,7 @@ async def test_the_time_of_a_late_worker_counts_after_its_image_was_taken_back(
         (claim,) = await store.leases.claim("late", limit=1, ttl=TTL)
         await store.leases.heartbeat({claim: 1}, ttl=TTL)
         clock.now += 2 * TTL
-        assert await store.leases.expire() == 1  # the second one fails it
+        assert await store.leases.expire() == 1  # the second expiry fails the image
         assert await store.device_time.add(claim, spent(3.0))
     assert (await store.jobs.get(claim.job_id)).state is State.FAILED
     assert await by(store, Grouping.PERSON) == {(MINA,): (6.0, 0)}
@@ -137,7 +137,7 @@ async def test_the_sums_outlive_jobs_and_an_erased_person_is_a_number(store: Sto
     ((number,),) = await by(store, Grouping.PERSON)
     assert isinstance(number, int)
     assert number < 0
-    assert await store.device_time.add(held, spent(1.0))  # what was being painted then
+    assert await store.device_time.add(held, spent(1.0))  # the image was being painted during the erasure
     assert (await by(store, Grouping.PERSON))[0,] == (1.0, 0)
     assert await by(store, Grouping.SERVER) == {(HERE,): (6.0, 1)}
 

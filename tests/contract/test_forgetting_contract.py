@@ -26,7 +26,7 @@ HERE, MINA, OMAR = 21, 11, 12
 async def asked(
     store: Store, number: int, artifact: str, *, of: str | None = None, user_id: int = MINA
 ) -> str:
-    """A finished job of a person, started from the upload, or the same again; its id."""
+    """Finish a job that starts from the upload, or that repeats the job `of`; return its id."""
     where = replace(origin(number), user_id=user_id)
     if of is None:
         job = await store.jobs.enqueue(recipe(init_image=UPLOAD), where)

@@ -29,7 +29,7 @@ CAT, DOG = 0xF00F_1234_5678_9ABC, 0x00FF_00FF_00FF_00FF
 
 
 def changed(number: int, bits: int) -> int:
-    """The hash with so many other bits, spread over it."""
+    """The hash with `bits` of its bits changed, spread over all of it."""
     for bit in range(bits):
         number ^= 1 << (bit * 23) % 64
     return number
@@ -308,7 +308,7 @@ async def test_a_publication_leaves_out_what_is_blocked_where_it_appears(store: 
         await store.jobs.copy(job.id, publication(3, job))
     single = replace(
         asked(4), parent=Parent(job_id=job.id, descent=Descent.SINGLE)
-    )  # seen by everybody already
+    )  # no publication: its viewers have seen the picture
     assert len((await store.jobs.copy(job.id, single, index=0)).images) == 1
 
 

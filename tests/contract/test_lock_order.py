@@ -23,7 +23,7 @@ from bot.store.transitions import lock_job
 pytestmark = pytest.mark.postgres
 HERE, OMAR = 21, 12
 BY = By(actor_id=91, guild_id=HERE)
-MOMENT = 0.2  # in which a transaction comes to the lock that it waits for
+MOMENT = 0.2  # seconds in which a transaction reaches the lock that it waits for
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
-"""What a process of the earlier version decides beside this one, on every database.
+"""Rulings of a process of the earlier version, which runs beside this one, on every database.
 
-It writes a ruling to the job alone, `declined` among them, and the end of an appeal to its review alone.
+The earlier version writes a ruling, even `declined`, to the job and to none of its images. It notes the end
+of an appeal in the review alone, not in the job's `appeal`.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ async def older_rules(store: Store, ruling: Ruling, *, withhold: bool = False) -
     async with store.shared.database.write() as connection:
         if withhold:
             await connection.execute(sa.update(images).values(showing=Showing.WITHHOLD))
-        if ruling.outcome is not Outcome.EXPIRED:  # of an appeal, which it told nobody
+        if ruling.outcome is not Outcome.EXPIRED:  # it told nobody that an appeal has expired
             await connection.execute(sa.update(jobs).values(values))
         open_ones = sa.update(reviews).where(reviews.c.outcome.is_(None))
         await connection.execute(open_ones.values(outcome=ruling.outcome.value))
 
 
 async def only_of_job(store: Store, job: Job) -> None:
-    """Let the job alone have its ruling, as the earlier version leaves it."""
+    """Remove the ruling from the job's images: the earlier version writes it to the job alone."""
     async with store.shared.database.write() as connection:
         mine = sa.update(images).where(images.c.job_id == job.id)
         await connection.execute(mine.values(ruling=None, ruling_reason=""))
@@ -99,7 +100,7 @@ async def refused(store: Store) -> list[bool]:
 
 
 async def report(store: Store, job: Job) -> None:
-    """Let three people report it, which hides the pictures that are shown."""
+    """Let three people report the job, which hides its shown pictures."""
     for user_id in (101, 102, 103):
         await store.reports.add(job.id, user_id, guild_id=HERE, reason="unfit")
 

@@ -93,7 +93,7 @@ async def test_a_declined_appeal_about_pictures_that_waited_too_long_rejects_the
 async def test_the_button_leaves_where_its_message_can_be_edited(
     store: Store, private: bool, pressed: int | None, again: int
 ) -> None:
-    """A private message needs a token, which the press of a button in it has."""
+    """Editing a private message needs a token; a press of a button in that message brings one."""
     asked = replace(origin(1, guild_id=HERE), private=private)
     await store.jobs.enqueue(recipe(), asked, hold=MODE)
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)

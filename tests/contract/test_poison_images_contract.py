@@ -75,7 +75,7 @@ async def test_a_poison_image_without_room_in_its_lane_blocks_no_other_image(
 
 
 async def died_over_with_room(store: Store, clock: Clock) -> list[int]:
-    """One image of the usual lane that a dead worker held; another lane's poison image waits."""
+    """Let a worker claim in the usual lane alone and die; return the ids of the images that it held."""
     await store.jobs.enqueue(RECIPE, origin(101, user_id=101))
     claims = await store.leases.claim("worker", limit={RECIPE.lane: 1}, ttl=TTL)
     clock.now += TTL

@@ -11,7 +11,7 @@ from bot.store import Store
 from bot.store.positions import RECENT_SECONDS
 
 WIDE = recipe(width=256)
-"""Of another lane."""
+"""A recipe of another lane."""
 
 
 async def begun(store: Store, number: int, asked: Recipe) -> Claim:

@@ -18,11 +18,11 @@ async def test_progress_covers_all_images_and_never_falls(store: Store, clock: C
         told = told.partition("\n")[0]
         seen.append(told.removeprefix("Painting: step ").removesuffix(" of 3 pictures finished."))
 
-    first, second = await store.leases.claim("worker", limit=2, ttl=TTL)  # the second waits in the worker
+    first, second = await store.leases.claim("worker", limit=2, ttl=TTL)  # the second is not begun
     await look()
     await store.leases.heartbeat({first: 12, second: 0}, ttl=TTL)
     await look()
-    await store.leases.heartbeat({first: 2, second: 0}, ttl=TTL)  # it began anew
+    await store.leases.heartbeat({first: 2, second: 0}, ttl=TTL)  # the first was begun again
     await look()
     await store.leases.complete(first, artifact="aa/aa.png", seconds=1.0)
     await look()
@@ -46,7 +46,7 @@ async def test_the_time_to_the_end_is_the_time_to_the_last_picture(store: Store)
     between = await store.jobs.enqueue(recipe(num_inference_steps=20), origin(2, user_id=2))
     told = await store.positions.of(several.id)
     assert (told.seconds, told.end) == (pytest.approx(0.0), pytest.approx(2.0 + 2.0 + 2.0))
-    first, second = await store.leases.claim("worker", limit=2, ttl=TTL)  # the second waits in the worker
+    first, second = await store.leases.claim("worker", limit=2, ttl=TTL)  # the second is not begun
     assert (first.job_id, second.job_id) == (several.id, between.id)
     await store.leases.heartbeat({first: 5, second: 0}, ttl=TTL)
     told = await store.positions.of(several.id)

@@ -1,4 +1,4 @@
-"""A change of the operator's policy, bounds or weights holds at the next request, whatever fronts keep."""
+"""A change of the operator's policy, bounds or weights holds at the next request, despite kept policies."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ DAY = 86_400.0
 
 
 async def dropped(store: Store, clock: Clock, *, most_bytes: int | None = None) -> list[str]:
-    """Return the files that a sweep with the bound of now chooses."""
+    """Drop the files from before now, as a sweep does; return their names."""
     return await store.retention.drop_files(before=clock.now, limit=9, most_bytes=most_bytes)
 
 

@@ -82,10 +82,10 @@ async def test_a_held_result_opens_one_review_whose_message_is_leased_to_one_fro
     review = message.review
     assert (review.kind, review.job_id, review.user_id, review.rule) == (Kind.HOLD, job.id, ARTIST, "knives")
     assert (message.job, message.place, message.tried_before) == (await store.jobs.get(job.id), None, False)
-    clock.now += 500.0  # its front has died
+    clock.now += 500.0  # the front that claimed it has died
     (again,) = await due(other)
     assert again.tried_before
-    await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL)  # the dead one, after all
+    await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL)  # the stale claim, late
     await other.review_messages.settle(again, message_id=7, channel_id=CHANNEL)
     clock.now += 500.0
     assert await due(store) == []

@@ -17,7 +17,7 @@ from bot.store.session_showing import SENT
 
 
 class Courier:
-    """Counts the edits of a board and of ballots; Discord takes those of the board later."""
+    """Counts the edits of a board and of ballots; Discord delays those of the board."""
 
     def __init__(self) -> None:
         self.boards = self.ballots = 0
@@ -63,7 +63,7 @@ async def test_a_board_that_discord_takes_later_keeps_no_ballot_from_being_edite
     await look()
     assert (courier.boards, courier.ballots) == (1, 1)
     await look()
-    assert (courier.boards, courier.ballots) == (2, 1)  # a ballot that is as it was
+    assert (courier.boards, courier.ballots) == (2, 1)  # the ballot has not changed
     while courier.boards < 2 + 2 * KEPT_SECONDS / WAIT_SECONDS:
         await look()
-    assert courier.ballots == 2  # once more: the front before may have edited it after the first edit
+    assert courier.ballots == 2  # again: the front before this one may have edited it meanwhile

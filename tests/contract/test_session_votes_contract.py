@@ -118,12 +118,12 @@ async def test_the_end_of_a_session_and_a_change_of_its_jobs_do_not_wait_for_eac
     await finish(store, count=1)
     await store.sessions.next(session.id, BY)
     await act(store)
-    # Ids are random: the smallest is most likely of the first round. All lock jobs in the order of ids.
+    # Ids are random: the smallest is most likely of the first round. Jobs are locked in the order of ids.
     first, second = sorted([min(job.id for job in painted), latest.id])
     async with store.shared.database.write() as connection:
         await lock_job(connection, first)
         closing = asyncio.create_task(store.sessions.close(session.id, BY))
-        await asyncio.sleep(0.2)  # it has come to the jobs, or waits for SQLite's turn
+        await asyncio.sleep(0.2)  # it has reached the locked jobs, or waits for SQLite's turn
         await lock_job(connection, second)
     assert (await closing).phase is Phase.CLOSED
 
@@ -138,7 +138,7 @@ async def test_a_vote_that_moves_while_both_pictures_are_deleted_is_refused(
         for job_id in sorted(entry.job_id for entry in entries):
             await lock_job(connection, job_id)
         moving = asyncio.create_task(refused(store.showing.vote(session.id, 1, 2, voter_id=99)))
-        await asyncio.sleep(0.2)  # it has come to the jobs, or waits for SQLite's turn
+        await asyncio.sleep(0.2)  # it has reached the locked jobs, or waits for SQLite's turn
         await connection.execute(sa.delete(jobs))
     assert await moving == "vote_gone"
     assert await store.showing.votes_of(99) == []
@@ -185,7 +185,7 @@ async def test_a_ballot_is_edited_where_it_would_change_and_never_after_the_vote
     await store.showing.settle(post, token=session.keeper_token, outcome=SENT)
     for _ in range(2):
         await renew_ballots(services, courier, session, shown)
-    assert len(courier.made) == 1  # nobody has told this front what the ballot shows
+    assert len(courier.made) == 1  # the first edit: this front does not know what the ballot shows
     await store.sessions.extend(session.id, BY, seconds=600.0)
     await renew_ballots(services, courier, session, shown)
     assert [f"<t:{round(clock.now + VOTE) + more}:R>" in courier.made[-1].heading for more in (0, 600)] == [

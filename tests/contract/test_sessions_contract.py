@@ -226,7 +226,7 @@ async def test_the_end_of_a_round_and_a_change_of_its_job_do_not_wait_for_each_o
     async with store.shared.database.write() as connection:
         await lock_job(connection, job.id)
         ending = asyncio.create_task(act(store))
-        await asyncio.sleep(0.2)  # it has come to the job, or waits for SQLite's turn
+        await asyncio.sleep(0.2)  # it has reached the locked job, or waits for SQLite's turn
         await connection.execute(sa.select(images.c.id).where(images.c.job_id == job.id).with_for_update())
     await ending
     assert (await store.sessions.get(session.id)).phase is Phase.VOTING
@@ -308,8 +308,8 @@ async def test_what_a_person_and_a_server_leave_behind_is_deleted(
     assert await store.showing.votes_of(11) == [{"session_id": session.id, "round": 1, "number": 2}]
     await forget(store.erasure, files, user_id=11)
     (left,) = await store.showing.entries(session.id, 1)
-    assert (left.user_id, left.votes) == (12, 0)  # the vote went with its voter
-    assert await store.showing.voters(session.id, 1) == 0  # and the other with its picture
+    assert (left.user_id, left.votes) == (12, 0)  # the vote of person 11 is deleted
+    assert await store.showing.voters(session.id, 1) == 0  # and the vote for 11's picture
     await forget(store.erasure, files, user_id=MINA)
     assert (await store.sessions.get(session.id)).host_id == 0
     await store.sessions.abandon(session.id)

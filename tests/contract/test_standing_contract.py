@@ -1,4 +1,4 @@
-"""What every request asks about its place, and the revisions of what servers say, on every database."""
+"""What holds for a person in a channel, and the revisions of servers' settings, on every database."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ async def back_to_v021(connection: AsyncConnection) -> None:
 async def test_pictures_rejected_before_each_had_its_ruling_stay_rejected(
     database_url: str, clock: Clock, last: str | None
 ) -> None:
-    """`last` is what the job had then: what came after the rejection has replaced it."""
+    """`last` is the job's ruling before the upgrade: a later decision may have replaced the rejection."""
     store = await Store.open(database_url, clock=clock)
     job = await store.jobs.enqueue(recipe(variants=2), origin(1), hold=Hold(cause=Cause.MODE))
     for number, claim in enumerate(await store.leases.claim("worker", limit=2, ttl=TTL)):
@@ -116,7 +116,7 @@ async def test_pictures_rejected_before_each_had_its_ruling_stay_rejected(
 
 @pytest.mark.postgres
 async def test_an_upgrade_begins_anew_after_a_deadlock_with_a_process_at_work(postgres_url: str) -> None:
-    """A claim has images, and then wants jobs; the migration has jobs, and then wants images."""
+    """A claim locks images and then jobs; the migration locks jobs and then images."""
     store = await Store.open(postgres_url)
     async with store.shared.database.write() as connection:
         await back_to_v021(connection)

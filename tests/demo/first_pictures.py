@@ -84,7 +84,7 @@ async def paint(visit: Visit, steps: int) -> Locator:
 
 
 async def shoot_while_painted(visit: Visit, name: str) -> None:
-    """Keep the last picture of the newest message while it has a preview."""
+    """Take screenshots of the newest message while it has a preview; the last one is kept."""
     page, message = visit.page, visit.page.get_by_role("article").last
     # A busy machine may finish before it has time for a preview.
     finished = message.get_by_role("button", name="U1", exact=True)

@@ -2,7 +2,7 @@
 
 python tests/demo/moderators_pictures.py --write    renew them in docs/images
 
-`test_moderators_pictures.py` goes the same way and writes nothing.
+`test_moderators_pictures.py` takes the same steps and writes nothing.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ async def whole_visit(browser: Browser, address: str, keep: Keep) -> None:
 
 
 async def told(visit: Visit, words: str) -> None:
-    """Return once the newest message says so."""
+    """Return once a message has these words."""
     await visit.page.get_by_role("article").filter(has_text=words).last.wait_for()
 
 

@@ -21,7 +21,7 @@ SCENE = Scene(things=(Thing(shape="star", colour="yellow", size="large"),), back
 
 
 async def picture_bytes(page: Page, index: int) -> bytes:
-    """The file behind the picture at `index` in the channel, once it is finished: before, it is a preview."""
+    """Return the file of the picture at `index` in the channel, once it is no longer a preview."""
     await page.get_by_role("button", name="Again", exact=True).nth(index).wait_for(timeout=PATIENCE)
     picture = page.locator("article img").nth(index)
     await picture.wait_for(timeout=PATIENCE)

@@ -1,4 +1,4 @@
-"""The way of the pictures in the page for moderators can be gone."""
+"""The steps for the pictures of docs/moderation.md work."""
 
 from __future__ import annotations
 

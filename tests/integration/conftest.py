@@ -43,7 +43,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 async def lenient(documents: Documents | None) -> AsyncIterator[Sandbox]:
-    """A sandbox in which a test breaks rules on purpose."""
+    """A sandbox whose violations are not checked, for tests that break rules on purpose."""
     async with Sandbox(observer=documents) as sandbox:
         yield sandbox
 
@@ -99,7 +99,7 @@ async def running(bot: SmallBot) -> AsyncIterator[SmallBot]:
 
 @pytest.fixture
 async def member() -> AsyncIterator[MakeMember]:
-    """Lets members of a sandbox in."""
+    """Logs members in at a sandbox, and out at the end."""
     async with contextlib.AsyncExitStack() as stack:
 
         async def make(sandbox: Sandbox, name: str = "Mina", *, channel: str = "art") -> Member:
@@ -131,7 +131,7 @@ async def served(
 
 @pytest.fixture
 async def mina(sandbox: Sandbox) -> AsyncIterator[Member]:
-    """She moderates."""
+    """Mina, who moderates."""
     async with Member(sandbox.address, "Mina") as mina:
         yield mina
 
@@ -144,7 +144,7 @@ async def ravi(sandbox: Sandbox) -> AsyncIterator[Member]:
 
 @pytest.fixture
 async def yuna(sandbox: Sandbox) -> AsyncIterator[Member]:
-    """She reads Korean."""
+    """Yuna, who reads Korean."""
     async with Member(sandbox.address, "Yuna") as yuna:
         yield yuna
 

@@ -1,4 +1,4 @@
-"""Bodies of messages, right and wrong, in short."""
+"""Short functions that make bodies of messages, valid and invalid."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Answer:
 
 
 class Raw:
-    """The bot's end of the line in plain aiohttp."""
+    """The bot's side of the connection, in plain aiohttp."""
 
     def __init__(self, sandbox: Sandbox, *, token: str = "Bot a-token") -> None:
         self._sandbox = sandbox

@@ -34,7 +34,7 @@ DEADLINE = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """A server, its bot, and the queue between them and an engine that is not there."""
+    """A sandbox, its bot, and their queue; there is no engine."""
 
     sandbox: Sandbox
     store: Store
@@ -60,7 +60,7 @@ class Served:
 
 
 async def until(what: Callable[[], Awaitable[bool]]) -> None:
-    """Return once `what()` is true; fail where it never is."""
+    """Return once `what()` is true; fail after DEADLINE."""
     async with asyncio.timeout(DEADLINE):
         while not await what():  # noqa: ASYNC110 - another task's database transaction sets no event
             await asyncio.sleep(0.02)
@@ -86,7 +86,7 @@ async def serving(
     signing: Signing | None = None,
     tracing: Tracing = NO_TRACING,
 ) -> AsyncIterator[Served]:
-    """Log a new client in, follow the jobs and deliver their results, until left."""
+    """Log a new client in, follow the jobs and deliver their results until the block ends."""
     use_address(sandbox.api_url, sandbox.gateway_url)
     here = config.discord.model_copy(update={"api_url": sandbox.api_url, "gateway_url": sandbox.gateway_url})
     config = config.model_copy(update={"discord": here})

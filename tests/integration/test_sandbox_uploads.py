@@ -36,7 +36,7 @@ def retouch(**image: Any) -> dict[str, Any]:
 
 
 class Studio:
-    """Mina with /retouch before her, and the bot's end of the line."""
+    """Mina, who can use /retouch, and the bot's gateway connection."""
 
     def __init__(self, bot: Raw, mina: Member, line: Line) -> None:
         self.bot, self.mina, self.line = bot, mina, line

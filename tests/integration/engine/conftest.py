@@ -37,7 +37,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the tiny checkpoint's programs are kept, for engines that are opened as a whole."""
+    """The folder that keeps the tiny checkpoint's programs."""
     return tmp_path_factory.mktemp("cache")
 
 

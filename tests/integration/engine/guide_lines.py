@@ -94,7 +94,7 @@ def main(checkpoint: str, folder: Path) -> None:
 
 
 def paint_mixtures(pipeline: Any, params: Any, p_params: Any, rng: jax.Array, folder: Path) -> dict[str, Any]:
-    """Run steps 9 and 10 and a call without jit; return their facts besides the pictures."""
+    """Run steps 9 and 10 and a call without jit; save the pictures, return the other facts."""
     # 9. Another prompt on every device, and two prompts four times each.
     prompt_ids = shard(pipeline.prepare_inputs(EIGHT))
     np.save(folder / "eight.npy", pipeline(prompt_ids, p_params, rng, jit=True).images)

@@ -26,18 +26,18 @@ PAINTED = (*VARIED, PART)
 
 
 def alone(engine: Engine) -> list[Image]:
-    """Each by itself."""
+    """Paint each request by itself."""
     return [engine.submit(request).result(DEADLINE) for request in PAINTED]
 
 
 def in_company(engine: Engine) -> list[Image]:
-    """All at once, and all twice."""
+    """Paint all requests at once, each of them twice."""
     futures = [engine.submit(request) for request in PAINTED * 2]
     return [future.result(DEADLINE) for future in futures]
 
 
 def in_every_seat(engine: Engine) -> list[Image]:
-    """After more and more other requests, which are still in their seats."""
+    """Paint PLAIN after 0, 1, 2 … other requests, which are still in their seats."""
     images = []
     for others in range(engine.capacity(PLAIN.lane)):
         futures = [engine.submit(like(seed=seed, num_inference_steps=40)) for seed in range(others)]
@@ -48,7 +48,7 @@ def in_every_seat(engine: Engine) -> list[Image]:
 
 
 def joined_late(engine: Engine) -> list[Image]:
-    """Join while a longer image is half painted."""
+    """Submit each request while a longer image is half painted."""
     images = []
     for request in PAINTED:
         begun = threading.Event()
@@ -63,7 +63,7 @@ def joined_late(engine: Engine) -> list[Image]:
 
 
 def between_lanes(engine: Engine) -> list[Image]:
-    """While the devices serve two lanes in turn."""
+    """Paint each request while the devices serve two lanes in turn."""
     others = [
         engine.submit(like(guidance_scale=scale, seed=seed, num_inference_steps=150))
         for seed in range(2)
@@ -76,7 +76,7 @@ def between_lanes(engine: Engine) -> list[Image]:
 
 
 def again(engine: Engine) -> list[bool]:
-    """In company, then alone with the programs that each had there: whether it is the same in every bit."""
+    """Paint in company, then alone with the same programs; return whether each picture has the same bits."""
     first = in_company(engine)
     programs = [image.programs for image in first]
     assert len(set(programs)) > 1, "company changes the programs"

@@ -19,8 +19,7 @@ SCRIPT = Path(__file__).with_name("paint_in_company.py")
 ROOT = Path(__file__).parents[3]
 SEATS_PER_DEVICE = 2
 OPTIMISED = "--xla_backend_optimization_level=1 --xla_cpu_parallel_codegen_split_count=1"
-"""XLA_FLAGS for programs that are vectorised and fused, as a bot's are, which names no level; the other tests
-compile without."""
+"""XLA_FLAGS with which XLA vectorises and fuses, as by default in a bot; other tests compile without."""
 
 pytestmark = pytest.mark.slow
 

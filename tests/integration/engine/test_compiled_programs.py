@@ -1,4 +1,4 @@
-"""Every program of a lane, as the vendors' compilers compile it: no branch, no loop on a device's bound."""
+"""Every program of a lane, by the vendors' compilers: no branch, and no loop whose end a device computes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def rows(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def tpu_compiler() -> tuple[str, dict[str, str]]:
-    """The Python with the TPU's compiler, which `make tpu-compiler` installs, and what it is told."""
+    """The Python with the TPU's compiler, of `make tpu-compiler`, and its environment variables."""
     if named := os.environ.get("TPU_LIBRARY_PATH"):
         return sys.executable, {"TPU_LIBRARY_PATH": named}
     if LIBRARY.is_file():
@@ -76,7 +76,7 @@ def tpu_compiler() -> tuple[str, dict[str, str]]:
 
 
 def cuda_compiler() -> tuple[str, dict[str, str]]:
-    """The Python with NVIDIA's compiler, which `make compiled` installs and names: it has 5 GB."""
+    """The Python with NVIDIA's compiler (5 GB), which `make compiled` installs and names; no variables."""
     if named := os.environ.get("CUDA_COMPILER_PYTHON"):
         return str(Path(named).absolute()), {}
     pytest.skip("NVIDIA's compiler is not named: make compiled")
@@ -99,7 +99,7 @@ def test_no_program_has_a_branch_or_a_loop_whose_end_the_device_computes(rows: l
 
 @pytest.mark.timeout(900)
 def test_the_state_of_seats_is_changed_in_place(rows: list[Row]) -> None:
-    """Whatever a program returns of the seats lies where it was: all but the word that the host waits for."""
+    """The seats' arrays reuse the memory of the arguments: all but the word that the host waits for."""
     for row in rows:
         programs = programs_of(row)
         for name in {"admit", "denoise", *OF_SOME_ROWS} & programs.keys():

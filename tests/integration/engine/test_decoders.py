@@ -59,7 +59,7 @@ def decoders(judged: LoadedModel, compiler: Compiler) -> dict[int, Program]:
 def decoded(
     model: LoadedModel, decoders: Mapping[int, Program], latents: Sequence[npt.NDArray[np.float32]]
 ) -> list[Picture]:
-    """The pictures of latents by the decoder of as many."""
+    """Decode the latents in one call, by the decoder for their number."""
     return DecodingQueue(model=model).queue(decoders[len(latents)], {0: latents})[0]
 
 

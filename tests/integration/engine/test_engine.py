@@ -58,7 +58,7 @@ def test_every_value_of_a_request_changes_the_picture(engine: Engine) -> None:
         {"guidance_scale": 1.0},
         {"variations": (Variation(seed=9, strength=0.15),)},
         {"variations": (Variation(seed=9, strength=0.15), Variation(seed=10, strength=0.15))},
-        # DDPM is Euler ancestral written for another process: they differ by roundings, if at all.
+        # DDPM and Euler ancestral are two forms of one method: their pictures differ by rounding, if at all.
         *({"sampler": sampler} for sampler in SUITED if sampler not in (Sampler.DDIM, Sampler.DDPM)),
     )
     pictures = [fingerprint(image) for image in paint(engine, *(like(**change) for change in changes))]
@@ -240,7 +240,7 @@ def test_a_close_from_a_callback_ends_the_engine(open_engine: OpenEngine) -> Non
 
 
 def test_no_lane_starves(engine: Engine) -> None:
-    """An image of another lane has a seat's share of the devices, however many want the others."""
+    """An image of another lane gets one seat's share of the devices, however many others wait."""
     order: list[str] = []
     guided = [engine.submit(like(seed=seed)) for seed in range(8)]
     other = engine.submit(like(guidance_scale=1.0))

@@ -1,4 +1,4 @@
-"""A failure is per image: requests that an error cannot have touched are painted, others fail once."""
+"""A failure is per image: the requests of a failed run are retried, and no others are affected."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def pixels_of(engine: Engine, request: Request) -> Any:
 def test_work_queued_before_a_run_that_fails_to_queue_is_still_delivered(
     engine: Engine, lane: SabotagedLane
 ) -> None:
-    """One image finishes with the very run in the air while the next one fails."""
+    """One image finishes with the run in flight, and the next run fails to queue."""
     [expected] = paint(engine, like(num_inference_steps=8))
     told: list[Progress] = []
     told_of_other: list[Progress] = []

@@ -78,7 +78,7 @@ def late_lane(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 
 @pytest.fixture
 def late_pictures(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
-    """Nobody starts from a picture before the gate is open."""
+    """The programs for start pictures are not compiled before the gate is open."""
     gate, make = Gate(), registry.compile_begin
 
     def make_late(*arguments: object) -> object:
@@ -233,7 +233,7 @@ def test_a_draining_close_during_a_change_of_models_answers_requests_that_wait(
     open_engine: Open, checkpoint: Path, cache_dir: Path, late_lane: Gate
 ) -> None:
     engine = open_engine()
-    waiting = engine.submit(from_picture(UNGUIDED))  # for the lane that is being opened, and a step after it
+    waiting = engine.submit(from_picture(UNGUIDED))  # needs the lane being opened, and then start pictures
     assert late_lane.reached.wait(DEADLINE)
     change = engine.read_models(tiny_config(checkpoint, cache_dir=cache_dir).models)
 
@@ -287,7 +287,7 @@ def test_a_close_waits_only_for_the_running_compilation(open_engine: Open, late_
 def test_a_close_leaves_no_thread_to_the_end_of_the_process(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that frees arrays while the interpreter is torn down would end the process with an abort."""
+    """A thread that frees arrays while the interpreter shuts down would abort the process."""
 
     def late(work: Callable[..., None]) -> Callable[..., None]:
         def ends_late(*arguments: object) -> None:

@@ -1,4 +1,4 @@
-"""Pictures that start from pictures sit beside all others; the checkpoint's own checker scores them all."""
+"""Pictures that start from pictures share lanes with others; the checkpoint's own checker scores all."""
 
 from __future__ import annotations
 

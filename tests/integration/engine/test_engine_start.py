@@ -27,7 +27,7 @@ from sdjax_engine.weights import load_checkpoint
 
 
 def changed(checkpoint: Path, folder: Path, **scheduler_config: Any) -> Path:
-    """A copy of the checkpoint whose scheduler's settings are other ones."""
+    """A copy of the checkpoint with these settings of its scheduler changed."""
     copy = shutil.copytree(checkpoint, folder / "changed")
     file = copy / "scheduler" / "scheduler_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | scheduler_config))

@@ -1,4 +1,4 @@
-"""The engine's two threads on scripted devices: every answer comes, without a held lock."""
+"""The engine's two threads on scripted devices: every request is answered, and never while a lock is held."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STUCK_AFTER = 0.1
 
 
 class Hanging:
-    """A clock and a script whose next call hangs, once told to, until `answers` is set."""
+    """A clock and a script; after `next_hangs` is set, the next call hangs until `answers` is set."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -46,7 +46,7 @@ class Hanging:
 
 
 class Rigged(ScriptedDevices):
-    """Devices that do something else when others are asked to take their place."""
+    """Devices that call `in_place_of` when others are to take their place."""
 
     def __init__(self, script: Script, in_place_of: Callable[[], None]) -> None:
         super().__init__(script, devices=1, seats_per_device=2)
@@ -172,7 +172,7 @@ def test_a_cancelled_image_of_an_unopened_lane_ends_at_once_and_delays_no_close(
 
 
 def work_of_a_turn(waiting: int) -> int:
-    """How many bytecode instructions of the engine a turn takes, with so many in the line."""
+    """How many bytecode instructions of the engine a turn takes while so many requests wait."""
     script = Script()
     queue = queue_of(ScriptedDevices(script, devices=1, seats_per_device=4))
     clock = Hanging().clock

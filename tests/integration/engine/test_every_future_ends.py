@@ -60,19 +60,19 @@ class Fail:
 
 @dataclass(frozen=True)
 class Unjudged:
-    """What judges the picture comes to no numbers."""
+    """The picture's scores are no numbers."""
 
 
 @dataclass(frozen=True)
 class Cancel:
-    """Somebody cancels while the call lasts."""
+    """A request is cancelled during the call."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class Come:
-    """Somebody comes while the call lasts."""
+    """Another request comes during the call."""
 
     wanted: Prepared
 
@@ -81,7 +81,7 @@ Event = Hang | Fail | Unjudged | Cancel | Come
 
 
 class Evening:
-    """A loop on scripted devices and those that take over from it; `events` happen in calls, by number."""
+    """A loop on scripted devices, and its successors; `events` has the event of a call by its number."""
 
     def __init__(self, events: Mapping[int, Event]) -> None:
         self.now = 0.0
@@ -242,7 +242,7 @@ LATER: Mapping[int, Event] = {
 
 
 def spend(events: Mapping[int, Event], *parts: Sequence[Prepared]) -> Evening:
-    """Serve some people, each part once the one before is answered."""
+    """Serve the requests, each part once the part before is answered, and check the answers."""
     evening = Evening({**LATER, **events})
     for wanted in parts or ([ALONE], CROWD):
         evening.serve(wanted)

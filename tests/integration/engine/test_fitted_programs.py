@@ -36,9 +36,9 @@ def painted(
     pictures: Sequence[Request] = PICTURES,
     programs: str | None = None,
 ) -> tuple[list[int], npt.NDArray[np.float32]]:
-    """Make one evaluation of these seats in each run; the rows of each run, and the latents of all seats.
+    """Make one evaluation of each run's seats; return the rows of each run, and the latents of all seats.
 
-    A seat is given its own of the `pictures` before its first run; that in seat 0 is painted with `programs`.
+    Picture n is admitted to seat n before the seat's first run; picture 0 is painted with `programs`.
     """
     lane.reset()
     done, rows = dict[int, int](), list[int]()

@@ -111,7 +111,7 @@ def test_step_9_fills_the_devices_with_any_mix_of_prompts(guide: Followed) -> No
 
 
 def test_step_10_maps_the_function_for_one_device_by_hand(guide: Followed) -> None:
-    """Programs of their own: the same values summed in other orders."""
+    """Step 10 has a program of its own, which sums the same values in another order."""
     np.testing.assert_allclose(guide.array("mapped"), guide.array("eight"), atol=1e-4)
 
 

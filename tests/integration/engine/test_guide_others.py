@@ -252,7 +252,7 @@ def test_sdxl_uses_two_encodings_and_returns_latents_on_request(tmp_path: Path) 
 
     made = latents()
     assert made.shape == (2, 4, 8, 8)
-    # The unconditional half is told the same as the other, so that no guidance changes anything.
+    # The negative prompts equal the prompts, so the guidance scale changes nothing.
     np.testing.assert_allclose(made, latents(guidance_scale=3.0), atol=1e-4)
 
 

@@ -32,7 +32,7 @@ def lane(device_lanes: Mapping[Lane, DeviceLane]) -> DeviceLane:
 
 @dataclass(kw_only=True)
 class Asked:
-    """Work that says whether it is done, question after question, and calls `on_question`."""
+    """Work whose `ready` calls `on_question` and returns the next of `answers`."""
 
     answers: list[bool]
     on_question: Callable[[], object] = lambda: None

@@ -213,8 +213,8 @@ def test_out_of_memory_errors_are_recognised(error: Exception, expected: bool) -
 def half_blind(checkpoint: Path, compiler: Compiler) -> LoadedModel:
     """The model with an autoencoder in bfloat16, whose largest number is a little less than float32's.
 
-    The values of its pictures are between the two largest numbers: the last layer adds to 1 the largest
-    number of bfloat16 and more than half of the next step.
+    The values of its pictures are between the two largest numbers: the last layer adds its bias, the largest
+    number of bfloat16, to 1e36, which is more than half of the next step.
     """
     whole, half = (load_checkpoint(str(checkpoint), dtype=dtype) for dtype in ("float32", "bfloat16"))
     parameters = dict(half.vae.parameters)

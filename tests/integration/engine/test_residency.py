@@ -186,7 +186,7 @@ class HeldUp(Transport):
 
 
 def test_a_late_load_of_an_abandoned_thread_changes_nothing(compiler: Compiler) -> None:
-    """By then the next thread has loaded the model and evicted it again."""
+    """By then the next thread has loaded the model itself, or another model in its place."""
     residency = Residency(compiler.mesh, 100)
     first = residency.adopt("first", tree(compiler.mesh, residency, 15))
     second = residency.adopt("second", tree(compiler.mesh, residency, 20))

@@ -77,7 +77,7 @@ def test_decodings_between_the_runs_do_not_spoil_the_measure() -> None:
 
 
 def test_a_newcomer_waits_for_the_run_in_flight_only() -> None:
-    """A run that is queued at once delays it by one evaluation: with a known measure that is rare."""
+    """A run that is queued too early delays it by one evaluation; with a good measure that is rare."""
     one = Simulation(devices=1, seats_per_device=4, costs=COSTS)
     outcome = simulate(one, sorted([LONG, *VISITS], key=lambda arrival: arrival.at))
     waits = sorted(each.seated - each.arrival.at for each in outcome.served if each.arrival.user == 1)

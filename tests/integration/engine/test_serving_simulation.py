@@ -33,7 +33,7 @@ ONE_OF_EIGHT = Simulation(devices=1, seats_per_device=8, costs=COSTS)
 
 
 def runs_waited_for(outcome: Outcome) -> int:
-    """How many runs of one device, after the first, it had to wait for, or for their admission."""
+    """Count the runs, after the first, for which the device idled: before the run or before its admission."""
     waited, waits, until = False, list[bool](), 0.0
     for work in outcome.work:
         waited = waited or (work.kind != "decode" and work.begin > until)

@@ -37,7 +37,7 @@ def test_programs_spread_over_the_devices_paint_what_each_devices_own_paint(
     device_lanes: dict[Lane, DeviceLane],
     model: LoadedModel,
 ) -> None:
-    """An accelerator's way, on a CPU that is cut into two: one evaluation a call, what few need apart."""
+    """As on accelerators, but on two CPU devices: one evaluation a call, only some programs per device."""
     monkeypatch.setattr("sdjax_engine.compiling.compiler.one_program_per_device", lambda _mesh: False)
     monkeypatch.setattr(devices, "counts_on_host", lambda _mesh: True)
     spread = Compiler(mesh=compiler.mesh, report=compiler.report)

@@ -81,7 +81,7 @@ def has(fleet: Fleet, *parts: str) -> bool:
 
 
 async def seen(fleet: Fleet, *parts: str) -> None:
-    """Wait until each part is in the status, which there is none of while Ray restarts the controller."""
+    """Wait until each part is in the status; while Ray restarts the controller there is none."""
     async with asyncio.timeout(PATIENCE):
         while True:
             with suppress(FleetUnavailable):
@@ -91,7 +91,7 @@ async def seen(fleet: Fleet, *parts: str) -> None:
 
 
 def each_once(fleet: Fleet) -> None:
-    """No image was begun twice."""
+    """Check that no image was begun twice."""
     times = Counter(seed for seed, _ in fleet.begun())
     assert {seed: number for seed, number in times.items() if number > 1} == {}
 
@@ -102,7 +102,7 @@ def processes_of(fleet: Fleet) -> set[int]:
 
 
 async def a_first_worker_publishes(queue: Store) -> None:
-    """Wait for a model as a front does that cannot offer it before a worker has read its files."""
+    """Wait until a worker has published the model, as a front does that cannot read its files."""
     await queue.offers.await_published(["demo"], ttl=PATIENCE)
     async with asyncio.timeout(PATIENCE):
         while not await queue.offers.published(["demo"]):  # noqa: ASYNC110 - another process sets no event

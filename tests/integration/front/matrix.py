@@ -60,7 +60,7 @@ Refusals = Mapping[Who, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What is sent, and who is refused. `{job}` in an id or a value is the target, `{member}` its person."""
+    """What is sent, and who is refused. In an id or a value, `{job}` is the target, `{member}` its person."""
 
     refused: Refusals = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Row:
     moderating: bool = False
     hosting: bool = False
     under_message: bool = False  # a form that a button opens
-    ends: bool = False  # the target is another one each time, for it is cancelled or deleted
+    ends: bool = False  # it cancels or deletes its target, so that each use gets a new one
 
     @property
     def has_target(self) -> bool:

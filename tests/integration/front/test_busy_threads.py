@@ -1,4 +1,4 @@
-"""People are answered while files and pictures keep every thread that they may have."""
+"""People are answered while files and pictures occupy every thread that they may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person typed into a form comes back whole, where the form is refused or the queue is away."""
+"""What a person typed into a form is given back whole if the form is refused or the queue is unavailable."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ async def test_a_file_is_deleted_if_its_request_is_refused_by_enqueue(
         before = kept_files(tmp_path)
 
         async def nothing_seen(*_given: object, **_named: object) -> None:
-            """Each of eight simultaneous commands sees the place that only one of them gets."""
+            """Refuse nothing: simultaneous commands all see the last free place, and one gets it."""
 
         monkeypatch.setattr(store.jobs, "check_caps", nothing_seen)
         red = picture(colour=(250, 0, 0, 0))

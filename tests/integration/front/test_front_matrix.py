@@ -99,7 +99,7 @@ class Stage:
         return wrong[0] if wrong else ""
 
     def _check_private(self, sent: Interaction, reason: str) -> None:
-        """The person alone reads one sentence of the catalogue."""
+        """Check that the person, and nobody else, was told the reason's sentence of the catalogue."""
         place = self.core.world.channels[sent.channel_id]
         said = [
             message
@@ -114,7 +114,7 @@ class Stage:
         assert all(each.visible_to == sent.member_id or place.recipient_id for each in said)
 
     async def _target(self, who: Who, row: Row) -> Job:
-        """A result of the member, here and public unless the person is one who may not see it."""
+        """The target: the public result, or a new one where the row ends it or the person may not see it."""
         if who not in OF_HIDDEN and not row.ends:
             return self.job
         if who in self.hidden:
@@ -142,7 +142,7 @@ class Stage:
 
     @contextmanager
     def _seen_from(self, who: Who) -> Iterator[None]:
-        """Let what is sent come from a server without the bot, whose administrator the person is."""
+        """For ELSEWHERE, send from a server without the bot, where the person is an administrator."""
         interactions = self.core.interactions
         if who is not Who.ELSEWHERE:
             yield

@@ -188,7 +188,7 @@ def is_done(message: Message) -> bool:
 
 
 async def cleared(member: Member, **options: Any) -> Message:
-    """Delete what Ravi asked for lately; the answer."""
+    """Delete Ravi's latest requests by /moderate clear; return the answer."""
     form = await member.modal_of(await member.use("moderate clear", member=str(RAVI), **options))
     return await member.message_of(await member.submit(form), is_done)
 

@@ -71,7 +71,7 @@ async def test_any_members_picture_is_cleaned_stored_and_painted_from(
     assert job.recipe.negative_prompt == "fog"
     assert str(job.origin.user_id) == (await omar.state())["me"]["id"]
     start = await start_of(served, job)
-    assert (start.size, start.getpixel((45, 30))) == ((90, 60), (254, 0, 0))  # as JPEG has red
+    assert (start.size, start.getpixel((45, 30))) == ((90, 60), (254, 0, 0))  # red, after JPEG
     await served.paint(job.id)
 
 

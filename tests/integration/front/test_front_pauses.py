@@ -14,7 +14,7 @@ from bot.store import Store
 from bot.store.auditing import By
 from bot.store.moderation import Scope
 
-SHARDS = 3  # of two, both the sandbox's server and direct messages would be the first one's
+SHARDS = 3  # with two, the first would have both the sandbox's server and direct messages
 PAUSED = "Painting is paused here: back *soon*".replace("*", "\\*")
 MODERATOR = By(actor_id=PEOPLE[0].id, guild_id=GUILD_ID, reason="back *soon*")
 SERVER = Scope(guild_id=GUILD_ID)

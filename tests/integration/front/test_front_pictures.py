@@ -50,7 +50,7 @@ async def test_a_start_picture_is_cleaned_and_stored_with_the_job(served: Served
     assert (job.recipe.strength, job.recipe.mask_image) == (0.4, None)
     clean = await kept(served, job.recipe.init_image)
     assert (clean.mode, clean.size, clean.info) == ("RGB", (90, 60), {})
-    assert clean.getpixel((45, 30)) == (254, 0, 0)  # as JPEG has red
+    assert clean.getpixel((45, 30)) == (254, 0, 0)  # red, after JPEG
 
 
 async def test_a_mask_or_else_the_transparent_part_is_repainted(served: Served, ravi: Member) -> None:

@@ -103,7 +103,7 @@ async def test_a_result_delivered_during_the_deletion_is_deleted_too(
     job = await job_of(served.store, "a boat")
     async with (
         served.store.shared.database.write() as connection
-    ):  # as if the front had died before it noted it
+    ):  # as if the front had died before it noted the message's id
         await connection.execute(sa.update(jobs).values(message_id=None))
     sandbox.misbehave(expire_tokens=True)
     sending, deleted, read = asyncio.Event(), asyncio.Event(), served.artifacts.get

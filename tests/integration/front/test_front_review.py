@@ -41,7 +41,7 @@ async def wei(sandbox: Sandbox) -> AsyncIterator[Member]:
 
 
 async def watch(store: Store) -> None:
-    """Hold everything in the channel art, and let moderators look in general."""
+    """Hold every picture of the channel art for review, which moderators do in the channel general."""
     await store.policies.put(PolicyScope.CHANNEL, ART, {"review": True}, BY)
     await store.reviews.set_channel(GENERAL, BY)
 
@@ -64,14 +64,14 @@ def has_button(message: Message, custom_id: str) -> bool:
 
 
 async def pictured(member: Member, message: Message) -> Message:
-    """A message once it shows its picture."""
+    """Wait until a message shows its picture, and return it."""
     return await member.wait_for_message(
         lambda seen: seen["id"] == message["id"] and bool(seen["attachments"])
     )
 
 
 async def says(member: Member, message: Message, words: str, *, channel: str | None = None) -> Message:
-    """A message once it says some words."""
+    """Wait until a message has these words, and return it."""
     return await member.wait_for_message(
         lambda seen: seen["id"] == message["id"] and words in text_of(seen), channel=channel
     )
@@ -171,7 +171,7 @@ async def test_a_rejected_artist_reads_why_appeals_once_and_hears_the_answer(
 async def test_the_button_leaves_an_old_private_result_in_place_once_it_was_used(
     served: Served, sandbox: Sandbox, ravi: Member, wei: Member
 ) -> None:
-    """The request's own token is dead by then: the press has another, for the same message."""
+    """The request's own token has expired by then; the press brings another for the same message."""
     await watch(served.store)
     _, message = await painted(served, ravi, "a dark pond", private=True)
     review = await review_of(wei, "a dark pond")
@@ -221,7 +221,7 @@ async def test_a_rule_may_hold_what_it_finds_and_a_refused_prompt_is_painted_aft
     await ravi.wait_for_message(
         lambda seen: "a fog and a sword" in text_of(seen) and bool(seen["attachments"])
     )
-    # Once more, declined, to a person who takes no direct messages: the next answer tells it.
+    # A declined appeal of a person who takes no direct messages: the next answer tells them.
     interaction = await ravi.imagine(prompt="fog alone")
     refused = await ravi.wait_for_message(
         lambda seen: has_button(seen, "appeal:refused:") and interaction in str(seen)

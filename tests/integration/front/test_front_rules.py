@@ -43,7 +43,7 @@ HIDDEN = [
     "ｂｌ&#65359;ｏｄ",
     "a dog, è¡€ã\x81®æµ·",
 ]
-"""What the engine reads as blood, or as a sea of blood in Japanese that was decoded wrongly."""
+"""Prompts that the engine reads as blood; the last is Japanese for “sea of blood”, decoded wrongly."""
 
 
 @pytest.mark.parametrize("prompt", HIDDEN)
@@ -97,7 +97,7 @@ async def test_a_style_or_a_list_that_the_rules_refuse_is_not_saved(served: Serv
     assert await refusal(mina, await mina.submit(form, name="colour", entries="red\nblood red")) == REFUSED
     form = await mina.modal_of(await mina.use("wildcard add", name="figures"))
     said = await refusal(mina, await mina.submit(form, name="figures", entries="a child\na nude statue"))
-    assert said == "Saved: write \\_\\_figures\\_\\_ in a prompt."  # no prompt has both
+    assert said == "Saved: write \\_\\_figures\\_\\_ in a prompt."  # no prompt gets both entries
     await served.store.wildcards.remove(GUILD_ID, "figures")
     assert await served.store.styles.of(GUILD_ID) == await served.store.wildcards.of(GUILD_ID) == []
 

@@ -33,7 +33,7 @@ RAVI, YUNA, OMAR = (person.id for person in PEOPLE[1:4])
 
 
 async def opens(host: Member, *, from_: str | None = None, **filled: Any) -> str:
-    """Open a session, from a channel, and return its channel."""
+    """Open a session from the channel `from_`, and return the session's channel."""
     options = {name: filled.pop(name) for name in OPTIONS if name in filled}
     form = await host.modal_of(await host.use("session open", channel=from_, **options))
     submitted = await host.submit(form, **{"minutes": "", "quota": "2", **filled})

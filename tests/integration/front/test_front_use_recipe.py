@@ -199,7 +199,7 @@ async def test_a_heavy_file_is_refused_before_it_is_fetched(
 
 @pytest.fixture
 def slow(served: Served, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Let files come once the event is set, and no form wait for them."""
+    """Delay files until the event is set; forms do not wait for them."""
     fetch, come = served.bot.services.attachments.fetch, asyncio.Event()
 
     async def slowly(address: str, *, what: str) -> bytes:

@@ -19,7 +19,7 @@ from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 
-SHARDS = 3  # of two, both the sandbox's server and direct messages would be the first one's
+SHARDS = 3  # with two, the first would have both the sandbox's server and direct messages
 LIFE = 20.0
 
 

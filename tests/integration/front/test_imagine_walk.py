@@ -21,7 +21,7 @@ print(json.dumps({**walk.figures(), "files": sorted(set(walk.files))}))
 
 
 def test_one_imagine_passes_28_files_and_is_called_back_3_times_at_most() -> None:
-    """In a process of its own: what other tests leave in one, such as handlers of logs, is passed too."""
+    """The walk has a process of its own: it would also pass what other tests leave, such as log handlers."""
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'benchmarks')]}\n{WALK}"],
         cwd=ROOT,

@@ -160,7 +160,7 @@ async def paint(scene: Scene) -> None:
 
 
 async def review(scene: Scene) -> None:
-    """Mina approves one picture, and rejects the other with a reason; its person appeals, and is heard."""
+    """Mina approves one picture, and rejects the other with a reason; its person appeals with success."""
     mina, omar = scene.mina, scene.omar
     first = await sees(mina, "A picture waits for review", STAR)
     second = await sees(mina, "A picture waits for review", HEART)

@@ -18,7 +18,7 @@ from bot.sandbox.server import Sandbox
 
 SECONDS = 3.0
 RATE = 15.0  # commands a second
-COMPILING_SECONDS = 3.0  # of compilations that are watched, at most: a full collection would come in two
+COMPILING_SECONDS = 3.0  # of compilations to watch, at most: a full collection would come within two
 PAUSE_SECONDS = 0.5
 LOOP_SECONDS = 0.1  # of processor time per command on average, for all of the bot's work
 DISCORDS_SECONDS = 3.0  # in which Discord wants an acknowledgement

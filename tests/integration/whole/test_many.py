@@ -25,7 +25,7 @@ from bot.store.tables import images
 
 pytestmark = pytest.mark.postgres
 
-SHARDS = 3  # of two, both the server and direct messages would be the first one's
+SHARDS = 3  # with two, the first would have both the server and direct messages
 OF_SERVER = (GUILD_ID >> 22) % SHARDS
 JOBS = 2  # in work at a time in the server, and as many in direct messages
 LONG = {"steps": 20, "variants": 4}
@@ -108,7 +108,7 @@ class Asking:
                 asked.append(await self._mina.imagine(prompt=prompt, seed=number, channel=place, **LONG))
 
     async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
-        """Go on until a condition holds, so that work is left even on a fast machine."""
+        """Keep asking until a condition holds, so that work is left even on a fast machine."""
         async with asyncio.timeout(START_SECONDS):
             while not await holds():
                 await self.go_on()
@@ -151,7 +151,7 @@ def assert_each_job_has_one_trace(collector: Collector, jobs: int) -> None:
 
 
 def assert_lines_are_objects(ended: Sequence[Ended]) -> None:
-    """Each line of the log is an object with the process and its version; images have lane and durations."""
+    """Check that each log line is an object with process and version; images' have lane and durations."""
     lines = [json.loads(line) for process in ended for line in process.err.splitlines()]
     assert not [line for line in lines if not (line["process"] and line["version"])]
     painted = [line for line in lines if "is painted" in line["message"]]
@@ -188,7 +188,7 @@ async def test_every_result_is_delivered_once_although_a_worker_is_replaced(
         new = await run("worker", "new")
         await asking.until(lambda: at_work(store, 2))
         replaced = await end(old, signal.SIGTERM)
-        await asking.go_on()  # of the new worker only
+        await asking.go_on()  # for the new worker only
         assert "in another place" in await refused(configured("astray", pictures="elsewhere", front=shard(1)))
         await asking.assert_each_delivered_once()
         ended = [replaced, *[await end(bot, signal.SIGTERM) for bot in (new, *fronts)]]

@@ -175,7 +175,7 @@ async def test_a_long_retry_after_delays_deliveries_without_requests_meanwhile(
     await served.paint(other.id)
     await until(put_off)
     assert outcome.read() == []
-    assert sandbox.invalid_requests - asked <= 1  # its own token, found dead
+    assert sandbox.invalid_requests - asked <= 1  # with its own token, which has expired
 
 
 async def test_a_content_that_discord_refuses_is_reported_in_the_message(

@@ -98,7 +98,7 @@ async def painted(member: Member, **options: Any) -> None:
 
 
 async def stopped(*bots: Bot) -> list[str]:
-    """The logs of the processes, which end well."""
+    """Stop the processes, which must end well, and return their logs."""
     ended = [await end(bot, signal.SIGTERM) for bot in bots]
     for each in ended:
         assert each.status == 0, each.err
@@ -136,7 +136,7 @@ async def test_a_front_and_a_worker_take_models_and_loras_and_let_them_go(
         waiting = [
             await mina.imagine(prompt="a blue star", model="second", steps=48, variants=9) for _ in range(4)
         ]
-        for interaction in waiting:  # a front that has read its configuration again takes none of them
+        for interaction in waiting:  # accepted now: the front refuses the model after the reload
             await mina.message_of(interaction)
         reload(config, before, front, worker)
 

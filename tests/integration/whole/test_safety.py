@@ -81,7 +81,7 @@ async def judged(
 
 
 async def painted(member: Member, channel: str, *, variants: int) -> Message:
-    """The message of pictures of which the second is flagged, once it has ended."""
+    """Ask for pictures of which the second is flagged; return the message once the job has ended."""
     await member.imagine(channel=channel, prompt="a boat", variants=variants, seed=FLAGGED_SEED - 1)
     return await member.wait_for_message(
         lambda message: "again:" in json.dumps(message["components"]), channel=channel
@@ -136,7 +136,7 @@ BY_SEED = {7: (0.9, 0.1, 0.0), 8: (0.2, 0.7, 0.1), 9: (0.1, 0.1, 0.8)}
 
 
 class Classifying(Judging):
-    """The engine, and a picture classifier that judges by the seed, and start pictures by their light."""
+    """The engine, and a picture classifier that judges by the seed, and start pictures by brightness."""
 
     def classifies_pictures(self, model: str) -> bool:
         return model == "tiny"

@@ -42,7 +42,7 @@ KEYWORDS = "circle,0,9,\nheart,0,5,\n"
 COLOURS = "{red, blue, green, yellow}"
 SHAPES = ("circle", "star", "heart")
 MENUS = {use_recipe.NAME, paint_from.NAME, report.NAME, whose.NAME}
-"""They are called as Discord has them, which has no Arabic."""
+"""Their names are English for readers of Arabic, which Discord does not have as a language."""
 
 CONFIG: dict[str, Any] = {
     "discord": {"languages": {str(OMAR): "ar"}},
@@ -63,7 +63,7 @@ A1111 = "a red circle Negative prompt: fog Steps: 3, Sampler: Euler a, Seed: 77,
 
 @dataclass(kw_only=True)
 class Evening:
-    """The bot, its guests, and a worker that can be sent away."""
+    """The bot, its guests, and a worker that runs only at times."""
 
     served: Served
     engine: Engine
@@ -172,7 +172,7 @@ async def paint_and_pick(evening: Evening) -> Message:
     )
     assert files["attachments"][0]["filename"].endswith(".zip")
     await yuna.member.react(grid, "⭐")
-    await mina.fill(await mina.press(varied, views.DeleteButton))  # her own, with the form that asks before
+    await mina.fill(await mina.press(varied, views.DeleteButton))  # her own; a form asks for confirmation
     await mina.misses(varied)
     return grid
 
@@ -332,7 +332,7 @@ async def set_policies(evening: Evening) -> None:
 
 
 async def tidy_up(evening: Evening) -> None:
-    """Mina removes what the server keeps, and Wei everything that is kept of them."""
+    """Mina removes the server's style and list, and Wei all data that is kept about Wei."""
     mina, wei = evening.mina, evening.wei
     for command, name in (("style", "Ink"), ("wildcard", "shape")):
         assert await mina.suggested(f"{command} remove", "name", name[:2]) == [name]

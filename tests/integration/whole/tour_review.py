@@ -15,7 +15,7 @@ BY = By(actor_id=PEOPLE[0].id, guild_id=GUILD_ID)
 
 
 async def review_everything(guests: dict[str, Guest], store: Store) -> None:
-    """Mina holds results, rejects one, hears an appeal and a report; something paints meanwhile."""
+    """Mina holds results, rejects one, and decides an appeal and a report; a worker must run meanwhile."""
     mina, ravi, yuna = guests["mina"], guests["ravi"], guests["yuna"]
     await mina.answer(await mina.use("review channel", use="here", channel="general"), channel="general")
     assert "5 hours" in text_of(await mina.answer(await mina.use("review limits", hours=5, reports=2)))
