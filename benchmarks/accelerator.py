@@ -4,9 +4,9 @@
     python benchmarks/accelerator.py --on cpu        # the rehearsal: each part with the demo checkpoint
 
 The parts run one after the other, each in a process of its own: pictures against the reference, the seconds
-of dispatching beside those of finishing, pictures a second beside torch, attention, and starts. A part that
-fails is a line of the page, and the others run. The page is written again after each part. The exit status
-is 0 where every part ran.
+of dispatching beside those of finishing, pictures a second beside torch, attention, and starts. If a part
+fails, the page says so, and the other parts still run. The page is written again after each part. The exit
+status is 0 if every part ran.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def options_given() -> argparse.Namespace:
 
 
 def environment_for(device: str) -> dict[str, str]:
-    """Return the environment of the parts: this device only, and one GPU, as torch uses one."""
+    """Return the environment of the parts: only this device, and only one GPU, because torch uses one."""
     own = {"JAX_PLATFORMS": PLATFORMS[device], "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     own |= {"TQDM_DISABLE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_OFFLINE": "1"}
     if device == "gpu":

@@ -2,12 +2,12 @@
 
     python benchmarks/accelerator_dispatch.py [--checkpoint demo] [--size 128] [--dtype bfloat16]
 
-The figures are the engine's own, those of its metrics (`sdjax_engine_late_runs` and others):
-waves of requests for every seat, after a first wave. A run is late where the devices had finished all
-earlier work before it or its admission was queued; the status is 1 where more than one in ten is. A GPU takes
-a thousand launches ahead: where a run has more, the host waits for room, and dispatching lasts nearly as long
-as the run. A CPU's programs count their own loops, and are dispatched by threads. A picture alone is timed
-too: the first, which may be the first of its programs, and the median of those after it.
+The figures are the engine's own, those of its metrics (`sdjax_engine_late_runs` and others). They cover waves
+of requests for every seat; a first wave is not counted. A run is late if the devices had finished all earlier
+work before the run or its admission was queued; the status is 1 if more than one run in ten is late. A GPU
+takes a thousand launches ahead: if a run has more, the host waits for room, and dispatching lasts nearly as
+long as the run. A CPU's programs count their own loops, and are dispatched by threads. A picture alone is
+timed too: the first, which may be the first to use its programs, and the median of the later ones.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def seconds_of_one(options: argparse.Namespace, engine: Engine) -> float:
-    """Return the seconds of a picture that nothing else is painted with."""
+    """Return the seconds of a picture that is painted alone."""
     begun = time.perf_counter()
     paint(options, engine, 1)
     return time.perf_counter() - begun

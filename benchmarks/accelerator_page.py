@@ -12,7 +12,7 @@ REASON_LENGTH = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of a part: `status` is its exit status, None where its time was over."""
+    """The result of a part: `status` is its exit status, None if it exceeded its time limit."""
 
     title: str
     command: str

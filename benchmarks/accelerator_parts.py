@@ -21,7 +21,7 @@ GOALS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A benchmark in a process of its own: a script of this folder, its arguments, and its most seconds."""
+    """A benchmark in a process of its own: a script of this folder, its arguments, and its time limit."""
 
     title: str
     script: str
@@ -40,7 +40,7 @@ class Part:
         return shlex.join(["python", f"benchmarks/{self.script}", *self.arguments])
 
     def outcome(self, status: int | None, seconds: float, output: str) -> Outcome:
-        """Return what became of it."""
+        """Return the result of one run of the part."""
         return Outcome(
             title=self.title,
             command=self.shown,

@@ -5,8 +5,8 @@
 Prints the start-up's log line, then for each shape the chosen kernel and, if it is another kernel, the kernel
 with all scores in memory (`by head` on the CPU, `xla` elsewhere). The error is the largest difference from a
 float32 softmax of the same inputs, over the first 64 queries. Seconds are the fastest repeat. Processor
-seconds are those of all host threads; on a shared machine they vary less. Memory is the computation's peak
-addition: to the process's resident memory on the CPU, to the device's memory elsewhere. Each figure is
+seconds are those of all host threads; on a shared machine they vary less. Memory is what the computation adds
+to the peak of the process's resident memory on the CPU, and of the device's memory elsewhere. Each figure is
 measured in its own process, with one device.
 """
 

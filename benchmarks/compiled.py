@@ -8,10 +8,10 @@ by TPU_LIBRARY_PATH (`make tpu-compiler` brings it); for GPUs the extra `cuda`. 
 lane makes for itself, from shapes: no weights are read. Rows are kept in the file of `--json`, so that
 several runs make one table.
 
-`bound` is what one evaluation of all seats takes at least, if every kernel reached the larger of two limits
-of the data sheet: products a second, bytes a second. It is the lower bound of a calculation, not a
-measurement; launches, waits and imperfect kernels come on top. `pictures/s` follows from it, decoding
-included.
+`bound` is the least time of one evaluation of all seats. Each kernel counts with the longer of two times from
+the data sheet: operations divided by operations a second, traffic divided by bytes a second. `bound` is
+calculated, not measured: launches, waits and imperfect kernels come on top. `pictures/s` follows from it,
+decoding included.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ PICTURES = {
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingCompiler(Compiler):
-    """Keeps the specification and the result of each program, and the names of those that a row asks for."""
+    """A compiler that keeps each program and its specification, and the names that a row asks for."""
 
     made: dict[str, tuple[ProgramSpec, Any, float]] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
@@ -90,7 +90,7 @@ class RecordingCompiler(Compiler):
         return super().compile(name, *arguments, **options)
 
     def _make(self, spec: ProgramSpec) -> tuple[str, Any]:
-        """Compile a program; of one that each device has for itself, the first device's."""
+        """Compile a program; if each device has its own, only that of the first device."""
         started = time.perf_counter()
         alone = spec.alone_on(mesh_over([spec.mesh.devices.flat[0]])) if spec.apart else spec
         verb, [program] = self._made_on([alone])
@@ -100,7 +100,7 @@ class RecordingCompiler(Compiler):
         return verb, PerDevice([program] * spec.mesh.devices.size, spec.mesh, spec.specs)
 
     def of_row(self) -> list[tuple[ProgramSpec, Any, float]]:
-        """Return what was asked for since the last call."""
+        """Return the programs that were asked for since the last call."""
         asked = [self.made[name] for name in self.made if name in self.asked]
         self.asked.clear()
         return asked
@@ -275,7 +275,7 @@ def compile_fitted(shapes: LaneShapes, compiler: Compiler, only: Collection[str]
 
 @contextlib.contextmanager
 def told(backend: Backend) -> Iterator[None]:
-    """Let the engine believe that it runs on this backend."""
+    """Make the engine find this backend."""
     with contextlib.ExitStack() as stack:
         for module in MODULES_OF_BACKEND:
             stack.enter_context(patch(f"{module}.found_backend", return_value=backend))

@@ -25,7 +25,7 @@ def network_flop(spec: ProgramSpec) -> float:
 
 
 def flop_of(program: Jaxpr) -> float:
-    """Return the operations of a program, of its loops as often as they turn."""
+    """Return the operations of a program; those of a loop count once for each iteration."""
     total = 0.0
     for equation in program.eqns:
         match equation.primitive.name:
@@ -42,7 +42,7 @@ def flop_of(program: Jaxpr) -> float:
 
 
 def programs_within(equation: JaxprEqn) -> Iterator[Jaxpr]:
-    """Give the programs that an equation calls."""
+    """Yield the programs that an equation calls."""
     for value in equation.params.values():
         for each in value if isinstance(value, list | tuple) else [value]:
             if isinstance(each, ClosedJaxpr):
@@ -61,7 +61,7 @@ def product_flop(equation: JaxprEqn) -> float:
 def convolution_flop(equation: JaxprEqn) -> float:
     """Return the operations of a convolution: each result's, times the kernel's size for one output.
 
-    Zeros between inputs are left out: an upsampling is written so.
+    Zeros between inputs, as an upsampling inserts them, are not counted.
     """
     kernel: Any = equation.invars[1].aval
     result: Any = equation.outvars[0].aval

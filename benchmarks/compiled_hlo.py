@@ -1,7 +1,7 @@
 """What a compiled program does, read from its HLO text: kernels, traffic, products, loops and branches.
 
-Traffic is every operand and result of every kernel once, except what lies in a TPU's on-chip memory: less
-than the truth where a kernel reads something twice, more where a cache answers or it reads a part only.
+Traffic counts every operand and result of every kernel once, except arrays in a TPU's on-chip memory. It is
+too small where a kernel reads an operand twice, too large where a cache answers or only a part is read.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def matching(text: str, opened: int) -> int:
 
 
 def branches_of(each: Instruction) -> Iterator[str]:
-    """Give the computations of a conditional."""
+    """Yield the computations of a conditional."""
     for several, single in BRANCHES.findall(each.rest):
         yield from re.findall(r"%([\w.\-]+)", several or single)
 
@@ -284,8 +284,9 @@ def attention_flop(shapes: list[tuple[int, ...]], *, heads_first: bool) -> float
 def convolution_flop(each: Instruction, types: dict[str, str]) -> float:
     """Return the operations of a convolution: each result's, times the inputs that its window meets.
 
-    Libtpu writes a product of several matrices so: a window as large as their number, over zeros between the
-    inputs or around a single one, meets one of them. Zeros at the edge of a picture are counted.
+    Libtpu writes a product of several matrices as a convolution whose window is as large as their number.
+    With zeros between the inputs, or around a single one, each window meets one input. Zeros at the edge of a
+    picture are counted.
     """
     labels = LABELS.search(each.rest)
     inputs, kernel = (dimensions(types.get(operand, "")) for operand in each.operands[:2])

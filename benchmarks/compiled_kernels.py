@@ -3,8 +3,8 @@
     python benchmarks/compiled.py --on h200 --checkpoint sdxl --only denoise --hlo FOLDER
     python benchmarks/compiled_kernels.py FOLDER/*denoise.txt [--most 30] [--products]
 
-Kernels of one source, kind and result count as one line. The source is JAX's name of the operation at the
-kernel's end, without numbers; `inside` are the operations of a fusion that move or reduce something.
+Kernels of one source, kind and result are one line. The source is the last three parts of JAX's name of the
+kernel, with N in place of numbers; `inside` are the operations of a fusion that move or reduce something.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LAYOUT = re.compile(r"\{[^}]*\}")
 
 @dataclass(frozen=True, kw_only=True)
 class Sort:
-    """What kernels of one line have in common; `inside` are the telling operations of a fusion."""
+    """The properties that the kernels of one line share; `inside` as in the module's docstring."""
 
     source: str
     kind: str

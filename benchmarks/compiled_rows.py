@@ -66,12 +66,12 @@ class Row:
 
     @property
     def identity(self) -> tuple[str, str, int, bool, int]:
-        """What a row is found by among others."""
+        """The key of a row; a new row replaces an earlier one of the same key."""
         return self.target, self.checkpoint, self.size, self.guided, self.seats
 
     @property
     def group(self) -> tuple[str, str, int, bool]:
-        """What the rows of different numbers of seats have in common."""
+        """The key without the number of seats."""
         return self.identity[:4]
 
     @property
@@ -80,7 +80,7 @@ class Row:
         return usable(TARGETS[self.target]) - self.needed
 
     def program(self, word: str) -> Compiled | None:
-        """Return the program whose name ends so."""
+        """Return the program whose name ends with this word, or None."""
         return next((each for each in self.programs if each.name.endswith(f" {word}")), None)
 
     @property
@@ -130,7 +130,7 @@ def exceeds_memory(row: Row) -> bool:
 
 
 def print_tables(rows: list[Row]) -> None:
-    """Print memory of each device and what one evaluation of all seats does, then traffic by kind."""
+    """Print memory and one evaluation of all seats for each row, then traffic by kind, then decoders."""
     choices = chosen(rows)
     print(f"\n| {' | '.join(HEADS)} |\n|{'---|' * len(HEADS)}")
     for row in rows:
@@ -146,7 +146,7 @@ def print_tables(rows: list[Row]) -> None:
 
 
 def lines_of_decoders(row: Row) -> list[str]:
-    """Return a line of Markdown for each decoder of a row: what a picture takes of a call of it."""
+    """Return a line of Markdown for each decoder of a row, with its work for one picture of a call."""
     lines = []
     for pictures, decoder in sorted(row.decoders.items()):
         profile = decoder.profile

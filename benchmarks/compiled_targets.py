@@ -1,4 +1,4 @@
-"""The devices that `compiled.py` compiles for: described to the vendors' compilers, not there."""
+"""The devices that `compiled.py` compiles for; the vendors' compilers need only their description."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def load_cuda_plugin() -> None:
 
 
 def discover_cuda(target: Target) -> None:
-    """Load the CUDA plugin without a device, and let JAX's cuDNN attention believe in the target."""
+    """Load the CUDA plugin without a device; JAX's cuDNN attention then finds the target's capability."""
     from jax._src.cudnn import fused_attention_stablehlo as fused  # noqa: PLC0415
 
     load_cuda_plugin()
@@ -193,7 +193,7 @@ def discover_cuda(target: Target) -> None:
 
 
 def backend_of(target: Target, mesh: Mesh) -> Backend:
-    """Return what the target's compiler takes of its fused kernel, as a start finds it by running it too."""
+    """Return which fused kernels the target's compiler accepts; a start also runs each of them."""
     device = SingleDeviceSharding(mesh.devices.flat[0])
 
     def refusal_of(kernel: Kernel, given: Trial) -> str | None:

@@ -32,7 +32,7 @@ GOALS = {"background": 0.97, "colour in its place": 0.90, "shape": 0.80}
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """The fractions of right backgrounds, colours of things and shapes of things."""
+    """The fractions of right backgrounds, of things of right colour or shape, and of all-right pictures."""
 
     background: float
     colour: float

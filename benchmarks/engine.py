@@ -1,7 +1,7 @@
 """The engine's pictures a second beside the removed Flax pipeline and `diffusers` on torch, in the same run.
 
     python benchmarks/engine.py [--on cpu|gpu] [--rounds 3] [--like TEXT] [--peers removed,torch,compiled]
-    python benchmarks/engine.py --on gpu --tiny   # the GPU's table in miniature, on whatever device there is
+    python benchmarks/engine.py --on gpu --tiny   # the GPU's table in miniature, on the CPU
 
 Weights, prompt, seeds, first noise, steps, sizes and dtype are the same. Each side is its own process
 (`engine_peers.py`) in its best arrangement. Ours is the engine as the bot uses it, with every seat taken, in

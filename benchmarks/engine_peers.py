@@ -107,7 +107,7 @@ def paint_ours(told: PeerTask) -> tuple[int, Measure]:
 
 
 def note_line(line: str) -> None:
-    """Print what became ready, and when, where nobody reads answers."""
+    """Print what became ready, and when; `main` redirects it to stderr, since answers are on stdout."""
     if line.startswith(("ready", "everything")):
         print(f"  ours: {line}", flush=True)
 
@@ -177,7 +177,10 @@ def paint_torch(told: PeerTask, *, compiled: bool = False) -> tuple[int, Measure
 
 
 def kept(paint: Callable[[], Any], told: PeerTask, count: int) -> tuple[int, Measure]:
-    """Paint once and save the pictures; return the measure of a call. `paint` returns values from 0 to 1."""
+    """Paint once, save the pictures, and return how many, and how to measure a further call.
+
+    `paint` returns values from 0 to 1.
+    """
     pictures = np.asarray(paint(), np.float32).reshape(count, told.side, told.side, 3)
     np.save(told.save, np.round(pictures * 255).astype(np.uint8))
 

@@ -104,7 +104,7 @@ def arguments() -> argparse.Namespace:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the smallest value that at least the fraction `share` of the values does not exceed."""
+    """Return the value at this share of the sorted values: 0.5 is the median, 1 the largest value."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 

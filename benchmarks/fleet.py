@@ -23,7 +23,7 @@ from pathlib import Path
 from conditions import print_conditions
 from store import vacuum
 from store_load import MEASURED, WARM_UP, load_run
-from store_servers import postgresql  # finds the modules of the tests
+from store_servers import postgresql  # makes the tests' modules importable
 from store_verbs import CAPS, RequestSource, request
 
 # isort: split
@@ -91,7 +91,7 @@ async def _read(url: str, times: list[float]) -> None:
 
 
 async def reaction(url: str, folder: Path) -> None:
-    """Print the seconds from a burst to each worker's painting, and from the last picture to no worker."""
+    """Print the seconds from a burst to each worker's painting, to the last picture, and to no worker."""
     began = time.monotonic()
     with three_nodes(folder / "gcs") as nodes:
         print(f"three nodes after {time.monotonic() - began:.1f} s")

@@ -125,7 +125,7 @@ def paint(engine: Engine, work: JudgedWork, *, judged: bool) -> JudgedTime:
 
 
 def compare(plain: Engine, judging: Engine, work: JudgedWork, rounds: int) -> None:
-    """Print the ratios of pairs, the first half of every second pair with the classifier."""
+    """Print the ratios of the pairs; in every second pair the engine with the classifier is first."""
     engines = {False: plain, True: judging}
     for judged, engine in engines.items():
         paint(engine, work, judged=judged)

@@ -1,9 +1,9 @@
-"""What it costs to complete a prompt's last keyword from a large file, beside a look at every keyword.
+"""The cost of completing a prompt's last keyword from a large file, compared with a scan of all keywords.
 
     python benchmarks/keywords.py [KEYWORDS]
 
-The peer compares each name and alias with what was typed, and takes the most frequent: what a file costs
-without an index. Both give the same answers. Medians of 5, in milliseconds.
+The scan, which needs no index, compares each name and alias with the typed text and takes the most frequent.
+Both give the same answers. Times are medians of 5, in milliseconds.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What hashing a picture costs, and the search for a picture among those of one server.
+"""The cost of hashing a picture, and of searching for a picture among those of one server.
 
     python benchmarks/known_pictures.py [--rows 100000] [--searches 200] [--only sqlite postgresql]
 
-The rows are random hashes of one server: the hardest case for the index, since no other server's rows are
-left out by it. Of the pictures searched for, half differ from one of the rows in up to 10 bits and half from
-all. The peer is the scan that a database without the bands makes: every row, compared in Python.
+The rows are random hashes of one server: the hardest case for the index, since it leaves out no rows of other
+servers. Half of the searched hashes differ from one of the rows in up to 10 bits, the other half are random.
+The peer is the scan that a database without the bands makes: every row, compared in Python.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ async def insert(connection: AsyncConnection, job_id: str, some: list[tuple[int,
 
 
 async def compared(connection: AsyncConnection, wanted: int) -> int:
-    """Return how many rows share a band with a hash, nearly."""
+    """Return how many rows the index by bands finds for a hash, before all bits are compared."""
     column = picture_hashes.c
     near = sa.or_(
         *(column[f"band_{band}"].in_(each) for band, each in enumerate(looked_up(wanted, SEARCH_DISTANCE)))

@@ -2,8 +2,9 @@
 
     legacy_flax_painter.py MODULE   # "sdjax_engine", or "diffusers" in the environment of the removed classes
 
-Each input line is a JSON object with checkpoint, class, scheduler, arguments and the file for the array. Each
-answer is a JSON line with the seconds of the call. `legacy_flax.py` starts it.
+Each input line is a JSON object: class, checkpoint's folder, scheduler, arguments, files of the pictures,
+seed, and the file for the array. Each answer is a JSON line with the seconds of the call and the shape of the
+array. `legacy_flax.py` starts it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class GuidePainter:
         return pipeline, replicate(params)
 
     def paint(self, told: dict[str, Any]) -> dict[str, Any]:
-        """Paint one picture on each device, save them, and return the seconds of the call."""
+        """Paint one picture on each device, save them; return the call's seconds and the array's shape."""
         pipeline, params = self.pipeline(told["class"], told["folder"], told["scheduler"])
         count = jax.device_count()
         pictures = [Image.open(file).convert("RGB") for file in told["pictures"]]

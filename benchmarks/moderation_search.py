@@ -143,7 +143,7 @@ def any_recipe(kinds: dict[str, Draw], chance: random.Random) -> Recipe:
 
 
 def changed(recipe: Recipe, kinds: dict[str, Draw], chance: random.Random) -> Recipe:
-    """Return a recipe with one change: a kind more, a kind less, another weight, cycle or seed."""
+    """Return a recipe with one change: another cycle, or with a new seed another weight or set of kinds."""
     weights = dict(recipe.weights)
     name = chance.choice(sorted(weights))
     match chance.randrange(6):
@@ -173,7 +173,7 @@ class Search:
         return max(min(measured(search, text) for _ in range(3)) for search in self._searches)
 
     def climb(self, chance: random.Random, until: float) -> None:
-        """Change a recipe until nothing makes it slower, or until this time of the clock."""
+        """Change a recipe until `PATIENCE` changes in a row make it no slower, or until this time."""
         best, slowest, failed = any_recipe(self.kinds, chance), 0.0, 0
         other = best
         while failed < PATIENCE and time.monotonic() < until:

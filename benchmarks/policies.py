@@ -38,7 +38,7 @@ PER_HOUR = {"pictures_per_hour": 5000, "pictures_per_day": 9000, "cost_per_hour"
 
 
 async def median_ms(what: Callable[[], Awaitable[object]]) -> float:
-    """The median of `TIMES` calls, in milliseconds."""
+    """Return the median of `TIMES` calls, in milliseconds."""
     taken = []
     for _ in range(TIMES):
         began = time.perf_counter()
@@ -58,7 +58,7 @@ async def fill(store: Store) -> None:
 
 
 async def measure(store: Store) -> dict[str, float]:
-    """The figures, in milliseconds."""
+    """Return the figures, in milliseconds."""
     numbers = count(1)
     await fill(store)
 

@@ -4,14 +4,14 @@
 
 A request is what /imagine does with the database: its job is stored. With rules, it is first asked whether
 the person or the server is blocked, and whether the rule that is always on, the server's rules or its AutoMod
-rules refuse the words. The front has the compiled rules in memory, and reads whether they still hold.
-Nothing is refused, so that every rule is looked at to its end. Requests without, with few and with the most
-rules take turns, so that all three meet the same machine; times are on the clock, medians with the 99th
-percentile. "processor" is the processor time of this process for the checks alone, which other work on the
-machine changes less.
+rules refuse the words. The front has the compiled rules in memory, and reads whether they are still current.
+Nothing is refused, so every rule is tried to its end. Requests without, with few and with the most rules take
+turns, so that all three meet the same machine; times are on the clock, medians with the 99th percentile.
+"processor" is the processor time of this process for the checks alone, which other work on the machine
+changes less.
 
-Few: 5 rules of 40 terms, one AutoMod rule of 50 keywords. Most: 50 rules of 60 terms and an allowed phrase
-each, and six AutoMod rules of 1,000 keywords and ten patterns. Prompts are the innocent ones of
+Few: 5 rules of 40 terms, one rule that allows two phrases, one AutoMod rule of 50 keywords. Most: 50 rules of
+60 terms, and six AutoMod rules of 1,000 keywords and ten patterns. Prompts are the innocent ones of
 tests/unit/moderation/lists in four languages, of about 200 characters.
 """
 

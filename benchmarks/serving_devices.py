@@ -90,7 +90,7 @@ class SimulatedPicture:
 
     @property
     def ready(self) -> bool:
-        """Whether the picture is finished, before now."""
+        """Whether the picture was finished before now."""
         return self.clock.now > self.end
 
     def fetch(self) -> npt.NDArray[np.uint8]:
@@ -100,7 +100,7 @@ class SimulatedPicture:
         return np.zeros((1, 1, 3), np.uint8)
 
     def fetch_verdicts(self) -> Verdicts:
-        """Return nothing: nobody judges."""
+        """Return no verdicts: nothing judges pictures."""
         return Verdicts()
 
     def fetch_latents(self) -> npt.NDArray[np.float32]:
@@ -211,7 +211,7 @@ class SimulatedDevices:
         return SimulatedPicture(clock=self._clock, end=end, deliver=self._costs.deliver)
 
     def _queue(self, kind: str, cost: Cost, wave: Iterable[int]) -> dict[int, float]:
-        """Queue the same work on some devices, for which the host is ready; return device → its end."""
+        """Queue the same work on each device of a wave, from now on; return device → end of its work."""
         return {device: self._do(kind, device, cost.device) for device in wave}
 
     def _do(self, kind: str, device: int, seconds: float) -> float:

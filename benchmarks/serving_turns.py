@@ -65,7 +65,7 @@ class StoppableClock:
 
 
 class Turns:
-    """The order of turns: the clocks of the others are stopped."""
+    """The order of turns; only the clock of the engine whose turn it is runs."""
 
     def __init__(self, clocks: Mapping[Hashable, StoppableClock], order: Sequence[Hashable]) -> None:
         self._clocks = clocks
@@ -112,7 +112,7 @@ class InTurns:
         return getattr(self._device, name)
 
     def bring(self) -> None:
-        """Start a run, in the next turn if this turn is used up."""
+        """Bring the model before a run; if this turn is used up, first wait for the next one."""
         if len(self._decoded) < self._pictures:
             self._turns.wait(self._who)
         else:

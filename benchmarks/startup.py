@@ -184,7 +184,7 @@ def main() -> None:
 
 
 def show(rounds: Sequence[dict[str, Figures]]) -> None:
-    """Print the medians, and the ratio of the second start's time to the others."""
+    """Print the medians, and the second start's ratios to the cold start and to the removed pipeline."""
     ways = list(rounds[0])
     print(f"{'':32}" + "".join(f"{way:>10}" for way in ways))
     medians = {

@@ -78,7 +78,7 @@ class EveningRequest:
     def errors(self, *, least: float, later: bool, of_end: bool) -> list[float]:
         """Return the errors of the estimates as fractions of the wait, for waits of at least `least` seconds.
 
-        The estimates are those of the start or of the end, shown first or shown `later`.
+        `of_end` selects the estimates of the end, not of the start; `later` those after the first.
         """
         came = self.finished_at if of_end else self.seated_at
         if came is None:
@@ -110,7 +110,7 @@ class SimulatedPainter:
         self._shares: LaneShares[Lane] = LaneShares()
 
     async def announce(self) -> None:
-        """Announce the lanes without an end."""
+        """Announce the lanes; the announcement never expires."""
         seats = {lane: size.seats for lane, size in self._evening.sizes.items()}
         await self._evening.store.offers.announce(self.name, lanes=list(seats), seats=seats, ttl=FOREVER)
 

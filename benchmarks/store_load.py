@@ -1,8 +1,9 @@
 """64 workers and 1,000 people on one PostgreSQL: the shipped store in processes, with simulated painting.
 
-Each person requests pictures, waits for them, pauses, and requests again. Each worker claims two batches
-ahead, renews its leases and completes its images like the bot's worker. Fronts deliver finished jobs and
-follow the first jobs. Only the devices are simulated: an image holds its seat for some seconds.
+Each person requests pictures, reads their position in the queue, pauses, and requests again. Each worker
+claims two batches ahead, renews its leases and completes its images like the bot's worker. Fronts deliver
+finished jobs and follow the first jobs. Only the devices are simulated: an image holds its seat for some
+seconds.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE state = 'active' 
 
 @dataclass(kw_only=True)
 class Times:
-    """The seconds of each verb after the warm-up, and the process's processor time."""
+    """The seconds of each verb, and the number of painted images, both after the warm-up."""
 
     since: float
     verbs: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -111,7 +112,7 @@ class SimulatedWorker:
 
 
 async def person(store: Store, user_id: int, times: Times) -> None:
-    """Request, read the position, wait, pause, request again."""
+    """Request pictures, read their position, pause, and repeat for ever."""
     await asyncio.sleep(random.random() * THINKING_SECONDS)
     for turn in range(10**9):
         number = user_id * 1_000_000 + turn
@@ -171,7 +172,7 @@ def _process(url: str, kind: str, number: int, since: float, results: Any) -> No
 
 
 async def _watch(url: str, until: float) -> tuple[Counter[str], int]:
-    """Count the wait events of active connections, sampled five times a second, and the samples."""
+    """Return how often active connections were in each wait event, and the samples, five a second."""
     engine = create_async_engine(url)
     seen: Counter[str] = Counter()
     looks = 0

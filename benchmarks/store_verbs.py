@@ -111,7 +111,7 @@ async def rate(crowd: RequestSource, requests: int) -> float:
 
 
 async def latencies(crowd: RequestSource) -> Samples:
-    """Return the median milliseconds of the verbs; the number of waiting images is the same afterwards."""
+    """Return the median milliseconds of the verbs; claims are given back, enqueued requests stay."""
     store = crowd.store
     lanes = [(await crowd.ask()).recipe.lane for _ in SIZES]
     await store.offers.announce("benchmark", lanes=lanes, seats=SEATS, ttl=3600)
@@ -133,7 +133,7 @@ async def latencies(crowd: RequestSource) -> Samples:
 
 
 async def paused_latencies(crowd: RequestSource) -> Samples:
-    """Return the median milliseconds of pause, resume, and claim while six of seven servers are paused."""
+    """Return the median milliseconds of pausing and resuming six of seven servers, and of claims after."""
     store = crowd.store
     found: Samples = {}
     servers = [(Scope(guild_id=number), By(actor_id=1, guild_id=number)) for number in range(1, 7)]

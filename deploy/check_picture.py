@@ -1,6 +1,6 @@
 """Checks that a picture of the demo checkpoint shows a large red circle on a white background, else status 1.
 
-`make-release` and `try-container` ask it whether what they have installed paints what it is told to.
+`make-release` and `try-container` use it to check that the bot that they installed paints its prompt.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def row(layer: str, names: list[str], files: list[Path], what: str) -> str:
 
 
 def described(package: Path) -> str:
-    """The first sentence of a package's docstring, without its full stop."""
+    """The first line of a package's docstring, without its last full stop."""
     found = re.match(r'"""(.+?)(\.?""" *$|\.?$)', (package / "__init__.py").read_text(), re.MULTILINE)
     return found[1] if found else "no docstring"
 

@@ -38,7 +38,7 @@ class Found:
 
 @pytest.fixture(scope="module")
 def found() -> Found:
-    """Each file is read and walked once for all rules."""
+    """The places that break a rule; each file is read and walked once for all rules."""
     long_functions, swallowed = [], []
     for path in tracked("*.py"):
         place = path.relative_to(ROOT)
@@ -51,7 +51,7 @@ def found() -> Found:
 
 
 def statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """All statements and handlers of a file: most of its nodes are parts of expressions."""
+    """All statements and handlers of a file; the nodes within expressions, which are most, are left out."""
     yield tree
     for field in ("body", "orelse", "handlers", "finalbody", "cases"):
         for node in getattr(tree, field, ()):
@@ -112,7 +112,10 @@ UNRELATED: Sequence[Mapping[str, Sequence[str]]] = (
     },
     dict.fromkeys(("bot.sandbox.client", "bot.sandbox.server"), UNRELATED_TO_THE_SANDBOX),
 )
-"""What each module must not load. In a table, each module stands after those that load less than it may."""
+"""What each module must not load.
+
+One process imports the modules of a table in order, so a module that may load less stands before the others.
+"""
 
 IMPORTS = """
 import importlib, json, sys

@@ -1,8 +1,8 @@
 """Finds visible texts outside the catalogues: literals that no gettext call takes.
 
 It finds three kinds of literals: words with a blank, except in places that no person reads; single words that
-are an argument of a call that shows text; and single words in the results of functions that have a language's
-texts.
+are an argument of a call that shows text; and single words in the results of functions that take a language's
+`Texts`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ IDS: Mapping[str, tuple[int, ...]] = {"modal": (1,), "text_field": (1,)}
 """The positions of arguments of `SHOWS` that are ids."""
 
 CODES = frozenset({"UserMistake", "InvalidRequest"})
-"""Their first argument is a key of a table of sentences."""
+"""Calls whose first argument is a key of a table of sentences."""
 
 READERS = frozenset(
     {
@@ -175,7 +175,7 @@ def _hides(parent: ast.AST, child: ast.AST, tables: frozenset[str]) -> bool:
         targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
         return any(_name(target) in tables | {"__all__"} for target in targets)
     if isinstance(parent, ast.ClassDef):
-        return isinstance(child, ast.keyword)  # a template
+        return isinstance(child, ast.keyword)  # the `template` of a dynamic item
     if not isinstance(parent, ast.Call):
         return False
     name = _name(parent.func)
@@ -207,7 +207,7 @@ def _name(node: ast.AST) -> str:
 
 
 def _assigned(scope: ast.AST) -> dict[str, list[ast.expr]]:
-    """What is assigned to each variable of a function."""
+    """The values that are assigned to each variable of a function."""
     given: dict[str, list[ast.expr]] = {}
     for node in ast.walk(scope):
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.NamedExpr) and node.value:

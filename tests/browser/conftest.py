@@ -43,7 +43,7 @@ async def bot(sandbox: Sandbox) -> AsyncIterator[PageBot]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def tabs(chromium: Browser) -> Tabs:
-    """The tabs of all tests: a new one needs a new process of Chromium, which costs half of a test."""
+    """The tabs of all tests: a new tab starts a process of Chromium, which takes half of a test's time."""
     return Tabs(chromium)
 
 

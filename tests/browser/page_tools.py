@@ -16,7 +16,7 @@ OpenPage = Callable[..., Awaitable[Page]]
 
 @dataclass
 class Clock:
-    """The time, which a test can move on."""
+    """A clock that a test can advance."""
 
     ahead: float = 0.0
 

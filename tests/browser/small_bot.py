@@ -22,7 +22,7 @@ def picture(colour: str, name: str) -> discord.File:
 
 
 class PaintedView(discord.ui.LayoutView):
-    """What `/imagine` answers: text, pictures and two buttons."""
+    """The answer of `/imagine`: text, pictures and three buttons."""
 
     def __init__(self, bot: PageBot, prompt: str, variants: int) -> None:
         super().__init__(timeout=None)

@@ -344,10 +344,10 @@ async def test_a_message_that_comes_before_the_page_listens_is_shown(
 
     await page.route_web_socket("**/sandbox/events*", hold)
     await page.goto(address)
-    await expect(messages(page).last).to_contain_text("posted before")  # although nothing has opened the line
+    await expect(messages(page).last).to_contain_text("posted before")  # before the WebSocket is connected
     seen.set()
     await expect(messages(page).last).to_contain_text("posted meanwhile")
-    await page.close()  # with its route
+    await page.close()  # this ends its route too
 
 
 async def test_an_answer_that_comes_while_the_page_loads_is_shown(open_page: OpenPage, bot: PageBot) -> None:

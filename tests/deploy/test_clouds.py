@@ -1,6 +1,6 @@
 """The Ray cluster and the SkyPilot tasks: parsed, and in keeping with the other manifests.
 
-Their programs and schemas are not here; `deploy/README.md` says how they were checked.
+Ray, SkyPilot and their schemas are not installed here; `deploy/README.md` says how the files were checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The compose file: complete, without rights, and in keeping with its configuration."""
+"""The compose file: complete, without privileges, and in keeping with its configuration."""
 
 from __future__ import annotations
 

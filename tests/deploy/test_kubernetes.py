@@ -25,7 +25,7 @@ SCHEMAS = "1.37"
 FOREIGN = ("keda.sh/", "ray.io/", "kustomize.config.k8s.io/")
 PROBES = ("startup", "liveness", "readiness")
 CLASSES = ("cpu", "nvidia", "tpu")
-MARGIN = 45  # seconds that a worker needs beside its drain, as config.example.toml says
+MARGIN = 45  # seconds that a worker needs beyond drain_seconds, as config.example.toml says
 
 Manifest = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""What `make release` and `try-container` ask about the pictures that they paint."""
+"""The check of the pictures that `make release` and `try-container` paint."""
 
 from __future__ import annotations
 

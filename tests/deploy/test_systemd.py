@@ -34,7 +34,7 @@ def service(unit: str) -> configparser.SectionProxy:
 
 @pytest.fixture
 def units(tmp_path: Path) -> Path:
-    """The units with a program that this machine has."""
+    """The units; their program is replaced by one that exists on this machine."""
     for unit in UNITS + TIMERS:
         (tmp_path / unit).write_text((FOLDER / unit).read_text().replace(PROGRAM, "/bin/true"))
     return tmp_path

@@ -91,7 +91,7 @@ def test_the_board_shows_every_metric_of_the_bot() -> None:
         for name in series()
         if name.startswith("sdjax_") and not name.endswith("_created")
     }
-    # Their sum or their rate says more.
+    # The board shows related sums or rates instead.
     beside = {"sdjax_loop_longest_stall_seconds", "sdjax_previews_late"}
     assert {family for family in families if family not in shown} == beside
 

@@ -80,7 +80,7 @@ class Forks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
-        """Let a failing property fail at its first example, which is not made smaller."""
+        """Make Hypothesis stop at the first failing example, without shrinking it."""
         phases = [Phase.explicit, Phase.generate]
         quick = settings(phases=phases, report_multiple_bugs=False, database=None)
         settings.register_profile("mutants", quick)

@@ -32,7 +32,7 @@ SURVIVED = {"survived", "no test calls the function"}
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Modules with the same tests; with `every_test` those that do not call the function are run too."""
+    """Modules with the same tests; with `every_test`, tests that do not call the function are run too."""
 
     modules: tuple[str, ...]
     tests: tuple[str, ...]

@@ -59,7 +59,7 @@ def network(xp: Any, x: Any, t: Any) -> Any:
 
 @jax.jit
 def paint(x: jax.Array, rows: jax.Array, mask: jax.Array) -> jax.Array:
-    """Run `rows` of `(seats, evaluations, ROW)` on the first latents `x`; the sampler changes no shape.
+    """Run tables, `rows` of `(seats, evaluations, ROW)`, on the first latents `x`; all have the same shapes.
 
     Where `mask` is 0 the picture is kept.
     """
@@ -121,11 +121,11 @@ class Reference:
     monkeypatch: pytest.MonkeyPatch
 
     def scheduler(self, sampler: Sampler, config: Mapping[str, Any]) -> Any:
-        """The scheduler that the sampler equals, `from_config` as a pipeline's would be."""
+        """The scheduler that the sampler equals, made by `from_config` as in a pipeline."""
         # It warns about every key of another scheduler.
         told = logging.getLogger("diffusers.configuration_utils")
         self.monkeypatch.setattr(told, "disabled", True)
-        keys = staticmethod(lambda kind: set(init_keys(kind)))  # `from_config` looks at every scheduler's
+        keys = staticmethod(lambda kind: set(init_keys(kind)))  # `from_config` reads those of all schedulers
         self.monkeypatch.setattr(ConfigMixin, "_get_init_keys", keys)
         ours = SAMPLERS[sampler]
         own = {key: ours.model_fields[key].default for key in ours.named}
@@ -133,7 +133,7 @@ class Reference:
 
     @torch.inference_mode()
     def paint(self, scheduler: Any, steps: int, **options: Any) -> np.ndarray:
-        """From noise, as the text-to-image pipelines do."""
+        """Paint from noise, as the text-to-image pipelines do."""
         self._prepare(scheduler, steps)
         x = torch.from_numpy(Z0.copy())[None] * getattr(scheduler, "init_noise_sigma", 1.0)
         for t in scheduler.timesteps:
@@ -142,7 +142,7 @@ class Reference:
 
     @torch.inference_mode()
     def repaint(self, scheduler: Any, steps: int, *, strength: float, mask: np.ndarray) -> np.ndarray:
-        """From `PICTURE`, kept where `mask` is 0, as the image-to-image and inpainting pipelines do."""
+        """Paint from `PICTURE`, kept where `mask` is 0, as image-to-image and inpainting pipelines do."""
         self._prepare(scheduler, steps)
         picture = torch.from_numpy(PICTURE.copy())[None]
         begin = (steps - min(int(steps * strength), steps)) * scheduler.order
@@ -185,7 +185,7 @@ class Reference:
 
 
 def relative_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
-    """The largest difference, relative to the reference's largest value; infinite for what is no number."""
+    """The largest difference, relative to the reference's largest value; infinite if it is not finite."""
     difference = float(np.abs(ours - theirs).max() / np.abs(theirs).max())
     return difference if np.isfinite(difference) else float("inf")
 

@@ -1,7 +1,7 @@
-"""A finished picture of every family of checkpoints against its own reference pipeline, all at its default.
+"""A finished picture of every family of checkpoints against the reference pipeline of that family.
 
-The sampler is the one that the checkpoint names. The networks have one block each way, with all else that
-is the family's own; `test_models_families.py` compares whole ones. Differences are the largest of any value
+The sampler is the one that the checkpoint names. The networks have one block each way and all other features
+of the family; `test_models_families.py` compares whole ones. Differences are the largest of any value
 on the scale from 0 to 1, after 20 steps in float32. Run with `-s` to see the figures.
 """
 
@@ -33,7 +33,7 @@ pytestmark = [
 
 WIDTH, HEIGHT, TOLERANCE = 8, 16, 2e-3  # the autoencoder halves both
 BFLOAT16_TOLERANCE, BFLOAT16_MEAN = 0.1, 0.01  # of a random network; a picture's values go from 0 to 1
-# What is asked of each: few-step checkpoints are asked for few steps, LCM for noise of its own in each.
+# The request to each checkpoint: few steps for few-step checkpoints; LCM draws new noise in each step.
 ASKED: dict[str, dict[str, Any]] = {
     "SD 2": {"num_inference_steps": 20, "guidance_scale": 5.0, "negative_prompt": "a blue star"},
     "SD Turbo": {"num_inference_steps": 2, "guidance_scale": 0.0},
@@ -45,7 +45,7 @@ ASKED: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def painters() -> dict[str, tuple[Path, LanePainter]]:
-    """Made when first wanted: the folder of a family and what paints from it."""
+    """The folder and the painter of each family, made at first use."""
     return {}
 
 

@@ -1,7 +1,7 @@
 """Prompts with weights and several chunks: ours against the reference with the same encodings.
 
-The encodings are made here by the reference's text encoder, chunk by chunk, and weighed in NumPy. In one
-batch sit prompts of one, two and three chunks, so that what one of them does not have must not show.
+The encodings are made here by the reference's text encoder, chunk by chunk, and weighted in NumPy. One batch
+has prompts of one, two and three chunks: the chunks that a prompt lacks must not change its picture.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def pipeline(checkpoint: Path) -> StableDiffusionPipeline:
 
 
 def encoded(pipeline: StableDiffusionPipeline, checkpoint: Path, text: str) -> npt.NDArray[np.float32]:
-    """The weighed encodings of all chunks, one after the other: (1, tokens, width)."""
+    """The weighted encodings of all chunks, one after the other: (1, tokens, width)."""
     tokens = Tokenizer.load(checkpoint / "tokenizer").tokens(read_prompt(text), max_chunks=CHUNKS)
     weighed = []
     for ids, weights in zip(tokens.ids, tokens.weights, strict=True):
@@ -103,7 +103,7 @@ def test_a_weighted_prompt_of_any_length_equals_the_reference(
     forward = pipeline.unet.forward
 
     def apart(sample: torch.Tensor, t: torch.Tensor, **_told: object) -> tuple[torch.Tensor]:
-        """Ask for each half on its own, so that the halves may have different lengths."""
+        """Call the UNet for each half on its own, so that the halves may have different lengths."""
         pairs = zip(sample, halves, strict=True)
         return (torch.cat([forward(x[None], t, half, return_dict=False)[0] for x, half in pairs]),)
 

@@ -66,7 +66,7 @@ def compare() -> Iterator[Compare]:
 
 
 def conditions_of(config: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Any]]:
-    """What else the network is told, as ours and as theirs; theirs embed the guidance in the pipeline."""
+    """The network's further inputs: ours, and the reference's, whose pipeline embeds the guidance."""
     ours: dict[str, Array] = {}
     theirs: dict[str, Any] = {}
     if config.get("addition_embed_type"):
@@ -148,7 +148,7 @@ def test_a_network_takes_exactly_its_required_arguments() -> None:
 
 
 def prompts() -> tuple[Array, dict[str, Any]]:
-    """Token ids of three texts, the longest of which has no room for its end twice, and a config for them."""
+    """Token ids of three texts, the longest of which is cut to 77 tokens, and a config for them."""
     tokenizer = build_tokenizer(pad_token="!")
     texts = ["", "a red circle", "a large blue star above a small green heart " * 9]
     ids = tokenizer(texts, padding="max_length", truncation=True, max_length=77, return_tensors="np")

@@ -1,4 +1,4 @@
-"""The safety checker and what it is shown, against the reference's on torch; `-s` shows the figures."""
+"""The safety checker and its preprocessing against the reference's on torch; `-s` shows the figures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STD = np.array(Preprocessing().std, np.float32)
 
 
 class Watched:
-    """The reference's checker, with the scores that its loop finds before it rounds them."""
+    """The reference's checker, with the scores that its loop computes, before they are rounded."""
 
     def __init__(self, checker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         self._checker = checker
@@ -41,7 +41,7 @@ class Watched:
         monkeypatch.setattr(reference, "round", self._round, raising=False)
 
     def __call__(self, pixels: Array) -> tuple[Array, Array, list[bool]]:
-        """Return concepts (n, 17), special care (n, 3) and the verdicts on `pixels`."""
+        """Return the scores of concepts (n, 17) and of special care (n, 3), and the verdicts on `pixels`."""
         self._found.clear()
         _, verdicts = self._checker(channels_first(pixels), np.zeros((len(pixels), 1, 1, 3)))
         scores = np.array(self._found, np.float32).reshape(len(pixels), 3 + 17)
@@ -138,7 +138,7 @@ def test_an_unsupported_processor_is_refused_by_name(config: dict[str, Any]) -> 
 
 
 def test_the_old_form_of_the_configuration_is_read() -> None:
-    """Files from before the reference joined them give the values that matter in `vision_config_dict`."""
+    """Old files repeat `vision_config` as `vision_config_dict`, which takes precedence."""
     old = {"vision_config": {"hidden_size": 768}, "vision_config_dict": VISION, "projection_dim": 16}
 
     values = settle_safety_checker_config(old)

@@ -23,7 +23,7 @@ from sdjax_engine.models.vae import AutoencoderKL
 pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
 BOUND = 1e-4
-PAGE = 4096  # numbers; weights begin at such places, which JAX takes as they lie in memory
+PAGE = 4096  # numbers; weights begin at multiples of it, so that JAX uses them without a copy
 UNET: dict[str, Any] = {"cross_attention_dim": 768}
 VAE: dict[str, Any] = {
     "block_out_channels": (128, 256, 512, 512),
@@ -43,7 +43,7 @@ TEXT_ENCODER: dict[str, Any] = {
 def cheaply_random(build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
     """Build a network without its slow initialisation, and fill it with slices of noise arrays.
 
-    Weights of equal centre and scale are slices of one array, in the order in which ours keeps them, so that
+    Weights of equal centre and scale are slices of one array, with the axes in our network's order, so that
     neither network copies them.
     """
     with torch.device("meta"):
@@ -65,7 +65,7 @@ def cheaply_random(build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
 
 
 def order_of(axes: int) -> tuple[int, ...]:
-    """The axes of ours, the window first and the outputs last, in the reference's order."""
+    """The permutation from our axes (window, in, out) to the reference's (out, in, window)."""
     return (axes - 1, axes - 2, *range(axes - 2)) if axes > 1 else (0,)
 
 
@@ -109,7 +109,7 @@ def test_vae() -> None:
 def test_text_encoder() -> None:
     config = transformers.CLIPTextConfig(**TEXT_ENCODER)
     encoder = cheaply_random(lambda: transformers.CLIPTextModel(config))
-    encoder.embeddings.position_ids = torch.arange(77)[None]  # no weight, and left empty with them
+    encoder.embeddings.position_ids = torch.arange(77)[None]  # a buffer, uninitialised like the weights
     ids = np.array([[49406, *range(320, 330), *[49407] * 66]], np.int32)
     with torch.no_grad():
         theirs = encoder(torch.from_numpy(ids).long())

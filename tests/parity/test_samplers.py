@@ -31,7 +31,7 @@ from sdjax_engine.samplers.tcd import TCD
 
 pytestmark = [
     pytest.mark.parity,
-    # The reference hands torch tensors to NumPy 2, which tells torch so.
+    # The reference converts torch tensors by NumPy 2, which warns about torch's `__array__`.
     pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning"),
 ]
 
@@ -238,7 +238,7 @@ def test_each_option_of_a_scheduler_config_works_as_in_the_reference(
 def test_euler_keeps_precision_for_a_large_first_sigma(
     reference: Reference, figures: Figures, sampler: Sampler
 ) -> None:
-    """σ is 4096 there; the reference subtracts numbers of that size in float32, which ours does not."""
+    """The first σ is 4096: the reference subtracts numbers of that size in float32, ours does not."""
     compared = "zero terminal SNR, v-prediction, trailing"
     config = config_for(sampler, **ZERO_SNR)
     compare(reference, figures, sampler, config, SOME, compared=compared, tolerance=1e-3)
@@ -259,7 +259,7 @@ def test_a_config_written_for_another_scheduler_is_read_as_from_config_reads_it(
 def test_keys_that_an_old_config_lacks_have_the_reference_s_defaults(
     reference: Reference, figures: Figures, sampler: Sampler
 ) -> None:
-    """But for `clip_sample` and `skip_prk_steps`, whose defaults Stable Diffusion never had."""
+    """Except `clip_sample` and `skip_prk_steps`: Stable Diffusion never had their defaults."""
     compare(reference, figures, sampler, {"clip_sample": False, "skip_prk_steps": True}, (1, 2, 20))
 
 

@@ -1,4 +1,4 @@
-"""Samplers that start from a picture, or keep a part of it, as the reference's pipelines use schedulers."""
+"""Samplers that start from a picture, or keep a part of it, against the reference's schedulers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sdjax_engine.samplers import plan
 
 pytestmark = [
     pytest.mark.parity,
-    # The reference hands torch tensors to NumPy 2, which tells torch so.
+    # The reference converts torch tensors by NumPy 2, which warns about torch's `__array__`.
     pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning"),
 ]
 

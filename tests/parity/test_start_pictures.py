@@ -159,7 +159,7 @@ def pipeline() -> Callable[[Any, Path], Any]:
 
 @pytest.fixture
 def reference(monkeypatch: pytest.MonkeyPatch, pipeline: Callable[[Any, Path], Any]) -> Reference:
-    """Paints a request with the reference, which draws our noise: the pictures' as in `purposes`."""
+    """Paints a request with the reference and our noise; `purposes` are those of the pictures' noise."""
 
     def paint(kind: Any, folder: Path, request: Request, *purposes: int, **further: Any) -> Pixels:
         shape = (request.height // 8, request.width // 8, 4)

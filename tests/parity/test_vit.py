@@ -1,4 +1,4 @@
-"""The picture classifier and what it is shown, against the reference's on torch; `-s` shows the figures."""
+"""The picture classifier and its preprocessing against the reference's on torch; `-s` shows the figures."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def picture(height: int, width: int) -> npt.NDArray[np.uint8]:
 
 @pytest.fixture(scope="module")
 def on_devices() -> Any:
-    """The devices' way to make pictures ready, compiled once for each size and preprocessing."""
+    """The preprocessing on the devices, compiled once for each size and setting."""
     return jax.jit(vit_pixels, static_argnums=1)
 
 
@@ -83,7 +83,7 @@ def on_devices() -> Any:
 def test_pictures_are_made_ready_as_the_references_processor_does(
     height: int, width: int, resample: int, on_devices: Any
 ) -> None:
-    """On the devices within one level of rounding for nearly all values; on the host by Pillow itself."""
+    """On the devices nearly all values differ by less than half a level; on the host Pillow computes them."""
     processor = ViTImageProcessorPil(size={"height": 32, "width": 32}, resample=resample)
     pixels = picture(height, width)
     theirs = processor(Image.fromarray(pixels), return_tensors="np")["pixel_values"].transpose(0, 2, 3, 1)
@@ -99,7 +99,7 @@ def test_pictures_are_made_ready_as_the_references_processor_does(
 def test_a_difference_of_rounding_moves_no_probability_by_a_hundredth(
     tmp_path: Path, on_devices: Any
 ) -> None:
-    """The two ways in which pictures are made ready are one level apart here and there."""
+    """The preprocessing on the devices and that on the host differ by one level in some values."""
     loaded = load_picture_classifier(str(make_tiny_classifier(tmp_path)), dtype="float32", put=jax.device_put)
     compute = jax.jit(lambda parameters, x: jax.nn.softmax(loaded.component.module(parameters)(x), axis=-1))
     for height, width in SIZES:

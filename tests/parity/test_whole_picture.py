@@ -33,7 +33,7 @@ from sdjax_engine.samplers import SAMPLERS
 
 pytestmark = [
     pytest.mark.parity,
-    # The reference hands torch tensors to NumPy 2, which tells torch so.
+    # The reference converts torch tensors by NumPy 2, which warns about torch's `__array__`.
     pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning"),
 ]
 
@@ -54,7 +54,7 @@ PAINTED = [
     (Sampler.PNDM, (0.25, 0.8)),
     (Sampler.HEUN, (0.3, 1.0)),
 ]
-"""Samplers, and the interval of guidance: what depends on it depends on no sampler."""
+"""Samplers and intervals of guidance; few pairs suffice, since an interval acts alike in all samplers."""
 Interval = tuple[float, float]
 Pictures = dict[tuple[Sampler, Interval], npt.NDArray[np.float32]]
 
@@ -125,7 +125,7 @@ def feed_noise(monkeypatch: pytest.MonkeyPatch, scheduler: Any, request: Request
 
 
 def switching(pipeline: StableDiffusionPipeline, request: Request) -> Callable[..., dict[str, Any]]:
-    """The reference's recipe for dynamic guidance: a callback after each evaluation, for the next one."""
+    """The reference's recipe for dynamic guidance: a callback after each evaluation prepares the next."""
     told = {"device": "cpu", "num_images_per_prompt": 1, "do_classifier_free_guidance": True}
     prompt, negative = pipeline.encode_prompt(request.prompt, negative_prompt=request.negative_prompt, **told)
 
@@ -175,7 +175,7 @@ def test_the_picture_is_the_references(
 def reference_scheduler(sampler: Sampler, config: dict[str, Any]) -> Any:
     ours = SAMPLERS[sampler]
     settings = {key: ours.model_fields[key].default for key in ours.named}
-    if "clip_sample" in ours.model_fields:  # which the pipeline itself switches off where it is built with it
+    if "clip_sample" in ours.model_fields:  # a pipeline that is built with it switches it off
         settings["clip_sample"] = False
     return getattr(diffusers, ours.reference).from_config(config, **settings)
 

@@ -1,4 +1,4 @@
-"""Backups in a folder: interrupted, damaged, shared and deleted ones; what a picture needs to be in one."""
+"""Backups in a folder: interrupted, damaged, shared and deleted ones; which pictures are in one."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def test_the_damage_of_any_file_is_found_before_anything_is_restored(scene
         for damaged in (bytes([whole[0] ^ 1]) + whole[1:], whole[:-1] + bytes([whole[-1] ^ 1]), b""):
             file.write_bytes(damaged)
             if file.name != manifests.HASH or damaged.split(b" ")[0] != whole.split(b" ")[0]:
-                assert len(found(backup)) == 1  # in the file of the hash, what follows is for people
+                assert len(found(backup)) == 1  # in the hash's file, the text after the hash is not checked
         file.unlink()
         assert len(found(backup)) == 1
         file.write_bytes(whole)

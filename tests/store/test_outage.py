@@ -100,7 +100,7 @@ async def test_a_locked_file_is_one_outage_although_it_can_be_read(
 ) -> None:
     async with process(f"sqlite:///{database}?timeout=0.05", clock) as running:
         with closing(sqlite3.connect(database)) as other:
-            other.execute("BEGIN IMMEDIATE")  # readers go on
+            other.execute("BEGIN IMMEDIATE")  # other connections can still read
             assert await running.turns(OUTAGE_SECONDS) == running.failures == 2 * TURNS
             other.rollback()
         assert not await running.turns(SETTLED_SECONDS + STEP_SECONDS)

@@ -120,7 +120,7 @@ async def test_a_database_that_can_never_work_is_a_mistake_in_the_configuration(
 async def test_a_start_waits_for_another_process_that_upgrades_the_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Longer than any other transaction would wait for the lock."""
+    """It waits for the lock longer than any other transaction would."""
     monkeypatch.setattr(sqlite_file, "_BUSY_SECONDS", 0.05)
     database = tmp_path / "queue.sqlite3"
     with closing(sqlite3.connect(database)) as other:

@@ -37,7 +37,7 @@ async def listening(url: str) -> AsyncIterator[Store]:
 
 
 async def until_listening(store: Store) -> None:
-    """Return once a connection listens; what that rings by itself is heard here."""
+    """Return once a connection listens; this also takes the wake-ups that the start of listening causes."""
     async with asyncio.timeout(SOON):
         for wait in (
             store.wake_ups.work.wait,

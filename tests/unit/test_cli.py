@@ -205,7 +205,7 @@ def test_a_supervisor_starts_again_where_weights_alone_are_missing(
     file.write_text(
         f'[queue]\ndatabase = "sqlite+aiosqlite:///{tmp_path}/q"\n[[models]]\ncheckpoint = "/mnt/sdxl"\n'
     )
-    assert run(monkeypatch, command, "--config", str(file)) == status  # 2 stays until somebody mends it
+    assert run(monkeypatch, command, "--config", str(file)) == status  # 2: a restart cannot help
     assert "demo: there is no checkpoint /mnt/sdxl: correct its path." in capsys.readouterr().err
 
 
@@ -265,7 +265,7 @@ def test_forget_deletes_a_person_or_a_server(
 
 
 class Terminal(io.StringIO):
-    """What a person types."""
+    """A terminal's input: the text that a person types."""
 
     def isatty(self) -> bool:
         return True

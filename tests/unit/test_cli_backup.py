@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("reflected_once")
 
 @pytest.fixture
 def configs(tmp_path: Path, sqlite_url: str) -> tuple[str, str]:
-    """A configuration with a queue, and one of an empty place."""
+    """The configuration of a queue, and one of an empty folder."""
     files = []
     for name, url in (("old", sqlite_url), ("new", f"sqlite+aiosqlite:///{tmp_path}/new/queue.sqlite3")):
         file = tmp_path / f"{name}.toml"

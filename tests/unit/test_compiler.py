@@ -29,7 +29,7 @@ def mesh() -> Mesh:
 
 
 def test_empty_arrays_are_created_on_each_device(mesh: Mesh) -> None:
-    """The partitioner of jaxlib 0.11.2 ends the process over shares of nothing."""
+    """The partitioner of jaxlib 0.11.2 ends the process if the shards of an array are empty."""
 
     def step(by: jax.Array, seats: Pair) -> Pair:
         x, nothing = seats

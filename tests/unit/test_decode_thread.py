@@ -19,7 +19,7 @@ DEADLINE = 30.0
 
 @jax.jit
 def multiply(times: jax.Array) -> jax.Array:
-    """Return a program whose time is given by the number of multiplications."""
+    """Multiply so many times; the number decides how long this program runs."""
     square = jnp.eye(64)
     product: jax.Array = jax.lax.fori_loop(0, times, lambda _, product: product @ square, square)
     return product

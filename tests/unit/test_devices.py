@@ -1,4 +1,4 @@
-"""What is said of the devices, how arrays are laid on them, and what an engine cannot be opened with."""
+"""The report of the devices, the placing of arrays on them, and configurations that an engine refuses."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_networks_are_compiled_as_xla_flags_say_where_they_speak_of_it(
 
 
 def test_on_a_gpu_products_stay_apart_and_take_residuals_along() -> None:
-    """XLA would join those of one input and copy each result out, and its own products add no residual."""
+    """XLA would merge products of one input and copy each result out; its Triton products add no residual."""
     platform = SimpleNamespace(platform="gpu")
     mesh = cast("Mesh", SimpleNamespace(devices=np.array([platform])))
     assert devices.network_options(mesh) == {devices.DOT_MERGER: "0", devices.TRITON_GEMM: "False"}

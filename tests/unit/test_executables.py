@@ -39,7 +39,7 @@ def double(weights: dict[str, jax.Array], held: Held) -> Held:
 
 @pytest.fixture(autouse=True)
 def no_cache() -> Iterator[None]:
-    """What JAX's own cache gives is not kept."""
+    """JAX's own cache is off, because executables from it are not kept."""
     with cache_of_jax(enabled=False):
         yield
 
@@ -70,7 +70,7 @@ Make = Callable[..., Program]
 
 @pytest.fixture
 def make(mesh: Mesh, tmp_path: Path, said: list[str], weights: dict[str, jax.Array]) -> Make:
-    """Makes the program as a start of its own does."""
+    """Makes the program as a new start of the engine does."""
 
     def make(facts: object = None, given: Held | None = None, donate: tuple[int, ...] = (1,)) -> Program:
         compiler = Compiler(mesh=mesh, report=said.append, executables=Executables(tmp_path))
@@ -83,7 +83,7 @@ def make(mesh: Mesh, tmp_path: Path, said: list[str], weights: dict[str, jax.Arr
 
 
 def kept(folder: Path) -> list[Path]:
-    """The executables by what they depend on, which are the same files as those by what was lowered."""
+    """The executables named by what they depend on; each is also a file named by what was lowered."""
     named = sorted((folder / "programs").glob("double-*.program"))
     lowered = {file.stat().st_ino for file in (folder / "programs").glob("lowered-*.program")}
     assert {file.stat().st_ino for file in named} <= lowered
@@ -111,7 +111,7 @@ def test_a_kept_executable_is_used_without_tracing_and_gives_the_same(
     assert verbs(said) == ["compiled", "loaded"]
     assert made == []
     assert isinstance(result, Held)
-    assert given.x.is_deleted()  # it was donated, as to the first
+    assert given.x.is_deleted()  # it was donated, as in the compiled program
     np.testing.assert_array_equal(np.asarray(again.count), np.full(2, 2))
     np.testing.assert_array_equal(np.asarray(compiled.x), np.asarray(held(mesh).x) * 2)
 

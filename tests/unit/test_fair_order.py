@@ -1,6 +1,6 @@
 """The tags of fair queueing, on their own: a queue of many users served one image at a time.
 
-What is promised stands in `bot.store.fair_order`; here it is checked against the worst that hypothesis finds.
+`bot.store.fair_order` states the promises; here Hypothesis looks for requests that break them.
 """
 
 import heapq
@@ -19,7 +19,7 @@ WEIGHTS = st.sampled_from([0.5, 1.0, 2.0, 4.0])
 
 
 class Queue:
-    """What the store does with tags, in memory."""
+    """A queue in memory that uses tags as the store does."""
 
     def __init__(self) -> None:
         self.waiting: list[tuple[float, int, int, float]] = []
@@ -119,7 +119,7 @@ def test_everybody_who_asked_is_served(seed: int, users: int) -> None:
 
 
 def test_an_hour_of_mixed_load_is_shared_as_evenly_as_it_can_be() -> None:
-    """Some always have work waiting, others ask now and then for less than their share: all get their due."""
+    """Some always have work waiting, others sometimes request less than their share: all get what is due."""
     chance, queue, now, served = random.Random(7), Queue(), 0.0, Counter[int]()
     costs = {user: chance.uniform(1.0, 12.0) for user in range(12)}
     busy, light = range(8), range(8, 12)

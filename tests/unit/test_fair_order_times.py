@@ -82,9 +82,9 @@ def test_many_equal_images_have_the_times_of_a_simulation_one_by_one(
 
 def test_arrivals_with_a_smaller_lead_count_in_part() -> None:
     came = (
-        Arrival(user_id=2, steps=60, lead=1.0),  # before three quarters of the way
-        Arrival(user_id=3, steps=60, lead=4.0),  # behind
-        Arrival(user_id=1, steps=60, lead=1.0),  # their own
+        Arrival(user_id=2, steps=60, lead=1.0),  # counts three quarters: its lead is a quarter of 4.0
+        Arrival(user_id=3, steps=60, lead=4.0),  # does not overtake
+        Arrival(user_id=1, steps=60, lead=1.0),  # of the same person
     )
     far = Ahead(images=9, steps=90, lead=4.0, user_id=1)
     assert overtaking(line((1, ()), arrivals=came), far) == pytest.approx(0.75)
@@ -120,7 +120,7 @@ def test_the_inflow_of_the_other_lane_keeps_its_share_of_the_devices() -> None:
 
 
 def worked_off(lane: str, steps: float, flows: dict[str, Flow], *, moment: float = 0.002) -> float:
-    """The same ratio as `faster`, played forward in small moments."""
+    """The same ratio as `faster`, simulated in short time steps."""
     taken = sum(flow.taken for flow in flows.values())
     costs = {name: flow.pace * flow.taken / taken / flow.seats for name, flow in flows.items()}
     others = {name: flow.left * costs[name] for name, flow in flows.items() if name != lane}

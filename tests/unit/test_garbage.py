@@ -23,7 +23,7 @@ def usual() -> Iterator[tuple[int, int, int]]:
 
 
 class Opened:
-    """An object that prepares itself until it is released."""
+    """An object that is not ready until a test says so."""
 
     def __init__(self) -> None:
         self.ready = threading.Event()

@@ -162,7 +162,7 @@ def jpeg_with(note: bytes) -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow's word on damage that it survives
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow warns about damage that it can read past
 @given(st.integers(20, 400), st.binary(min_size=1, max_size=8))
 def test_a_damaged_file_is_refused_or_read_and_nothing_else(place: int, bytes_: bytes) -> None:
     for data in files(REQUEST).values():

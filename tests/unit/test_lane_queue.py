@@ -85,7 +85,7 @@ def test_the_quickest_evaluation_is_known_after_six_runs_of_as_many_rows_and_lea
 
 
 def learnt(*idle_after: bool) -> QuickestEvaluation:
-    """Return a measure of 1 s after runs of which these were the last."""
+    """Return the measure after 20 runs of 1 s an evaluation, and then these further ones."""
     quickest = QuickestEvaluation()
     for _ in range(20):
         quickest.add(1.0, idle_after=False)

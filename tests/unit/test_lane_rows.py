@@ -237,7 +237,7 @@ def test_newcomers_come_in_waves_of_one_for_each_device() -> None:
 
 
 def nobody(devices: int) -> Newcomers:
-    """The inputs of devices without a newcomer, told by sevens from those of a newcomer."""
+    """The inputs of devices without a newcomer: all values are 7, unlike those of a newcomer."""
     of_one = {"variation_seeds": 8, "variation_strengths": 8, "time_ids": 2, "lora_rows": 2, "lora_scales": 2}
     shapes = {name: (devices, *([of_one[name]] if name in of_one else [])) for name in Newcomer._fields}
     shapes["rows"] = (devices, 1, 2)

@@ -144,7 +144,7 @@ def test_spare_memory_refuses_and_evicts_nothing(
 
 
 def with_spare() -> Ledger:
-    """30 of 100 bytes are left beside a model and a lane, which has 10 to spare."""
+    """A ledger of 100 bytes with a model and a lane: 30 are free, and the lane has 10 to spare."""
     ledger = Ledger(100)
     assert ledger.enter("model", 40)
     assert ledger.claim("lane", Need(held=10, working=10, spare=10))

@@ -55,7 +55,7 @@ def test_a_program_that_has_worked_is_not_compiled_again() -> None:
 
 
 class AnalysedProgram:
-    """A program that says what memory it needs, and counts how often it is asked; it works where told to."""
+    """A program that says what memory it needs, and counts how often it is asked; fails unless it `works`."""
 
     def __init__(self, memory: int, *, works: bool) -> None:
         self.memory = memory

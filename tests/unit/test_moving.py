@@ -1,4 +1,4 @@
-"""How long a model takes to the devices is measured, and nobody waits for parameters that have left again."""
+"""The time to move a model to the devices is measured; nobody waits for parameters that were evicted."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LONG = 60_000  # turns of a loop; a second or so
 
 @jax.jit
 def walk(x: jax.Array, turns: jax.Array) -> jax.Array:
-    """Return x + turns; with many turns, after the call has returned."""
+    """Return x + turns; with many turns the result is ready only after the call has returned."""
     return cast("jax.Array", jax.lax.fori_loop(0, turns, lambda _, x: x @ jnp.eye(SIDE) + 1, x))
 
 
 class Slow(Transport):
-    """A transport whose arrays arrive after `turns` turns of a loop, the last of which is kept."""
+    """A transport whose arrays arrive after `turns` turns of a loop; `latest` is the last array."""
 
     turns = 0
     latest: Any  # JAX's types leave `is_ready` out

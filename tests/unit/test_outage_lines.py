@@ -18,7 +18,7 @@ loops = logging.getLogger("bot.a_loop")
 
 
 class Scene:
-    """The outage that lasts, a clock, and the log that a process writes."""
+    """The current outage, if any, a clock, and the log that a process writes."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -93,7 +93,7 @@ def test_a_long_outage_has_one_line_a_minute(scene: Scene) -> None:
 
 def test_successes_between_failures_end_no_outage(scene: Scene) -> None:
     scene.fail()
-    scene.work_for(SETTLED_SECONDS - 6)  # reads, while the disk is full
+    scene.work_for(SETTLED_SECONDS - 6)  # reads succeed while the disk is full
     scene.fail()
     scene.work_for(SETTLED_SECONDS)
     assert scene.lines() == [BEGUN, ended(39)]

@@ -24,7 +24,7 @@ WIDTH = 64  # enough work that XLA returns from the call before it is done
 
 @pytest.fixture(scope="module", autouse=True)
 def no_cache() -> Iterator[None]:
-    """What JAX's own cache gives cannot be loaded on another device."""
+    """JAX's own cache is off, because executables from it cannot be loaded on another device."""
     with cache_of_jax(enabled=False):
         yield
 

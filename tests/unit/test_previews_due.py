@@ -24,7 +24,7 @@ def previews(**values: float) -> Previews:
 
 
 def made_at(each: Previews, *, cost: float, runs: int, begun: int = 0) -> list[int]:
-    """The runs after which previews were due, which take `cost` seconds."""
+    """The runs after which previews were due; each preview takes `cost` seconds."""
     numbers = []
     for run in range(begun, begun + runs):
         each.worked(RUN)
@@ -39,7 +39,7 @@ def test_previews_come_every_few_seconds() -> None:
 
 
 def test_previews_that_take_long_come_less_often() -> None:
-    """The first two tell how long they take: a tenth of a second in five."""
+    """The first two show that one takes 0.1 s: then one is due every 5 s, 2 % of the time."""
     assert made_at(previews(), cost=0.1, runs=40) == [0, 6, 16, 26, 36]
 
 

@@ -41,7 +41,7 @@ def no_cache() -> Iterator[None]:
 
 
 def painted(folder: Path, mesh: Mesh, said: list[str]) -> np.ndarray:
-    """Return what the program of a start of its own computes."""
+    """Return the result of the program as a new start of the engine compiles or loads it."""
     compiler = Compiler(mesh=mesh, report=said.append, executables=Executables(folder))
     program = compiler.compile("triple", lambda rows: 3 * rows, shard(ROWS, mesh), specs=(BY_SEAT,))
     assert working_memory(program) >= 0
@@ -49,7 +49,7 @@ def painted(folder: Path, mesh: Mesh, said: list[str]) -> np.ndarray:
 
 
 class NotCallable:
-    """An object that does not work, as from a constructor whose arguments have changed."""
+    """A program that fails when it is called, as if JAX had changed the arguments."""
 
     def __init__(self, *_: object, **__: object) -> None:
         """Take any arguments."""
@@ -99,7 +99,7 @@ def test_loaded_programs_that_fail_on_use_are_compiled(
 
     np.testing.assert_array_equal(painted(tmp_path, mesh, said), 3 * ROWS)
     assert any(line.startswith("triple is compiled again, because") for line in said)
-    assert not list(tmp_path.rglob("*.program"))  # else each start would load it, and find the same
+    assert not list(tmp_path.rglob("*.program"))  # otherwise each start would load it and fail again
 
 
 def test_a_program_from_jaxs_cache_is_recognised_although_its_events_were_renamed(

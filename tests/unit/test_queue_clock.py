@@ -9,7 +9,7 @@ from bot.store.database import Clock
 
 
 class Hands:
-    """What the wall clock shows, and how long the machine has run."""
+    """The wall clock and the machine's running time, both set by a test."""
 
     def __init__(self) -> None:
         self.wall = 1_000_000.0

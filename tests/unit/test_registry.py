@@ -28,7 +28,7 @@ OFFER = Offer(
 
 @dataclass
 class ScriptedLane:
-    """A lane's devices that count what is prepared after the lane was opened."""
+    """A lane's devices that record what is prepared after the lane was opened."""
 
     lane: Lane = LANE
     seats: int = 1

@@ -13,7 +13,7 @@ from bot.retries import FIRST_PAUSE, LONGEST_PAUSE, while_unavailable
 
 
 class Refusing:
-    """A verb that cannot be used for its first calls."""
+    """A verb whose first `times` calls fail."""
 
     def __init__(self, times: int, error: type[Exception] = StoreUnavailable) -> None:
         self.calls = 0

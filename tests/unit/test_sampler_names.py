@@ -10,7 +10,7 @@ from sdjax_engine.request import Sampler
 from sdjax_engine.sampler_aliases import SAMPLER_ALIASES, parse_sampler
 
 MOST_CHOICES = 25
-"""Of an option of a Discord command."""
+"""The most choices of an option of a Discord command."""
 
 
 @pytest.mark.parametrize(

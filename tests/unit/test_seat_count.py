@@ -24,7 +24,7 @@ NOWHERE = FoundSeats(folder=None, facts=lambda: None)
 
 @dataclass(frozen=True)
 class Compiled:
-    """A lane whose seats need 10 units each, and 20 to work on, and take memory when they are reset."""
+    """A lane whose seats need 10 units each, and 20 more while they work; `reset` allocates them."""
 
     seats_per_device: int
     allocate: Callable[[], None] = lambda: None
@@ -48,7 +48,7 @@ def run_out() -> None:
 
 @dataclass
 class Opener:
-    """Compiles lanes; the devices run out of memory from `too_many` seats on, or when those are allocated."""
+    """Compiles lanes; from `too_many` seats on, compiling or `allocating` them runs out of memory."""
 
     too_many: int = 100
     allocating: bool = False
@@ -185,7 +185,7 @@ def test_a_refusal_says_what_there_was_no_room_for() -> None:
 def test_the_next_start_tries_again_what_the_devices_ran_out_of_memory_for(
     allocating: bool, budget: int | None, first_try: int, tmp_path: Path
 ) -> None:
-    """Of the accounting's refusals it learns: 8 seats do not fit into 239 bytes."""
+    """It remembers what the accounting refuses: 8 seats do not fit into 239 bytes."""
     found = FoundSeats(folder=tmp_path, facts=lambda: None)
     short, again = Opener(too_many=4, allocating=allocating), Opener()
     assert open_lane(short, LANE, residency(budget), 8, found).seats_per_device == 2

@@ -26,7 +26,7 @@ from sdjax_engine.sampler_aliases import parse_sampler
 
 OFFER = replace(Config().models[0].offer, loras=("ink",), sizes=((64, 64), (128, 128)))
 ROOT = Path(bot.__file__).parent
-SAID_IN_WORDS = {"ar": (0, 1, 2)}  # plural forms that are of one number
+SAID_IN_WORDS = {"ar": (0, 1, 2)}  # plural forms that stand for one number only
 KEYWORDS = {"gettext": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2), "locale_str": None}
 
 

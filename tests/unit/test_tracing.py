@@ -1,4 +1,4 @@
-"""The export of traces: off without a trace of OpenTelemetry, refused with sentences, never in the way."""
+"""The export of traces: imports nothing while off, is refused with sentences, and delays no work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentences above a result about pictures that it does not show or covers: of one and of several."""
+"""The sentences above a result about its pictures that are covered or not shown: of one and of several."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REASON = "The moderator's reason: "
 
 
 def result(showing: Showing, *notes: Notes, hold: Hold | None = None, ruling: Ruling | None = None) -> Job:
-    """A finished job whose pictures have these notes and are all shown like this."""
+    """A finished job whose pictures have these notes, and all the same showing, hold and ruling."""
     job = job_of(*[State.DONE] * len(notes))
     by_moderators = showing is Showing.HOLD or ruling is not None
     images = (

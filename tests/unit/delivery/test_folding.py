@@ -27,7 +27,7 @@ def of(prompt: str, state: State = State.DONE, *, negative: str = "", failure: s
 
 
 def words(count: int) -> str:
-    """So many characters of words of four letters."""
+    """A text of `count` characters, in words of four letters."""
     return ("boat " * count)[:count]
 
 

@@ -218,7 +218,7 @@ def test_a_cancelled_job_says_so() -> None:
 
 
 def judged(*showings: Showing) -> Job:
-    """A job whose pictures are done, and shown like this."""
+    """A job whose pictures are done and have these showings."""
     job = job_of(*[State.DONE] * len(showings))
     images = (
         replace(image, showing=showing, artifact=None if showing is Showing.WITHHOLD else image.artifact)
@@ -272,7 +272,7 @@ def test_a_prompt_means_nothing_to_discord(prompt: str) -> None:
     assert "\n" not in heading
     assert "@everyone" not in heading
     inside = heading.removeprefix("**").removesuffix("**")
-    unescaped = re.sub(r"\\.", "", inside)  # a backslash takes the meaning of what follows, another included
+    unescaped = re.sub(r"\\.", "", inside)  # a backslash escapes the next character, also a backslash
     assert not set(unescaped) & set("\\*`|<[")
 
 

@@ -1,4 +1,4 @@
-"""Messages in which something is said or shown in place of what belongs there."""
+"""Messages with a sentence, previews or a notice in place of their usual content or before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What else tells the states of a job apart: tone, the button to cancel, who sees it, its times."""
+"""Differences between the states of a job besides the text: tone, the cancel button, who sees it, times."""
 
 from __future__ import annotations
 

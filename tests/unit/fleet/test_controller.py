@@ -31,7 +31,7 @@ groups = [
 
 
 class Machines:
-    """A cluster in memory; `broken` is what it raises."""
+    """A cluster in memory; `broken` is the error that it raises, if any."""
 
     def __init__(self) -> None:
         self.states: dict[str, UnitState] = {}
@@ -119,7 +119,7 @@ async def test_images_of_a_model_that_some_worker_paints_do_not_wait_for_another
     await controller.look()
     assert (len(machines.of("first")), machines.of("cpu")) == (1, []), "the first group takes all of it"
     assert await store.offers.unoffered() == []
-    machines.all_in(Phase.PAINTING)  # and does not offer the lane
+    machines.all_in(Phase.PAINTING)  # but its workers do not offer the lane
     await controller.look()
     assert await store.offers.unoffered() != []
     await controller.close()

@@ -14,7 +14,7 @@ from bot.fleet.controller import Report, Spec
 
 
 class Cluster:
-    """A cluster whose controller has looked, and has no unit; `started_again` while `stop` waits."""
+    """A cluster whose controller finds no unit; with `started_again`, a start undoes what `stop` changes."""
 
     def __init__(self, *, started_again: bool) -> None:
         self.spec = Spec(config="")

@@ -178,7 +178,7 @@ async def test_a_file_longer_than_its_stated_size_is_cut_off_at_the_limit(serve:
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
-        while True:  # until the other end hangs up
+        while True:  # until the client closes the connection
             await response.write(bytes(4096))
 
     address = await serve(answer)

@@ -129,7 +129,7 @@ async def test_a_sampler_that_no_model_takes_is_not_offered() -> None:
         return [choice["value"] for choice in option(await payload(*offers), "sampler")["choices"]]
 
     assert await offered(narrow, other) == ["ddim", "euler", "lcm"]
-    assert len(await offered(narrow, OTHER)) == len(SAMPLER_NAMES)  # of which nothing is known
+    assert len(await offered(narrow, OTHER)) == len(SAMPLER_NAMES)  # its samplers are not known
 
 
 async def test_pictures_can_be_sent_to_start_from() -> None:
@@ -160,7 +160,7 @@ async def test_a_model_can_be_chosen_only_where_there_are_several() -> None:
 
 
 def as_discord_has_it(defined: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What Discord answers for `defined`: with ids and without what is said by absence."""
+    """The commands `defined` as Discord returns them: with ids, and without empty and false values."""
     found = copy.deepcopy(defined)
     for number, command in enumerate(found):
         command |= {"id": str(number), "application_id": "1", "version": "2", "dm_permission": True}

@@ -37,7 +37,7 @@ def of_words(prompt: str, *states: State) -> Job:
 
 
 def lines_about(job: Job, texts: Texts) -> Iterator[str]:
-    """What is said of a job beside other things."""
+    """Lines that name a job among other text: history, queue, suggestions, and its message."""
     yield from history_lines(Page(jobs=(job,), older=False, newer=False), texts)
     listing = Listing(jobs=[(1, job)], total=1)
     yield from queue_lines(listing, {job.id: WAITING}, viewer=1, seen={job.id}, texts=texts)
@@ -47,7 +47,7 @@ def lines_about(job: Job, texts: Texts) -> Iterator[str]:
 
 
 def outside_isolates(line: str) -> str:
-    """A line less all that is isolated in it, and less what Markdown reads."""
+    """A line without its isolated parts and without code between backticks."""
     found, depth = "", 0
     for letter in line:
         depth += letter == FSI

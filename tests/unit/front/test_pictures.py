@@ -248,7 +248,7 @@ def test_the_short_side_of_a_long_picture_keeps_the_pixels_it_needs(
 
 
 def progressive_with_scans(count: int) -> bytes:
-    """A small JPEG whose last scan is said again and again, each a pass over all its pixels."""
+    """A small JPEG whose last scan is repeated `count` times; a decoder passes over all pixels for each."""
     data = saved(corners(), "JPEG", progressive=True)
     last = data.rindex(b"\xff\xda")
     return data[:last] + data[last:-2] * count + data[-2:]
@@ -306,7 +306,7 @@ def test_a_name_or_a_claimed_type_is_not_trusted() -> None:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF"])
-@pytest.mark.filterwarnings("ignore")  # Pillow has words about what it finds in broken files
+@pytest.mark.filterwarnings("ignore")  # Pillow warns about broken files
 def test_a_damaged_file_gives_a_picture_or_one_sentence(kind: str) -> None:
     whole = saved(corners(), kind, **({"exif": PIL.Image.Exif()} if kind == "JPEG" else {}))
     chance = random.Random(kind)

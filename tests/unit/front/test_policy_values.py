@@ -105,7 +105,7 @@ def test_any_text_is_read_or_refused_with_a_sentence(text: str, key: str) -> Non
 
 
 def _told(text: str, key: str) -> UserMistake | None:
-    """The mistake in a text; a value that is read can be shown."""
+    """The mistake in a text, or None; asserts that a value without a mistake can be shown."""
     try:
         value = read(key, text)
     except UserMistake as error:

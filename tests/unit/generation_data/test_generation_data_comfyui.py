@@ -39,7 +39,7 @@ def node(kind: str, **inputs: Any) -> dict[str, Any]:
 
 
 def graph(*, sampler: dict[str, Any] | None = None, **nodes: Any) -> dict[str, Any]:
-    """The basic graph with nodes put in, and other inputs of its sampler."""
+    """The basic graph with these nodes added or replaced, and other inputs of its sampler."""
     made = copy.deepcopy(BASIC)
     made |= {name.removeprefix("n"): each for name, each in nodes.items()}
     made["3"]["inputs"] |= sampler or {}

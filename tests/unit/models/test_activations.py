@@ -15,7 +15,7 @@ STEPS = {"bfloat16": 2.0**-8, "float16": 2.0**-11, "float32": 2.0**-22}
 
 @pytest.mark.parametrize("dtype", STEPS)
 def test_gelu_is_exact_up_to_the_rounding_of_its_result(dtype: str) -> None:
-    """Far left, where the result is near zero, float32's erf leaves an error of 5e-7."""
+    """For large negative inputs the result is near zero, and float32's erf leaves an error of 5e-7."""
     x = jnp.linspace(-8, 8, 4001).astype(dtype)
 
     result = np.asarray(gelu(x), np.float64)

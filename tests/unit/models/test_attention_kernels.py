@@ -140,7 +140,7 @@ def test_parts_have_at_most_the_given_size_and_cover_all_tokens(size: int) -> No
 def test_each_kernel_for_tpus_computes_attention(
     kernel: Kernel, keys: int, lengths: Array | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attention_pallas, "BLOCK", 128)  # so that there are several, as of long ones
+    monkeypatch.setattr(attention_pallas, "BLOCK", 128)  # several blocks, as for long inputs
     rows = 1 if lengths is None else len(lengths)
     inputs = tuple(each[:rows] for each in given(0, queries=256, keys=keys, width=40))
     with pltpu.force_tpu_interpret_mode():

@@ -28,7 +28,7 @@ def by_float64(x: npt.NDArray[np.float64], shift: npt.NDArray[np.float64] | None
 @pytest.mark.parametrize("mean", [0.0, 30.0, -100.0])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_result_is_that_of_float64_rounded_once(dtype: str, mean: float, shifted: bool) -> None:
-    """Of a mean of 100 standard deviations too: what bfloat16 left of the values is all that counts."""
+    """Also for a mean of 100 standard deviations; the rounding of the input to bfloat16 is not counted."""
     rng = np.random.default_rng(0)
     norm = GroupNorm(WIDTH, GROUPS, Shared(dtype=jnp.dtype(dtype)), eps=EPS)
     norm.scale, norm.bias = (nnx.Param(jnp.full(WIDTH, value, norm.dtype)) for value in (1, 0))
@@ -46,7 +46,7 @@ def test_result_is_that_of_float64_rounded_once(dtype: str, mean: float, shifted
 def test_a_gpu_sums_parts_of_the_pixels_to_the_same_result(
     shifted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 32 times 24 pixels two parts: four would have fewer than 256 each."""
+    """The 32 × 24 pixels are two parts: four parts would have fewer than 256 pixels each."""
     rng = np.random.default_rng(0)
     norm = GroupNorm(WIDTH, GROUPS, Shared(dtype=jnp.dtype("bfloat16")), eps=EPS)
     norm.scale, norm.bias = (nnx.Param(jnp.full(WIDTH, value, norm.dtype)) for value in (1, 0))

@@ -54,7 +54,7 @@ def run(
     scales: npt.ArrayLike,
     x: Array,
 ) -> dict[str, Array]:
-    """What each layer makes of `x` under these LoRAs; the module is put together inside, as in the engine."""
+    """Each layer's result for `x` with these LoRAs; the module is merged within `jit`, as in the engine."""
     graphdef, state = nnx.split(network)
 
     def made(state: nnx.State, bank: Mapping[str, Factors], rows: jax.Array, scales: jax.Array) -> object:

@@ -1,6 +1,6 @@
-"""Keys and values of a prompt made once predict what the prompt's encoding predicts, and cost no step.
+"""Keys and values computed once per prompt give the same prediction as its encoding, at no cost per step.
 
-The engine paints by them, so that every comparison of its pictures with the reference's holds them as well.
+The engine paints with them, so every comparison of its pictures with the reference's tests them too.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def test_a_step_with_a_projection_computes_no_keys_and_values_of_the_prompt(name
     ("name", "first", "second"), [("SD 1", 0, 4), ("SDXL", 0, 8), ("only cross-attention", 3, 7)]
 )
 def test_each_layer_that_attends_to_the_prompt_has_its_place(name: str, first: int, second: int) -> None:
-    """In SD 1's form here, one block down, the middle and two up; SDXL's have two layers each."""
+    """The SD 1 network here has one such block down, the middle, and two up; SDXL's have two layers each."""
     network = ProjectedUNet(UNETS[name])
     places = jax.eval_shape(network.project, network.parameters, network.context).keys_values.keys()
     assert [sum(place.endswith(each) for place in places) for each in ("attn1", "attn2")] == [first, second]

@@ -1,7 +1,8 @@
 """A row of a batch has the same bits whatever the other rows hold and wherever in the batch it stands.
 
 The autoencoder is not tested here. XLA's CPU convolutions of some processors round the last pixels of the
-last row differently, so the engine notes each picture's place in a decoder (`engine/test_decoders.py`).
+last row differently, so the engine notes each picture's place in a decoder
+(`integration/engine/test_decoders.py`).
 """
 
 from __future__ import annotations

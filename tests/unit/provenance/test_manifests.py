@@ -128,7 +128,7 @@ def test_nothing_is_signed_if_signing_is_off(tmp_path: Path) -> None:
 
 @pytest.fixture
 def asked() -> Iterator[tuple[str, list[str]]]:
-    """A server on the loopback, and what it was asked for."""
+    """The address of a local server, and the paths that were requested from it."""
     paths: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""What a session adds to prompts and asks of them, and what a host's form may hold."""
+"""The words that a session adds to prompts or requires in them, and the valid values of a host's form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is no picture classifier, each in one sentence that says what to change."""
+"""Folders that are no picture classifier: each is refused in one sentence that says what to change."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def digest(file: Path, *, seconds_later: float = 60.0) -> str:
-    """Return the digest as a start of its own finds it, so many seconds after the file's last change."""
+    """Return the digest as a new process finds it, so many seconds after the file's last change."""
     folder, now = file.with_name("kept"), file.stat().st_ctime + seconds_later
     return Digests(folder=folder, clock=lambda: now).of(file)
 

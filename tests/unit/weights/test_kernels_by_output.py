@@ -1,4 +1,4 @@
-"""Kernels of convolutions that lie as a GPU reads them: other places, the same numbers."""
+"""Convolution kernels in the memory order that a GPU reads: other positions, the same numbers."""
 
 from __future__ import annotations
 

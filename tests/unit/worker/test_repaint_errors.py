@@ -18,7 +18,7 @@ from bot.worker.start_pictures import StartPictures
 
 
 class LostFiles:
-    """The store's lost files: each is claimed once, and `broken` raises an unexpected error."""
+    """The store's lost files: each is claimed once; `end_wait` of `broken` raises an unexpected error."""
 
     def __init__(self, *rounds: list[str], broken: str) -> None:
         self._rounds = list(rounds)

@@ -11,7 +11,7 @@ from bot.worker.side_tasks import keep_running
 
 
 class FailingWork:
-    """Endless work that fails for its first times."""
+    """Endless work whose first `failures` starts fail."""
 
     def __init__(self, failures: int) -> None:
         self.starts = 0
