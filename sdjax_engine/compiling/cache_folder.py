@@ -1,7 +1,7 @@
 """Whether the cache folder can be trusted: loading a kept program runs its code.
 
-The folder is checked once, when an engine opens: kept programs, converted weights. Nothing
-is read from or written to a folder that other users of the machine can write to.
+The folder holds kept programs, converted weights and other data of earlier starts. It is checked once, when
+an engine opens. Nothing is read from or written to a folder that other users of the machine can write to.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def problems(top: Path, *, group: bool) -> Iterator[str]:
 
 
 def is_trusted(path: Path, *, group: bool) -> bool:
-    """Whether nobody else, its group excepted with `group`, can have written the path; raises OSError."""
+    """Whether no other user can have written the path; with `group` its group is trusted. Raises OSError."""
     facts = path.lstat()
     writers = stat.S_IWOTH if group else stat.S_IWOTH | stat.S_IWGRP
     return is_owned(facts, group=group) and not stat.S_ISLNK(facts.st_mode) and not facts.st_mode & writers
 
 
 def is_owned(facts: os.stat_result, *, group: bool) -> bool:
-    """Whether a path of these facts belongs to this user, to root, or with `group` to a group of theirs."""
+    """Whether the owner of a path is this user or root or, with `group`, its group is one of this user's."""
     if not hasattr(os, "getuid"):
         return True
     ours = facts.st_uid in (os.getuid(), ROOT)

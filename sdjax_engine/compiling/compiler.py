@@ -51,7 +51,7 @@ CACHE_HIT = f"{CACHE_EVENTS}hits"
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramSpec:
-    """What a program is compiled from: `function`, written for one device's share, over a whole mesh."""
+    """What a program for `mesh` is compiled from; `function` is written for one device's share."""
 
     name: str
     function: Callable[..., Any]
@@ -104,8 +104,8 @@ class ProgramSpec:
     def _over_mesh(self) -> Callable[..., Any]:
         """Return the function over the whole mesh.
 
-        Arrays without elements, such as the LoRAs of a model without any, are no arguments but made within
-        the program: XLA's partitioner ends the process over such arguments (jaxlib 0.11.2).
+        Arrays without elements, such as the LoRAs of a model without any, are made within the program and
+        not passed to it: such an argument makes XLA's partitioner crash the process (jaxlib 0.11.2).
         """
         leaves: list[Any]
         structure: Any
@@ -162,7 +162,7 @@ class Compiler:
         self._stopped.set()
 
     def forget(self, beginnings: tuple[str, ...]) -> None:
-        """Let go of the programs whose names begin so; where one is needed again, it is compiled again."""
+        """Forget the programs whose names begin with one of these; a later `compile` makes them again."""
         with self._lock:
             for key in [key for key in self._programs if key[0].startswith(beginnings)]:
                 if self._programs[key].done():

@@ -102,7 +102,7 @@ class Executables:
             file.write(content)
 
     def link(self, known: Path, place: Path) -> None:
-        """Let the file at `known` be found at `place` too; raises OSError."""
+        """Make the file at `known` available at `place` too, as a hard link or a copy; raises OSError."""
         with replaced_file(place) as part:
             try:
                 part.hardlink_to(known)

@@ -45,7 +45,7 @@ class LoadedProgram:
         return self._tried(lambda program: program.out_info)
 
     def memory_analysis(self) -> Any:
-        """Return what XLA says of the memory that the program needs; an answer takes milliseconds, once."""
+        """Return XLA's analysis of the memory that the program needs. It takes milliseconds and is cached."""
         return self._tried(self._analysed)
 
     def _analysed(self, program: Compiled) -> Any:

@@ -1,9 +1,9 @@
 """A program for each device: a device that has nothing to do is not called, and none waits for another.
 
 XLA's client for the CPU runs one program at a time that is spread over several devices: a device that has
-finished waits for the slowest one. A program of one device waits for its arguments only. On accelerators the
-programs that few devices need at a time are compiled so. A program is compiled for one device and loaded on
-the others. No operation joins rows of different devices.
+finished waits for the slowest one. A program of one device waits for its arguments only. On accelerators only
+programs that few devices need at a time are compiled this way. A program is compiled for one device and
+loaded on the others. No operation joins rows of different devices.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class PerDevice:
         return jax.tree.map(together, self._each[0].out_info)
 
     def memory_analysis(self) -> Any:
-        """Return what XLA says of the memory that each device needs; an answer takes milliseconds, once."""
+        """Return XLA's analysis of the memory that each device needs. It takes milliseconds and is cached."""
         first = self._each[0]
         if isinstance(first, LoadedProgram):
             return first.memory_analysis()  # it may be compiled again, and then needs other memory
@@ -112,7 +112,7 @@ class PerDevice:
 
 
 def call_on(program: Any, numbers: Collection[int], *arguments: Any) -> Shares:
-    """Queue a program's work on the devices of these numbers; a program of one device is that of number 0."""
+    """Queue a program's work on the devices of these numbers; any but a `PerDevice` runs on device 0."""
     if isinstance(program, PerDevice):
         return program.on(numbers, *arguments)
     given = (argument[0] if isinstance(argument, Shares) else argument for argument in arguments)
@@ -128,6 +128,6 @@ def parts_of(array: SpreadArray, devices: Sequence[jax.Device]) -> Sequence[Spre
 
 
 def joined(parts: Sequence[jax.Array], sharding: NamedSharding) -> jax.Array:
-    """Return the array whose rows are those of the devices in turn."""
+    """Return one spread array from the devices' parts, concatenated in the order of the devices."""
     shape = (len(parts) * parts[0].shape[0], *parts[0].shape[1:])
     return jax.make_array_from_single_device_arrays(shape, sharding, list(parts))

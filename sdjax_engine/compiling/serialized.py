@@ -40,7 +40,7 @@ class Serialized(NamedTuple):
             raise NotSerialized(f"{type(error).__name__}: {error}") from error
 
     def on(self, mesh: Mesh) -> Compiled:
-        """Load the program on the devices it was compiled for; that of a single CPU device, on any of them.
+        """Load the program on the devices of `mesh`: those it was compiled for, or any one device of a CPU.
 
         Loading runs its code. Raises NotSerialized.
         """

@@ -21,7 +21,7 @@ from sdjax_engine.samplers import step
 from sdjax_engine.samplers.tables import Column
 
 ASCENDING: Any = {"mode": "promise_in_bounds", "unique_indices": True, "indices_are_sorted": True}
-"""How seats that ascend are gathered and written."""
+"""How arrays are read and written at ascending seats."""
 
 ToRows = Callable[[jax.Array], jax.Array]
 """Values of seats, (seats, …) → those of the rows, (rows, …)."""
@@ -34,8 +34,8 @@ ToSeats = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
 class Rows:
     """The rows of an evaluation: their conditioning, by row, and which row belongs to which seat.
 
-    `halves` is how many texts a seat has. The LoRAs of the `conditioning` may be by seat, where each seat has
-    as many consecutive rows.
+    `halves` is how many texts a seat has. The LoRAs of the `conditioning` are by row, or by seat if each seat
+    has the same number of consecutive rows.
     """
 
     halves: int
@@ -57,7 +57,7 @@ def denoise(  # noqa: PLR0917 – the two halves of the state, and the run
     """Make each seat's evaluations from `start` up to, not including, `stop` (seats,) int32.
 
     A seat whose `start` is not below `stop` stays as it is; a device with no other seat computes nothing.
-    With `counted_by_host` it is one evaluation, of every device: the host calls it again for the next one.
+    With `counted_by_host` a call makes one evaluation on every device: the host calls again for the next.
     Returns the state and the number of evaluations made, (1,), which the host waits for.
     """
     rows = every_row(inputs.conditioning)
@@ -76,11 +76,11 @@ def denoise_some(  # noqa: PLR0917 – the arguments of `denoise`, and which sea
     *,
     counted_by_host: bool = False,
 ) -> tuple[SamplerState, jax.Array]:
-    """Make the evaluations of the `seats` (some,) int32, ascending; `start` and `stop` are theirs.
+    """Make the evaluations of the `seats` (some,) int32, ascending, from `start` to `stop` (some,) int32.
 
-    The network computes the `rows` (rows,) int32 only: row seat · halves + half is one text of a seat. A seat
-    whose evaluations are guided has both its rows, another seat the last one; a row may be there twice. The
-    other seats stay as they are. Returns what `denoise` does.
+    The network computes only the `rows` (rows,) int32: row seat · halves + half is one text of a seat. If a
+    seat's evaluations are guided, `rows` has both its rows, else its last one; a row may be repeated. The
+    other seats stay as they are. Returns the same as `denoise`.
     """
     own, noise, start_picture, seed, tables = jax.tree.map(
         lambda of_all: of_all.at[seats].get(**ASCENDING),
@@ -115,8 +115,8 @@ def every_row(conditioning: Conditioning) -> Rows:
 def some_rows(conditioning: Conditioning, seats: jax.Array, rows: jax.Array) -> Rows:
     """Return the `rows` of these `seats`; the conditioning is that of all seats."""
     _, halves = conditioning.lengths.shape
-    place = jnp.argmax(seats[None, :] == rows[:, None] // halves, axis=1)  # of each row's seat, in `seats`
-    # The row of each text of each seat; of a text that has no row, any.
+    place = jnp.argmax(seats[None, :] == rows[:, None] // halves, axis=1)  # in `seats`, of each row's seat
+    # The place in `rows` of each seat's first and last text; any place for a text that has no row.
     first, last = (
         jnp.argmax(rows[None, :] == (seats * halves + half)[:, None], axis=1) for half in (0, halves - 1)
     )
@@ -163,9 +163,9 @@ def repeat(  # noqa: PLR0917 – the arguments of `denoise`, and the rows
     *,
     counted_by_host: bool,
 ) -> tuple[SamplerState, jax.Array]:
-    """Make the evaluations that `denoise` describes of the seats of `sampler`.
+    """Make the evaluations, as `denoise` describes, of the seats of `sampler`.
 
-    `inputs` are theirs, but for the conditioning, which is that of the `rows`.
+    `inputs` belong to the same seats. The conditioning is that of the `rows`, not that of the `inputs`.
     """
 
     def one_more(sampler: SamplerState, evaluation: jax.Array) -> SamplerState:

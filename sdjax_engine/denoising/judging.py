@@ -24,7 +24,7 @@ def safety_scores(
 
 
 def shown(preprocessing: ViTPreprocessing | None, pixels: jax.Array) -> jax.Array:
-    """Return what a classifier is shown of uint8 pixels (n, h, w, 3); (n, 0) without a classifier."""
+    """Return the classifier's input for uint8 pixels (n, h, w, 3); (n, 0) without a classifier."""
     return jnp.zeros((len(pixels), 0)) if preprocessing is None else vit_pixels(pixels, preprocessing)
 
 

@@ -22,14 +22,14 @@ KEY_WORDS = 2  # uint32 numbers in a key of that implementation
 
 
 def initial_noise(seed: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Return standard noise (h, w, c): the removed Flax pipeline's for one image and the key of this seed."""
+    """Return standard noise (h, w, c), as the removed Flax pipeline draws it for one image with this seed."""
     return _normal(key_of(seed), shape)
 
 
 def varied_noise(noise: jax.Array, seeds: jax.Array, strengths: jax.Array) -> jax.Array:
     """Turn standard noise (h, w, c) towards the initial noise of `seeds` (n,), one after the other.
 
-    A strength of 0 leaves it as it is, bit for bit; 1 makes it the other. The noises are independent, so the
+    A strength of 0 leaves the noise as it is, bit for bit; 1 replaces it. The noises are independent, so the
     spherical interpolation between them is a rotation by strength · π/2, and the result is standard noise.
     """
 

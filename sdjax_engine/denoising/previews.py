@@ -13,14 +13,14 @@ from sdjax_engine.denoising.traced import to_uint8, to_unit
 from sdjax_engine.weights.blueprint import Blueprint, Parameters
 
 LONGEST_SIDE = 256
-"""Pixels of a decoded preview: enough for a message, and quick to copy and to encode."""
+"""The most pixels of a side of a decoded preview: enough for a message, quick to copy and to encode."""
 
 
 def estimate(x: jax.Array, history: jax.Array, start: StartPicture, weights: jax.Array) -> jax.Array:
     """Return the finished latents of every seat as they can be estimated now, (seats, h, w, c) float32.
 
-    `weights` (seats, 2) are those of x and of what the method kept last, `history[:, 0]`. The kept part of a
-    start picture is that picture's.
+    `weights` (seats, 2) are those of x and of what the method kept last, `history[:, 0]`. Where a start
+    picture is kept, the result has its latents.
     """
     of_x, of_kept = (weights[:, index, None, None, None] for index in range(2))
     estimated = of_x * x + of_kept * history[:, 0]

@@ -6,7 +6,7 @@ empty    the seats of a lane before any request
 admit    one request for each device → its seat
 take     the latents of one seat
 decode   latents of some pictures → for each its pixels, whether they are finite, the safety checker's scores,
-         what a classifier is shown
+         the picture classifier's input
 
 Between `admit` and `take` come the evaluations of `denoising/evaluations.py`. `denoising/previews.py` has the
 functions of previews, `denoising/judging.py` those that judge pictures.
@@ -15,8 +15,8 @@ A function sees the rows of one device only, so the program of a device is the s
 No operation joins rows of different seats: a picture depends on its request only. Arguments that come before
 the parameters, and keyword arguments, are fixed when a program is traced.
 
-A program has no branch: the host calls it for the devices that need it. With `counted_by_host` it has no loop
-either whose end the device computes: a GPU decides such a loop on the host, which waits for it in every turn.
+The host calls a program for the devices that need it. With `counted_by_host` a program has no branch, and no
+loop whose end the device computes: a GPU decides these on the host, which then waits in every turn of a loop.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Networks:
     """The networks of one checkpoint without their parameters, and how the programs use them.
 
     `penultimate`: the text encoders' last layer but one is the encoding. `further_channels` are the UNet's
-    input channels beyond the latents'. `takes_sizes` and `takes_guidance`: the UNet is conditioned on the
-    picture's sizes and the pooled encoding, on the guidance scale. `takes_lengths`: texts may differ in
-    their number of chunks. `of_classifier` is how pictures are made ready for a picture classifier, if any.
+    input channels beyond the latents'. `takes_sizes`: the UNet is conditioned on the picture's sizes and the
+    pooled encoding. `takes_guidance`: it is conditioned on the guidance scale. `takes_lengths`: texts may
+    differ in their number of chunks. `of_classifier` is the preprocessing of a picture classifier, if any.
     """
 
     text_encoders: tuple[Blueprint, ...]
@@ -83,7 +83,7 @@ class Networks:
 
 
 class Decoded(NamedTuple):
-    """A picture, whether all its values are finite, the checker's scores, and what a classifier is shown."""
+    """A picture, whether all its values are finite, the checker's scores, and the classifier's input."""
 
     pixels: jax.Array  # (1, height, width, 3) uint8
     finite: jax.Array  # (1,) bool
@@ -192,7 +192,7 @@ def noise_alone(networks: Networks, latents_shape: tuple[int, ...]) -> StartPict
 
 
 def empty(networks: Networks, shapes: SeatState, seats: int) -> SeatState:
-    """Return so many seats before any request; `shapes` has their arrays' other axes and dtypes."""
+    """Return the state of so many empty seats; `shapes` has the other axes and the dtypes of its arrays."""
     zeros = jax.tree.map(lambda leaf: jnp.zeros((seats, *leaf.shape[1:]), leaf.dtype), shapes)
     start = noise_alone(networks, (seats, *shapes.sampler.x.shape[1:]))
     return cast("SeatState", zeros._replace(inputs=zeros.inputs._replace(start=start)))

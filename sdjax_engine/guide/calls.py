@@ -42,7 +42,7 @@ class Inputs(NamedTuple):
 def guidance_of(guidance_scale: Any, lead: tuple[int, ...]) -> jax.Array:
     """Return the guidance of each row, float32 of shape `lead`: (n,), or (devices, n).
 
-    It may be one number, or an array whose axes are the first axes of `lead`.
+    `guidance_scale` may be one number, or an array whose axes are the first axes of `lead`.
     """
     scale = jnp.asarray(guidance_scale, jnp.float32)
     trailing = (1,) * max(0, len(lead) - scale.ndim) if scale.ndim else ()

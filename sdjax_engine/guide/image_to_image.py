@@ -27,7 +27,7 @@ class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """Return token ids (n, 77) int32 and pictures (n, 3, height, width) from -1 to 1.
 
-        The pictures' sides are cut down to multiples of 32.
+        The pictures are resized: their sides are rounded down to multiples of 32.
         """
         return self._token_ids(prompt, self.tokenizer), from_pil(image)
 
@@ -51,7 +51,7 @@ class FlaxStableDiffusionImg2ImgPipeline(PromptedPipeline):
         return_dict: bool = True,
         jit: bool = False,
     ) -> Any:
-        """Paint a picture for each prompt; `images` of the output, or its first element.
+        """Paint a picture for each prompt. Returns an output with `images`, or a tuple that begins with them.
 
         `strength`, from 0 to 1, is the share of the steps that is run. With `jit` every array has a leading
         axis with one entry per device. Only new shapes compile a new program. Height and width default to

@@ -32,8 +32,8 @@ class FlaxStableDiffusionInpaintPipeline(PromptedPipeline):
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Return token ids (n, 77), pictures (n, 3, height, width) without the masked part, and masks.
 
-        Masks are (n, 1, height, width): 1 is repainted (white in `mask`). All sides are cut down to
-        multiples of 32.
+        Masks are (n, 1, height, width): 1 is repainted (white in `mask`). All are resized:
+        their sides are rounded down to multiples of 32.
         """
         masks = mask_from_pil(mask)
         return self._token_ids(prompt, self.tokenizer), from_pil(image) * (masks < 0.5), masks
@@ -54,7 +54,7 @@ class FlaxStableDiffusionInpaintPipeline(PromptedPipeline):
         return_dict: bool = True,
         jit: bool = False,
     ) -> Any:
-        """Paint a picture for each prompt; `images` of the output, or its first element.
+        """Paint a picture for each prompt. Returns an output with `images`, or a tuple that begins with them.
 
         With `jit` every array has a leading axis with one entry per device. Height and width default to the
         size of the pictures. `latents` (n, c, h, w) replace the noise that the key gives.

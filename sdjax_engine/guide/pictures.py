@@ -42,7 +42,7 @@ def make_image_grid(
 
 
 def from_pil(image: Pictures) -> npt.NDArray[np.float32]:
-    """Return pictures (n, 3, height, width) from -1 to 1, their sides cut down to multiples of 32.
+    """Return pictures (n, 3, height, width) from -1 to 1, resized: sides are rounded down to multiples of 32.
 
     Raises ValueError for anything but pictures.
     """
@@ -54,7 +54,7 @@ def from_pil(image: Pictures) -> npt.NDArray[np.float32]:
 
 
 def mask_from_pil(mask: Pictures) -> npt.NDArray[np.float32]:
-    """Return masks (n, 1, height, width), 1 where to paint, cut down like the pictures."""
+    """Return masks (n, 1, height, width), 1 where to paint, resized like the pictures."""
     arrays = [
         np.asarray(to_multiple(each, None).convert("L"), np.float32) / 255.0 for each in as_list(mask, "mask")
     ]

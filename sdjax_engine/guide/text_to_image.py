@@ -34,11 +34,11 @@ class FlaxStableDiffusionPipeline(PromptedPipeline):
         return_dict: bool = True,
         jit: bool = False,
     ) -> Any:
-        """Paint a picture for each prompt; `images` of the output, or its first element.
+        """Paint a picture for each prompt. Returns an output with `images`, or a tuple that begins with them.
 
         With `jit` every array has a leading axis with one entry per device: ids (devices, n, 77), replicated
-        parameters, one key per device. Only new shapes compile a new program, and a guidance of exactly 1,
-        which needs half the work. `latents` (n, c, h, w) replace the noise that the key gives.
+        parameters, one key per device. A new program is compiled only for new shapes, and for a guidance of
+        exactly 1, which needs half the work. `latents` (n, c, h, w) replace the noise that the key gives.
         """
         inputs, form = self._asked(
             prompt_ids,

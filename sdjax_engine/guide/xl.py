@@ -85,7 +85,7 @@ class FlaxStableDiffusionXLPipeline(FlaxDiffusionPipeline):
         output_type: str | None = None,
         jit: bool = False,
     ) -> Any:
-        """Paint a picture for each prompt; `images` of the output, or its first element.
+        """Paint a picture for each prompt. Returns an output with `images`, or a tuple that begins with them.
 
         The arguments are those of `FlaxStableDiffusionPipeline`. Without negative ids the unconditional
         encoding is zeros. `output_type="latent"` gives latents (n, c, h, w).

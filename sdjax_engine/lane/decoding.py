@@ -1,7 +1,7 @@
 """The decoding of finished pictures: which of them share a call, and their way to the host.
 
-A program decodes a fixed number of pictures of each device. A picture has the same bits in any company at one
-place of a program, and is the same but for rounding in other places and programs.
+A program decodes a fixed number of pictures of each device. At one place of one program the bits of a picture
+do not depend on the other pictures. Other places and other programs may round its values differently.
 
 XLA's client for the CPU runs the programs that one thread has queued one after the other on a device,
 whatever they depend on, and those of different threads in parallel. Denoising and decoding each leave cores
@@ -35,9 +35,9 @@ TOGETHER = (2, 4)
 """The numbers of pictures that programs decode besides one."""
 
 MOST_PIXELS = 1024 * 1024
-"""The pixels of a device in one call of a decoder.
+"""The most pixels of a device that are decoded together in one call.
 
-With more of them a kernel takes much longer than its launch, so that fewer launches save little.
+With more pixels a kernel takes much longer than its launch, so that fewer launches save little.
 """
 
 
@@ -45,16 +45,16 @@ Latents = jax.Array | npt.NDArray[np.float32]
 
 
 def further_sizes(lane: Lane, seats_per_device: int) -> list[int]:
-    """Return how many pictures the decoders of fitted programs take besides one, the fewest first."""
+    """Return how many pictures the larger decoders of a lane take, the fewest first."""
     most = min(seats_per_device, MOST_PIXELS // (lane.height * lane.width))
     return [size for size in TOGETHER if size <= most]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Pictures that one call decodes: of each device those in `seats`, `size` of them, one for each place.
+    """Pictures that one call decodes: for each device `size` `seats`, one for each place of the program.
 
-    `places` are those whose results are taken, by seat.
+    `places` says from which place the picture of a seat is taken.
     """
 
     size: int
@@ -69,7 +69,7 @@ def groups_of(
 
     A device's first group is decoded first, and each device gets as few groups as possible. A seat with a
     `wanted` place has a group of its own and repeats its picture in every place, so that it does not change
-    the groups of other seats. A place that does not exist becomes a group of 1.
+    the groups of other seats. If no decoder has that place, the group has size 1.
     """
     by_device: defaultdict[int, list[int]] = defaultdict(list)
     for seat in seats:
@@ -143,7 +143,7 @@ class DecodeThread:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sdjax-decode")
 
     def __call__(self, program: Callable[..., Any], *arguments: Any) -> Any:
-        """Queue a program; returns and raises what its call does."""
+        """Call a program in the thread; returns its result or raises its error."""
         return self._thread.submit(program, *arguments).result()
 
 
@@ -173,9 +173,9 @@ class DecodingQueue:
         return DecodingQueue(model=self.model)
 
     def queue(self, program: Program, latents: Mapping[int, Sequence[Latents]]) -> dict[int, list[Picture]]:
-        """Decode latents (1, h, w, c), for each place of the program, and start to copy the pictures.
+        """Decode each device's latents (1, h, w, c), one for each place, and start to copy the pictures.
 
-        Their programs are not known here.
+        `programs` of the pictures is left empty.
         """
         [size] = {len(own) for own in latents.values()}
         places = [Shares({device: own[place] for device, own in latents.items()}) for place in range(size)]
@@ -194,7 +194,7 @@ class DecodingQueue:
         }
 
     def _judged(self, decoded: Mapping[int, Decoded]) -> Shares:
-        """Queue what the picture classifier says of a picture of each device."""
+        """Queue the picture classifier for one picture of each device."""
         if self.model.classifier is None:
             return Shares()
         seen = Shares({device: each.seen for device, each in decoded.items()})

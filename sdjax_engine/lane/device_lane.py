@@ -136,7 +136,7 @@ class DeviceLane:
         self._model.residency.bring(self.lane.model)
 
     def has_done(self, earlier: Sequence[Work]) -> bool:
-        """Whether the devices have done what changes the seats, and all `earlier` work; False without any."""
+        """Whether all `earlier` work and all work on the seats is done; False if `earlier` is empty."""
         done = bool(earlier) and are_ready(jax.tree.leaves(self._state))
         return done and all(work.ready for work in earlier)
 
@@ -207,7 +207,7 @@ class DeviceLane:
         return pictures
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:
-        """Decode latents (h, w, c) in float32, where `retries`; None where that would change nothing."""
+        """Decode latents (h, w, c) in float32; None unless `retries`."""
         program = self._later.decode_in_float32
         return None if program is None else self._decoding.queue(program, {0: [latents[None]]})[0][0]
 
@@ -227,9 +227,10 @@ class DeviceLane:
     def halve(self) -> bool:
         """Use less memory after the devices had too little; False where that is not possible.
 
-        Other models are evicted and stay so while this one is in use. A lane that decodes several pictures a
-        call decodes one afterwards; else half of the seats are given up, and programs for the rest compiled.
-        Every seat is empty afterwards. If that fails, the lane keeps its seats, and needs a `reset`.
+        Other models are evicted, and are never all resident together with this one again. A lane that decodes
+        several pictures a call decodes one from now on; any other lane with more than one seat on each device
+        gives up half of its seats, and compiles programs for the rest. Every seat is empty afterwards. If
+        that fails, the lane keeps its seats, and needs a `reset`.
         """
         fewer = self.seats_per_device // 2
         moved = self._model.residency.leave_alone(self.lane.model)
@@ -256,7 +257,7 @@ class DeviceLane:
         return True
 
     def claim_without_decoder(self) -> bool:
-        """Claim less memory than `need`, with coarse previews; False where that is not less, or too much."""
+        """Give up decoded previews and claim the memory for coarse ones; False without room or a decoder."""
         if not self.decodes_previews:
             return False
         self._decodes_previews = False
@@ -342,13 +343,13 @@ class DeviceLane:
 
     @property
     def _decoders(self) -> Mapping[int, Program]:
-        """The programs that decode, by their number of pictures: one alone where others need the memory."""
+        """The decoders by their number of pictures; only that of one picture where others need the memory."""
         larger = self._later.decode
         return {1: self._programs.decode, **(larger if larger and self._keeps_spare else {})}
 
     @property
     def _keeps_spare(self) -> bool:
-        """Whether the lane has all memory that it has claimed."""
+        """Whether the lane still has the spare memory that it claimed, if any."""
         return not self._later.spare or self._model.residency.keeps_spare(self.lane)
 
     def _claim(self, need: Need) -> bool:
@@ -378,7 +379,7 @@ class DeviceLane:
         return Need(held=self._shapes.bytes_per_device, working=working, spare=most - working)
 
     def _with_start(self, newcomers: Mapping[int, Prepared]) -> set[int]:
-        """Return the seats of the newcomers with a start picture; of an inpainting UNet's, of all."""
+        """Return the seats of the newcomers with a start picture; with an inpainting UNet those of all."""
         always = self._model.networks.further_channels > 0
         seats = {seat for seat, one in newcomers.items() if always or one.picture is not None}
         if seats and self._later.begin is None:

@@ -69,7 +69,7 @@ class PreviewProgram:
 
 
 def compile_previews(shapes: LaneShapes, compiler: Compiler, *, decoded: bool) -> PreviewProgram:
-    """Compile the estimates, `decoded` where the model has a decoder; without it should that fail."""
+    """Compile the program of previews: with the model's decoder if `decoded`, unless compiling that fails."""
     decoder = shapes.model.preview_decoder
     if decoded and decoder is not None:
         try:

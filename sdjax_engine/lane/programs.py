@@ -60,11 +60,11 @@ def most_working_memory(*programs: Program | None) -> int:
 class LaterPrograms:
     """Programs that a lane may get while it serves requests.
 
-    Without `begin` its pictures start from noise only; `decode_in_float32` decodes a picture again whose
-    values were not finite, where that makes a difference. `denoise` has the programs of further forms, by the
-    number of seats of each device, `decode` those that decode several pictures, by their number, until memory
-    was `short`. No other program is removed, so a caller that has seen one may rely on it.
-    `spare` is how much spare memory the lane has claimed last for them, in bytes of each device.
+    Without `begin` the lane's pictures start from noise only. `decode_in_float32` decodes a picture again
+    whose values were not finite, where that makes a difference. `denoise` has the programs of further forms,
+    by the number of seats of each device. `decode` has the programs that decode several pictures, by their
+    number; they are removed when memory is `short`. No other program is removed, so a caller that has seen
+    one may rely on it. `spare` is the spare memory that the lane last claimed, in bytes of each device.
     Hold `changing` to change a lane's programs and claim the memory for them.
     """
 
@@ -85,9 +85,10 @@ def compile_lane(
     previews: bool = False,
     decoded: bool = False,
 ) -> LanePrograms:
-    """Compile the programs of a lane, the longest in a second thread.
+    """Compile the programs of a lane, the slowest to compile in a second thread.
 
-    `begin` is compiled for `later` if given, the program of previews with `previews`, `decoded` or not.
+    If `later` is given, its `begin` is compiled too. With `previews` the program of previews is compiled;
+    with `decoded` it decodes them.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="compile") as pool:
         denoise = pool.submit(compile_denoise, shapes, compiler)
@@ -148,7 +149,7 @@ def compile_admit(shapes: LaneShapes, compiler: Compiler) -> Program:
 def compile_denoise(shapes: LaneShapes, compiler: Compiler) -> Program:
     """(UNet's parameters, sampler's state, seats' inputs, start, stop) → (sampler's state, evaluations made).
 
-    Where the host counts, one call is one evaluation. It computes every seat, and suits every run.
+    The program computes every seat, and suits every run. Where the host counts, one call is one evaluation.
     """
     return compile_evaluations(shapes, compiler, "denoise", model_parameters(shapes), rows=None)
 

@@ -1,8 +1,8 @@
 """The seats of a lane, which rows a run computes on each device, and by which program; pure policy.
 
 A row is one text of one seat, and costs one evaluation of the network: a picture whose evaluation is guided
-has two, another picture one. A program computes a fixed number of rows, and is told which. Rows that are left
-over repeat another one. A program has its seats' state as well; seats that are left over stay as they are.
+has two, another picture one. A program computes a fixed number of rows, and is told which. Its spare rows
+repeat another row. It works on a fixed number of seats; its spare seats stay as they are.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ALONE = DecoderPlace()
 
 
 class Layout(NamedTuple):
-    """The rows of all devices and the seats that they are of, counted from their device's first."""
+    """The rows of all devices and the seats of these rows; both are counted from the device's first."""
 
     seats: npt.NDArray[np.int32]  # (devices · seats,), ascending on each device
     rows: npt.NDArray[np.int32]  # (devices · rows,), each seat · halves + half
@@ -79,7 +79,7 @@ class SeatGrid:
 
     @property
     def rows_per_device(self) -> int:
-        """How many rows every seat of a device has together."""
+        """How many rows all seats of a device have together."""
         return self.seats_per_device * self.halves
 
     def device_of(self, seat: int) -> int:
@@ -105,7 +105,8 @@ class SeatGrid:
     def further_forms(self, *, loras: bool) -> list[ProgramForm]:
         """Return the other forms, the cheapest first.
 
-        They have powers of two of rows, and every row; with and without LoRAs where `loras` adapt the UNet.
+        Their numbers of rows are the powers of two and all rows, with and without LoRAs if `loras` adapt the
+        UNet.
         """
         most = self.rows_per_device
         sizes = [2**power for power in range(most.bit_length()) if 2**power < most] + [most]
@@ -117,9 +118,9 @@ class SeatGrid:
 class Occupant:
     """What runs must know of the picture in a seat, and the forms of the programs that have evaluated it.
 
-    `guided` says of each evaluation whether it is; evaluations beyond are not. `wanted` are the forms that
-    the evaluations must have, where they are there; None: the cheapest. `place` is that which it must have in
-    a decoder, where that is there; None: any.
+    `guided` says of each evaluation whether it is guided; later evaluations are not. `wanted` has the form
+    that each evaluation must have if the lane has it; None: the cheapest. `place` is the place in a decoder
+    that the picture must have if there is such a decoder; None: any.
     """
 
     adapted: bool = False
@@ -173,9 +174,9 @@ def occupant_of(one: Prepared, grid: SeatGrid) -> Occupant:
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Evaluations of a run throughout which the same seats are `guided`.
+    """Consecutive evaluations of a run during which the same seats are `guided`.
 
-    With `wanted` their program must have that form, where it is there.
+    Their program must have the form `wanted` if the lane has it; None: the cheapest.
     """
 
     spans: Spans
@@ -238,7 +239,7 @@ def stretches(spans: Spans, occupants: Occupants) -> list[list[Stretch]]:
 def chosen(
     ready: Collection[ProgramForm], stretch: Stretch, adapted: Collection[int], grid: SeatGrid, *, apart: bool
 ) -> dict[ProgramForm, list[int]]:
-    """Return the cheapest forms for a stretch, and the devices of each form.
+    """Return the devices of each form: the form wanted by the stretch if it suits, else the cheapest one.
 
     The pictures in the seats `adapted` use LoRAs. Devices that are not `apart` share one program.
     """
@@ -258,16 +259,16 @@ def chosen(
 
 
 def _of_as_many_rows(forms: Iterable[ProgramForm], stretch: Stretch) -> list[ProgramForm]:
-    """Return the forms of the wanted rows: without LoRAs a model has one program for both kinds."""
+    """Return the forms with the wanted rows: a model without LoRAs has one program for both kinds."""
     return [form for form in forms if stretch.wanted is not None and form.rows == stretch.wanted.rows]
 
 
 def lay_out(stretch: Stretch, rows: int, grid: SeatGrid) -> Layout:
     """Return the layout of a program of so many rows on each device.
 
-    It has as many seats of each device as it has rows, at most all: the stretch's, then the first others,
-    which make no evaluations. Rows that are left over repeat the last text of the device's first seat. A
-    device with more rows in the stretch has its first ones.
+    Of each device it has as many seats as rows, at most all seats: those of the stretch, then the first other
+    seats, which make no evaluations. Spare rows repeat the last text of the first of these seats. If a device
+    has more rows in the stretch, only the first ones are laid out.
     """
     count = min(rows, grid.seats_per_device)
     seats, texts = [], []

@@ -38,7 +38,7 @@ class Part:
     every_row: bool
 
     def arguments(self, parameters: WithLoras, turn: int) -> tuple[Any, ...]:
-        """Return the parameters, and the arguments behind the seats' state, for a turn of the host."""
+        """Return the arguments before and after the seats' state, for a turn of the host."""
         unet, bank = parameters
         seats, rows, start, stop = self.layout
         of_seats: tuple[Any, ...] = start + np.int32(turn), stop
@@ -63,7 +63,7 @@ class Call:
 def calls_of(
     spans: Spans, programs: Mapping[ProgramForm, Program], occupants: Occupants, grid: SeatGrid
 ) -> list[Call]:
-    """Return the calls of a run one after another, and note in the occupants which programs they have."""
+    """Return the calls of a run in order, and note in the occupants the forms of their programs."""
     adapted = {seat for seat, occupant in occupants.items() if occupant.adapted}
     divided = stretches(spans, occupants) if len(programs) > 1 else []
     calls = []
@@ -102,7 +102,7 @@ def make_turn(
 ) -> tuple[SamplerState, jax.Array]:
     """Queue the programs of all parts of a stretch for a turn of the host.
 
-    Returns the sampler's state, which replaces that of `state`, and what ends with the turn.
+    Returns the sampler's state, which replaces that of `state`, and an array that is ready after the turn.
     """
     if len(parts) == 1:
         of_model, *of_rows = parts[0].arguments(parameters, turn)
@@ -129,8 +129,7 @@ class Work(Protocol):
 def are_ready(arrays: Iterable[jax.Array | None]) -> bool:
     """Whether the devices have made these arrays, so that reading them waits for nothing.
 
-    One that is None or deleted is waited for by nobody. JAX 0.10.2 dies where `is_ready` of a deleted one is
-    asked.
+    None and deleted arrays count as ready. JAX 0.10.2 crashes if `is_ready` of a deleted array is called.
     """
     known: list[Any] = [each for each in arrays if each is not None]  # the stub leaves `is_ready` out
     return all(each.is_deleted() or each.is_ready() for each in known)

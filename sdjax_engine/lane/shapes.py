@@ -166,7 +166,7 @@ class LaneShapes:
 
     @property
     def sizes(self) -> int:
-        """How many sizes of a picture the UNet is conditioned on."""
+        """How many numbers describe a picture's sizes to the UNet; 0 if it is not conditioned on them."""
         return TIME_IDS if self.model.networks.takes_sizes else 0
 
     def rows(self, *shape: int, dtype: npt.DTypeLike = np.float32) -> Any:

@@ -31,9 +31,9 @@ Needs = dict[Hashable, Need]
 class Ledger:
     """The models, the resident ones, and the other owners' needs; a `budget` of None is no limit.
 
-    Any one model fits into the budget when all others are evicted: `enter` and `claim` refuse what would end
-    that. `bring` says which models to evict; between two calls of it a new claim may exceed the budget.
-    What is spare is kept only while all models fit beside it, so it evicts none.
+    Each model fits into the budget when all others are evicted: `enter` and `claim` refuse a model or a need
+    that would break this rule. `bring` says which models to evict; between two calls of it a new claim may
+    exceed the budget. Spare memory is kept only while all models fit beside it, so it evicts none.
     """
 
     def __init__(self, budget: int | None) -> None:
@@ -65,7 +65,7 @@ class Ledger:
 
     @property
     def needed(self) -> int:
-        """The memory for the work on the models, without any to spare."""
+        """The memory that is reserved besides the models, without spare memory."""
         return reserved(without_spare(self._needs))
 
     @property
@@ -100,7 +100,7 @@ class Ledger:
         return owner in self._needs and self._needs[owner].spare > 0
 
     def lacking(self, owner: Hashable, need: Need) -> int:
-        """Return how many bytes are too few for what `owner` needs, in place of its earlier claim."""
+        """Return how many bytes are missing for what `owner` needs, in place of its earlier claim."""
         wanted = self._largest + reserved(without_spare(self._needs | {owner: need}))
         return 0 if self.budget is None else max(wanted - self.budget, 0)
 
@@ -135,7 +135,7 @@ class Ledger:
         """
         evicted = [other for other in self._resident if other != name]
         if evicted:
-            # The budget alone would not do: a larger model that is away may need more than is taken now.
+            # A lower budget alone is not enough: it must hold the largest model, resident or not.
             self._too_much.add(frozenset(self._resident))
             self._needs = without_spare(self._needs)
             self.budget = max(self.taken - 1, self._largest + self.reserved)

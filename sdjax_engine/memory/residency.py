@@ -29,7 +29,7 @@ from sdjax_engine.memory.ledger import Ledger, Need
 from sdjax_engine.wording import in_bytes
 
 PINNED = "pinned_host"
-KEPT_FREE = 0.06  # of a device's memory: lost between arrays, and used by what is not counted
+KEPT_FREE = 0.06  # of a device's memory: for gaps between arrays, and for memory that is not counted
 OLD_SHARE_OF_MEAN = 0.5  # how much of a model's moving mean of seconds remains after a move
 POLL_SECONDS = 0.002  # between two looks whether parameters have arrived
 
@@ -288,7 +288,7 @@ class Residency:
             each.join()
 
     def leave_alone(self, name: str) -> bool:
-        """Evict every other model, and never load all of them together again; whether there was any."""
+        """Evict all other models, and never load all of these together again; returns whether any was."""
         with self._lock:
             evicted = self._ledger.tighten(name)
             self._latest = None

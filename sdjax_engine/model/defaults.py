@@ -30,9 +30,9 @@ def default_offer(
 ) -> Offer:
     """Return the offer of the checkpoint called `source` (see `weights.load_checkpoint`).
 
-    Only its configurations are read or downloaded. Its name is `model`, or its own short name; its sampler is
-    `sampler`, or the checkpoint's; its samplers are those that suit it in so many steps. Raises
-    UnreadableCheckpoint.
+    Only the checkpoint's configurations are read or downloaded. The offer's name is `model`, or the
+    checkpoint's short name; its sampler is `sampler`, or the checkpoint's; its samplers are those that suit
+    the checkpoint in so many steps. Raises UnreadableCheckpoint.
     """
     described = describe(source, revision=revision, variant=variant, report=report)
     schedule = pipeline_config(described.scheduler_config, pipeline=described.pipeline)

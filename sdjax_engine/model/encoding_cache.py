@@ -23,7 +23,7 @@ MOST_TEXTS = 256
 class EncodingCache:
     """The encodings of the texts used last, for one model.
 
-    `encode` calls the compiled program on the devices of some numbers: it takes these, the text encoders'
+    `encode` calls the compiled program on some devices: it takes their numbers, the text encoders'
     parameters, and one text for each device as arrays whose first axis is the device. No call waits for the
     devices. A thread that hangs in `gather` may be abandoned, and another continues with the same cache: the
     lock is never held while the devices work.
@@ -52,7 +52,7 @@ class EncodingCache:
             self._encodings.clear()
 
     def gather(self, parameters: Any, texts: Mapping[int, TokenizedText]) -> Shares:
-        """Return the encoding of one text on each of some devices, by the number of the device."""
+        """Return the encodings of `texts`, each on the device of its text, by the device's number."""
         with self._lock:
             entries = {text: self._encodings[text] for text in texts.values() if text in self._encodings}
         missing: dict[TokenizedText, int] = {}
@@ -75,7 +75,7 @@ class EncodingCache:
     def _encoded(
         self, parameters: Any, texts: Mapping[TokenizedText, int]
     ) -> dict[TokenizedText, dict[Any, Encoding]]:
-        """Encode texts, each on the device of its number: the first one that needs it."""
+        """Encode each text on the device whose number it has: the first device that needs it."""
         by_device = {index: text for text, index in texts.items()}
         arrays = text_arrays(by_device, len(self._devices), self._ids_shape, self._lora_rank)
         encoded = self._encode(by_device.keys(), parameters, *arrays)

@@ -1,6 +1,6 @@
 """A linear map from latents to RGB for previews, fitted to the pictures that the model has painted.
 
-Each cell of the latents is about the mean colour of the pixels that it is decoded to, times a matrix. The
+The mean colour of the pixels that a cell of the latents is decoded to is about that cell times a matrix. The
 matrix is found by least squares from finished pictures, so it suits any autoencoder and needs no network.
 Before the first finished picture there are no previews. No JAX here.
 """
@@ -49,7 +49,7 @@ class LatentRGB:
 
     @property
     def learns(self) -> bool:
-        """Whether `learn` still changes the map."""
+        """Whether the map is to be fitted to more pictures."""
         return self._count < MOST_PICTURES
 
     def learn(self, latents: npt.NDArray[np.float32], pixels: npt.NDArray[np.uint8]) -> None:

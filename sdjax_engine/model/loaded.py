@@ -105,7 +105,7 @@ class LoadedModel:
 
     @property
     def shapes(self) -> ModelArrays:
-        """The same as shapes, for which programs are compiled wherever the parameters are."""
+        """The shapes of `arrays`, for which programs are compiled; known wherever the parameters are."""
         shapes: ModelArrays = self._parameters.shapes
         return shapes
 

@@ -53,8 +53,8 @@ class LoraBank:
     ) -> LoraBank:
         """Read the LoRAs in `files`, by the names under which they are offered, for this checkpoint.
 
-        `put` places an array on the devices. One picture may gather `rank` rows, with 0 as many as there are.
-        Raises UnreadableCheckpoint with all that is wrong with any.
+        `put` places an array on the devices. One picture may gather `rank` rows; 0 means all rows.
+        Raises UnreadableCheckpoint with every problem of every file.
         """
         if not files:
             return cls()

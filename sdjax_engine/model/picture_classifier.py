@@ -49,9 +49,9 @@ class PictureClassifier:
         return call_on(self.program, list(seen), self.loaded.component.parameters, seen)
 
     def read(self, probabilities: npt.NDArray[np.float32]) -> PictureScores:
-        """Return what one row of probabilities says; raises PaintingFailed where they are no numbers.
+        """Return one row of probabilities as scores; raises PaintingFailed if any is not finite.
 
-        Numbers are compared with a threshold: without any, a picture would count as harmless.
+        Scores are compared with a threshold: with NaN as its score, a picture would count as harmless.
         """
         if not np.isfinite(probabilities).all():
             raise PaintingFailed(
@@ -67,7 +67,7 @@ class PictureClassifier:
 
 
 def compile_classifier(name: str, loaded: LoadedClassifier, compiler: Compiler) -> PictureClassifier:
-    """(parameters, pictures made ready) → probabilities of the labels."""
+    """Return a classifier; its program: (parameters, pictures made ready) → probabilities of the labels."""
     count, mesh = devices.device_count(compiler.mesh), compiler.mesh
     component = loaded.component
     program = compiler.compile(

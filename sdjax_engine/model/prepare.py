@@ -82,12 +82,12 @@ class Preparation:
     ) -> Prepared:
         """Plan and tokenize a request that `Offer.check` has passed; raises InvalidRequest.
 
-        `start` is `fitted(request)` where it is known. With `programs` each pass has its own, empty for a
-        pass that they do not name.
+        `start` is `fitted(request)` where it is known. `programs` has the programs of each pass, and
+        may leave out the last passes.
         """
         if start is None and request.init_image is not None:
             start = fitted(request)
-        if start is not None and programs is None:  # a lost file is painted as it was
+        if start is not None and programs is None:  # with `programs` a lost file is painted again as it was
             self._check_mask(start)
         first, second = (None, None) if programs is None else (*programs, "", "")[:2]
         prepared = replace(self._prepared(request, start, from_picture=start is not None), programs=first)

@@ -66,7 +66,7 @@ class Intake:
         return pending.future
 
     def open_queue(self, queue: LaneQueue) -> None:
-        """Serve one more lane, and the requests that wait for it; an earlier `fail_lane` of it is void."""
+        """Serve one more lane, and the requests that wait for it; an earlier failure to open it is void."""
         with self._changed:
             self._failed.pop((queue.lane, False), None)
             self._opened.append(queue)
@@ -79,7 +79,7 @@ class Intake:
             self._changed.notify_all()
 
     def fail_lane(self, lane: Lane, error: EngineError, *, pictures_only: bool = False) -> None:
-        """Answer every request for a lane that cannot be opened with `error`, now and later.
+        """Answer with `error`, now and later, every request for a lane that cannot be opened.
 
         With `pictures_only`, only requests that start from a picture: the lane itself is open.
         """
@@ -90,7 +90,7 @@ class Intake:
     def wait_for_answers(self, lanes: Collection[Lane]) -> None:
         """Return once every request for these lanes is answered. Raises EngineClosed.
 
-        The caller submits no more requests for them meanwhile, and goes on to open lanes that are not open.
+        The caller submits no more requests for them meanwhile, and still opens the lanes that are not open.
         """
 
         def are_answered() -> bool:
@@ -102,7 +102,7 @@ class Intake:
                 raise EngineClosed(CLOSING)
 
     def close_lanes(self, lanes: Collection[Lane]) -> None:
-        """Return once every request for these lanes is answered and they are closed, or have not opened.
+        """Return once every request for these lanes is answered and none of them is open.
 
         The caller submits no more requests for them meanwhile. Raises EngineClosed.
         """
@@ -162,7 +162,7 @@ class Intake:
         return self._closing and not (scheduler.table.present or self._unserved)
 
     def _take_in(self, scheduler: Scheduler) -> list[Callable[[], object]]:
-        """Give the scheduler the arrivals, and return the calls that answer requests without a lane."""
+        """Give the scheduler the arrivals, and return the calls that answer or cancel requests."""
         for queue in self._opened:
             scheduler.table.open(queue)
         arrivals, cancelled = self._arrivals, self._cancelled
@@ -192,7 +192,7 @@ class Intake:
         return answers
 
     def _may_leave(self, scheduler: Scheduler) -> bool:
-        """Return whether nothing of the lanes that leave is here or with the devices."""
+        """Return whether no request and no work of the devices needs the lanes that leave."""
         wanted = (lane for pending in self._unanswered for lane in pending.lanes)
         return self._leaving.isdisjoint(wanted) and self._leaving.isdisjoint(scheduler.table.busy_lanes)
 
@@ -214,7 +214,7 @@ class Intake:
         scheduler.table.remove(pending)
 
     def _failure(self, wanted: Wanted) -> EngineError | None:
-        """Return why nothing can ever be painted that needs this; None: no reason is known."""
+        """Return why requests that need this can never be painted; None: no reason is known."""
         lane, from_picture = wanted
         error = self._failed.get((lane, False))
         return self._failed.get((lane, True)) if error is None and from_picture else error

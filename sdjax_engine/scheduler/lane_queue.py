@@ -1,4 +1,4 @@
-"""One lane: the requests for it, its seats, its side on the devices, and the seconds that its work takes."""
+"""One lane: its requests and seats, its `SeatDevices`, and the seconds that its work takes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.seats import RunLimits, Seats
 
-MEMORY_OF_MEAN = 0.8  # how much of a moving mean each new value leaves as it was
+MEMORY_OF_MEAN = 0.8  # the share of a moving mean that remains after each new value
 QUICKEST, SLOWEST = 0.1, 0.9  # quantiles that stand for the least and the most
 REMEMBERED = 32  # values that a quantile is taken of
 LEAST_MEASURED = 5  # runs, of which the quickest is used: some of them waited for a decoding
 WATCHED, MOST_IDLE = 12, 4  # runs: with idle devices after 4 of the last 12, earlier values are dropped
 SHORT_SECONDS, SHARED_SECONDS, LONG_SECONDS = 0.02, 0.1, 1.0
-"""The longest run beyond one evaluation: with seats free, while other lanes wait, and with every seat taken.
+"""The most seconds of a run of several evaluations: with free seats, while other lanes wait, with all taken.
 
 A new request waits for one run and a half on average. With seats free a run is therefore hardly longer than
 the host needs to queue the next run. Where lanes alternate, the runs are long enough to be worth a change.
@@ -139,7 +139,7 @@ class SeatDevices(Protocol):
         ...
 
     def bring(self) -> None:
-        """Make the model's parameters be on the devices; needed before any work."""
+        """Move the model's parameters to the devices if they are not there; needed before any work."""
         ...
 
     def halve(self) -> bool:
@@ -159,7 +159,7 @@ class SeatDevices(Protocol):
         ...
 
     def has_done(self, earlier: Sequence[Work]) -> bool:
-        """Whether the devices have done what changes the seats, and all `earlier` work; False without any."""
+        """Whether all `earlier` work and all work on the seats is done; False if `earlier` is empty."""
         ...
 
     def admit(self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work]) -> bool:
@@ -178,7 +178,7 @@ class SeatDevices(Protocol):
         ...
 
     def decode(self, seats: Sequence[int]) -> Mapping[int, Picture]:
-        """Decode the pictures in these seats and start their way to the host."""
+        """Decode the pictures in these seats and start to copy them to the host."""
         ...
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:
@@ -210,7 +210,7 @@ class RecentQuantile:
 
 
 class QuickestEvaluation:
-    """The least seconds that an evaluation took in the latest runs, all of as many rows.
+    """The least seconds that an evaluation took in the latest runs with the same number of rows.
 
     The scheduler queues the next run by this value. If the value is too large, the devices are idle before
     the next run, and the measured run seems to last until then: the value would stay. It is therefore dropped
@@ -223,7 +223,7 @@ class QuickestEvaluation:
         self._idle_after: deque[bool] = deque(maxlen=WATCHED)
 
     def add(self, seconds: float, *, idle_after: bool) -> None:
-        """Add the seconds of one more run; of the first nothing is kept, for first calls take longer."""
+        """Add the seconds of one more run; the first run is ignored, because first calls take longer."""
         self._idle_after.append(idle_after)
         if sum(self._idle_after) == MOST_IDLE:
             self._idle_after.clear()
@@ -241,7 +241,7 @@ class QuickestEvaluation:
 
 @dataclass(kw_only=True, eq=False)
 class LaneQueue:
-    """One lane: its side on the devices, its requests and seats, and the seconds that its work takes.
+    """One lane: its `device`, its requests and seats, and the seconds that its work takes.
 
     `quickest_evaluations` are by the rows of a run. `slowest_queueing` is the most seconds that the host took
     to queue a run lately. `broken` says that the seats on the devices need a reset. Without `previews` no
@@ -295,7 +295,7 @@ class LaneQueue:
         return replace(self, device=device, seats=self.seats.restarted(device.seats_per_device), broken=True)
 
     def clear_seats(self) -> list[PendingRequest]:
-        """Empty every seat, of which there are as many as the devices now have, and return the requests."""
+        """Empty every seat, adopt the number of seats that the devices now have, and return the requests."""
         seated = self.seats.clear_seats()
         self.seats.resize(self.device.seats_per_device)
         return seated
@@ -329,12 +329,12 @@ class Sums:
 class RunTimes:
     """How long the host took to dispatch the runs of all lanes, and the devices to finish them.
 
-    A GPU takes a thousand launches ahead, less than a run of SDXL has: the host then waits for room, with
-    work for the devices left, and dispatching lasts nearly as long as the run. Where it waits for the end of
-    the run instead, the next run is late: the devices wait for the host, and finished pictures arrive a run
-    late. A run is late too where the devices wait for its admission. A lane is told to the log once where
-    most runs are late and dispatching takes more than half of their time. Devices that are idle between the
-    launches of one run are not seen.
+    A GPU queues about a thousand launches, fewer than a run of SDXL has. The host then waits for room in the
+    queue while the devices still have work, and dispatching lasts nearly as long as the run. Where the host
+    waits for the end of the run instead, the next run is late: the devices wait for the host, and finished
+    pictures arrive a run late. A run is late too where the devices wait for its admission. A lane is logged
+    once if most of its runs are late and dispatching takes more than half of their time. Devices that are
+    idle between the launches of one run are not detected.
     """
 
     all: Sums = field(default_factory=Sums)

@@ -11,7 +11,9 @@ was abandoned in a call changes nothing afterwards.
 
 An error of the devices may show when a run is queued, when its end is waited for, or when a picture is read.
 Every request that the error can have touched is started again once, and alone, so that an image that breaks
-the devices breaks no other image. A request that is touched a second time is answered with the error.
+the devices breaks no other image. A request that is touched a second time is answered with the error. After
+a shortage of memory the lane goes on with less memory, if it can: its requests are started again together,
+and this is not counted.
 """
 
 from __future__ import annotations
@@ -152,7 +154,7 @@ class Scheduler:
         seconds = queue.seconds_of(limits.long)
         placements = table.plan_run(batch, limits)
         for placement in placements:
-            placement.request.tell(0)  # before the devices have anything of it: it may break the process
+            placement.request.tell(0)  # before any of its work is queued: that may crash the process
         self.watchdog.call(seconds, device.bring)
         if queue.broken:
             self.watchdog.call(seconds, device.reset)
@@ -228,7 +230,7 @@ class Scheduler:
         assert picture is not None, "a batch is launched once the decoding of its pictures is queued"
         asked_at = self._clock()
         pixels = self.watchdog.call(queue.seconds_of(1), picture.fetch)
-        if all(each.landed for each in self.table.in_flight):  # else the next run's time has the decoding's
+        if all(each.landed for each in self.table.in_flight):  # else the next run's time includes decoding
             pending.device_seconds += (self._clock() - asked_at) * queue.devices
         if pixels is None:
             self._decode_again(queue, pending, picture)
@@ -298,7 +300,7 @@ class Scheduler:
             self._empty(queue, lost, error)
 
     def _halve(self, queue: LaneQueue, lost: Sequence[InFlightBatch]) -> bool:
-        """Go on with half the seats and restart every request there; False where nothing can be halved."""
+        """Go on with less memory and restart requests as `_recover` does; False where that is impossible."""
         try:
             halved = self.watchdog.call(COMPILING, queue.device.halve)
         except Exception as error:
@@ -349,7 +351,7 @@ class Scheduler:
 
 @contextmanager
 def without_previews(queue: LaneQueue) -> Iterator[None]:
-    """Let a lane make no more previews after an error; its pictures are not concerned."""
+    """Stop a lane's previews after an error; its pictures are not affected."""
     try:
         yield
     except Exception:

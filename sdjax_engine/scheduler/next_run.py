@@ -8,9 +8,10 @@ model must first be moved to the devices, the lane served now is kept until it i
 the move costs.
 
 The devices must never be without a run, but a new request takes its seat behind all the runs that they have.
-With free seats the next run is therefore queued only just before the run in flight ends. While requests wait
-no seat is free earlier anyway, and devices that finish at different times have something to go on with.
-The latest runs tell when a run ends. While too few were measured, the next run is queued at once.
+With free seats the next run is therefore queued only just before the run in flight ends. While requests wait,
+no seat is free earlier anyway: the next run is queued at once, so that devices that finish at different times
+have work. The end of a run is estimated from the latest runs. While too few were measured, the next run is
+queued at once.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from sdjax_engine.scheduler.seats import Readiness
 Lane = TypeVar("Lane", bound=Hashable)
 
 MOVES_AHEAD = 4.0
-"""How many times the seconds of a move a lane is served for before another model takes its place."""
+"""A lane is served for this many times the seconds of a move before another model takes its place."""
 RUNS_AHEAD = 1
-"""Runs that the devices have before them while the host waits for an earlier run."""
+"""How many runs are queued on the devices while the host waits for an earlier run."""
 RUNS_AHEAD_OF_MANY = 2
 """The same with so many seats that a request finishes in nearly every run, and the devices decode."""
 RUNS_AHEAD_WHILE_WAITING = 2
@@ -58,7 +59,7 @@ class LaneShares(Generic[Lane]):
         self._served: Lane | None = None
 
     def choose(self, demands: Mapping[Lane, Demand]) -> Lane:
-        """Return the lane to serve next, of at least one."""
+        """Return the lane to serve next; there must be at least one."""
         for lane in demands:
             self._tags[lane] = max(self._tags.get(lane, 0.0), self._now)
         chosen = min(demands, key=lambda lane: self._tags[lane])
@@ -80,7 +81,7 @@ class LaneShares(Generic[Lane]):
 
 
 def runs_ahead(queue: LaneQueue | None) -> int:
-    """Return how many runs the devices have while the host waits, the last of them this lane's."""
+    """Return how many runs stay queued while the host waits for an earlier one; the last is this lane's."""
     if queue is None:
         return 0
     if queue.seats.line:
@@ -92,10 +93,10 @@ def runs_ahead(queue: LaneQueue | None) -> int:
 def next_run_at(
     in_flight: Sequence[InFlightBatch], landed_at: float, ready: Mapping[LaneQueue, Readiness]
 ) -> float:
-    """Return when to queue the next run: at once, or late in the only batch in flight.
+    """Return when to queue the next run: at once, or shortly before the only batch in flight ends.
 
-    The batch before it landed at `landed_at`; `ready` are the queues whose lanes could run now. Late is right
-    only where no other lane could use the devices meanwhile.
+    The batch before it landed at `landed_at`; `ready` are the queues whose lanes could run now. The next run
+    is delayed only where no other lane could use the devices meanwhile.
     """
     if len(in_flight) != 1:
         return AT_ONCE

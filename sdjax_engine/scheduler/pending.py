@@ -52,13 +52,13 @@ class PendingRequest:
     """A request in the engine.
 
     The future may be cancelled at any moment, from any thread; the cancellation or the answer counts,
-    whichever comes first. With `previews`, its progress brings previews. `attempts` counts how often the
-    request was started again; `decoded_again` says whether its latents have been decoded a second time.
-    `prepared` and `lane` are those of the pass that it is in, and `request` is the whole request. `lanes`
-    paint its passes: the request's own where no others are given. `seconds_of_first_pass` is None before the
-    second. `programs` are those of the passes that are painted, `programs_of_latents` those of latents that
-    are decoded again. `device_seconds` is its part of the devices' time: of both passes, and of attempts that
-    ended in a restart.
+    whichever comes first. With `previews`, its progress has previews. `attempts` counts how often the
+    request was started again, except after a shortage of memory; `decoded_again` says whether its latents
+    have been decoded a second time. `prepared` and `lane` are those of the pass that it is in, and `request`
+    is the whole request. `lanes` are those of its passes, by default the request's own.
+    `seconds_of_first_pass` is None before the second pass. `programs` are those of the passes that are
+    painted, `programs_of_latents` those of latents that are decoded again. `device_seconds` is its share of
+    the devices' time, which includes both passes and attempts that ended in a restart.
     """
 
     prepared: Prepared
@@ -73,7 +73,7 @@ class PendingRequest:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
-        """Make a cancellation the answer at once, wherever the request is."""
+        """Begin with the first pass; from now on a cancellation of the future is the answer at once."""
         first, second = self.prepared, self.prepared.second
         self.request = first.request
         self.lanes = self.lanes or self.request.lanes

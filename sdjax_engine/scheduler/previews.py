@@ -1,4 +1,4 @@
-"""Previews: small pictures of what a lane has so far, at most one for each request every few seconds."""
+"""Previews: small pictures of unfinished requests, at most one for each request every few seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sdjax_engine.model.latent_rgb import LatentRGB
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import Span
 
-REMEMBERED = 9  # the last previews, whose median is what previews take
+REMEMBERED = 9  # times; their median is how long previews take
 
 
 @dataclass(kw_only=True, eq=False)
@@ -60,7 +60,7 @@ class Previews:
         self._worked += seconds
 
     def took(self, seconds: float) -> None:
-        """Remember how long the devices needed for previews; the first call of anything takes longer."""
+        """Remember how long the devices needed for previews; the first time, which is longer, is ignored."""
         if not self._is_first:
             self._taken.append(seconds)
         self._is_first = False

@@ -4,8 +4,8 @@
     SEATED              in a seat of its lane
     IN_FLIGHT, DECODED  among the pictures of one batch
 
-No method waits for the devices or calls a caller back, and each changes everything that belongs to a move or
-nothing. Between two methods the table can therefore be read by the thread that takes over.
+No method waits for the devices or calls a caller back, and each moves requests completely or not at
+all. Between two methods the table can therefore be read by the thread that takes over.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class InFlightBatch:
     uneven: bool = False
 
     def share_out(self, seconds: float) -> None:
-        """Add the time that the devices took to its requests, by their rows; that of empty seats as well.
+        """Divide the time of the devices, that of empty seats too, among the batch's requests by their rows.
 
         The time of decoding alone is divided equally. Each of several devices took `seconds`.
         """
@@ -70,7 +70,7 @@ class InFlightBatch:
 class RequestTable:
     """The open lanes, and the requests by the queues and batches that they are in; one thread changes it.
 
-    `present` are all requests, though there may be nothing to do for some yet.
+    `present` are all requests of the table, wherever they are.
     `interrupted` requests were in flight when the earlier thread was abandoned; they are in no other place.
     """
 
@@ -187,7 +187,7 @@ class RequestTable:
         return [batch for batch in self.every_batch() if batch.queue is queue]
 
     def restarted(self) -> RequestTable:
-        """Return another with the same requests: those that wait as they are, seats and batches empty."""
+        """Return a table with the same requests: waiting ones stay in place, seats and batches are empty."""
         other = RequestTable({lane: queue.restarted() for lane, queue in self.queues.items()})
         for pending in self.present:
             other.present[pending] = None

@@ -4,9 +4,9 @@
       └──────── leave ───────┘
 
 Requests wait in the order of their arrival. A seat counts its own evaluations, so a request takes a free
-seat at the end of any run while the other seats go on. An empty seat is computed with the batch and its
+seat at the end of any run while the other seats go on. An empty seat may be computed with the batch; its
 result is dropped. Nothing here knows devices, pictures or threads: a request is any hashable object of the
-caller. No call but `waiting` and `tickets` takes longer when more requests wait.
+caller. Only `waiting`, `requests` and `restarted` take longer when more requests wait.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def suitable_seats(*, on_cpu: bool) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class RunLimits:
-    """How many evaluations a run has at most: `short` while a newcomer could join at its end, else `long`.
+    """How many evaluations a run has at most: `short` with a free seat for a newcomer, `long` without one.
 
     A full batch runs until its next seat finishes, but not for so long that progress is silent or a seat
     of a cancelled request is held.

@@ -34,7 +34,7 @@ class Change:
 
 
 def read_change(registry: Registry, specs: Sequence[ModelSpec]) -> Change:
-    """Read the models that are new or other than they were, beside those in use; none of these changes.
+    """Read the models that are new or have another spec; the models in use do not change.
 
     Raises UnreadableCheckpoint, DevicesFailed and ValueError.
     """
@@ -59,7 +59,7 @@ def leaving_lanes(registry: Registry, change: Change) -> list[Lane]:
 
 
 def release(registry: Registry, change: Change) -> None:
-    """Free the devices' memory of the models that leave; their lanes are closed."""
+    """Free the devices' memory of the models that leave; their lanes must be closed."""
     residency = registry.residency
     stay = [spec for spec in registry.config.models if spec.offer.model not in change.leaving]
     in_use = {spec.picture_classifier for spec in (*stay, *(read.spec for read in change.arriving))}
@@ -77,7 +77,7 @@ def release(registry: Registry, change: Change) -> None:
 
 
 def arrived(registry: Registry, change: Change) -> tuple[Registry, Mapping[str, EngineError]]:
-    """Return a registry with the models after the change, and why models cannot be used, by name."""
+    """Return the registry after the change, and the error of each model that cannot be used, by name."""
     kept = {name: model for name, model in registry.models.items() if name not in change.leaving}
     failures: dict[str, EngineError] = {}
     new: dict[str, LoadedModel] = {}

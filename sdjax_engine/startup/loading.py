@@ -77,7 +77,7 @@ def use_companions(
 ) -> None:
     """Load the picture classifiers and the preview decoders of the models of `config`.
 
-    Models without a spec there have theirs. Raises UnreadableCheckpoint and DevicesFailed.
+    Models that `config` does not name already have theirs. Raises UnreadableCheckpoint and DevicesFailed.
     """
     picture_classifiers.add_picture_classifiers(config, models, compiler, residency)
     preview_decoders.add_preview_decoders(config, models, compiler, residency)

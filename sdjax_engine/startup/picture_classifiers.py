@@ -61,12 +61,12 @@ def loaded(source: str, spec: ModelSpec, config: EngineConfig, compiler: Compile
 
 
 def in_host_memory(array: npt.NDArray[Any]) -> Any:
-    """Return a copy: what is given may be a part of a file."""
+    """Return a copy in memory, because `array` may be a view of a file."""
     return np.array(array)
 
 
 def claim(source: str, memory: int, residency: Residency) -> None:
-    """Reserve the devices' memory, the program's too: start pictures are judged beside any other program."""
+    """Reserve memory, at all times for the program too: it judges start pictures beside other programs."""
     if not residency.claim(f"picture classifier {source}", Need(held=memory)):
         raise DevicesFailed(
             f"A device has no {in_bytes(memory)} for the picture classifier {source}: "

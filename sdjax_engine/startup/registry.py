@@ -37,7 +37,7 @@ from sdjax_engine.wording import first_line
 logger = logging.getLogger(__name__)
 
 CORES_FOR_A_LANE = 4
-"""A lane's programs are compiled two at a time: more lanes at once only where cores would be idle."""
+"""The cores for each lane that is made ready at the same time; its programs are compiled two at a time."""
 
 NewSeats = Callable[..., Seats[PendingRequest]]
 """Makes the seats of a lane from `devices` and `seats_per_device`."""
@@ -70,7 +70,7 @@ def served_by_others(wanted: Collection[Lane], fitted: Collection[Offer]) -> dic
     """Return the lanes whose pictures another lane paints, with that lane, for offers with fitted programs.
 
     A guided lane paints unguided pictures too, each of half as many rows. Its seats hold two texts: where
-    most pictures have no guidance, they keep a lane of their own, which has room for more of them.
+    most pictures are unguided, these keep a lane of their own, which has room for more seats.
     """
     guided = {offer.model for offer in fitted if offer.guidance_scale > 1}
     others = {lane: replace(lane, guided=True) for lane in wanted if lane.model in guided and not lane.guided}
@@ -84,10 +84,10 @@ def pictures_of(lane: Lane) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Addition:
-    """Something that an open lane may get, where it is `wanted`: its step's `name` has the lane's in it.
+    """Programs that an open lane may get, where they are `wanted`.
 
-    A lane that is `ready` has it. `prepare` raises where it cannot be had; `failed` says what the lane does
-    then.
+    `name` is that of the step, with a place for the lane's. `ready` says whether a lane has the programs.
+    `prepare` raises where they cannot be compiled; `failed` says what the lane does then.
     """
 
     name: str
@@ -153,7 +153,7 @@ class Registry:
         return other
 
     def with_served(self, lanes: Iterable[Lane]) -> tuple[Lane, ...]:
-        """Return lanes of `lanes`, each with those whose pictures it paints."""
+        """Return these `lanes`, each followed by the lanes whose pictures it paints."""
         served = {lane: [other for other, by in self.serving.items() if by == lane] for lane in lanes}
         return tuple(each for lane, others in served.items() for each in (lane, *others))
 
@@ -258,7 +258,7 @@ class Registry:
     def steps(self, thread: EngineThread) -> list[Step]:
         """Return what is left to be made ready for the requests in `thread`, in the order of use.
 
-        A step asks the thread for the lane: a restart gives the lane another side on the devices.
+        A step asks the thread for the lane, because a restart of the thread replaces the `DeviceLane`.
         """
         opened = thread.queues
         missing = [lane for lane in self.lanes if lane not in opened]
@@ -306,7 +306,7 @@ class Registry:
         return Step(name=name, make=make, fail=fail, opens=frozenset((lane, True) for lane in served))
 
     def _further_steps(self, thread: EngineThread) -> Iterator[Step]:
-        """Yield the optional steps of a lane: it serves its requests without them, but more slowly."""
+        """Yield the optional steps of every lane, which serves requests without them, but less well."""
 
         def fail(error: Exception) -> None:
             """Requests go on without it."""
@@ -319,7 +319,7 @@ class Registry:
                     yield Step(name=addition.name.format(lane), make=make, fail=fail)
 
     def _add(self, addition: Addition, lane: Lane, thread: EngineThread) -> None:
-        """Prepare an open lane; one that another thread is still opening is prepared there."""
+        """Prepare an open lane; a lane that is not open yet is prepared by the thread that opens it."""
         with self._lock:
             opened = lane in thread.queues
             if not opened:
@@ -382,7 +382,7 @@ ADDITIONS = (
 
 
 def device_of(thread: EngineThread, lane: Lane) -> DeviceLane:
-    """Return an open lane's side on the devices, as the thread has it now."""
+    """Return the `DeviceLane` that the thread uses now for an open lane."""
     return cast("DeviceLane", thread.queues[lane].device)
 
 

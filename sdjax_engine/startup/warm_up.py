@@ -20,8 +20,8 @@ from sdjax_engine.scheduler.intake import Wanted
 
 logger = logging.getLogger(__name__)
 
-MOMENT = 0.3  # seconds without a request after which a step holds nobody up
-PATIENCE = 5.0  # seconds that a step gives way at most
+MOMENT = 0.3  # seconds without a request after which a step may begin
+PATIENCE = 5.0  # the most seconds that a step waits for requests
 LOOKS = 0.05  # seconds between two looks
 
 
@@ -43,7 +43,7 @@ class Requests(Protocol):
 class Step:
     """Something to be made ready by `make`: requests that wait for one of `opens` need it.
 
-    `fail` is told where `make` raises.
+    `fail` is called with the error that `make` raises.
     """
 
     name: str
@@ -57,9 +57,9 @@ class WarmUp:
 
     With `gives_way` a step waits for a while until `requests` are answered, because compiling takes the
     processor from them; it does not wait while a request waits for a lane. With `ending` it begins as after
-    `begin_no_more`.
-    `report` is told of each, and at the end of everything and of the lines of `last`; `seconds` says how
-    long the start has taken so far.
+    `begin_no_more`. `done` names lanes that are ready already.
+    `report` gets a line for each step, one when everything is ready, and the lines of `last`; `seconds`
+    returns how long the start has taken so far.
     """
 
     def __init__(
@@ -104,22 +104,22 @@ class WarmUp:
 
     @property
     def stopped(self) -> bool:
-        """Whether it was stopped, so that not everything may be ready."""
+        """Whether `stop` or `begin_no_more` was called, so that not everything may be ready."""
         return self._ending.is_set()
 
     def begin_no_more(self) -> None:
-        """Begin only steps that a request waits for from now on; return at once."""
+        """From now on begin only steps that a request waits for; return at once."""
         self._ending.set()
 
     def stop(self) -> None:
-        """Begin no further step, and return when that under way has ended."""
+        """Begin no further step, and return when the steps under way have ended."""
         self._ending.set()
         self._stopping.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._over.set()
 
     def _give_way(self) -> None:
-        """Wait until the requests that are here, or come within a moment, are answered."""
+        """Wait up to `PATIENCE` for a `MOMENT` without requests; stop waiting once one waits for a lane."""
         begun = quiet_since = time.monotonic()
         while not (self._ending.wait(LOOKS) or self._requests.awaited):
             now = time.monotonic()

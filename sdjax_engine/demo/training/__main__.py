@@ -2,7 +2,7 @@
 
     python -m sdjax_engine.demo.training OUT --minutes 75
 
-Parts that are already in OUT (`vae`, `tokenizer`, `text_encoder_schooled`) are read and not trained again.
+Parts that are already in OUT (`vae`, `text_encoder_schooled`, `scenes.pt`) are read and not made again.
 Every few hundred steps the averaged weights are written to OUT as a complete checkpoint.
 """
 

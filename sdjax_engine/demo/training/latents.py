@@ -37,7 +37,7 @@ class LatentScenes:
         torch.save({"scenes": self.scenes, "latents": self.latents}, file)
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[list[Scene], Tensor, Tensor]:
-        """Return random scenes, their latents, and the weight of each place of them, `(count, 1, 16, 16)`."""
+        """Return random scenes, their latents, and the weight of each latent pixel, `(count, 1, 16, 16)`."""
         chosen = rng.integers(len(self.scenes), size=count)
         scenes = [self.scenes[i] for i in chosen]
         weights = torch.from_numpy(np.stack([emphasis(scene) for scene in scenes]))[:, None]

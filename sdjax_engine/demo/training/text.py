@@ -31,7 +31,7 @@ _COLOUR_NAMES, _SHAPE_NAMES = list(COLOURS), list(SHAPES)
 
 
 def write_tokenizer(folder: Path, *, seed: int = 0) -> CLIPTokenizer:
-    """Train a byte-level BPE like CLIP's on random captions, and write `vocab.json` and `merges.txt`."""
+    """Train a byte-level BPE like CLIP's on random captions, and write its files to `folder`."""
     rng = np.random.default_rng(seed)
     corpus = [vary_caption(sample_scene(rng), rng) for _ in range(4000)]
     bpe = Tokenizer(models.BPE(end_of_word_suffix="</w>", continuing_subword_prefix=""))
