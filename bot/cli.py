@@ -148,16 +148,16 @@ def worker(path: Path | None, ready_file: Path | None, only: Sequence[str], acce
 
 
 def _outlive_early_reloads() -> None:
-    """Ignore SIGHUP, which would end the process, until it has a handler; a terminal that goes ends it."""
-    # systemd counts an end by SIGHUP as a success, and would not start the bot again.
+    """Ignore SIGHUP until `Shutdown.listen` handles it; on a terminal, a hang-up still ends the process."""
+    # SIGHUP would end the process. systemd counts that as a success, and would not start the bot again.
     if not os.isatty(0):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def reread(path: Path | None, *, front: bool = True) -> Config:
-    """Load the configuration again, beside a process that runs an earlier one.
+    """Load the configuration again, for a process that runs already.
 
-    Raises ConfigurationError, also for files that it names; without `front`, for those of a worker.
+    Raises ConfigurationError, also for the files that it names; without `front`, only for those of a worker.
     """
     from bot.config import Config
 
@@ -197,7 +197,7 @@ def _restart(error: EngineClosed) -> NoReturn:
     help="What is started with it: a front needs no checkpoints, a worker no token.",
 )
 def check_config(path: Path | None, role: str) -> None:
-    """Report every mistake in a configuration, or else in what it names."""
+    """Report every mistake in a configuration; if it has none, every mistake in what it names."""
     from bot.config import Config
 
     reading = Config.read(path)

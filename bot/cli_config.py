@@ -42,13 +42,13 @@ READY_FILE = click.option(
 
 
 def tell_ready(file: Path | None) -> None:
-    """Make the file, if any, that says that this process is at work."""
+    """Create the ready file, if one is named: it says that this process has started."""
     if file is not None:
         file.touch()
 
 
 def for_worker(config: Config, only: Sequence[str], accelerator: str) -> Config:
-    """Return the configuration with these models only, if any, and this class of accelerators, if any.
+    """Return the configuration with the models `only` and the class `accelerator`; empty ones change nothing.
 
     Raises ConfigurationError for a model that does not exist.
     """

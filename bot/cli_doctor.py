@@ -1,4 +1,4 @@
-"""The command that says whether everything that a start needs is well."""
+"""The command that checks everything that a start needs."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def block(
 ) -> None:
     """Refuse every request of a person, or every request in a server.
 
-    A running bot refuses from the next request on. What waits already is painted.
+    A running bot refuses from the next request on. Requests that wait already are still painted.
     """
     if len(reason) > MOST_REASON:
         raise click.BadParameter(f"a reason has up to {MOST_REASON} characters.", param_hint="'--reason'")
@@ -83,7 +83,7 @@ def block(
 def unblock(path: Path | None, user_id: int | None, guild_id: int | None, reason: str) -> None:
     """Accept the requests of a person or a server again.
 
-    A block by moderators of a server is theirs to end.
+    This ends a block by `block` only: moderators of a server end their own blocks themselves.
     """
     config = configured(path)
     from bot.app.blocking import unblock_now

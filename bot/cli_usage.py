@@ -47,7 +47,7 @@ def usage(
     """Show how long the devices worked, for whom, and what that cost.
 
     The seconds are those of all devices together, of every attempt to paint a picture. Server 0 stands for
-    direct messages, and a negative person for one who had everything deleted.
+    direct messages, and a negative number for a person who had everything deleted.
     """
     if since and until and until < since:
         raise click.UsageError("--until is before --since.")
@@ -76,7 +76,7 @@ def usage(
 
 
 def row_of(names: Sequence[str], usage: Usage) -> dict[str, Any]:
-    """Return one row for programs: ids are texts, since JavaScript rounds them; an unknown cost is None."""
+    """Return one row of JSON or CSV: ids are strings, as JavaScript rounds them; an unknown cost is None."""
     row: dict[str, Any] = {name: str(value) for name, value in zip(names, usage.group, strict=True)}
     row |= {"pictures": usage.pictures, "device_seconds": round(usage.device_seconds, 3)}
     return row | {"cost": None if usage.cost is None else round(usage.cost, 6)}

@@ -15,7 +15,7 @@ JOBS_AT_ONCE = 25
 
 
 async def _leave_alone(_jobs: Sequence[Job]) -> None:
-    """Do nothing with jobs before their rows go."""
+    """The default of `first`: do nothing with the jobs."""
 
 
 async def forget(
@@ -42,6 +42,6 @@ async def forget(
     if user_id is not None:
         await rows.erase_share(user_id)
         await rows.erase_acts(user_id)
-    # After a restore of an older backup the operator deletes again what these lines name.
+    # After restoring an older backup, the operator deletes again the persons and servers of these lines.
     log.info("everything of %s is deleted", f"server {guild_id}" if user_id is None else f"person {user_id}")
     return forgotten

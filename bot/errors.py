@@ -66,7 +66,7 @@ class StoreUnavailable(BotError):
     """The queue's database or the results' folder cannot be used; the message is one sentence naming it."""
 
     logged = False
-    """Whether the lines of an outage tell of it; then the log drops other lines about it."""
+    """Whether `bot.store.outage` has logged this error; the log then drops other lines about it."""
 
 
 class ResultsUnavailable(StoreUnavailable):

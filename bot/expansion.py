@@ -21,7 +21,7 @@ from bot.errors import UserMistake
 MAX_DEPTH = 8
 MAX_WILDCARD_NAME = 40
 SIGNS = ("{", "}", "__", "\\")
-"""A text without any of these means itself."""
+"""A text without any of these signs is one prompt as it stands."""
 
 _NAME = rf"(?:(?!__)[^\s{{}},\\]){{1,{MAX_WILDCARD_NAME}}}"
 _TOKEN = re.compile(
@@ -40,7 +40,7 @@ Choose = Callable[[str, int], str]
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """A place for one entry of the list `name`; `number` counts these places of the text from 0."""
+    """A wildcard, which becomes one entry of the list `name`; `number` counts those of the text from 0."""
 
     name: str
     number: int
@@ -54,13 +54,13 @@ class Group:
 
     @property
     def count(self) -> int:
-        """How many texts come of it."""
+        """How many texts the group stands for."""
         return sum(phrase.count for phrase in self.alternatives)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Phrase:
-    """Parts one after the other, of which `count` texts come."""
+    """A sequence of parts, which stands for `count` texts."""
 
     parts: tuple[str | Draw | Group, ...]
     count: int
@@ -97,7 +97,7 @@ class Phrase:
 def read_phrase(text: str) -> Phrase:
     """Return the phrase of a prompt, in linear time; nothing is written out yet.
 
-    Every text has a meaning, but raises UserMistake `expansion_deep` for groups nested deeper than MAX_DEPTH.
+    Every text can be read; raises UserMistake `expansion_deep` only for groups nested deeper than MAX_DEPTH.
     """
     tokens = [*_TOKEN.finditer(text)]
     opening, closing = _groups(tokens)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from bot.jobs import Recipe
 
 DELETION_SECONDS = 60.0
-"""After which a process that was deleting a file is taken for dead."""
+"""After this time a process that was deleting a file counts as dead."""
 
 
 class FileState(StrEnum):
@@ -32,7 +32,7 @@ class Painter:
 
 @dataclass(frozen=True, kw_only=True)
 class Lost:
-    """Lost files: `since` when they are wanted, and why they cannot be repainted, if so."""
+    """Lost files: `since` when they are wanted, and the `failure` if they cannot be repainted."""
 
     since: float
     failure: str | None

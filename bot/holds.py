@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """What held pictures: the review mode of a place, a rule, a session, a picture rule, or reports."""
+    """Why pictures are held: the review mode of a place, a rule, a session, a picture rule, or reports."""
 
     MODE = "mode"
     RULE = "rule"
@@ -28,7 +28,7 @@ class Hold:
 
 
 class Outcome(StrEnum):
-    """The end of a review: by a moderator, by its time, or by the deletion of what it was about.
+    """How a review ended: a moderator decided, its time ran out, or its subject was deleted.
 
     A declined appeal leaves things as they are.
     """
@@ -57,7 +57,7 @@ class Appeal(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Ruling:
-    """What was decided on held pictures, and the words for their person."""
+    """A decision on held pictures, and the moderator's reason, which the person reads."""
 
     outcome: Outcome
     reason: str = ""

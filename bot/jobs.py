@@ -5,6 +5,8 @@ waiting ──► running ──► done
    │  └──────┐ │
    └─────────┼─┘ (lease expired, given back)
              └──► cancelled          a final state never changes
+
+A waiting image fails too, once no worker has offered its lane for a while.
 """
 
 from __future__ import annotations
@@ -140,7 +142,7 @@ class Recipe:
 
     @property
     def steps(self) -> int:
-        """How many steps are run; a step of the second pass counts as those of the first by its pixels."""
+        """How many steps are run; a step of the second pass counts as more, by the ratio of the pixels."""
         steps = self.num_inference_steps
         first = steps if self.init_image is None else _steps_run(steps, self.strength)
         if (second := self.second_pass) is None:
@@ -339,7 +341,7 @@ class Job:
 
     @property
     def hides_words(self) -> bool:
-        """Whether only its person and moderators may read its words, because a rule holds them."""
+        """Whether only the person and moderators may read the prompts, because a rule holds them."""
         held = self.hold is not None and self.hold.cause is Cause.RULE
         return held and (self.ruling is None or not self.ruling.outcome.shows)
 

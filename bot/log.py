@@ -72,7 +72,7 @@ def set_up(level: str = "info", form: Literal["text", "json"] = "text", stream: 
 
 
 def name_process(name: str) -> None:
-    """Let JSON lines name this process as the queue does. Before, they name its host and number."""
+    """Set the name of this process in JSON lines; until then it is the host and the process id."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler.formatter, JsonFormatter):
             handler.formatter.process = name
@@ -164,7 +164,7 @@ def _writer_of(stream: TextIO) -> Callable[[str], None]:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Return False for a line about a failure of the queue that the lines of an outage tell of."""
+    """Return False for a line about a StoreUnavailable that `bot.store.outage` has logged."""
     arguments = record.args if isinstance(record.args, tuple) else ()
     return not any(isinstance(value, StoreUnavailable) and value.logged for value in arguments)
 
@@ -172,7 +172,7 @@ def _is_news(record: logging.LogRecord) -> bool:
 def _is_no_false_alarm(record: logging.LogRecord) -> bool:
     """Return False for discord.py's warning that a shard is behind by the time between two heartbeats.
 
-    An answer can come before discord.py notes its heartbeat as sent: it then measures from the one before.
+    discord.py may note a heartbeat as sent only after its answer: it then measures from the one before.
     """
     if record.name != "discord.gateway" or not isinstance(record.args, tuple) or len(record.args) != 2:
         return True
@@ -205,7 +205,7 @@ def _indented(lines: str) -> str:
 
 
 class TextFormatter(logging.Formatter):
-    """`12:00:01 INFO    bot.worker [job 3f9k2] message`."""
+    """`2026-01-31 12:00:01 INFO    bot.worker [job 3f9k2] message`."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s%(about)s %(message)s", "%Y-%m-%d %H:%M:%S")

@@ -31,7 +31,7 @@ TICK_SECONDS = 0.05
 FRAMES = 6  # innermost calls in a log line
 RUN_DELAYS = Path("/proc/thread-self/schedstat")  # ns on a processor, ns waiting for one, time slices
 OLDEST_GENERATION = 2  # the only garbage collection that can take long
-WAITING = frozenset({"threading.py", "selectors.py", "queue.py"})  # a thread in these files holds no lock
+WAITING = frozenset({"threading.py", "selectors.py", "queue.py"})  # threads there do not hold the lock
 
 
 class Lateness:
@@ -109,7 +109,7 @@ class LoopWatch:
         )
 
     def _read_frames(self) -> None:
-        """The thread: remember where a late loop is, and log which threads may have kept the lock."""
+        """Run in the second thread: note where a late loop is, log which threads may have kept the lock."""
         lateness = Lateness(self._clock)
         while True:
             lateness.restart()

@@ -158,7 +158,7 @@ class WorkerMetrics:
         )
 
     def note_runs(self, runs: int, late: int, *, dispatching: float, finishing: float) -> None:
-        """Tell how many runs there were, how many of them late, and the seconds of host and devices."""
+        """Set the numbers of runs and late runs, and the seconds that host and devices have spent on them."""
         self.engine_runs.set(runs)
         self.engine_late_runs.set(late)
         self.engine_dispatching.set(dispatching)

@@ -41,7 +41,7 @@ class OtlpTracing(Tracing):
         self._tracer = self._provider.get_tracer(SERVICE, version)
 
     def begin(self, name: str, stages: Stages) -> Span:
-        """Return the first span of a trace, which begins with these stages."""
+        """Return the first span of a new trace; it begins when `stages` began."""
         return _FirstSpan(self, self._start(name, Context(), stages.began, kind=SpanKind.SERVER))
 
     def record(
@@ -83,7 +83,7 @@ class OtlpTracing(Tracing):
         _end(span, stages.ended, attributes, failed=failed)
 
     async def close(self) -> None:
-        """Export what is left, for a few seconds at most; the thread of a collector that hangs is left."""
+        """Export what is left, for a few seconds at most; do not wait longer for a collector that hangs."""
         ending = in_thread(self._provider.shutdown, "traces")
         await asyncio.wait({ending}, timeout=CLOSE_SECONDS)
 

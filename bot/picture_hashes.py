@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 BITS = 64
 BANDS, BAND_BITS = 4, 16
 BLOCKED_DISTANCE = 6
-"""Pictures at most so far from a blocked one are blocked too."""
+"""Pictures at most at this distance from a blocked one are blocked too."""
 SEARCH_DISTANCE = 10
-"""Pictures at most so far from another are shown as perhaps the same."""
+"""Pictures at most at this distance from another are shown as perhaps the same."""
 DIGITS = 16
 MAX_TILES = 9  # of a grid
 _BAND, _SIGN, _ALL = (1 << BAND_BITS) - 1, 1 << (BITS - 1), 1 << BITS
@@ -52,7 +52,7 @@ def hash_of_file(data: bytes) -> int:
 
 
 def hashes_of_tiles(data: bytes) -> list[list[int]]:
-    """Return the hashes of the tiles of a file, were it a grid: in order, for each shape that a grid has.
+    """Return the hashes of the tiles of a file that may be a grid: one list for each possible shape.
 
     Never call it with a file as a person sent it.
     """
@@ -106,7 +106,7 @@ def stored(number: int) -> int:
 
 
 def read(number: int) -> int:
-    """Return the hash that `stored` made a signed number of."""
+    """Return the hash that `stored` turned into this signed number."""
     return number % _ALL
 
 

@@ -9,12 +9,12 @@ from enum import StrEnum
 from typing import Any
 
 HOUR, DAY = 3600.0, 86_400.0
-LITTLE = 0.2  # of a quota; people are told from here on
+LITTLE = 0.2  # of a quota; a person is told if no more than this is left
 _ROUNDING = 1e-6
 
 
 class Measure(StrEnum):
-    """What a quota counts; a cool-down lets one request in its seconds."""
+    """What a quota counts. A cool-down is a quota of one request."""
 
     PICTURES = "pictures"
     COST = "cost"
@@ -25,8 +25,8 @@ class Measure(StrEnum):
 class Quota:
     """At most `limit` of a measure within `seconds`.
 
-    Counted are requests in the channel and its threads, in the server where there is no `channel_id`, and
-    everywhere where there is no `guild_id` either. `key` is the policy's key.
+    It counts requests in the channel and its threads; without a `channel_id`, in the server; without a
+    `guild_id` too, everywhere. `key` is the policy's key.
     """
 
     key: str

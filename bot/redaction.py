@@ -7,7 +7,7 @@ from typing import Final
 
 HIDDEN: Final = "…"
 _LOGIN = re.compile(r"(?<=://)[^\s/?#@]*@")
-# A password may contain characters that end a host, unescaped: then everything up to the last @ is removed.
+# A password may contain unescaped /, ? or #, which end a host: everything up to the last @ is removed.
 _UNESCAPED_LOGIN = re.compile(r"(?<=://)[^\s'\"“”@/]*:(?!\d{1,5}/)[^\s'\"“”]*@")
 _PASSWORD = re.compile(r"(?i)(?<=[?&])((?:pass(?:word|wd)?|secret|token|key)=)[^\s&#'\"“”]+")
 _BOT_TOKEN = re.compile(r"(?<![\w-])[\w-]{18,}\.[\w-]{5,}\.[\w-]{25,}(?![\w-])")

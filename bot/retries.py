@@ -29,7 +29,7 @@ async def while_unavailable(
 ) -> T:
     """Return what `verb` returns, called again after each StoreUnavailable for about `seconds`.
 
-    The pauses grow and are random, so that processes do not return all at once. Raises the last
+    The pauses grow and are random, so that processes do not all retry at once. Raises the last
     StoreUnavailable; every other error is raised at once.
     """
 

@@ -47,7 +47,7 @@ class Shutdown:
     def listen(self) -> None:
         """Call `request` at every SIGINT and SIGTERM, and set `reload` at SIGHUP.
 
-        SIGHUP is a `request` where the process had a terminal, which is gone.
+        SIGHUP calls `request` if the process had a terminal and the terminal has closed.
         """
         loop, had_terminal = asyncio.get_running_loop(), os.isatty(STDIN)
 

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 DUTY = "sweep"
 SWEEP_SECONDS = 300.0
-DUTY_SECONDS = 3 * SWEEP_SECONDS  # afterwards another process takes the duty of a dead process
+DUTY_SECONDS = 3 * SWEEP_SECONDS  # after this time without a sweep, another process takes the duty
 DAY_SECONDS = 86_400.0
 LISTING_SECONDS = DAY_SECONDS
 YOUNG_SECONDS = 3600.0  # a younger file may belong to a job that is being stored

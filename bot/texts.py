@@ -36,7 +36,7 @@ from sdjax_engine.errors import InvalidRequest
 
 LANGUAGES = ("en", "ko", "zh", "ar")
 
-MARKS_IN_A_ROW = 4  # the most combining marks that one letter of a living script has
+MARKS_IN_A_ROW = 4  # no letter of a script in use today has more combining marks
 INVISIBLE_IN_A_ROW = 2  # a joined emoji has a variation selector and a joiner
 
 _DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")  # change the direction of the text after them
@@ -276,7 +276,7 @@ class Texts:
         return SEPARATOR.join(self.isolated(part) for part in parts)
 
     def line(self, text: str, *, mark: str = "") -> str:
-        """Return a line after Markdown's `mark`, in the language's direction whatever its first letter."""
+        """Return Markdown's `mark` and a line in the direction of the language, whatever its first letter."""
         return f"{mark}{_RTL_MARK if self._is_rtl else ''}{text}"
 
     def ordinal(self, number: int) -> str:

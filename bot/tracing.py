@@ -1,11 +1,11 @@
-"""What work is about, and its stages, for the log and for traces; traces of jobs, from command to delivery.
+"""The subject and the stages of work, for the log and for traces: one trace a job, from command to delivery.
 
     command ──► queue ──► paint ──► deliver          one trace a job
     a front     ├──────────────┘    a front
                 a worker, for each image
 
-The command's span has the `traceparent` that the job's row keeps. The others are its children. What is here
-records nothing: `bot.otlp` exports.
+The command's span has the `traceparent` that the job's row keeps. The others are its children. The classes
+here record nothing: `bot.otlp` has those that export.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 Attributes = Mapping[str, str | int | float | bool]
-"""What a span says of its work. Never words of people, names or tokens."""
+"""Attributes of a span. Never prompts, names of people or tokens."""
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _subject: ContextVar[Mapping[str, Any]] = ContextVar("subject", default=_NOTHING)
@@ -54,7 +54,7 @@ class Stages:
         self.began = self._running_since = self._now()
 
     def enter(self, name: str) -> None:
-        """End the stage that runs, and begin another; nothing changes where it runs already."""
+        """End the running stage, and begin another; does nothing if the stage `name` runs already."""
         with self._lock:
             if name == self._running:
                 return
@@ -91,7 +91,7 @@ class Stages:
 
 
 class Span:
-    """A span that has begun; this one is not recorded.
+    """A span that has begun; this class records nothing.
 
     `traceparent` names the span as W3C Trace Context does; None: it is not recorded.
     """
@@ -103,10 +103,10 @@ class Span:
 
 
 class Tracing:
-    """Records spans; this one does not, and costs nothing. No method waits for anything."""
+    """Records spans; this class records nothing. No method waits, except `close`."""
 
     def begin(self, name: str, stages: Stages) -> Span:
-        """Return the first span of a trace, which begins with these stages."""
+        """Return the first span of a new trace; it begins when `stages` began."""
         del name, stages
         return Span()
 

@@ -1,4 +1,4 @@
-"""Which keys a running process takes from a configuration that is read again, and which at its next start."""
+"""Which changed keys of the configuration a running process applies at once, and which at its next start."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _changed(running: Config, found: Config, keys: Keys) -> tuple[str, ...]:
 
 def _names(running: Config, found: Config, section: str, keys: frozenset[str]) -> list[str]:
     before, after = getattr(running, section), getattr(found, section)
-    if isinstance(after, tuple):  # [[models]]: one model is compared with another of its name
+    if isinstance(after, tuple):  # [[models]]: compared and reported as a whole
         return [section] if before != after else []
     return [f"{section}.{key}" for key in sorted(keys) if getattr(before, key) != getattr(after, key)]
 

@@ -57,7 +57,7 @@ class Config(Section):
 
     @classmethod
     def load(cls, path: str | Path | None, environ: Mapping[str, str] | None = None) -> Config:
-        """Return the configuration of `read`; raises like it."""
+        """Return the configuration that `read` returns; raises ConfigurationError."""
         return cls.read(path, environ).config
 
     @classmethod

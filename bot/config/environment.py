@@ -1,7 +1,7 @@
 """Keys of the configuration from variables of the environment, such as `SDJAX__QUEUE__DATABASE`.
 
 `SDJAX__MODELS__0__NAME` is a key of the first [[models]]. A variable with `_FILE` after its key names a file
-that holds the value. The value of a key that is no text is TOML: a number, true or false, a list, a table.
+that holds the value. A value is TOML (a number, true or false, a list, a table), unless its key takes a text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Variable:
 
     @property
     def parsed(self) -> Any:
-        """The value: a text as it is, else what TOML makes of it. A value that is no TOML stays a text."""
+        """The value, parsed as TOML; the text itself if the key takes text or the text is not valid TOML."""
         if self.is_text:
             return self.value
         try:
@@ -165,7 +165,7 @@ def _put(document: dict[str, Any], variable: Variable) -> list[str]:
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:
-    """Return the section that an annotation is; None for another."""
+    """Return the annotation if it is a section; None for any other type."""
     return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
 
 

@@ -79,7 +79,7 @@ _ByLevel = tuple[_Shown, _Shown, _Shown]
 
 
 def _interval(value: Any) -> Any:
-    """Return two numbers, of which the second is above the first."""
+    """Return an interval within 0 to 1 as two numbers; raises InvalidValue unless the first is smaller."""
     pair = tuple(value) if isinstance(value, list | tuple) else ()
     numbers = all(type(each) in (int, float) for each in pair)
     if len(pair) != 2 or not numbers or not 0 <= pair[0] < pair[1] <= 1:

@@ -1,4 +1,4 @@
-"""[policy] and [policy.bounds]: who may what where no server says otherwise, and at most."""
+"""[policy] and [policy.bounds]: the policy where no server sets another, and the bounds of every policy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ Levels = Annotated[tuple[Treatment, ...], AfterValidator(_levels)]
 
 
 class PolicySection(Section):
-    """The keys of a policy; a default says nothing. 0 is no limit, and a cost is in usual pictures."""
+    """The keys of a policy; a default value sets nothing, and 0 is no limit.
+
+    A cost is in pictures of the model's default size and steps.
+    """
 
     paint: bool = True
     models: tuple[Name, ...] = (ANY,)
@@ -50,7 +53,7 @@ class PolicySection(Section):
 
     @property
     def said(self) -> dict[str, Any]:
-        """The keys that say something, and their values."""
+        """The keys whose values are not the defaults, and these values."""
         defaults = PolicySection.model_fields
         return {key: getattr(self, key) for key in defaults if getattr(self, key) != defaults[key].default}
 

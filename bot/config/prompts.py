@@ -1,4 +1,4 @@
-"""[prompts]: what is ready for the prompts of every server."""
+"""[prompts]: styles and suggested keywords for every server, and the most prompts of one request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _one_line(value: str) -> str:
 
 
 class StyleSection(Section):
-    """One style of the styles file. A key without a value leaves the option to others."""
+    """One style of the styles file. It does not set the options whose keys are None."""
 
     name: Annotated[str, Field(min_length=1, max_length=60), AfterValidator(_one_line)]
     prompt: Annotated[str, Field(max_length=MAX_STYLE_TEXT)] = ""

@@ -38,7 +38,7 @@ REFUSED_SETTINGS = frozenset({"invalid_request", "unsuited_sampler", "not_offere
 """Failures of the chosen settings; only the person who chose them sees the message."""
 
 START_LOST = frozenset({"start_missing", "start_not_offered", "start_changed", "start_unfit", "start_known"})
-"""Failures that other words and settings do not mend."""
+"""Failures that no change of the words or settings can avoid."""
 
 NOT_AGAIN = REFUSALS | {"worker_died"}  # a repeat of a request that killed two workers may kill two more
 
@@ -80,7 +80,7 @@ def final_rows(
     """Return the buttons of a job that has ended and shows the pictures `done`.
 
     For each picture of a grid there is a button that shows it alone (U) and one that varies it (V), numbered
-    as the tiles. Delete has a row of its own, away from the buttons that are pressed often.
+    as the tiles. Delete is in the last row, away from the buttons that are pressed often.
     """
     again = ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True)
     remix = ButtonContent(label=texts.gettext("Remix"), custom_id=f"{REMIX}:{job.id}")

@@ -67,5 +67,5 @@ class MessageContent:
 
 
 def shortened(alt: str, most: int = MAX_ALT) -> str:
-    """Return alternative text of `most` characters, by default as many as Discord takes."""
+    """Return alternative text cut to `most` characters, by default as many as Discord takes."""
     return alt if len(alt) <= most else alt[: most - 1] + "…"

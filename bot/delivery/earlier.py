@@ -24,8 +24,8 @@ async def posted_earlier(
 ) -> int | None:
     """Return the id of the message by `author_id` that shows `content` in `channel`; None without one.
 
-    Searches the messages since the job ended for the job's own buttons. A message that shows what was decided
-    before is the job's too. Raises the errors of discord.py.
+    Searches the messages since the job ended for the job's Delete button. The other buttons may differ: a
+    decision of moderators may have changed the content since. Raises the errors of discord.py.
     """
     buttons = {button.custom_id for row in content.rows for button in row} & {f"delete:{delivery.job.id}"}
     ended = delivery.job.finished_at or delivery.job.created_at

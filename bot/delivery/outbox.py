@@ -33,7 +33,7 @@ POLL_SECONDS = 1.0
 LONGEST_WAIT = 300.0
 LONGEST_PUT_OFF = 600.0  # also the limit of Discord's Retry-After; well below the store's FURTHEST_RETRY
 SILENCE_SECONDS = 60.0
-MAX_ATTEMPTS = 60  # they outlast an outage of Discord of more than four hours
+MAX_ATTEMPTS = 60  # they outlast an outage of Discord of two hours, on average of three
 LATER, GAVE_UP = "later", "gave_up"
 SHOWN = ("edited", "sent", "sent_directly", "refused", "deleted")  # outcomes that are no failures
 LOST_SECONDS = 600.0  # how long a result waits for its files to be repainted
@@ -105,7 +105,7 @@ class Outbox:
                 log.warning("the outbox could not be read: results that are due wait for the next start")
 
     async def _start_some(self) -> bool:
-        """Begin to send the results that are due; False when there was none.
+        """Begin to send the results that are due; False if none is, or if the store cannot be read.
 
         Only one claim runs at a time: `flush` runs beside `run`, and the second of two claims would take the
         deliveries of the first.
@@ -197,7 +197,7 @@ class Outbox:
         )
 
     def _sent_before(self, job: Job) -> Sent | None:
-        """Return what was sent and not marked, unless the result shows something else by now."""
+        """Return the message that was sent and not marked; None without one, or if the result has changed."""
         before, sent = self._unmarked.get(job.id, (None, None))
         if before is None:
             return None

@@ -84,7 +84,7 @@ def fit(files: Sequence[bytes], limit: int, *, first: int = 1) -> PictureFile:
 
 
 def fit_and_sign(files: Sequence[bytes], limit: int, signing: Signing, *, first: int = 1) -> PictureFile:
-    """Return `fit` with room for a manifest in `limit`, and the manifest in it. Call it in a thread."""
+    """Return the file of `fit`, signed; with its manifest it is within `limit`. Call it in a thread."""
     file = fit(files, limit - signing.room, first=first)
     return replace(file, data=signing.signed(file.data))
 
@@ -117,7 +117,7 @@ def number_tiles(grid: PIL.Image.Image, count: int, *, first: int, part: int = N
 
 
 def _texts(info: Mapping[Any, Any], *, count: int) -> dict[str | tuple[int, int], Any]:
-    """Return the texts of a picture's file, with the number of further pictures beside it."""
+    """Return the texts of a grid's file: those of its first picture, with the number of its pictures."""
     recipe = json.loads(info[RECIPE_CHUNK])
     recipe["extra"]["pictures"] = str(count)
     return {PARAMETERS_CHUNK: info[PARAMETERS_CHUNK], RECIPE_CHUNK: json.dumps(recipe, sort_keys=True)}

@@ -81,7 +81,7 @@ def render(
 
 
 def _final_tone(job: Job, done: Sequence[ImageRecord]) -> Tone:
-    """Return the tone of an ended job, of whose pictures `done` are shown."""
+    """Return the tone of an ended job; `done` are the pictures that its message shows."""
     if done:
         return Tone(job.state)
     if is_held(job):
@@ -103,7 +103,7 @@ def without_picture(content: MessageContent, texts: Texts) -> MessageContent:
 
 
 def not_taken(content: MessageContent, texts: Texts) -> MessageContent:
-    """Return a sentence with the buttons of `content`, which Discord refuses."""
+    """Return what replaces `content` that Discord refuses: a sentence, and the buttons that need no file."""
     return MessageContent(
         heading=texts.gettext(FAILURES["not_taken"]), rows=without_pictures(content.rows), tone=Tone.FAILED
     )
@@ -131,7 +131,7 @@ def _heading(job: Job, texts: Texts) -> str:
 
 
 def _hidden_heading(job: Job, texts: Texts) -> str:
-    """Return the text shown instead of the words; moderators never see a job that ended without a picture."""
+    """Return the text shown instead of the words; a job that ended without a picture gets no review."""
     waits = not job.state.final or any(image.showing is Showing.HOLD for image in job.images)
     if job.ruling is None and waits:
         return texts.gettext("A rule of this server hides these words until moderators let them through.")

@@ -56,7 +56,7 @@ def seeds_text(seeds: Sequence[int]) -> str:
 
 
 def ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
-    """Return the sentence above a finished job's pictures; empty unless pictures are missing."""
+    """Return the text above a finished job's pictures: what failed, is hidden or was cut; often empty."""
     sentences = []
     failed = [image for image in job.images if image.state is State.FAILED]
     cancelled = sum(image.state is State.CANCELLED for image in job.images)
@@ -76,7 +76,7 @@ def ending(job: Job, done: Sequence[ImageRecord], texts: Texts) -> str:
 
 
 def _judged(job: Job, texts: Texts) -> Iterator[str]:
-    """Return the sentences about the safety checker and moderators, where they changed what is shown."""
+    """Yield why pictures are not shown or covered: by the checker, as blocked ones, or by moderators."""
     shown_as = Counter(image.showing for image in job.images)
     if known := sum(image.notes.known for image in job.images):
         yield texts.ngettext(
@@ -255,7 +255,7 @@ def _legend(count: int, texts: Texts) -> str:
 
 
 def _near(recipe: Recipe, done: Sequence[ImageRecord], texts: Texts) -> Iterator[str]:
-    """Yield how the initial noise was changed; the last change is another for each picture."""
+    """Yield how the initial noise was varied; the last variation has another seed for each picture."""
     for variation in recipe.variations[:-1]:
         yield texts.gettext("varied by seed {seed}", seed=variation.seed)
     if recipe.variations:
@@ -273,7 +273,7 @@ def _styled(recipe: Recipe, texts: Texts) -> Iterator[str]:
 
 
 def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
-    """Return what else made a picture: its second pass, start picture and LoRAs."""
+    """Yield the other settings of a picture: its second pass, start picture and LoRAs."""
     if (second := recipe.second_pass) is not None:
         yield texts.ngettext(
             "enlarged from {size}, strength {strength}, {count} step",
@@ -339,5 +339,5 @@ def _alt(prompt: str, images: Sequence[ImageRecord], texts: Texts, *, first: int
             seeds=seeds,
         )
 
-    beside = len(said(prompt)) - len(prompt)  # marks of the direction too
+    beside = len(said(prompt)) - len(prompt)  # includes the direction marks
     return said(shortened(prompt, MAX_ALT - beside))

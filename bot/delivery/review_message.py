@@ -142,7 +142,7 @@ def _decided(review: Review, texts: Texts) -> str:
 
 
 def person(user_id: int, texts: Texts) -> str:
-    """Return a mention, or words for a person of whom a number is left."""
+    """Return a mention, or for a person whose data was deleted words with the number that replaces the id."""
     return f"<@{user_id}>" if user_id >= 0 else texts.gettext("person no. {number}", number=-user_id)
 
 

@@ -1,8 +1,8 @@
 """Sends the moderators' messages about reviews, and edits them once something was decided.
 
-Each message is due by a row, leased to one front at a time, so that it survives kills: an edit can be
-repeated, and a post is looked for before it is posted again. Without a channel, or in one that is closed to
-the bot, nothing is lost: the pictures stay held, `/review show` lists them, and the message is tried again.
+Each due message is a row, leased to one front at a time, so that a killed front loses none: an edit can be
+repeated, and an earlier post is searched for before the message is posted again. If there is no channel, or
+the bot may not post there, the pictures stay held, `/review show` lists them, and the post is retried.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MessageIds = tuple[int | None, int | None]  # message, channel
 
 
 class ReviewOutbox:
-    """Sends what is due, for any server, through `client`."""
+    """Sends the due messages about reviews, of any server, through `client`."""
 
     def __init__(self, store: Store, client: discord.Client, sender: Sender, uploads: Uploads) -> None:
         self._store = store
@@ -50,7 +50,7 @@ class ReviewOutbox:
         self._uploads = uploads
 
     async def run(self) -> None:
-        """Send until cancelled; what is cancelled is repeated after its lease."""
+        """Send until cancelled; a cancelled message is sent again after its lease."""
         while True:
             try:
                 due = await self._store.review_messages.claim(limit=AT_ONCE)
@@ -141,7 +141,7 @@ class ReviewOutbox:
             return (await channel.send(**parts, files=files, nonce=nonce)).id
 
     async def _posted_earlier(self, channel: discord.PartialMessageable, due: DueReview) -> int | None:
-        """Return the message that an attempt before may have posted, by its buttons."""
+        """Return the id of the message that an earlier attempt posted, found by its buttons, or None."""
         after = datetime.fromtimestamp(due.review.opened_at - CLOCKS_APART, UTC)
         mine = f":{due.review.id}"
         try:
@@ -156,7 +156,7 @@ class ReviewOutbox:
         return None
 
     async def _told(self, due: DueReview) -> bool:
-        """Tell the person directly of a declined prompt; False where they take no messages of the bot."""
+        """Send the answer to an appeal as a direct message; False if the person takes none from the bot."""
         request = due.review.request or {}
         texts = Texts.for_locale(str(dict(request.get("origin", {})).get("locale", "")))
         content = MessageContent(heading=appeal_answer(due.review, texts), tone=Tone.WAITING)

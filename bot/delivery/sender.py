@@ -233,7 +233,7 @@ class Sender:
         return Sent(outcome="sent", message_id=await self._send(channel, attempt, attempt.content))
 
     async def _send_directly(self, attempt: Attempt) -> Sent:
-        """Send the result as a direct message; if it is refused, raise the refusal of the way before."""
+        """Send the result as a direct message; if it is refused, raise the refusal of the last other way."""
         if size_of(attempt.files) > DIRECT_LIMIT:  # a server may take larger files than a direct message
             raise Refused(Refusal.TOO_LARGE, limit=DIRECT_LIMIT)
         texts = Texts.for_locale(attempt.job.origin.locale)
@@ -254,7 +254,7 @@ class Sender:
         delivery = attempt.delivery
         if delivery is not None and delivery.tried_before:
             earlier = await self._posted_earlier(channel, delivery, content)
-            if earlier:  # it may show what has changed since
+            if earlier:  # it may show an earlier state of the result
                 with self.rate_guard.request(by_token=False):
                     message = channel.get_partial_message(earlier)
                     return (await message.edit(**parts_of(content, attempt.files))).id

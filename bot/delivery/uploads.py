@@ -16,7 +16,7 @@ from bot.jobs import Job
 from bot.provenance.signing import Signing
 from bot.threads import Threads
 
-FITTED_AT_ONCE = 2  # grids are made and compressed in memory
+FITTED_AT_ONCE = 2  # few, since each grid takes memory
 MIB = 1024 * 1024
 ENVELOPE = 64 * 1024  # bytes of a request beside its file: the layout, and the multipart frame
 MAX_REQUEST = 25 * MIB - ENVELOPE
@@ -51,7 +51,7 @@ class Uploads:
     async def fit(
         self, content: MessageContent, pictures: Sequence[Sequence[bytes]], limit: int
     ) -> list[PictureFile]:
-        """Make a file of each picture of `content` from the files that `load` read, in `limit` bytes."""
+        """Return a file for each picture of `content`, from the files of `load`, in all of `limit` bytes."""
         whole = sum(len(file) for picture in pictures for file in picture)
         return [
             await self._fitted(files, limit * sum(map(len, files)) // whole, picture.first)

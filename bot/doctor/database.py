@@ -27,7 +27,7 @@ _CONNECTIONS = sa.text(
     "SELECT current_setting('max_connections')::int"
     " - current_setting('superuser_reserved_connections')::int"
     " - (SELECT count(*) FROM pg_stat_activity WHERE usesysid IS NOT NULL"
-    # Of other roles' connections only pg_read_all_stats sees the type.
+    # Without pg_read_all_stats, backend_type is NULL for the connections of other roles.
     " AND coalesce(backend_type, 'client backend') = 'client backend') + 1 AS of_server,"
     " (SELECT CASE WHEN rolconnlimit < 0 THEN NULL ELSE rolconnlimit -"
     " (SELECT count(*) FROM pg_stat_activity WHERE usename = current_user) + 1 END"
@@ -60,7 +60,7 @@ async def look(url: str, *, clock: Callable[[], float] = time.time) -> AsyncIter
 
 
 def _missing(file: Path) -> Finding | None:
-    """Return the finding about a file of SQLite that is not there; None where it is.
+    """Return the finding about a missing SQLite file; None if the file exists.
 
     Raises ConfigurationError for a file on a network file system.
     """

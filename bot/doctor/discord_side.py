@@ -64,13 +64,13 @@ class DiscordSide:
         yield well(PART, f"Discord knows the token: it is that of {user}.")
 
     async def _logged_in(self) -> bool:
-        with suppress(BotError):  # the look at the token reports it
+        with suppress(BotError):  # the check of the token reports it
             await asyncio.shield(self._login)
             return True
         return False
 
     async def gateway(self) -> AsyncIterator[Finding]:
-        """Log in at the gateway with the bot's intents, as its shard 0, and leave again."""
+        """Log in at the gateway with the bot's intents, as its first shard, and leave again."""
         if not await self._logged_in():
             yield wrong(PART, "the gateway was not tried, because the login failed.")
             return
@@ -175,7 +175,7 @@ async def _compared(tree: Tree, guild: discord.Object | None) -> Finding:
 
 
 async def _translated(call: Any) -> Any:
-    """Return what a call of discord.py returns, with connection errors in one sentence."""
+    """Return what a call of discord.py returns; its errors become DiscordUnavailable, except Forbidden."""
     try:
         return await call
     except discord.Forbidden:
@@ -188,7 +188,7 @@ async def _translated(call: Any) -> Any:
 async def _offers(config: Config) -> Sequence[Offer]:
     """Return the offers with what workers have published, where the database can be read."""
     known: dict[str, Offer] = {}
-    with suppress(StoreUnavailable, ConfigurationError):  # the look at the database reports it
+    with suppress(StoreUnavailable, ConfigurationError):  # the check of the database reports it
         database = connect_database(config.queue.database)
         try:
             if await has_tables(database):

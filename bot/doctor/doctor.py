@@ -14,7 +14,7 @@ from bot.doctor.discord_side import PART, DiscordSide
 from bot.doctor.findings import Check, Finding, run
 
 DEVICE_SECONDS, DISCORD_SECONDS = 90.0, 30.0
-CHECKPOINT_SECONDS = DEVICE_SECONDS + 180.0  # with the wait for the look at the devices
+CHECKPOINT_SECONDS = DEVICE_SECONDS + 180.0  # includes the wait for the check of the devices
 
 
 async def examine(

@@ -13,7 +13,7 @@ from sdjax_engine.errors import EngineError
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One line of the report: of which part, whether it is well, and the facts or what to do."""
+    """One line of the report: the part, whether it is well, and a text with the facts or what to do."""
 
     part: str
     well: bool
@@ -33,7 +33,7 @@ class Check:
 
 
 def well(part: str, text: str) -> Finding:
-    """Return a finding that needs no act."""
+    """Return a finding that needs no action."""
     return Finding(part=part, well=True, text=redact(text))
 
 

@@ -1,7 +1,7 @@
 """The devices and the checkpoints, looked at in a process of their own.
 
-A driver may hang or end its process: the process of the doctor starts `python -m bot.doctor.painting FILE
-LOOK`, reads one JSON object a line, and kills it at the end of its time. It dies with the doctor too.
+A driver may hang or end its process. So the doctor starts `python -m bot.doctor.painting FILE LOOK`, reads
+one JSON object a line, and kills the process at its time limit. If the doctor dies, the process ends too.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from bot.doctor.findings import Finding, well, wrong
 from sdjax_engine.errors import EngineError
 
 DEVICES, CHECKPOINTS = "devices", "checkpoints"
-LAST_LINES = 400  # characters of what a failed process said last
+LAST_LINES = 400  # characters of a failed process's last line
 KILL_SECONDS = 5.0  # a process in a driver that hangs may not die of SIGKILL either
 
 
 async def in_process(file: Path | None, look: str) -> AsyncIterator[Finding]:
-    """Yield what the process finds; it is killed when this ends."""
+    """Yield the findings of the process; kill it if it still runs when this generator ends."""
     # JAX must not take the memory of a GPU that a running worker uses.
     environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     process = await asyncio.create_subprocess_exec(
@@ -68,7 +68,7 @@ def _devices(config: Config) -> Iterator[Finding]:
     yield well(DEVICES, f"{first}; {in_bytes(memory)} each" if memory else first)
     yield well(DEVICES, f"driver: {driver or 'it does not say'}.")
     for line in others:
-        # A CPU is well where the machine has no accelerator, or JAX was told to use none.
+        # Using the CPU is right if the machine has no accelerator, or JAX was told to use none.
         installed = any(name in line for name in devices.ACCELERATOR_PACKAGES)
         yield wrong(DEVICES, f"{line} Look at its driver.") if installed else well(DEVICES, line)
 

@@ -123,7 +123,7 @@ def local_folder(url: str) -> Path | None:
 
 
 def takes_files(folder: Path) -> bool:
-    """Return whether files can be made in `folder`: its mode does not say that of every file system."""
+    """Return whether a file can be created in `folder`, by trying: the mode does not tell on every disk."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return True
@@ -149,7 +149,7 @@ async def files(config: Config, *, front: bool) -> AsyncIterator[Finding]:
 
 
 async def traces(config: Config) -> AsyncIterator[Finding]:
-    """Say why the traces that the configuration wants cannot be exported."""
+    """Say whether traces can be exported, if the configuration wants them."""
     mistakes = mistakes_in_tracing(config.traces, os.environ)
     for mistake in mistakes:
         yield wrong(TRACES, mistake)
@@ -192,7 +192,7 @@ def _problem(path: Path) -> str | None:
         return None
     except OSError as error:
         return f"{path} cannot be looked at: {error.strerror}."
-    # A file of another owner is used through the group, as mounted secrets and volumes are.
+    # The bot may use a file of another owner through its group, such as a mounted secret or volume.
     own = found.st_uid == os.getuid()
     if not found.st_mode & OTHERS & ~(0 if own else stat.S_IRWXG):
         return None

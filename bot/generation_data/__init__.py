@@ -2,7 +2,7 @@
 
 Pure: no Discord, database or engine. One module reads one format.
 
-read_text ──► own | comfyui | invokeai | a1111      what the text begins with says which
+read_text ──► own | comfyui | invokeai | a1111      by the keys of its JSON; other texts are a1111
 read_picture ──► metadata ──► read_text             the file's texts; no pixels are decoded
 fit ──► sampler_names                               generation data + offers ──► options, and what is left out
 """

@@ -202,9 +202,9 @@ def _data(
 
 
 def _second_pass(by_name: Mapping[str, Any], strength: float | None) -> SecondPassData | None:
-    """Return the "Hires. fix" of the settings, by their names in small letters.
+    """Return the "Hires. fix" of the settings; `by_name` has their names in lower case.
 
-    That web UI runs all of its steps, and this bot the share of them that the strength gives.
+    The web UI runs all its steps; this bot runs steps × strength. So the steps are divided by the strength.
     """
     if not any(name.startswith("hires ") for name in by_name):
         return None

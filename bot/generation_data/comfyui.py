@@ -30,11 +30,11 @@ MAX_LINKS = 100  # followed from one input
 SAMPLERS = ("KSampler", "KSamplerAdvanced", "SamplerCustom", "KSampler (Efficient)")
 OUTPUTS = ("SaveImage", "PreviewImage", "SaveAnimatedWEBP", "SaveImageWebsocket")
 EMPTY_LATENTS = ("EmptyLatentImage", "EmptySD3LatentImage")
-CHECKPOINTS = ("ckpt_name", "unet_name", "model_name")  # the input that names the file
+CHECKPOINTS = ("ckpt_name", "unet_name", "model_name")  # inputs of loaders that name the checkpoint
 LORAS = ("LoraLoader", "LoraLoaderModelOnly")
 VALUES = ("value", "seed", "text", "string", "int", "float", "number", "noise_seed", "Text", "String")
 CONDITIONINGS = ("conditioning", "positive", "conditioning_1", "input", "any")
-"""The input through which a node of one conditioning passes it on."""
+"""Inputs of nodes that take one conditioning and pass it on."""
 
 Node = Mapping[str, Any]
 
@@ -100,7 +100,7 @@ class _Graph:
         )
 
     def _first_sampler(self) -> Node:
-        """Return the sampler that starts the chain; raises NoGenerationData where there is no one chain."""
+        """Return the sampler that starts the chain; raises NoGenerationData unless there is one chain."""
         found = [key for key, node in self._nodes.items() if _type(node) in SAMPLERS]
         used = [key for key in found if key in self._reached()] or found
         earlier = {key: self._earlier_sampler(key) for key in used}
@@ -157,7 +157,7 @@ class _Graph:
         return next((self._setting(node, name) for name in names if name in node["inputs"]), None)
 
     def _of_sampler(self, sampler: Node, name: str) -> Any:
-        """Return a setting of the sampler; SamplerCustom has nodes of its own for some."""
+        """Return a setting of the sampler; SamplerCustom has some of them in linked nodes."""
         sources = (sampler, *(self._node(sampler["inputs"].get(link)) for link in ("sampler", "sigmas")))
         found = (self._setting(node, name) for node in sources if node is not None and name in node["inputs"])
         return next(found, None)

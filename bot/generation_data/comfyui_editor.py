@@ -9,7 +9,7 @@ from typing import Any
 from bot.generation_data.data import NoGenerationData
 
 MAX_NODES = 2000
-MUTED, BYPASSED = 2, 4  # modes of a node: it is left out, with its links or without them
+MUTED, BYPASSED = 2, 4  # modes: left out with its links; left out, its inputs passed on
 AFTER_SEED = ("fixed", "increment", "decrement", "randomize")  # the editor's own value after each seed
 
 WIDGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(

@@ -25,15 +25,15 @@ NAMES = {
     "checkpoint": "Model",
     "model": "Model",
 }
-"""The names that bots give to fields, and those of the text; others stay as they are."""
+"""From the names that bots give to fields to the names in the text; other names stay as they are."""
 
 MARKUP = "`*_ \n"  # around the words of a field
 
 
 def text_of_fields(description: str, fields: Iterable[tuple[str, str]]) -> str:
-    """Return the text for an embed's fields; its description is the prompt where no field is one.
+    """Return the text for an embed's fields; without a field for the prompt, the description is the prompt.
 
-    Empty where no field tells the number of steps, without which no text is read as generation data.
+    Empty if no field has the number of steps: such an embed is not taken for generation data.
     """
     found: dict[str, str] = {}
     for name, value in fields:

@@ -181,6 +181,6 @@ def _comment(body: bytes) -> str:
     kind, text = body[:8], body[8:]
     if kind != b"UNICODE\0":
         return _decoded(text.rstrip(b"\0") if kind in (b"ASCII\0\0\0", bytes(8)) else body, "utf-8")
-    # A1111 writes the big order even into files of the little one: the zeros of Latin letters tell.
+    # A1111 writes big-endian text even into little-endian files. The zero bytes of Latin letters tell which.
     little = text[1::2].count(0) > text[0::2].count(0)
     return text.decode("utf-16-le" if little else "utf-16-be", "replace")

@@ -11,7 +11,7 @@ from sdjax_engine.request import Sampler
 from sdjax_engine.sampler_aliases import SAMPLER_ALIASES
 
 PLAIN_SCHEDULES = ("", "automatic", "normal", "none")
-"""Schedules that mean the sampler's own."""
+"""Names of schedules that stand for the sampler's own schedule."""
 
 WITH_KARRAS: Mapping[Sampler, Sampler] = MappingProxyType(
     {

@@ -58,7 +58,7 @@ class AutomodRule:
         return self.ignored is None and not exempt
 
     def find(self, text: str) -> str | None:
-        """Return the part of a text, as `normal` returns it, for which the rule refuses it."""
+        """Return the part of a text that the rule refuses, None without one; the text comes from `normal`."""
         if self._allowed is not None:
             text = self._allowed.sub("\n", text)
         for pattern in (self._keywords, *self._patterns):
@@ -176,7 +176,7 @@ def _without(allowed: Iterable[str]) -> re.Pattern[str] | None:
 
 
 def _kind(keyword: str) -> tuple[bool, bool, str]:
-    """Return whether a keyword may have letters before it and after it, and its words."""
+    """Return whether letters may stand before a keyword, whether after it, and the keyword without stars."""
     text = normal(keyword)
     first, last = text.startswith("*"), text.endswith("*") and len(text) > 1
     return first, last, text[first : len(text) - last].strip()

@@ -1,9 +1,9 @@
 """Bounds on the search for hidden spellings in long texts.
 
 A person can send 2,000 characters, and a text of that length is read in every way. A longer text may consist
-of very many short words, signs, or scripts that alternate. Then hidden spellings are looked for at its
-beginning and at its end only. The words themselves are looked for everywhere, also stretched ones, and those
-of characters that look alike.
+of very many short words, signs, or scripts that alternate. Then hidden spellings are searched for only at its
+beginning and its end. Words as they stand, stretched words, and words of look-alike characters are searched
+for everywhere.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from bot.moderation.scripts import ALNUM, ARAB, DECIMAL, HAN, KOREAN, LATIN, SPA
 _TOLD_APART = ALNUM | DECIMAL | HAN | KOREAN | ARAB | LATIN
 _SPACES = 1 << 15
 LONGEST_SENT = 2_000
-"""Characters of a text that is read in every way, whatever it consists of."""
+"""A text of at most so many characters is read in every way."""
 _MOST_HIDDEN = 600
-"""Characters of a longer text that are read in each of the ways that cost most."""
+"""At most so many characters of a longer text are read in each of the costly ways."""
 _MOST_CHANGES = 1_500
-"""Signs, digits, and changes between them, spaces and scripts; prose of 3,500 characters has fewer."""
+"""Signs, digits and changes of kind up to which a text is read whole; prose of 3,500 characters has fewer."""
 _SPACE_OR_LISTING = re.compile(r"[\s,;:()\[\]{}<>\"/\\。、]")
 _SPACE = re.compile(r"\s")
 
@@ -33,7 +33,7 @@ def bound_of(text: str) -> int | None:
 
 
 def bounded(pieces: Sequence[str], most: int | None) -> list[str]:
-    """Return the pieces, or the first and the last of them, of at most so many characters together."""
+    """Return the pieces, or the first and last of them if all have more than `most` characters together."""
     if most is None or sum(map(len, pieces)) <= most:
         return list(pieces)
     joined = "\n".join(pieces)
@@ -41,7 +41,7 @@ def bounded(pieces: Sequence[str], most: int | None) -> list[str]:
 
 
 def beginning_and_end(text: str, most: int | None) -> str:
-    """Return a text, or whole words of its beginning and of its end where it changes very often."""
+    """Return a text; if it is long and varied, only whole words of its beginning and its end."""
     if most is None or len(text) <= most or _is_plain(text):
         return text
     beginning, end = text[: most // 2], text[-most // 2 :]
@@ -50,7 +50,7 @@ def beginning_and_end(text: str, most: int | None) -> str:
 
 
 def _place(text: str) -> int:
-    """Return the place of the first space, or without one of the first sign of a list; else the length."""
+    """Return the index of the first space, else of the first comma, bracket or the like, else the length."""
     found = _SPACE.search(text) or _SPACE_OR_LISTING.search(text)
     return found.start() if found else len(text)
 

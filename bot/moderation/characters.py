@@ -1,4 +1,4 @@
-"""A text with one character for all the characters that people use in its place."""
+"""Skeletons of texts: each look-alike character is replaced by the letter that it stands for."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _PLANES = (
     *range(0x2F800, 0x2FA20),
     *range(0xE0000, 0xE01F0),
 )
-"""Where characters are that stand for others, or for none. Han, syllables and jamo are left out."""
+"""Ranges with characters that stand for others or for nothing, without Han, syllables and jamo."""
 _LATIN_LETTERS = {
     "\U0001f150": 26,  # white on black circles
     "\U0001f170": 26,  # white on black squares
     "\U0001f1e6": 26,  # flags
 }
 _LAST = sys.maxunicode
-_NOTHING = 0xFFFF  # no character, in place of those that stand for none
+_NOTHING = 0xFFFF  # the code of characters that stand for nothing, such as fillers
 _TABLED = 0x20000  # characters with an entry of their own in the table
 _LONGEST_EXPANSION = 4
-"""Of one character; the few longer ones are whole sentences in Arabic."""
+"""The most letters for one character; the few longer ones are Arabic phrases, and become a space."""
 _PAIRS = {0x1F18E: "ab", 0x1F191: "cl", 0x1F192: "cool", 0x1F196: "ng", 0x1F197: "ok", 0x1F19A: "vs"}
 _SURROGATES = re.compile("[\ud800-\udfff]+")
 _CAPITAL_I = re.compile(r"I(?:[a-z]|(?<=[a-z].))")
@@ -70,10 +70,9 @@ def _letters() -> dict[int, int | str]:
 
 
 def skeleton(text: str) -> str:
-    """Return a text without what is not seen, and with one letter for all that look like it.
+    """Return a text without invisible characters, and with one letter for all that look like it.
 
-    Case, digits, signs and spaces stay. Words that can be read in a second way are there again, in lines at
-    the end.
+    Case, digits, signs and spaces stay. Lines at the end repeat the words that can be read in a second way.
     """
     most = bound_of(text)
     if text.isascii():
@@ -105,18 +104,18 @@ class _Table:
     """What each character becomes: a code, or _NOTHING, or beyond _LAST a row of `longer`."""
 
     codes: Codes
-    """By code, below _TABLED."""
+    """What the characters below _TABLED become, by their codes."""
     others: Codes
-    """The characters beyond that become something else, sorted, and what they become."""
+    """The characters from _TABLED on that change, sorted; `of_others` is what they become."""
     of_others: Codes
     longer: Codes
-    """Several letters, four in a row, with _NOTHING at the end."""
+    """Rows of four letters, filled up with _NOTHING."""
 
 
 def _with_letters(text: str, most: int | None = None) -> str:
     """Return a text with the letters that its characters stand for.
 
-    After the first `most` characters that stand for several letters, such characters are spaces.
+    Only the first `most` characters that stand for several letters are replaced; the others become spaces.
     """
     table, codes = _table(), codes_of(text)
     letters = table.codes[np.minimum(codes, _TABLED)]

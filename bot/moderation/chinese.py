@@ -1,4 +1,4 @@
-"""Chinese: terms are found anywhere, except where the words around them explain the characters."""
+"""Chinese: terms are found anywhere, except where their characters belong to other common words."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PAIRS, _FACTOR = 1 << 16, 31
 _KINDS = ("零一二三四五六七八九十百", "0-9", "a-z")
 _LONGEST_WORD = 4
 MAX_EXPLAINED = 50
-"""A term that common words explain more often than this matches all the same. It bounds the time."""
+"""So many matches of a text are compared with common words; later ones count unchecked. Bounds the time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ def read_clauses(text: str) -> Clauses:
     kept = words | ends
     kept[1:] &= ~(ends[1:] & ends[:-1])
     codes = np.where(ends, LINE_BREAK, codes)
-    latin = np.zeros(len(codes) + 1, np.bool_)  # the last place is also the one before the first
+    latin = np.zeros(len(codes) + 1, np.bool_)  # index -1 and the last are False
     latin[:-1] = words & (codes < _ASCII)
     # Signs between two words in Latin letters, or digits, are a tab; all others go.
     first, last = runs(~(words | ends))
@@ -74,7 +74,7 @@ def read_clauses(text: str) -> Clauses:
 def loose_pattern(term: str) -> re.Pattern[str]:
     """Match the characters of a term in order, repeated or not, with any signs and numbers between them.
 
-    The term has no digits, so that the pattern never goes back.
+    The term has no digits, so the pattern never backtracks.
     """
     first, *others = map(re.escape, term)
     # re finds a pattern that begins with a character several times as fast as one that begins otherwise.
@@ -97,10 +97,10 @@ def found(text: Clauses, terms: Iterable[str]) -> set[str]:
 def _possible(terms: Iterable[str], unbroken: str) -> list[str]:
     """Return the terms that may be in a text whose last version, without its line breaks, is `unbroken`.
 
-    Without digits and repeated characters a term is there if it is in any version.
+    A term without digits and repeated characters is in the last version if it is in any version.
     """
     codes = codes_of(unbroken)
-    pairs = np.zeros(_PAIRS, np.bool_)  # by a number of 16 bits for two neighbours; others may have it too
+    pairs = np.zeros(_PAIRS, np.bool_)  # by a 16-bit hash of two neighbours; hashes may collide
     pairs[(codes[:-1] * _FACTOR + codes[1:]) % _PAIRS] = True
     return [
         term
@@ -126,7 +126,7 @@ def _holds(text: str, term: str, budget: list[int]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _whole(term: str) -> re.Pattern[str]:
-    """Match a term where no number or Latin word goes on outside: not A片 in NBA片段, 五岁 in 十五岁."""
+    """Match a term, but not within a longer number or Latin word: not A片 in NBA片段, 五岁 in 十五岁."""
     before, after = _kind_of(term[0]), _kind_of(term[-1])
     word = re.escape(term)
     start, end = f"(?<![{before}]{word})" if before else "", f"(?![{after}])" if after else ""
@@ -155,7 +155,7 @@ def _explained(text: str, start: int, end: int) -> bool:
 
 
 def _split(clauses: str, term: str, budget: list[int]) -> bool:
-    """Return whether signs that end clauses split `term`: 血，腥. A part of it is then a whole clause."""
+    """Return whether ends of clauses split `term`, and a clause begins or ends where it does: 血，腥."""
     pattern = re.compile(r"\n*".join(map(re.escape, term)))
     for match in pattern.finditer(clauses):
         if budget[0] <= 0:

@@ -29,7 +29,10 @@ _CONTRACTION = re.compile(r"['’ʼ`´](?<=[a-z].)(?=(?:ll|re|ve|s|t|d|m)(?![^\W
 
 @cache
 def inflect(word: str) -> frozenset[str]:
-    """Return a word, its plural and, from four letters on, its -ed and -ing; only itself below three."""
+    """Return a word, its plural, -ed and -ing; below three letters only the word.
+
+    A word of three letters has -ed and -ing only if they double its last letter.
+    """
     forms = {word}
     if len(word) < 3:
         return frozenset(forms)
@@ -62,5 +65,5 @@ def separate_contractions(text: str) -> str:
 
 
 def is_no_stretching(word: str) -> bool:
-    """Return whether a word has its doubled letter by its spelling, as good has."""
+    """Return whether a word is spelled with a doubled letter, as good is, and so is not a stretched word."""
     return word in read_words("english_doubled.txt")

@@ -62,11 +62,11 @@ def has_hangul(text: str) -> bool:
 
 
 def part_jamo(text: str, near: str, most: int | None) -> tuple[str, str]:
-    """Return a text without its words of loose jamo, and these as syllables, in both ways to read them.
+    """Return a text without its words with loose jamo, and these words as syllables, in both readings.
 
-    ㅅㅔㄱㅅㅡ and 세ㄱ스 are 섹스; 섹스ㅋ is 섹슼, or 섹스 with a consonant that means nothing. Of more than
-    `most` characters in such words, the first and the last are read. `near` is where jamo with signs between
-    them are looked for.
+    ㅅㅔㄱㅅㅡ and 세ㄱ스 are 섹스; 섹스ㅋ is 섹슼, or 섹스 with a consonant that means nothing. If such
+    words have more than `most` characters, the first and the last are read. Jamo with signs between them are
+    searched for only in `near`.
     """
     codes = codes_of(text)
     first, last = _words_with_loose(codes)
@@ -144,7 +144,7 @@ def words_with_stretched_vowels(text: str) -> str:
 
 
 def without_blooming(text: str) -> str:
-    """Return a text without the verb 피다 "to bloom", which 피 "blood" with a particle looks like."""
+    """Return a text without forms of the verb 피다 "to bloom" that look like 피 "blood" with a particle."""
     return _BLOOMING.sub(" ", text) if "피" in text else text
 
 
@@ -155,7 +155,7 @@ _VERBAL = re.compile(
 
 @cache
 def _particles() -> tuple[frozenset[str], frozenset[str]]:
-    """Return what may follow a noun of one syllable, and what any other: 들, particles, two particles."""
+    """Return what may follow a noun of one syllable, and a longer noun: 들, a particle, two particles."""
     data = {name: words.split() for name, words in read_lists("korean_particles.toml").items()}
     stacked = {first + second for first in data["stacking"] for second in data["second"]}
     every = {plural + one for plural in ("", "들") for one in {"", *data["first"], *stacked}}
@@ -165,7 +165,7 @@ def _particles() -> tuple[frozenset[str], frozenset[str]]:
 def is_ending(rest: str, noun: str) -> bool:
     """Return whether `rest` may follow `noun` in one word.
 
-    It may be a particle, or after two syllables a form of 하다, 되다 or 적.
+    It may be a particle; after several syllables also 님, 씨, or a form of 하다, 되다, 적 or the like.
     """
     after_one, after_more = _particles()
     if len(noun) == 1:

@@ -65,7 +65,7 @@ class Buckets:
         self._levels: dict[Hashable, tuple[float, float]] = {}  # tokens, and when they were counted
 
     def resize(self, per_minute: int) -> None:
-        """Let each bucket have another size; tokens that were taken stay taken."""
+        """Change the size of the buckets; tokens that were taken stay taken."""
         grown = per_minute - self._size
         self._levels = {
             key: (max(-per_minute, level + grown), at) for key, (level, at) in self._levels.items()
@@ -80,7 +80,7 @@ class Buckets:
         return max(0.0, missing) * MINUTE / self._size
 
     def take(self, key: Hashable, count: float, *, now: float) -> None:
-        """Take tokens, also below zero; a bucket is never lower than a minute's tokens below zero."""
+        """Take tokens; a bucket may fall below zero, by at most a minute's tokens."""
         if not self._size:
             return
         if len(self._levels) >= MOST_BUCKETS:
@@ -107,7 +107,7 @@ class Pace:
         self._server_files = Buckets(rates.server_files)
 
     def change(self, rates: Rates) -> None:
-        """Go on with other rates. What has been taken stays taken."""
+        """Use other rates from now on; tokens that were taken stay taken."""
         self._requests.resize(rates.requests)
         self._server_requests.resize(rates.server_requests)
         self._files.resize(rates.files)
@@ -148,7 +148,7 @@ class Pace:
 
 
 def allows(names: Names | None, name: str) -> bool:
-    """Return whether a policy's names allow this one; they allow all where nothing is said."""
+    """Return whether a policy's names allow this one; None allows every name."""
     return names is None or ANY in names or name in names
 
 
@@ -180,8 +180,8 @@ def _refusals(policy: Policy, recipe: Recipe) -> Iterator[UserMistake]:
 def quotas_of(found: Effective, bounds: Policy, *, guild_id: int | None) -> tuple[Quota, ...]:
     """Return the quotas of a person.
 
-    Each counts where its rule holds: in the channel, in the server also for a role's, everywhere for the
-    operator's. The operator's bounds are quotas of their own, everywhere.
+    A channel's quota counts requests in the channel, a server's or a role's those in the server, and the
+    operator's those everywhere. The operator's bounds are further quotas, which count everywhere.
     """
     here = [_quota(found.rules[key][0], getattr(found.policy, key), guild_id or 0) for key in found.rules]
     everywhere = [
@@ -219,9 +219,9 @@ def places_of(recipe: Recipe, offer: Offer) -> int:
 
 
 def offers_within(offers: Sequence[Offer], policy: Policy) -> tuple[Offer, ...]:
-    """Return the part of the offers that a policy allows, so that defaults of options keep within it.
+    """Return the part of the offers that a policy allows, so that the defaults of options are allowed.
 
-    All of them where it allows nothing that is offered: then the request is refused with a sentence.
+    If it allows none of them, all are returned: the request is then refused with a sentence.
     """
     kept = [_within(offer, policy) for offer in offers if allows(policy.models, offer.model)]
     return tuple(kept) or tuple(offers)

@@ -18,13 +18,13 @@ _ASCII_SIGNS = str.maketrans(
     {chr(code): None for code in range(128) if not chr(code).isalpha() and not chr(code).isspace()}
 )
 LONGEST_PIECE = 100
-"""A longer piece without a space is no word, however it is split. Saves the time of hostile texts."""
+"""A longer piece without a space is not read as a word. Bounds the time for hostile texts."""
 _LONGEST_LISTED = 32
-_GAP = "\u02ee"  # a letter to re, so that one class has all that is to go and no space
+_GAP = "\u02ee"  # in place of spaces: re takes it for a letter, so _NO_LETTERS keeps it
 
 _SHOUTING = re.compile(r"[!?](?<![!?].)[!?]*+(?!\S)", re.DOTALL)
 _PICTURED = {"||": "", "()": "O", "[]": "O", "\\/\\/": "W", "/\\": "A", "\\/": "V", "|-|": "H", "vv": "W"}
-_SHAPES = dict(zip("0123456789@$!|+", "OIZEASGTBGASIIT", strict=True))  # capitals: no letters of the text
+_SHAPES = dict(zip("0123456789@$!|+", "OIZEASGTBGASIIT", strict=True))  # capitals: the text has none
 _AS_I = str.maketrans(_SHAPES)
 _AS_L = str.maketrans(_SHAPES | dict.fromkeys("1!|", "L"))
 _ASCII_OTHERS = {code: None for code in _ASCII_SIGNS if chr(code) not in _SHAPES}
@@ -46,7 +46,7 @@ def without_listing(text: str) -> str:
 
 @cache
 def _other_shapes() -> tuple[re.Pattern[str], dict[str, str]]:
-    """Match the signs beyond ASCII that look like a letter; the letter of each, as a capital."""
+    """Return a pattern of the signs beyond ASCII that look like a letter, and the capital letter of each."""
     shapes = {other: letter.upper() for other, letter in look_alikes().items() if not other.isalpha()}
     return re.compile(f"[{''.join(map(re.escape, shapes))}]"), shapes
 
@@ -57,12 +57,12 @@ def as_letters(text: str) -> str:
 
 
 def as_letters_with_l(text: str) -> str:
-    """Return the same with 1 as l."""
+    """Return the text of `as_letters`, but 1 becomes l."""
     return _with_other_shapes(text).translate(_AS_L).lower()
 
 
 def mended_words(lower: str) -> list[str]:
-    """Return the words of a text in lower case without the signs and digits within."""
+    """Return the words of a text in lower case that have signs or digits inside, without these."""
     text = english.separate_contractions(lower)
     pieces = without_listing(text).split()
     pieces = [piece for piece in pieces if not piece.isalpha() and len(piece) <= LONGEST_PIECE]
@@ -76,8 +76,8 @@ def mended_words(lower: str) -> list[str]:
 def words_in_shapes(lower: str, model_numbers: frozenset[str]) -> list[str]:
     """Return the words in which digits and signs stand for Latin letters by their shape: bl00d, a$$.
 
-    1 and the like are i, and once more l; commas and brackets are spaces, and once more nothing. A model
-    number such as A55 is no such word.
+    Two readings of each: 1 and the like as i and as l; commas and brackets as spaces and as nothing. A model
+    number such as A55 is left out.
     """
     text = _ascii(lower)
     mixed = _mixed(text.translate(_ASCII_LISTING), model_numbers)
@@ -94,7 +94,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _mixed(text: str, model_numbers: frozenset[str]) -> list[str]:
-    """Return the pieces that have both letters and shapes; those beyond ASCII are capitals by now."""
+    """Return the pieces with both letters and shapes; shapes beyond ASCII have become capitals already."""
     return [
         piece
         for piece in text.translate(_ASCII_OTHERS).split()

@@ -17,9 +17,10 @@ FLAGGED = Level.EXPLICIT  # of a picture that the checkpoint's own checker flags
 class PictureRules:
     """How the pictures of one model are judged and shown.
 
-    `levels` has the level of each label of the picture classifier. `elsewhere` and `age_restricted` say how
-    pictures of the levels 1, 2 and 3 are shown where no policy says so. No policy has them shown more openly
-    than `mildest` and `mildest_age_restricted`, which without a value are the same.
+    `levels` has the level of each label of the picture classifier. `age_restricted` and `elsewhere` say how
+    pictures of the levels 1, 2 and 3 are shown, in age-restricted channels and in others, if no policy says
+    so. No policy can show them more openly than `mildest_age_restricted` and `mildest`; None stands for the
+    values of `age_restricted` and `elsewhere`.
     """
 
     levels: Mapping[str, Level] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Who may what: policies of the operator, servers, roles and channels, and which of their rules decide.
+"""Policies of the operator, servers, roles and channels, and which of their rules decide.
 
 The nearest policy that says something about a key decides it: the channel (a thread before its channel), then
 the person's roles, then the server, then the operator. Among several roles the most generous value wins
@@ -69,7 +69,7 @@ class Said:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One key of one policy, by which a decision is explained."""
+    """One key of one policy with its value, to explain a decision."""
 
     scope: PolicyScope
     id: int
@@ -89,7 +89,7 @@ class Effective:
 
 
 def effective(said: Iterable[Said]) -> Effective:
-    """Return what policies mean together, key by key.
+    """Return the policy that several policies result in, key by key.
 
     The order of `said` counts only among channels: a thread comes before its channel.
     """
@@ -154,7 +154,7 @@ def said_by(row: PolicyRow) -> Said:
 
 
 def values_of(policy: Policy) -> dict[str, Any]:
-    """Return what a policy says as JSON has it, without the keys that it says nothing about."""
+    """Return a policy as JSON, without the keys that have no value."""
     said = ((key, getattr(policy, key)) for key in KEYS)
     return {key: _written(value) for key, value in said if value is not None}
 

@@ -45,15 +45,15 @@ class Readings:
     lower: str
     """The skeleton of the text in lower case."""
     near: str
-    """The part of it in which hidden spellings are looked for: all of it, but for long texts."""
+    """The part of `lower` in which hidden spellings are searched for: all of it, except in long texts."""
     plain: list[str]
-    """Its words in order."""
+    """The words of `lower`, in order."""
     numbered: list[str]
-    """Its words with their digits, in order."""
+    """The words of `lower` with their digits, in order."""
     words: list[str]
     """Every word of every reading, once; none has a digit."""
     squeezed: list[str]
-    """The same without repeated letters, in the same order."""
+    """The words without repeated letters, in the same order."""
     lines: str
     """The words, with a line break before each."""
     squeezed_lines: str
@@ -94,7 +94,7 @@ class Readings:
 
     @cached_property
     def clauses(self) -> chinese.Clauses:
-        """The text as Chinese."""
+        """The clauses of the text, for Chinese terms."""
         return chinese.read_clauses(self.lower)
 
     @cached_property
@@ -121,7 +121,7 @@ def mask(words: str) -> str:
 
 def read(text: str) -> Readings:
     """Return the readings of a text, in time linear in its length."""
-    # Of ASCII only a capital I looks like another letter.
+    # The only ASCII letter that looks like another is the capital I.
     cased = text if text.isascii() and "I" not in text else skeleton(text)
     near_cased = cased if len(text) <= LONGEST_SENT else beginning_and_end(cased, bound_of(text))
     lower = near = _folded(cased)
@@ -182,7 +182,7 @@ def spaced_syllables(words: list[str]) -> str:
 
 
 def words_of_runs(runs: list[str]) -> list[str]:
-    """Return the words that runs of single letters are: without an article, with digits as letters."""
+    """Return the words that runs of letters spell, also without an article, and with digits as letters."""
     made = [*runs, *[run[1:] for run in runs if run.startswith(_BEFORE)]]
     numbered = [run for run in made if not run.isalpha()]
     if numbered:

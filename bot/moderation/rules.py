@@ -50,11 +50,11 @@ class Judge:
         channel_ids: Collection[int],
         known: Mapping[str, Readings] = MappingProxyType({}),
     ) -> Verdict | None:
-        """Return the first rule that refuses the first such text, or else the first that holds one.
+        """Return the verdict on the first text that a rule refuses, else on the first text that a rule holds.
 
-        None where no rule does either. `channel_ids` are the request's channel and, for a thread, its
-        channel. `known` has the readings of texts that were read before. Call `prepare` first, in a thread;
-        without it the first search takes its time.
+        The first rule that applies to this text counts. None if no rule applies. `channel_ids` are the
+        request's channel and, for a thread, its parent channel. `known` has the readings of texts that were
+        read before. Call `prepare` first, in a thread: otherwise the first search compiles the terms.
         """
         here = [rule for rule in self.rules if rule.channel_id is None or rule.channel_id in channel_ids]
         refusing, holding = ([rule for rule in here if rule.action is action] for action in _SEVERE)
@@ -74,7 +74,7 @@ class Judge:
 
     @cached_property
     def _phrases(self) -> dict[str, list[Phrase]]:
-        """By the names of the rules that allow something: what they allow."""
+        """The allowed phrases, by the names of their rules."""
         allowing = (rule for rule in self.rules if rule.action is Action.ALLOW)
         return {rule.name: [(_folded(term), term) for term in rule.terms] for rule in allowing}
 

@@ -1,7 +1,7 @@
-"""Patterns as Discord takes them, of Rust's regex crate, in the words of RE2; both search in linear time.
+"""Translates the patterns of AutoMod, of Rust's regex crate, for RE2; both search in linear time.
 
-RE2 knows only ASCII in \\w, \\d and \\b where Rust knows all scripts. The first two are written out; a
-pattern that depends on the third beyond ASCII, or has what RE2 lacks, is refused.
+In RE2, \\w, \\d and \\b know only ASCII; in Rust, all scripts. \\w and \\d are written out. A pattern with
+\\b and characters beyond ASCII, or with syntax that RE2 lacks, is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Pattern(Protocol):
 
 
 class NotAlike(ValueError):
-    """The pattern may mean something else to RE2, or nothing."""
+    """The pattern may have another meaning in RE2, or is not valid there."""
 
 
 def compiled(pattern: str) -> Pattern:
@@ -49,7 +49,7 @@ def compiled_for_re2(pattern: str, *, memory: int) -> Pattern:
 
 
 def translated(pattern: str) -> str:
-    """Return the pattern in RE2's words; raises NotAlike."""
+    """Return the pattern in RE2's syntax; raises NotAlike."""
     if _NOT_ALIKE.search(pattern) or (not pattern.isascii() and _BOUNDARY.search(pattern)):
         raise NotAlike(pattern)
     return "".join(_translated(pattern))
@@ -75,7 +75,7 @@ def _translated(pattern: str) -> Iterator[str]:
 
 
 def _of_kind(kind: str, *, inside: bool) -> str:
-    """Return the class of \\w, \\d or \\s, or of its contrary; within a class only the former."""
+    """Return the class of \\w, \\d or \\s, or of its negation, which raises NotAlike inside a class."""
     characters = _KINDS[kind.lower()]
     if inside:
         if kind.isupper():

@@ -17,7 +17,7 @@ Flags = npt.NDArray[np.bool_]
 
 TAB, LINE_BREAK, SPACE = 0x09, 0x0A, 0x20
 _REPEATED = re.compile(r"(.)(?=\1)")
-_SHORT = 100  # characters: re is as fast
+_SHORT = 100  # characters; for shorter texts re is as fast as an array
 _ENCODING, _ERRORS = "utf-32-le", "surrogatepass"
 
 CJK = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
@@ -33,7 +33,7 @@ CLAUSE_ENDS = ",;:!?。、\n"
 ALNUM, DECIMAL, HAN, KOREAN, ARAB, LATIN, LOOSE, LIKE_VOWEL, CLAUSE_END = (1 << bit for bit in range(9))
 """Kinds of characters: letters and numbers, digits, then scripts; LATIN is a to z, LOOSE is a jamo."""
 _TABLED = 0x40000
-"""Characters with an entry of their own in the table; beyond are no letters."""
+"""Characters with an entry of their own in the table; there are no letters beyond."""
 _SCRIPTS = ((CJK, HAN), (HANGUL, KOREAN), (ARABIC, ARAB), ("a-z", LATIN), (JAMO, LOOSE))
 _SIGNS = ((LIKE_VOWELS, LIKE_VOWEL), (CLAUSE_ENDS, CLAUSE_END))
 
@@ -62,7 +62,7 @@ def runs(flags: Flags) -> tuple[Places, Places]:
 
 
 def within(length: int, first: Places, last: Places) -> Flags:
-    """Return which of `length` places are in a run. No runs touch; each has a first and a last place."""
+    """Return which of `length` places are in a run from a `first` to its `last` place; no runs touch."""
     changes = np.zeros(length + 1, np.int8)
     changes[first] = 1
     changes[last + 1] = -1
@@ -71,7 +71,7 @@ def within(length: int, first: Places, last: Places) -> Flags:
 
 
 def squeeze(text: str) -> str:
-    """Return a text with one character for each run of the same character; lines stay apart."""
+    """Return a text with one character for each run of the same character; line breaks all stay."""
     if len(text) < _SHORT:
         return _REPEATED.sub("", text)
     codes = codes_of(text)
@@ -101,9 +101,9 @@ def kinds_of(codes: Codes) -> npt.NDArray[np.uint16]:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text in order: letters of one script. Han has no words.
+    """Return the words of a text in order; Han characters belong to no word.
 
-    Only where Latin letters stand beside Hangul or Arabic letters, words end where the script changes.
+    If the text has Latin letters next to Hangul or Arabic ones, words also end where the script changes.
     """
     if text.isascii():
         return text.translate(_ASCII_WORD).split()

@@ -1,4 +1,4 @@
-"""Which restriction refuses a person's request, and the sentence that tells them."""
+"""Which restriction refuses or pauses a person's request, and the sentence for the person."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ class Decision:
 def decide(restrictions: Iterable[Restriction]) -> Decision:
     """Return what the restrictions that hold for a person in a channel mean for their request.
 
-    Of several blocks the widest counts, which is the last to be lifted: everywhere, then of the server, then
-    of the person in the server. Of several pauses the nearest counts: that of a thread, then of
-    its channel, then of the server.
+    Of several blocks the widest counts: of the person everywhere, then of the server, then of the person in
+    the server. Of several pauses the nearest counts: of a thread, then of its channel, then of the server.
     """
     found = list(restrictions)
     blocks = [each for each in found if each.kind is Kind.BLOCK]
@@ -59,5 +58,5 @@ def _width(block: Restriction) -> tuple[bool, bool]:
 
 
 def _nearness(pause: Restriction) -> int:
-    """Order pauses, the nearest last: a thread is younger than its channel, so its id is larger."""
+    """Return the sort key of a pause, largest for the nearest: a thread has a larger id than its channel."""
     return pause.scope.channel_id

@@ -40,12 +40,12 @@ _MOST_PLACES = 64
 _SHORTEST_JOINED_PHRASE = 5
 _SHORTEST_INSIDE_RUN = 5
 _FEW = 6
-_EVERY_SCRIPT = "bI1 가ㄱ 中 ع"  # makes the tables of characters, once in a process
+_EVERY_SCRIPT = "bI1 가ㄱ 中 ع"  # reading it builds the tables of characters, once in a process
 
 Hits = dict[str, set[str]]
-"""For a word of a text, the words of the vocabulary that it is a form of."""
+"""From a word of a text to the words of the vocabulary that it is a form of."""
 Numbers = defaultdict[str, set[int]]
-"""For what is looked for, the places in the list of the terms that ask for it."""
+"""From a string that is searched for to the indices of the terms that need it."""
 
 
 class Vocabulary:
@@ -59,7 +59,7 @@ class Vocabulary:
         self._has_arabic = any(map(is_arabic, self._words))
 
     def prepare(self) -> None:
-        """Make what the searches need."""
+        """Build the tables that searches use."""
         _ = self._keys, self._masks, self._needles
         if self._nouns:
             _ = self._like_nouns
@@ -100,14 +100,14 @@ class Vocabulary:
 
     @cached_property
     def _like_nouns(self) -> re.Pattern[str]:
-        """Match the words, each after a line break, that begin as a noun begins."""
+        """A pattern of the words, each after a line break, that begin like a noun of the vocabulary."""
         heads = "|".join(sorted({re.escape(noun[:2]) for noun in self._nouns}))
         first = "".join(sorted({re.escape(noun[0]) for noun in self._nouns}))
         return re.compile(rf"\n(?=[{first}])((?:{heads}).*)")
 
     @cached_property
     def _forms(self) -> dict[str, list[tuple[str, str]]]:
-        """From a form without repeated letters: the form, and its word."""
+        """Forms with their words, by the form without repeated letters."""
         made: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for word in self._words:
             for form in _inflect(word):
@@ -120,7 +120,7 @@ class Vocabulary:
 
     @cached_property
     def _masks(self) -> dict[str, set[str]]:
-        """From a form with stars for vowels: its words. With fewer consonants it would be any word."""
+        """Words by their forms with stars for vowels, except forms of few consonants, which fit any word."""
         made: dict[str, set[str]] = defaultdict(set)
         for word in filter(is_latin, self._words):
             for form in english.inflect(word):
@@ -130,7 +130,7 @@ class Vocabulary:
 
     @cached_property
     def _needles(self) -> list[tuple[str, str]]:
-        """The Korean words, and each with a space before each syllable."""
+        """The Korean nouns, each with its text with a space before each syllable."""
         return [(noun, "".join(map(" {}".format, noun))) for noun in self._nouns if len(noun) > 1]
 
     def _add_nouns(self, hits: Hits, words: Iterable[str]) -> None:
@@ -183,7 +183,7 @@ class Terms:
         self._vocabulary = Vocabulary(chain(self._words, *self._phrases))
 
     def prepare(self) -> None:
-        """Make what searches need in any language: the first search is then as quick as the others."""
+        """Build the tables for every language: the first search is then as quick as the others."""
         read(_EVERY_SCRIPT)
         self._vocabulary.prepare()
         if self._chinese:
@@ -254,7 +254,7 @@ class Terms:
             yield from self._numbers_of_phrases(text, hits)
 
     def _possible_chinese(self, text: Readings) -> list[str]:
-        """Return the Chinese terms all of whose characters a text holds, and of few only those in order."""
+        """Return the Chinese terms whose characters are all in a text; of few, only those found in order."""
         there = set() if text.lower.isascii() else set(self._chinese_character.findall(text.lower))
         possible = [term for term in self._chinese if there.issuperset(term)] if there else []
         if len(possible) > _FEW:
@@ -303,7 +303,7 @@ class BothOf:
         self._harmless = re.compile(rf"\b(?:{'|'.join(spaced)})") if spaced else None
 
     def prepare(self) -> None:
-        """Make what searches need in any language."""
+        """Build the tables for every language."""
         self._first.prepare()
         self._second.prepare()
 

@@ -72,7 +72,8 @@ class Options:
 def offer_of(options: Options, *, report: Callable[[str], None]) -> Offer:
     """Return the offer of the checkpoint, from its configuration files or the demo's defaults.
 
-    Its `sizes` are only the requested ones, since every offered size is compiled.
+    Its `sizes` are the requested ones. Raises InvalidRequest if the demo does not offer `size`; other
+    checkpoints paint any size.
     """
     if options.source == DEMO:
         offer = _demo_offer(options)
@@ -138,7 +139,7 @@ def recipe_of(options: Options, offer: Offer) -> Recipe:
 
 
 def _strength_of_enlargement(options: Options) -> float:
-    """Return the strength of the second pass; with a start picture, the option is about that."""
+    """Return the strength of the second pass; with a start picture, the option applies to that instead."""
     given = None if options.image else options.strength
     return STRENGTH_OF_ENLARGEMENT if given is None else given
 

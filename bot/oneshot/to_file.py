@@ -27,7 +27,7 @@ OnSteps = Callable[[int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Painted:
-    """The written file, its recipe and pictures, and the seconds of each step."""
+    """The written file, its recipe and pictures, and the seconds of loading, of painting, and in total."""
 
     file: Path
     recipe: Recipe
@@ -137,7 +137,7 @@ def _report(reports: queue.SimpleQueue[tuple[int, int] | None], number: int, pro
 
 
 def check_writable(file: Path) -> None:
-    """Raise the OSError of writing `file`; leaves no new file behind."""
+    """Raise OSError if `file` cannot be written; leaves no new file behind."""
     existed = file.exists()
     with file.open("ab"):
         pass

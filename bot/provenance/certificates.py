@@ -150,7 +150,7 @@ def _usage(use: str) -> x509.KeyUsage:
 
 
 def _kept(file: Path, now: datetime) -> Credentials | None:
-    """Return the self-made certificate in `file`, or None for a missing, damaged or ending one."""
+    """Return the self-made certificate in `file`, or None; delete one that is damaged or ends soon."""
     try:
         chain, begins, key = file.read_bytes().partition(KEY_BEGINS)
     except FileNotFoundError:

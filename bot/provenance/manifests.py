@@ -26,7 +26,7 @@ PAINTED_OVER = SOURCE_TYPES + "compositeWithTrainedAlgorithmicMedia"
 NAME = "sdjax-bot"
 UNTRUSTED = "signingCredential.untrusted"
 PNG, MANIFEST_CHUNK = b"\x89PNG\r\n\x1a\n", b"caBX"
-MARGIN = 1024  # bytes; the frames of the formats differ
+MARGIN = 1024  # bytes; PNG, WebP and JPEG need different space around a manifest
 PURPOSES = ("1.3.6.1.5.5.7.3.4", "1.3.6.1.5.5.7.3.36", "1.3.6.1.4.1.62558.2.1")
 """The extended key usages of signers: emailProtection, documentSigning, and C2PA's own claimSigning."""
 
@@ -47,10 +47,10 @@ class Unusable(Exception):
 
 
 class ManifestSigner:
-    """Signs files with `credentials`; raises Unusable where no reader would find the signature right."""
+    """Signs files with `credentials`; raises Unusable if readers would not accept the signature."""
 
     def __init__(self, credentials: Credentials) -> None:
-        self._lock = threading.Lock()  # the library's objects are one thread's at a time
+        self._lock = threading.Lock()  # only one thread at a time may use the library's objects
         try:
             self._context = c2pa.Context.from_dict(SETTINGS)
             info = c2pa.C2paSignerInfo(

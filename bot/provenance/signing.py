@@ -1,4 +1,4 @@
-"""Signs picture files; a failure costs the signature, never the picture."""
+"""Signs picture files; if signing fails, the picture stays as it is, without a signature."""
 
 from __future__ import annotations
 

@@ -340,7 +340,7 @@ class Actions:
 
 
 def _interaction_of(message: Message) -> str:
-    """The id of the interaction that a message answers, or no text."""
+    """The id of the interaction that a message answers, or ""."""
     metadata: Json = message.interaction_metadata or {}
     return str(metadata.get("id", ""))
 

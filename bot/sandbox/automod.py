@@ -1,4 +1,4 @@
-"""AutoMod rules of the server as Discord describes them, and the events that tell of changes."""
+"""AutoMod rules of the server as Discord's JSON objects, and the events about their changes."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def _rule(world: World, name: str, rule_id: int, trigger: int, facts: Json) -> J
 
 
 def put_rule(world: World, rule: Json) -> None:
-    """Add a rule, or change the one of its id, and tell of it."""
+    """Add a rule, or replace the one with its id, and emit the event."""
     event = UPDATE if int(rule["id"]) in world.automod_rules else CREATE
     world.automod_rules[int(rule["id"])] = rule
     world.emit(Event(type=event, data=rule))
 
 
 def remove_rule(world: World, rule_id: int) -> None:
-    """Remove a rule, and tell of it."""
+    """Remove a rule, and emit the event."""
     world.emit(Event(type=DELETE, data=world.automod_rules.pop(rule_id)))
 
 

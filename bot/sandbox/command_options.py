@@ -1,4 +1,4 @@
-"""Discord's client before it sends a command: finds the command, checks the options, makes the data."""
+"""What Discord's client does before it sends a command: find it, check the options, make the data."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def _check_choice_value(value: Any, kind: Any, path: Path, errors: FormErrors) -
 
 
 def _characters(thing: Json) -> int:
-    """Return the length of names, descriptions and values, each in its longest language."""
+    """Return the length of names and descriptions, each in its longest language, and of choices."""
     total = 0
     for field in ("name", "description"):
         texts = [str(thing.get(field) or ""), *(thing.get(f"{field}_localizations") or {}).values()]

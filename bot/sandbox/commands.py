@@ -1,4 +1,4 @@
-"""The registered application commands, of all servers and of this one."""
+"""The registered application commands: global ones, and those of the server."""
 
 from __future__ import annotations
 
@@ -159,10 +159,10 @@ class Commands:
 
 
 def _out_of_place(scope: str, commands: list[Json]) -> list[str]:
-    """Return a sentence for each command of a server that sets contexts or integration types.
+    """Return a sentence for each field that only global commands have, in commands of one server.
 
-    Only global commands have them. discord.py sends null for both, and `dm_permission`, with every command;
-    Discord ignores that.
+    These are contexts and integration types. discord.py sends null for both, and `dm_permission`, with every
+    command; Discord ignores that.
     """
     fields = ("contexts", "integration_types") if scope != GLOBAL else ()
     return [

@@ -259,7 +259,7 @@ class Gateway:
             elif event.type in CHANNEL_EVENTS and session.intents & GUILDS:
                 self._dispatch_at(session, event, self._core.world.guild_id)
             elif event.type in AUTOMOD_EVENTS and session.intents & AUTOMOD_CONFIGURATION:
-                if may_read_rules(self._core.world):  # Discord tells no other bot
+                if may_read_rules(self._core.world):  # Discord sends these events to no other bot
                     self._dispatch_at(session, event, self._core.world.guild_id)
             elif event.type in REACTION_EVENTS:
                 guild = event.data.get("guild_id")
@@ -270,7 +270,7 @@ class Gateway:
 
     @staticmethod
     def _dispatch_at(session: Session, event: Event, guild: str | int | None) -> None:
-        """Dispatch an event of a server, or of none, to the session that has its shard."""
+        """Dispatch an event of a server, or of direct messages, if the session has its shard."""
         if session.has_shard_of(int(guild) if guild else None):
             session.dispatch(event.type, event.data)
 

@@ -65,7 +65,7 @@ class Interaction:
 
 
 class Interactions:
-    """All interactions; `excuse` returns whether the sandbox may be the cause of a failure now."""
+    """All interactions; `excuse` says whether the sandbox may have made one fail that began at this time."""
 
     def __init__(self, world: World, log: Log, excuse: Callable[[float], bool], limits: rules.Limits) -> None:
         self._world = world

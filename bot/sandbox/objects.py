@@ -24,7 +24,7 @@ from bot.sandbox.state import (
 )
 
 UNSEEN: Json = {"content": "", "embeds": [], "attachments": [], "components": []}
-"""The fields of another's message for a bot without the message content intent."""
+"""Fields of other users' messages, as a bot without the message content intent gets them."""
 
 REQUIRE_TAG = 1 << 4
 """The flag of a forum in which every post needs a tag."""
@@ -96,7 +96,7 @@ def role_object(role: Role) -> Json:
 
 
 def channel_object(world: World, channel: Channel) -> Json:
-    """A text channel or a direct-message channel."""
+    """A channel of any type: text, forum, thread, direct messages or a group of them."""
     seen: Json = {
         "id": str(channel.id),
         "type": channel.type,

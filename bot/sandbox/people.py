@@ -1,7 +1,8 @@
 """The endpoints under /sandbox for members: the page, the demo and the tests use them.
 
 A member or a channel is given by id or name. The endpoints:
-- a member in /sandbox/state has `avatar_url`, and `me` also `locale`, `permissions` and `moderator`;
+- a member in /sandbox/state has `avatar_url`, and `me` also `locale`, `permissions`,
+  `moderator` and `installed`;
 - GET /sandbox/messages has those of a channel, or the answers to an `interaction` alone;
 - POST /sandbox/command is multipart if options take files: JSON in `payload_json`, a file in each
   `files[n]`, and n as the option's value; /sandbox/state has the `upload_limit` in bytes;
@@ -145,7 +146,7 @@ class People:
             return _json({"errors": refused.sentences}, status=400)
         socket = web.WebSocketResponse(heartbeat=30)
         queue: asyncio.Queue[str | None] = asyncio.Queue()
-        self._listeners[queue] = member  # before the page learns that it listens: it then fetches the rest
+        self._listeners[queue] = member  # before the page is connected, which then fetches the state so far
         try:
             await socket.prepare(request)
             writer = asyncio.create_task(_write(socket, queue))

@@ -36,7 +36,7 @@ class _Bucket:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Whether a request may pass; `ignored`: it came within the time of an earlier 429."""
+    """Whether a request may pass; `ignored`: the bot sent it before the time of an earlier 429 was over."""
 
     allowed: bool
     headers: dict[str, str] = field(default_factory=dict)

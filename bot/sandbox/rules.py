@@ -49,7 +49,7 @@ def unknown_fields(body: Any, known: Collection[str]) -> list[str]:
 
 
 def check_thread(body: Json, *, public: int | None) -> None:
-    """Raise the mistakes in a new thread: of the type `public` without a message, or a post with one."""
+    """Check the body of a new thread: of the type `public`, or for None of a post, which needs a message."""
     errors = FormErrors()
     if body.get("name") is None:
         errors.required(("name",))

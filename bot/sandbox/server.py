@@ -205,7 +205,7 @@ class Sandbox:
                 act()
 
     def forbid(self, channel: str, *permissions: Permission) -> None:
-        """Deny the bot permissions in a channel, VIEW_CHANNEL all; its errors are then no violations."""
+        """Deny the bot permissions in a channel, by default all; its errors there are then no violations."""
         denied = Permission(0)
         for permission in permissions or (Permission.VIEW_CHANNEL,):
             denied |= permission

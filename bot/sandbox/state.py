@@ -80,7 +80,7 @@ class Channel:
     last_message_id: int | None = None
     overwrites: dict[int, tuple[int, int]] = field(default_factory=dict)
     parent_id: int | None = None
-    owner_id: int | None = None  # of a thread; None for one of the server's owner
+    owner_id: int | None = None  # of a thread; None stands for the owner of the server
     archived: bool = False
     locked: bool = False
     tags: dict[int, str] = field(default_factory=dict)  # of a forum, by their ids

@@ -14,7 +14,7 @@ MAX_TAGS = 5
 
 
 def needed_for(parent: Channel) -> Permission:
-    """The permission by which a thread or a post is begun."""
+    """The permission that beginning a thread or a post needs."""
     return Permission.SEND_MESSAGES if parent.type == FORUM else Permission.CREATE_PUBLIC_THREADS
 
 
@@ -46,7 +46,7 @@ def _begin_post(core: Core, forum: Channel, body: Body) -> Json:
 
 
 def _check_tags(forum: Channel, wanted: list[str]) -> None:
-    """Raise the mistakes in the tags of a post, each given by its id."""
+    """Check the tags of a new post, given by their ids; raises Discord's errors."""
     if forum.tag_required and not wanted:
         raise Rejection(400, 40067, "A tag is required to create a forum post in this channel")
     errors = FormErrors()

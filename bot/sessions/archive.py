@@ -3,7 +3,7 @@
     session.json         theme, rounds, and for each picture its file, name, recipe and votes
     round-1/1-Mina.png   the pictures, as painted
 
-A file is at most as large as Discord takes; the pictures are divided over as many as that needs.
+Each zip file is at most as large as Discord accepts; the pictures are divided over as many as needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bot.store.session_showing import Entry
 OVERHEAD = 512  # bytes that a zip file needs for each of its files, at most
 DOCUMENT = "session.json"
 MAX_NAME = 32  # characters
-_FILES = ("init_image", "mask_image")  # values of recipes that name files of this bot alone
+_FILES = ("init_image", "mask_image")  # values of recipes that name files which only this bot has
 
 
 class Packer:
@@ -39,7 +39,7 @@ class Packer:
         return len(data) + OVERHEAD <= self._limit
 
     def add(self, name: str, data: bytes) -> bytes | None:
-        """Add a file that fits; return the zip file before it, once that has no room for it."""
+        """Add a file that fits; if the current zip file has no room for it, return that and begin another."""
         needed = len(data) + OVERHEAD
         full = self.take() if self._files and self._size + needed > self._limit else None
         self._files[name] = data
@@ -57,9 +57,9 @@ class Packer:
 
 
 def document(session: GroupSession, entries: Sequence[Entry], *, unseen: int) -> bytes:
-    """Return the description of a session as JSON, without the pictures that are no longer shown.
+    """Return the description of a session as JSON, without the pictures that are not shown.
 
-    `unseen` pictures are withheld or held.
+    `unseen` is the number of pictures that are withheld or held.
     """
     plan = plan_values(session.plan)
     values: dict[str, Any] = {

@@ -14,7 +14,7 @@ MOST_PLACES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Rank:
-    """A place in a vote: 1 is the first. All `entries` have so many votes; several are a tie."""
+    """A place in a vote: 1 is the first. All `entries` have `votes` votes; several are a tie."""
 
     number: int
     votes: int
@@ -49,8 +49,8 @@ def places(entries: Sequence[Entry]) -> list[Rank]:
 def page_of(entries: Sequence[Entry], page: int, *, whole: bool = False) -> list[tuple[int, Entry | None]]:
     """Return the numbers of a page, counted from 1, each with its picture.
 
-    Pictures of a round keep their numbers, and None is one whose request was deleted. Those of a `whole`
-    session are numbered in their order.
+    Pictures of a round keep their numbers; None stands for a picture whose request was deleted. The pictures
+    of a `whole` session are numbered in their order.
     """
     numbered = dict(enumerate(entries, 1)) if whole else {entry.number: entry for entry in entries}
     last = min(page * PAGE_ENTRIES, max(numbered, default=0))

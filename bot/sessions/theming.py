@@ -32,7 +32,7 @@ def themed(recipe: Recipe, plan: Plan) -> Recipe:
 
 
 def with_words(words: str, text: str) -> str:
-    """Return `words` with `text` after them, or around them where `text` has a place for them."""
+    """Return `words` with `text` after them or, at its PLACE, around them; unchanged if `text` is in them."""
     before, place, after = text.partition(PLACE)
     parts = [part.strip(" ,") for part in (before, after)]
     if all(part in words for part in parts):
@@ -49,7 +49,7 @@ def missing_words(prompt: str, required: Sequence[str]) -> list[str]:
 
 
 def _finds(word: str, said: str) -> bool:
-    """Return whether a word begins somewhere in a text; other scripts may join words."""
+    """Return whether a word of `said` begins with `word`; other scripts than Latin may join words."""
     beginning = r"\b" if _LETTER.match(word) else ""
     return re.search(beginning + re.escape(word), said) is not None
 
