@@ -32,7 +32,7 @@ def block_now(
 
 
 def unblock_now(config: Config, *, user_id: int | None, guild_id: int | None, reason: str) -> bool:
-    """End such a block, and return whether there was one; raises like `block_now`."""
+    """End the block of a person or a server; return whether there was one. Raises like `block_now`."""
     scope, by = _scope(user_id, guild_id), _operator(guild_id, reason)
 
     async def unblock(store: Store) -> bool:

@@ -12,7 +12,7 @@ from bot.store import Store
 
 
 def forget_now(config: Config, *, user_id: int | None, guild_id: int | None) -> int:
-    """Delete jobs and their files; return how many. Raises ConfigurationError or StoreUnavailable."""
+    """Delete the data and the files; return how many jobs. Raises ConfigurationError or StoreUnavailable."""
     return asyncio.run(_forget(config, user_id=user_id, guild_id=guild_id))
 
 

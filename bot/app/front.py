@@ -109,7 +109,7 @@ class FrontSide:
         tasks.start(self.desk.run(), "group sessions")
 
     def following(self, config: Config, queue: Queue) -> Following:
-        """Return what follows the offers of workers."""
+        """Return the loop that follows the offers of workers."""
         return Following(config, queue.store.offers, self.client.services.offers, self.change_offers)
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
@@ -137,7 +137,7 @@ class FrontSide:
 
 
 async def prepare_front(config: Config, *, front: FrontSide, queue: Queue, following: Following) -> Take:
-    """Read the keywords of another configuration, and return what takes it; raises ConfigurationError."""
+    """Read another configuration's keywords; return the step that takes it. Raises ConfigurationError."""
     keywords = await in_thread(functools.partial(keywords_of, config.prompts.keywords_file), "keywords")
 
     async def take() -> None:

@@ -21,7 +21,7 @@ def block_picture_now(config: Config, number: int, *, reason: str) -> bool:
 
 
 def unblock_picture_now(config: Config, number: int, *, reason: str) -> bool:
-    """Block the picture of this hash no longer; False where it is not blocked. Raises like `block_now`."""
+    """Unblock the picture of this hash; False where it is not blocked. Raises like `block_now`."""
 
     async def unblock(store: Store) -> bool:
         return await store.known.unblock(number, _operator(reason))

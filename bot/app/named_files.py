@@ -21,8 +21,8 @@ def check_start(
     """Raise ConfigurationError with a sentence for each mistake that would stop a start; blocks.
 
     Where only weights are missing, raise UnreadableCheckpoint: their disk may be mounted a moment later, and
-    a supervisor starts again after that error. Without `front` or without `worker`, only for mistakes that
-    concern the other role.
+    a supervisor starts again after that error. Without `front` or without `worker`, mistakes that concern
+    only that role are left out.
     """
     mistakes = _refusals([partial(check_url, config.queue.database), *_checks(config, front)])
     mistakes += mistakes_in_tracing(config.traces, environ)

@@ -27,7 +27,7 @@ LATER = "%s is offered once a worker has published its sizes and defaults"
 class Asking:
     """Asks for a worker that publishes what models offer, so that a scaler starts one where none is.
 
-    It gives up after `longest` seconds: a model that no worker can read would keep an idle one for ever.
+    It gives up after `longest` seconds: else a model that no worker can read keeps an idle worker for ever.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Asking:
         self._again_at = -math.inf
 
     async def ask(self, models: Sequence[str]) -> None:
-        """Ask for these models from now on; call it again and again. Raises StoreUnavailable."""
+        """Ask for these models for a while; call it regularly. Raises StoreUnavailable."""
         now = self._clock()
         if not models or now < self._again_at:
             return
@@ -86,7 +86,7 @@ async def wait_for_defaults(config: Config, offers: Offers) -> Config:
 
 
 class Following:
-    """Follows what workers publish of the models of `config`, and calls `change` with other offers.
+    """Follows what workers publish of the models of `config`, and calls `change` when the offers differ.
 
     `current` are the offers at the start. A change that raises DiscordUnavailable is retried.
     """
@@ -113,7 +113,7 @@ class Following:
                 await self._look()
 
     async def reconfigure(self, config: Config) -> None:
-        """Follow another configuration, and call `change` at once, with the same offers too."""
+        """Follow another configuration, and call `change` at once, even where the offers are the same."""
         async with self._looking:  # a poll under way would store its offers as those of the new configuration
             self._config, self._current = config, None
             self._asking = Asking(self._published, longest=ASK_FOR_SECONDS)

@@ -1,4 +1,4 @@
-"""Reads the configuration again at SIGHUP, and gives the process what it can take while it runs.
+"""Reads the configuration again at SIGHUP, and applies the keys that can change while the process runs.
 
 A configuration with a mistake, or a model that cannot be read, changes nothing: every mistake is logged.
 """
@@ -24,7 +24,7 @@ Load = Callable[[], Config]
 Take = Callable[[], Awaitable[None]]
 """Takes a configuration into use."""
 Prepare = Callable[[Config], Awaitable[Take]]
-"""Makes everything ready for another configuration that may fail, and changes nothing."""
+"""Does every step for another configuration that may fail, and changes nothing; returns the last step."""
 
 
 class Reloading:

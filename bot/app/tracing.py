@@ -24,7 +24,7 @@ ONLY_PROTOCOL = "http/protobuf"
 
 
 def open_tracing(config: TracesConfig, variables: Mapping[str, str], *, name: str, role: str) -> Tracing:
-    """Return what exports the traces of the process `name`; raises ConfigurationError with every mistake."""
+    """Return the exporter of traces of the process `name`; raises ConfigurationError with every mistake."""
     if mistakes := mistakes_in_tracing(config, variables):
         raise ConfigurationError("\n".join(mistakes))
     if not config.export or is_disabled(variables):
@@ -62,7 +62,7 @@ def _is_installed(package: str) -> bool:
 
 
 def _wrong(variables: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each variable with a value that OpenTelemetry would accept and not do."""
+    """Yield a sentence for each variable whose value OpenTelemetry would accept and then not follow."""
     exporter = variables.get("OTEL_TRACES_EXPORTER", "").strip()
     if exporter not in ("", "otlp"):
         yield f"OTEL_TRACES_EXPORTER is “{exporter}”: only “otlp” and “none” are known here."

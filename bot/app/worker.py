@@ -69,7 +69,7 @@ async def _prepare(config: Config, *, worker: Worker, queue: Queue, report: Repo
 
 
 async def prepare_worker(config: Config, *, worker: Worker, queue: Queue) -> Take:
-    """Read the models of another configuration, and return what takes it.
+    """Read the models of another configuration, and return the step that takes it.
 
     `config` has the defaults of its checkpoints. Raises UnreadableCheckpoint and DevicesFailed.
     """
@@ -117,7 +117,7 @@ async def open_worker(
         name=queue.name,
         lease_seconds=lease,
         drain_seconds=config.queue.drain_seconds,
-        # Not before: it fixes JAX's devices.
+        # Only after `open_engine`: `device_kind` makes JAX choose its devices.
         accelerator=config.engine.accelerator or device_kind()[:MOST_CHARACTERS],
         rules=rules_by_model(config),
         metrics=queue.metrics.worker,
@@ -135,8 +135,8 @@ def rules_by_model(config: Config) -> dict[str, PictureRules]:
 def rules_of(model: ModelConfig, policy: PolicyConfig) -> PictureRules:
     """Return how pictures of this model are judged and shown.
 
-    What the operator says of the model bounds the policies of servers, unless the operator's bounds do, or
-    else the operator's own policy.
+    The policies of servers are bounded by the operator's bounds; without these by the operator's own policy;
+    without this by the operator's values for the model.
     """
     elsewhere, mildest = _shown(model.flagged, policy.flagged, policy.bounds.flagged)
     age_restricted, mildest_age_restricted = _shown(

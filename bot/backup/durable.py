@@ -40,7 +40,7 @@ def write_durably(file: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Write the names of a folder to the disk."""
+    """Sync a folder, so that the names of its files are on the disk."""
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

@@ -44,8 +44,8 @@ async def make_backup(
 ) -> Made:
     """Write a new backup into the folder `place`, and delete all but the newest `keep`.
 
-    Raises BackupRefused or StoreUnavailable; then there is no new backup, and no old one is deleted. Only if
-    the deletion of an old one fails, the new one is there.
+    Raises BackupRefused or StoreUnavailable; then there is no new backup, and no old one is deleted. The one
+    exception: where deleting an old backup fails, the new one exists.
     """
     now = datetime.now(UTC)
     with refused_by_disk(place, "written"), under_way(place) as folder:
@@ -76,7 +76,7 @@ async def _fill(
             break
     else:
         log.warning("Pictures changed during each of %d looks: those not found count as lost", LOOKS)
-    lost = await pictures.bring(named.keys() - pictures.there)  # the row of a picture is older than its file
+    lost = await pictures.bring(named.keys() - pictures.there)  # once more: a row is written before its file
     for name in pictures.there - named.keys():
         picture_file(folder, name).unlink()
     kept = {name: picture_file(folder, name).stat().st_size for name in sorted(pictures.there & named.keys())}
@@ -101,11 +101,11 @@ class _Pictures:
     def __init__(self, *, folder: Path, artifacts: Artifacts, earlier: Path | None) -> None:
         make_folders(folder, ())
         self.there, self.gone = set[str](), set[str]()
-        self._lost: dict[str, float | None] = {}  # since when they should be there
+        self._lost: dict[str, float | None] = {}  # since when the rows keep them
         self._folder, self._artifacts, self._earlier = folder, artifacts, earlier
 
     async def bring(self, names: AbstractSet[str]) -> set[str]:
-        """Copy those of these pictures that are not there; return those that cannot be found."""
+        """Copy the pictures that the backup lacks; return the names of those that cannot be found."""
         new = names - self.there
         missing = await collect(self._folder, new, self._artifacts, earlier=self._earlier)
         self.there |= new - missing
@@ -113,10 +113,10 @@ class _Pictures:
         return missing
 
     async def find(self, named: Mapping[str, float | None], database: Database) -> bool:
-        """Copy the missing pictures of a snapshot that are there by now; return whether all others are lost.
+        """Search a snapshot's missing pictures again, and copy them; return whether the others are all lost.
 
-        `named` are the pictures of the snapshot. A picture is lost if it is not found and the rows kept it,
-        since the same time, before the search and after it: then it was not deleted meanwhile.
+        `named` are the pictures of the snapshot. A picture that is not found is lost if its row says the same
+        before and after the search: kept since the same time. Then it was not deleted during the search.
         """
         missing = await self.bring({name for name, _ in named.items() - self._lost.items()})
         if missing:

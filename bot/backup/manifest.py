@@ -38,7 +38,7 @@ class Manifest(BaseModel):
 
     `revision` is the migration of the tables, which are in the order in which they can be filled. `pictures`
     are the sizes in bytes of the files by name; the name of a picture is its hash. `lost` are the pictures
-    that were gone or damaged already. `made_at` is a time in UTC, `database` the kind.
+    that were gone or damaged already. `made_at` is a time in UTC, `database` is postgresql or sqlite.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -80,7 +80,7 @@ async def for_each(names: Collection[str], act: Callable[[str], Awaitable[None]]
 
 
 def _shared(earlier: Path, file: Path, name: str) -> bool:
-    """Give the file of an earlier backup this name too; returns False where it is damaged, or cannot be."""
+    """Make `file` a hard link to the `earlier` file; return False where that is damaged or impossible."""
     try:
         if sha256_of(earlier) != hash_in_name(name):
             return False  # a damage must not go from backup to backup

@@ -71,7 +71,7 @@ def under_way(place: Path) -> Iterator[Path]:
 
 
 def complete(folder: Path, now: datetime) -> Path:
-    """Give a written backup its name, by which it is a backup, and return its folder.
+    """Give a written folder its final name, which makes it a backup, and return it.
 
     The name is the time, or a second later than the newest backup's where the clock was set back.
     """
@@ -87,7 +87,7 @@ def complete(folder: Path, now: datetime) -> Path:
     folder.rename(named)
     try:
         sync_folder(place)
-    except OSError:  # its name may be lost: it is no backup
+    except OSError:  # a power cut may lose the name, so it is no backup
         named.rename(folder)
         raise
     return named

@@ -31,7 +31,7 @@ class FileRows(Protocol):
         ...
 
     async def drop_unused(self, expected: Mapping[str, float]) -> list[str]:
-        """Choose the files that nothing has used since for deletion, and return their names."""
+        """Choose for deletion the files that nothing has used since `expect`, and return their names."""
         ...
 
     async def note_deleted(self, names: Collection[str]) -> None:
@@ -78,7 +78,7 @@ class Files:
         A file that cannot be deleted, or not in time, stays chosen, and a later sweep tries again.
         """
         deleted: list[str] = []
-        until = time.monotonic() + DELETION_SECONDS / 2  # then other processes may write them
+        until = time.monotonic() + DELETION_SECONDS / 2  # later, other processes may write these files again
         for name in names:
             if time.monotonic() > until:
                 break

@@ -1,6 +1,6 @@
 """The controller: looks at the work that waits and at the units, and starts and drains units.
 
-Every look begins from what is there, so a look that fails, or a controller that dies, costs time only.
+Every look reads the state of the cluster anew, so a failed look or a dead controller costs time only.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Controller:
         self._cluster = cluster
         self._clock = clock
         self._store: Store | None = None
-        self._is_known = False  # that there are workers of our classes
+        self._is_known = False  # whether the demand has rows for our classes
         self._seen: dict[str, History] = {}
         self._since: dict[tuple[str, Phase], float] = {}
         self._stands_in = False
@@ -111,7 +111,7 @@ class Controller:
             await asyncio.sleep(self._config.fleet.check_seconds)
 
     async def look(self) -> None:
-        """Compare what is there with what should be, and change it. Raises StoreUnavailable."""
+        """Compare the units with the waiting work, and start and end units. Raises StoreUnavailable."""
         demand = () if self._spec.stopping else await (await self._opened()).demands.rows()
         now, states = self._clock(), self._cluster.units()
         units = self._units(states, now)
@@ -162,7 +162,7 @@ class Controller:
         needed = needs(demand, [size for size in self._sizes if size.group not in self._spec.drained])
         counts = {group.name: group.least for group in self._config.fleet.groups}  # of fronts
         for size in self._sizes:
-            # In the middle of an upgrade, each worker of the earlier generation has its successor.
+            # During an upgrade a worker of the earlier generation and its successor count as one.
             mine = [unit for unit in units if unit.group == size.group and unit.phase in ACTIVE]
             new = sum(map(self._is_new, mine))
             counts[size.group], self._seen[size.group] = wanted(
@@ -194,9 +194,9 @@ class Controller:
             log.info("started %s, drained %d, removed %d", found.start, len(found.drain), len(found.remove))
 
     async def _stand_in(self, demand: Sequence[Demand], units: Sequence[Unit]) -> None:
-        """Let the images wait that only groups without a painting worker could paint.
+        """Offer lanes that only groups without a painting worker could paint, so that their images wait.
 
-        A lane of a model that some worker paints is left to the workers: if none offers it, none will.
+        Lanes of a model that some worker paints are left out: if that worker does not offer one, none will.
         """
         paint = {unit.group for unit in units if unit.phase is Phase.PAINTING and self._is_new(unit)}
         away = [size for size in self._sizes if size.group not in paint | self._spec.drained]
@@ -210,7 +210,7 @@ class Controller:
             self._stands_in = bool(lanes)
 
     def _is_new(self, unit: Unit) -> bool:
-        """Whether the unit runs what its group is to run: one of an earlier generation may lack a model."""
+        """Whether the unit is of its group's present generation: an earlier one may lack a model."""
         launch = self._launches.get(unit.group)
         return launch is not None and unit.generation == launch.generation
 

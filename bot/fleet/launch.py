@@ -1,6 +1,6 @@
 """What the process of a unit runs; no I/O.
 
-Ray imports this module for each unit: it needs none of the configuration's modules, nor the store's.
+Ray imports this module for each unit, so it imports neither the configuration nor the store.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class Launch:
     """What every unit of a group's generation runs.
 
     `command` and `arguments` start the process; the path of a file with the text `config` comes between them.
-    `memory` is in bytes, 0 for what is there.
+    `memory` is in bytes; 0 reserves none.
     """
 
     group: str

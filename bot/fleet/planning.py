@@ -1,4 +1,4 @@
-"""Which units are started, drained and removed so that each group has the workers that it should; no I/O.
+"""Decides which units to start, drain and remove, so that each group has its target of units; no I/O.
 
 A unit is one process on the cluster. The units of a group share a generation as long as they run with the
 same configuration and version. Units of an earlier generation drain as those of the present one begin to

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 CONTROLLER = "controller"
 UNPLACED = UnitState(phase=Phase.PENDING, machine="", pid=None)
-UNKNOWN = UnitState(phase=Phase.STARTING, machine="", pid=None)  # it drains: it may hold images
+UNKNOWN = UnitState(phase=Phase.STARTING, machine="", pid=None)  # drained, not removed: it may hold images
 ANSWER_SECONDS = 2.0
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 20.0  # a unit that has not answered for so long counts as not placed
@@ -40,7 +40,7 @@ FOR_EVER: Mapping[str, Any] = {"lifetime": "detached", "max_restarts": -1, "max_
 
 
 class ControllerActor:
-    """The controller in an actor: it looks from a thread, beginning at every start of the actor."""
+    """The controller as an actor: it looks in a thread, which every start of the actor begins."""
 
     def __init__(self, spec: Spec, fleet: str) -> None:
         config = spec.parsed()
@@ -70,7 +70,7 @@ class RayCluster:
         self._known: dict[str, tuple[float, UnitState]] = {}
 
     def units(self) -> Mapping[str, UnitState]:
-        """Return the state of every unit, by name; the last one for a unit that is slow to answer."""
+        """Return the state of every unit, by name; for a unit that answers slowly, the last known state."""
         names = [
             each["name"]
             for each in ray.util.list_named_actors(all_namespaces=True)
@@ -168,7 +168,7 @@ def _check(spec: Spec) -> None:
 
 
 def apply(spec: Spec, fleet: str) -> None:
-    """Replace the controller by one that does this; the units go on.
+    """Replace the controller by one with this spec; the units go on.
 
     Raises ConfigurationError, and FleetUnavailable.
     """
@@ -182,7 +182,7 @@ def apply(spec: Spec, fleet: str) -> None:
 
 
 def change(fleet: str, changed: Callable[[Spec], Spec]) -> None:
-    """Replace the controller by one that does what `changed` returns for its spec; the units go on.
+    """Replace the controller by one with the spec that `changed` makes of its spec; the units go on.
 
     If another command has replaced it meanwhile, `changed` is called again. Raises FleetUnavailable.
     """
@@ -209,7 +209,7 @@ def _started(spec: Spec, fleet: str, deadline: float) -> bool:
     options = {"name": CONTROLLER, "namespace": fleet, "num_cpus": 0, **FOR_EVER}
     try:
         ray.remote(ControllerActor).options(**options).remote(spec, fleet)
-    except ValueError as error:  # by an earlier one until it has died, or by that of another command
+    except ValueError as error:  # an earlier controller has the name until it dies, or another command's
         if time.monotonic() > deadline:
             raise FleetUnavailable(f"The fleet's controller cannot be replaced: {error}") from error
         time.sleep(0.2)

@@ -46,8 +46,8 @@ History = tuple[Seen, ...]
 def needs(demand: Sequence[Demand], sizes: Sequence[Size]) -> dict[str, int]:
     """Return how many workers each group needs now, from 0 to its most.
 
-    Groups take the waiting work in their order: a group leaves to the later ones what its most workers
-    cannot do within their target. Images that workers hold keep one worker of each group that paints them.
+    Groups take the waiting work in their order: a group leaves to later groups the work that its most workers
+    cannot do within the target. While workers hold images, each group that paints them keeps one worker.
     """
     left: defaultdict[str, float] = defaultdict(lambda: 1.0)
     found = {}
@@ -66,8 +66,8 @@ def needs(demand: Sequence[Demand], sizes: Sequence[Size]) -> dict[str, int]:
 def wanted(size: Size, need: int, *, current: int, seen: History, now: float) -> tuple[int, History]:
     """Return how many workers the group should have, and its history with this need.
 
-    More workers are wanted at once; fewer once no more were needed for `idle_seconds`. `current` is how many
-    it has, which counts as the need before the first look. `now` is in seconds of a steady clock.
+    The number rises at once, and falls once fewer workers have sufficed for `idle_seconds`. `current` is how
+    many it has, which counts as the need before the first look. `now` is in seconds of a steady clock.
     """
     before = seen or (Seen(at=now, need=current),)
     kept = [each for each in before if each.need > need and now - each.at < size.idle_seconds]

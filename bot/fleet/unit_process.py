@@ -22,7 +22,7 @@ from bot.fleet.planning import Phase
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before a restart; each failure doubles them
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before a restart; each failure doubles the pause
 LAST_WORDS = 2000  # bytes of the log that tell why a process ended
 LOG = Path("/proc/self/fd/2")  # the log is this process's own: Ray keeps it in a file
 
@@ -51,8 +51,8 @@ class UnitProcess:
         self._ended = False
         self._restarts = 0
         self._trouble = ""
-        # The signal at the parent's death comes when the thread ends that started the child: this one never
-        # ends before the process does.
+        # Linux signals the parent's death when the thread that started the child ends, so this thread lives
+        # as long as the process.
         threading.Thread(target=self._keep, name="unit", daemon=True).start()
 
     def state(self) -> UnitState:

@@ -67,6 +67,6 @@ def _write_once(mark: Path, word: str) -> None:
         except OSError as error:
             if error.errno not in NO_LINKS:
                 raise
-            Path(part).rename(mark)  # of two first starts at the same moment, one may refuse the other's word
+            Path(part).rename(mark)  # of two first starts at once, one may have read the other word
     finally:
         Path(part).unlink(missing_ok=True)

@@ -42,7 +42,7 @@ class Membership:
         self._answer = WELL
 
     async def health(self) -> str:
-        """Return "well", or why the last heartbeat was not written: a database may be readable only."""
+        """Return "well", or why the last heartbeat was not written: a database may be read-only."""
         return self._answer
 
     @property
@@ -99,7 +99,7 @@ class Membership:
         """Leave the living processes."""
         try:
             await self._processes.leave(self._process)
-        except StoreUnavailable:  # its own line says why; this one is not dropped beside it
+        except StoreUnavailable:  # the outage's line says why; naming the error here would drop this line
             log.warning("this process could not leave the queue, and counts as dead in a while")
 
 
@@ -120,7 +120,7 @@ async def joined(config: Config, processes: Processes, role: str) -> AsyncIterat
             membership = Membership(processes, process)
             try:
                 await membership.join()
-            except NameTaken:  # by a machine of the same name, or in another container
+            except NameTaken:  # a machine of the same name, or another container, has it
                 first = name.number + 1
             else:
                 break

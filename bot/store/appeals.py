@@ -1,7 +1,7 @@
 """Appeals: a person asks moderators to look again at a refused prompt or at pictures that were not shown.
 
 A refusal is stored when it is said, and becomes an appeal once. If moderators accept the appeal of a prompt,
-it is painted as it was asked for; its result is delivered like any other.
+the prompt is painted as it was asked for, and its result is delivered like any other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DAY_SECONDS = 86_400.0
 APPEALS_A_DAY = 3  # of one person
 DUE, LEFT = "due", "left"  # answers to send, and answers to add to the person's next one
 UNTOLD = (reviews.c.kind == Kind.APPEAL.value) & (reviews.c.answer == LEFT)
-"""Declined prompts of which their persons could not be told."""
+"""The condition for declined appeals of prompts whose persons could not be told yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +59,8 @@ class Appeals(Verbs):
     ) -> int:
         """Store a refused prompt for a day, so that its person can appeal, and return its id.
 
-        With `hold` the pictures of an accepted prompt are held for review. They count `charge` once they are
-        asked for, also where a quota has no room for them.
+        With `hold` the pictures of an accepted prompt are held for review. An accepted prompt counts `charge`
+        against the quotas, even where they have no room for it.
         """
         now = self._clock()
         untold = replace(origin, interaction_token="", token_expires_at=0.0, message_id=None, front=None)
@@ -103,8 +103,8 @@ class Appeals(Verbs):
     async def appeal_pictures(self, job_id: str, user_id: int, pressed: Pressed | None = None) -> None:
         """Let moderators look again at pictures of a job that were withheld and are kept.
 
-        The result is due again where its message can be edited, with the token of the button that was
-        `pressed` if need be. Raises UnknownJob, NotYours, and UserMistake `appeal_over`, `appeals_full`.
+        The result becomes due again if its message can be edited: by the bot itself, or with the token of the
+        button that was `pressed`. Raises UnknownJob, NotYours, and UserMistake `appeal_over`, `appeals_full`.
         """
         now = self._clock()
         async with self._changing() as (connection, changes):
@@ -153,7 +153,7 @@ class Appeals(Verbs):
 
 
 async def end_appeal(connection: AsyncConnection, review: Review, ruling: Ruling, *, now: float) -> bool:
-    """Carry out the decision on an appeal, which the caller closes; return whether images may wait now."""
+    """Carry out the decision on an appeal, which the caller closes; return whether workers may have work."""
     accepted = ruling.outcome.shows
     if review.job_id is not None:
         await _end_about_pictures(connection, review.job_id, ruling, now=now)

@@ -1,4 +1,4 @@
-"""The audit log: who did what to whom, when and why. The database refuses to change or delete its rows."""
+"""The audit log: who did what to whom, when and why. The database only lets a person's id be erased."""
 
 from __future__ import annotations
 

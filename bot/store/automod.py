@@ -23,7 +23,7 @@ class Automod(Verbs):
             return await is_applied(connection, guild_id)
 
     async def apply(self, applied: bool, by: By) -> None:
-        """Switch it on or off, with a row in the log unless it is so already."""
+        """Switch the rules on or off; a change is logged."""
         async with self._changing() as (connection, _):
             await hold_server(connection, by.guild_id)
             if (before := await is_applied(connection, by.guild_id)) == applied:

@@ -1,8 +1,8 @@
 """What requests count against quotas.
 
 A job's charge is stored with the job, in the same transaction, while the person's row is locked: of two
-requests at once the second counts the first. The end of the job leaves only what was painted and not
-withheld. The row stays when the job's row goes, until it is older than every quota looks back.
+requests at once the second counts the first. When the job ends, only pictures that were painted and not
+withheld still count. The row outlives the job's row, until no quota looks back so far.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bot.store.policy_tables import charges
 from bot.store.tables import images
 from bot.texts import Moment
 
-LONGEST = DAY  # that a quota looks back
+LONGEST = DAY  # seconds: no quota looks back further
 NO_CHARGE = Charge()
 
 
@@ -45,7 +45,7 @@ class Charges(Verbs):
     async def lapse(self) -> int:
         """Delete charges that no quota looks back to, and return how many.
 
-        A charge further ahead than that was written before the clock was set back: it goes too.
+        A charge more than LONGEST ahead was written before the clock was set back: it is deleted too.
         """
         now, at = self._clock(), charges.c.at
         over = sa.delete(charges).where((at < now - LONGEST) | (at > now + LONGEST))
@@ -79,7 +79,7 @@ def _over(left: Left, at: float | None) -> UserMistake:
 
 
 async def recount(connection: AsyncConnection, job_id: str) -> None:
-    """Leave of a job's charge what is painted and not withheld; call it where a finished picture changes."""
+    """Charge a job only for pictures painted and not withheld; call it when a finished picture changes."""
     counts = (images.c.job_id == job_id) & (images.c.state == State.DONE)
     counts &= images.c.showing != Showing.WITHHOLD
     painted = sa.select(sa.func.count()).select_from(images).where(counts).scalar_subquery()

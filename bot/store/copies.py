@@ -83,7 +83,7 @@ async def add_copy(
         places = {
             0 if index is not None else image.index: hashes.get(image.artifact or "") for image, _ in shown
         }
-        # In the server of the first job it is that job which is looked for.
+        # In its first job's server the copy is stored under 0: there `Known.whose` finds only the first job.
         where = 0 if origin.guild_id == parent.origin.guild_id else origin.guild_id or 0
         await note_copied(connection, added, where, places)
         await make_due(connection, added, now=now)
@@ -156,7 +156,7 @@ async def _add_images(
 
 
 def _showing(image: ImageRecord, before: Origin, origin: Origin, hold: Hold | None) -> Showing:
-    """Return how a picture is shown in a copy; moderators look first where no policy says it of its level."""
+    """Return how a copy shows a picture; elsewhere it is held if no policy says how its level is shown."""
     said = [image.showing] if hold is None else [image.showing, Showing.HOLD]
     elsewhere = (before.guild_id, before.channel_id) != (origin.guild_id, origin.channel_id)
     if (

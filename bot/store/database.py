@@ -104,7 +104,7 @@ class Database:
                 yield connection
 
     async def look(self, statement: sa.Select[Any], values: Mapping[str, Any]) -> Sequence[sa.Row[Any]]:
-        """Return the rows of one statement that only reads, without the time that a transaction takes."""
+        """Return the rows of one statement that only reads; without a transaction, which would take time."""
         with self._used():
             async with self._looker.connect() as connection:
                 found: Sequence[sa.Row[Any]] = (await connection.execute(statement, values)).all()
@@ -121,7 +121,7 @@ class Database:
 
     @contextmanager
     def _used(self) -> Iterator[None]:
-        """Count a transaction, translate its error, and tell an outage that lasts how it ended."""
+        """Count a transaction, translate its error, and tell an ongoing outage whether it succeeded."""
         with self._awaited(), translated(self._place, self._failed):
             yield
         if self._outage is not None and self._outage.worked():

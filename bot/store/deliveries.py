@@ -83,7 +83,7 @@ class Deliveries(Verbs):
         """Store the outcome of a delivery; the first outcome stays. False if the person deleted the job.
 
         `message_id` is the message that shows the result, `channel_id` its channel where that is not the
-        job's. Once another front has claimed the delivery, only an unknown message is noted.
+        job's. After a later claim only the message is stored, if the job has none.
         """
         values: dict[str, Any] = {"outcome": outcome, "message_id": message_id, "settled_at": self._clock()}
         job_id = delivery.job.id
@@ -93,7 +93,7 @@ class Deliveries(Verbs):
             if message_id is not None:
                 place = {"message_id": message_id, "message_channel_id": channel_id}
                 here = sa.update(jobs).where(jobs.c.id == job_id)
-                # A later claim knows where the message is, even if it shows something else by now.
+                # After a later claim the job keeps the message that it already has.
                 here = here if changed.rowcount else here.where(jobs.c.message_id.is_(None))
                 await connection.execute(here.values(place))
             wanted = sa.select(jobs.c.id).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
@@ -102,7 +102,7 @@ class Deliveries(Verbs):
     async def retry(self, delivery: Delivery, *, at: float) -> None:
         """Make a failed delivery due again at `at`, in seconds since the epoch.
 
-        Nothing changes once another front has claimed the delivery.
+        Nothing changes after a later claim of the delivery.
         """
         async with self._database.write() as connection:
             await connection.execute(_ended(delivery, next_try_at=at))

@@ -1,8 +1,8 @@
 """The demand: the work that waits in each lane, in seconds of a worker of each class of accelerators.
 
-The view `fleet_demand` has it for any scaler, and its columns stay as they are. It leaves out the images that
-claims leave out: those of paused channels and servers. A model that a front awaits has a row of a second of
-work without images.
+The view `fleet_demand` shows it to any scaler, and keeps its columns in every version. Like claims, it leaves
+out the images of paused channels and servers. A model whose offer a front awaits has a row without images, of
+one second of work.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ async def add_device_time(
 ) -> None:
     """Add the time of one attempt to the sums of its day, in the transaction of the attempt's end.
 
-    It is the transaction's last lock: two ends of one person's images wait for each other only then.
+    Call it last: ends of one person's images then wait for each other only at the end of a transaction.
     """
     model, guild_id = claim.request.model, claim.guild_id or DIRECT_MESSAGES
     await _add(connection, claim.job_id, model, spent, now=now, pictures=pictures, guild_id=guild_id)

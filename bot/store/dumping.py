@@ -47,8 +47,8 @@ class Snapshot:
     async def pictures(self) -> dict[str, float | None]:
         """Return the names of the files that jobs show or start from and that are kept, each with a time.
 
-        The file has been kept since then; None: it has no row. Writing it again, after a deletion or without
-        one, changes the time.
+        The time says since when the file is kept; it is None for a file without a row. Writing the file again
+        changes the time, whether or not it was deleted before.
         """
         images, starts, files = (self.tables[name] for name in ("images", "start_pictures", "files"))
         named = sa.union(
@@ -65,7 +65,7 @@ class Snapshot:
 async def snapshot(database: Database) -> AsyncIterator[Snapshot]:
     """Read one moment of the database while others go on writing; its tables stay as they are.
 
-    A server does not end the transaction while its reader is busy with something else.
+    The server's limit for idle transactions is off, as the reader copies files meanwhile.
 
     Raises StoreUnavailable for a database without tables, or of a newer version.
     """

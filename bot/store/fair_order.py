@@ -7,10 +7,10 @@ image, so a user who asks for much is served at the same pace as others, for lon
 tags being served. A user who returns starts at virtual time, so idle time earns no credit. Tags are finish
 tags, and virtual time is the tag of the image being served: the self-clocked form of Golestani (1994).
 
-A person who takes part in a group session has tags there apart from the person's own, as if the session's
-part were another user: one of `SESSION_WEIGHT`, whatever the person's roles. So members of a session are
-served at one pace, those who join late from then on, and neither the session's work nor the server's delays
-the other by more than the bounds of as many users.
+In a group session a person has separate tags, as if the person were another user there, of the weight
+`SESSION_WEIGHT` whatever the person's roles. So all members of a session are served at one pace from the
+moment when they join, and neither the session's work nor the server's delays the other by more than the
+bounds of as many users.
 
 Bounds: when a user's image of share s arrives while others wait, each other user u is served for at most s +
 m_u first, in cost over weight, where m_u is the largest share of one of u's images. The k-th of equal images
@@ -31,7 +31,7 @@ from bot.jobs import BATCHES_AHEAD
 SESSION_WEIGHT = 1.0
 """The weight of every person in a group session."""
 SLOWED = 2.0
-"""The factor on an image's share if its user has more images waiting than have the full share."""
+"""The factor on the share of an image beyond the number that a user may have waiting at full share."""
 PLAYED_ROUNDS = 4
 """Images per seat that are simulated one by one; the images after them are counted as whole rounds."""
 MOST_OVERTAKEN = 0.2
@@ -123,8 +123,8 @@ class Line:
 def overtaking(line: Line, ahead: Ahead) -> float:
     """Return the steps a second of later images that will overtake, estimated from recent arrivals.
 
-    A person with less recent use starts nearer to virtual time. Virtual time moves towards the tag of the
-    waiting image, so the room before it shrinks to nothing: an arrival with a smaller lead counts in part.
+    Later images with a smaller lead overtake: their users have used less lately. Virtual time moves towards
+    the tag of the waiting image, whose lead shrinks to zero, so each such arrival counts only in part.
     """
     if ahead.lead <= 0:
         return 0.0

@@ -88,7 +88,7 @@ class Files(Verbs):
         return None if row is None else _painter(row)
 
     async def want(self, names: Collection[str]) -> Lost:
-        """Ask workers to repaint missing files, and return their progress in all."""
+        """Ask workers to repaint missing files, and return the state of all of them together."""
         now = self._clock()
         values = {"state": FileState.WANTED, "changed_at": now, "leased_until": None}
         forgotten = (files.c.state == FileState.WANTED) & (files.c.changed_at <= now - WANTED_SECONDS)
@@ -136,7 +136,7 @@ class Files(Verbs):
         return [LostFile(name=name, painter=_painter(row)) for name, row in rows.items()]
 
     async def end_wait(self, name: str, *, failure: str | None = None) -> None:
-        """Record that a file is back, or cannot be painted because of `failure`; its results become due."""
+        """Record that a file exists again, or why it cannot be repainted; results that show it become due."""
         now = self._clock()
         state = FileState.KEPT if failure is None else FileState.GONE
         values = {"state": state, "changed_at": now, "leased_until": None, "failure": failure}
@@ -168,7 +168,7 @@ async def let_go(connection: AsyncConnection, names: Collection[str], *, now: fl
 
 
 async def use_files(connection: AsyncConnection, names: Collection[str], *, now: float) -> None:
-    """Set the last use of a job's start pictures to now."""
+    """Set the last use of these files to now."""
     for name in sorted(names):
         await connection.execute(sa.update(files).where(files.c.name == name).values(used_at=now))
 

@@ -125,11 +125,11 @@ class Erasure(Verbs):
                 await connection.execute(sa.delete(departures).where(departures.c.guild_id == guild_id))
 
     async def erase_acts(self, user_id: int) -> None:
-        """Replace a person by a number in the audit log, and where they blocked or paused something.
+        """Replace a person by a number in the audit log, and as the moderator of blocks, pauses and reviews.
 
-        The number takes the person's place in the sums of the devices' time too. The person's votes and
-        places in group sessions are deleted, and sessions of theirs have no host.
-        A block of the person stays until it ends.
+        The number replaces the person in the sums of the devices' time too. The person's refused prompts and
+        reports are deleted, and the person's votes and places in group sessions; sessions that the person
+        hosted have no host then. A block of the person stays until it ends.
         """
         number, now = erased_number(), self._clock()
         async with self._database.write() as connection:
@@ -185,7 +185,7 @@ def _of(*, user_id: int | None, guild_id: int | None) -> sa.ColumnElement[bool]:
 
 
 def _goes_with_server(kept: sa.Table) -> sa.ColumnElement[bool]:
-    """Return the condition for rows that go with their server: not the operator's block of a server."""
+    """Return the condition for rows that are deleted with their server; the operator's block of it stays."""
     of_server = kept.c.guild_id > 0  # 0 stands for all servers
     if kept is restrictions:
         of_server &= ~((kept.c.kind == Kind.BLOCK.value) & (kept.c.user_id == 0))
@@ -203,7 +203,7 @@ async def leave_sessions(connection: AsyncConnection, user_id: int) -> None:
 
 
 async def forget_words(connection: AsyncConnection, job_id: str) -> None:
-    """Delete from a job's row what its person gave: prompts, files, the interaction token."""
+    """Delete a job's prompts, file names, interaction token and user name, and the reasons of decisions."""
     said = (await connection.execute(sa.select(jobs.c.recipe).where(jobs.c.id == job_id))).scalar_one()
     silent = replace(
         recipe_from(said), prompt="", negative_prompt="", init_image=None, mask_image=None, loras=(), style=""
@@ -230,8 +230,8 @@ async def files_of(connection: AsyncConnection, job_ids: Collection[str]) -> lis
 async def let_go_unneeded(connection: AsyncConnection, names: Sequence[str], *, now: float) -> list[str]:
     """Mark the files that no job needs for deletion, and return their names.
 
-    A job needs the files that it shows and starts from. A sent file that only ended repeats start from goes
-    with the job of the person who sent it.
+    A job needs the files that it shows and starts from. But an ended repeat does not need the start picture
+    that another job sent.
     """
     active = sa.exists().where(jobs.c.id == start_pictures.c.job_id, jobs.c.state.in_(ACTIVE))
     starts = start_pictures.c.artifact.in_(names) & ((start_pictures.c.source != LENT) | active)

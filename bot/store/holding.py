@@ -79,7 +79,7 @@ async def _change(
     before: Collection[Showing],
     now: float,
 ) -> list[str]:
-    """Show the pictures of a job another way in each job that has them, and make their results due again."""
+    """Change how each job that has the pictures of a job shows them, and make these results due again."""
     locked, same = await lock_sharing(connection, job_id, before)
     await keep_older(connection, locked)
     changed = sa.update(images).where(images.c.job_id.in_(locked), same).values(dict(of_images))
@@ -95,9 +95,9 @@ async def _change(
 async def lock_sharing(
     connection: AsyncConnection, job_id: str, before: Collection[Showing]
 ) -> tuple[list[str], sa.ColumnElement[bool]]:
-    """Lock the job and those of its server that share its pictures; return them and these pictures.
+    """Lock the job and the jobs of its server that share its pictures; return them, and which pictures.
 
-    What is shared is looked up again under the locks: a report or a copy may have come meanwhile.
+    The shared pictures are read again under the locks: a report or a copy may have changed them before.
     """
     guild_id = sa.select(jobs.c.guild_id).where(jobs.c.id == job_id).scalar_subquery()
     theirs = images.c.artifact.is_not(None) & images.c.showing.in_(before)

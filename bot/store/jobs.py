@@ -147,7 +147,7 @@ class Jobs(Verbs):
         return job
 
     async def check_caps(self, origin: Origin, *, caps: Caps, charge: Charge = NO_CHARGE) -> None:
-        """Raise the UserMistake that `enqueue` would raise now, before any work is done for the request."""
+        """Raise the UserMistake about caps or quotas that `enqueue` would raise now, without a lock."""
         async with self._database.read() as connection:
             if await job_of(connection, origin.interaction_id) is None:
                 await refuse_over(connection, caps, origin, only_looking=True)
@@ -208,7 +208,7 @@ class Jobs(Verbs):
     async def count_active(
         self, *, user_id: int | None = None, guild_id: int | None = None, before: str | None = None
     ) -> int:
-        """Count the jobs of `active`, or those of them that come before the job of the id `before`."""
+        """Count the jobs of `active`, or only those before the job `before`. Raises UnknownJob."""
         which = _active_of(user_id=user_id, guild_id=guild_id)
         count = sa.select(sa.func.count()).select_from(jobs).where(which)
         counts = [count.where(kind) for kind in (RUNS, WAITS, PAUSED)]
@@ -238,9 +238,9 @@ class Jobs(Verbs):
     ) -> list[Job]:
         """Return one person's jobs, newest first: the newest, or those older or newer than an interaction.
 
-        Copies are left out unless asked for, and jobs whose prompts lack a word of `search`. Of a person's
-        favourites with `starred`: anybody's jobs and copies that are not deleted. Interaction ids grow with
-        time, so a bound is valid after its job is gone.
+        Copies are left out unless `copies`, and jobs whose prompts lack a word of `search`. `starred` selects
+        the person's favourites instead: anybody's jobs and copies that are not deleted. Interaction ids grow
+        with time, so a bound is valid after its job is gone.
         """
         key = jobs.c.interaction_id
         statement = sa.select(jobs.c.id).where(_starred_by(user_id) if starred else jobs.c.user_id == user_id)

@@ -34,9 +34,9 @@ from bot.store.tables import images, jobs, start_pictures
 
 OWN = "own"  # the source of a start picture that the job's person sent
 START = -1  # in place of an image's index
-FLAT = 4  # bits: the hash of a flat picture, or of one that is nearly flat, has so few ones, or so few zeros
+FLAT = 4  # bits: the hash of a flat or nearly flat picture has at most so many ones, or so many zeros
 MAX_BLOCKED = 2000  # pictures of one server
-MOST_CANDIDATES = 5000  # of each band: pictures that are like the one looked for
+MOST_CANDIDATES = 5000  # rows read for each band
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,9 +109,9 @@ class Known(Verbs):
     async def is_refused(self, guild_id: int | None, number: int) -> bool:
         """Return whether moderators of a server have rejected the picture of this very hash.
 
-        A declined appeal leaves it rejected, and so does the deletion of its result. A picture that reports
-        have hidden counts too, until moderators decide or its result is deleted. Flat pictures all have one
-        hash, and none of them is refused.
+        It stays rejected after a declined appeal and after the deletion of its result. A picture hidden by
+        reports counts too, until moderators decide or its result is deleted. Flat pictures are never refused,
+        as different ones have the same hash.
         """
         if guild_id is None or not FLAT < number.bit_count() < BITS - FLAT:
             return False
@@ -173,7 +173,7 @@ NO_HASHES = Hashes()
 async def note_hashes(connection: AsyncConnection, job_id: str, image_id: int, hashes: Hashes) -> None:
     """Store the hashes of a finished image, in the transaction of its end.
 
-    A picture that the job started from is stored where its person sent it, once for all images of the job.
+    The hash of a start picture is stored once for all images of the job, if the job's person sent it.
     """
     if hashes == NO_HASHES:
         return
@@ -243,8 +243,8 @@ async def _near(
 ) -> set[tuple[int, int]]:
     """Return the keys and distances of the hashes of these servers at a distance of at most `reach`.
 
-    Rows that share a band with the hash, nearly, are compared: one look-up for each band. A hash among a
-    million has thousands of these neighbours, so the database compares them.
+    One look-up for each band finds the rows whose band is nearly that of the hash. Among a million hashes
+    these are thousands, so the database computes their distances.
     """
     column, found = key.table.c, set[tuple[int, int]]()
     apart = _distance(connection, column.hash, number)
@@ -272,7 +272,7 @@ def _columns(table: sa.Table) -> list[Any]:
 
 
 async def _matches(connection: AsyncConnection, rows: Sequence[Any], number: int | None) -> list[Match]:
-    """Return the pictures of these rows with their jobs, as far as they are from `number`."""
+    """Return the pictures of these rows with their jobs and their distances from `number`."""
     known = {job.id: job for job in await load_jobs(connection, [row.job_id for row in rows])}
     return [
         Match(

@@ -46,8 +46,8 @@ class Leases(Verbs):
         """Lease the first waiting images in fair order for `ttl` seconds; empty when none waits.
 
         `limit` is the number of images, over all lanes or by lane; images of other lanes are not claimed. A
-        limit of 0 means that the worker paints the lane but has no free seat: its images keep their place. A
-        worker gets poison images one at a time.
+        limit of 0 means that the worker paints the lane but has no free seat: virtual time does not pass the
+        lane's first image. A worker gets poison images one at a time.
         """
         now = self._clock()
         async with self._database.write() as connection:
@@ -112,9 +112,9 @@ class Leases(Verbs):
         worker_class: WorkerClass | None = None,
         spent: Spent | None = None,
     ) -> Job:
-        """End a painted image whose file is stored; `seconds` is how long it ran, `notes` its prompt facts.
+        """End a painted image whose file is stored; `seconds` is how long it ran, `notes` the facts found.
 
-        The seconds are measured for the accelerators of `worker_class` too. This end, like the others,
+        The seconds also enter the run times of `worker_class`. Like the other verbs that end an attempt, this
         adds the devices' time that was `spent`.
 
         A withheld image may have no `artifact`. A job with a `hold` holds each picture that is not withheld.
@@ -138,7 +138,7 @@ class Leases(Verbs):
     async def abandon(self, claim: Claim, *, spent: Spent | None = None) -> None:
         """Put back an image after an engine failure; it fails the second time, as after a worker's death.
 
-        Only the time counts when another claim has the image.
+        When another claim has the image, only the time is added.
         """
         await self._take_back(_ours(claim), begun=sa.true(), attempt=(claim, spent))
 
@@ -235,7 +235,7 @@ def _by_image(texts: Mapping[int, str | None]) -> sa.Case[str | None] | None:
 
 
 def _unless_held(claim: Claim, showing: Showing) -> sa.Case[Any]:
-    """Return how a picture is shown, as SQL: a job that is to be reviewed holds it."""
+    """Return how a picture is shown, as SQL: held, if its job has a hold."""
     held = sa.exists().where(jobs.c.id == claim.job_id, jobs.c.hold.is_not(None))
     kinds = (sa.literal(each, type_=images.c.showing.type) for each in (Showing.HOLD, showing))
     return sa.case((held, next(kinds)), else_=next(kinds))
@@ -257,7 +257,7 @@ async def _end_lease(connection: AsyncConnection, claim: Claim, to: State, **val
 async def _first_images(
     connection: AsyncConnection, worker: str, limit: int | Mapping[Lane, int]
 ) -> tuple[list[Any], list[float]]:
-    """Return the images to claim, in fair order, and for each lane the tag that follows them."""
+    """Return the images to claim, in fair order, and for each lane the tag of the next waiting image."""
     rooms = {} if isinstance(limit, int) else {str(lane): room for lane, room in limit.items()}
     lanes = None if isinstance(limit, int) else {name for name, room in rooms.items() if room}
     ours = await claimable(connection, worker, lanes)
@@ -315,7 +315,7 @@ async def _begin(connection: AsyncConnection, job_ids: Iterable[str], *, now: fl
 async def _advance_clock(
     connection: AsyncConnection, claimed: Sequence[float], waiting: Sequence[float]
 ) -> None:
-    """Advance virtual time to the claimed images, unless another claim has locked its row.
+    """Advance virtual time to the claimed images, unless another claim has locked the row of virtual time.
 
     Claims would otherwise wait for each other's commits. The next claim makes up for an advance left out.
     """

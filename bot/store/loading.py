@@ -1,6 +1,6 @@
 """Loads the rows of a backup into a database without tables, in one transaction.
 
-A restored queue is a queue whose processes have all died: what they held is free again.
+In a restored queue all processes of the backup count as dead: images and jobs that they held are free.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ async def _set_sequences(connection: AsyncConnection, tables: Iterable[sa.Table]
 
 
 async def _release(connection: AsyncConnection, *, now: float) -> None:
-    """Free what the processes of the backup held; a lease that ends here counts as no worker's death."""
+    """Free the rows that processes held. A lease that ends here does not count as a worker's death."""
     job_ids = await lock_jobs(connection, _RUNNING)
     free = {"step": 0, "worker": None, "lease_expires_at": None, "begun": False}
     await connection.execute(move(State.WAITING, _RUNNING, fencing_token=images.c.fencing_token + 1, **free))

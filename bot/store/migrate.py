@@ -99,7 +99,7 @@ def _known(folder: Path) -> frozenset[str]:
 
 @cache
 def newest(folder: Path) -> str | None:
-    """Return the newest revision; a process reads the files of a folder of migrations once."""
+    """Return the newest revision in a folder of migrations; cached, as it reads the files."""
     return ScriptDirectory.from_config(alembic_config(folder)).get_current_head()
 
 

@@ -25,7 +25,7 @@ Row = TypeVar("Row", bound=Named)
 
 
 def key_of(name: str) -> str:
-    """Return the key of a name, which ignores letter case, spaces and Unicode composition."""
+    """Return the key of a name; it ignores letter case, the number of spaces and Unicode composition."""
     return " ".join(unicodedata.normalize("NFC", name).casefold().split())
 
 
@@ -54,7 +54,7 @@ class NamedRows(Verbs, ABC, Generic[Row]):
             return [self._read(row) for row in await connection.execute(look)]
 
     async def find(self, guild_id: int, name: str) -> Row | None:
-        """Return the server's row of this name, in any letter case."""
+        """Return the server's row of this name, in any spelling with the same key."""
         look = sa.select(self.table).where(self._is(guild_id, name))
         async with self._database.read() as connection:
             row = (await connection.execute(look)).one_or_none()

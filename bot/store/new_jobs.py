@@ -36,7 +36,7 @@ _ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: none
 _ID_LENGTH = 8
 
 NEAR = 500
-"""Requests are decided one at a time if fewer places are left: more than arrive at one moment."""
+"""With fewer places left, requests are decided one at a time: fewer requests arrive at one moment."""
 NO_CAPS = Caps()
 _EVERYBODY, _DIRECT = "all", "direct"
 _WAITS = jobs.c.state == State.WAITING

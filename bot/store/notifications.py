@@ -30,8 +30,8 @@ async def listen(
     """Pass every message on PostgreSQL's channel to `hear`, for ever; a broken connection is replaced.
 
     `connected` is called once a connection listens: earlier notifications may have been missed. `failed` is
-    called when no connection can be made. A lost connection is logged once it is replaced: when the server is
-    away, its outage is logged and not the loss.
+    called when no connection can be made. A lost connection is logged once it is replaced: where the server
+    is away, only its outage is logged.
     """
     pause, lost = FIRST_PAUSE, ""
     while True:

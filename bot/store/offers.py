@@ -49,13 +49,13 @@ class Offers(Verbs):
                 await connection.execute(known.on_conflict_do_nothing())
 
     async def stand_in(self, name: str, *, lanes: Sequence[str], ttl: float) -> None:
-        """Offer lanes without a seat for the next `ttl` seconds: their images wait for workers to come."""
+        """Offer lanes without a seat for the next `ttl` seconds, so that their images wait for workers."""
         async with self._database.write() as connection:
             await _write(connection, name, seats=0, expires_at=self._clock() + ttl)
             await _offer(connection, name, dict.fromkeys(lanes, 0))
 
     async def publish(self, offers: Sequence[Offer]) -> None:
-        """Publish the offers of models for fronts, which cannot read checkpoints and await them no longer."""
+        """Publish offers of models for fronts, which cannot read checkpoints; they are no longer awaited."""
         async with self._database.write() as connection:
             for offer in sorted(offers, key=lambda offer: offer.model):
                 values = {"offer": offer_values(offer)}

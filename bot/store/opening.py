@@ -15,7 +15,7 @@ from bot.store.postgresql_server import postgresql_place
 from bot.store.sqlite_file import check_file, sqlite_path
 from bot.threads import in_uninterruptible_thread
 
-DEADLOCKS = 9  # of one upgrade, before it is given up
+DEADLOCKS = 9  # the most repeats of one upgrade
 
 
 async def open_database(url: str) -> Database:
@@ -32,7 +32,7 @@ async def open_database(url: str) -> Database:
 
 
 async def _upgrade(database: Database) -> None:
-    """Run the missing migrations, once more after a deadlock with a process that is at work."""
+    """Run the missing migrations; repeat this after a deadlock with a process at work, DEADLOCKS times."""
     for attempt in range(1, DEADLOCKS + 2):
         try:
             async with database.write() as connection:

@@ -31,7 +31,7 @@ OF_PAUSE = sa.and_(
 """The condition for the pauses of a job's channel, for a thread also of its channel, and of the server."""
 IS_PAUSED = sa.exists().where(OF_PAUSE)
 Flow = tuple[str | None, int]
-"""A person outside sessions, without a session's id, or in one."""
+"""A session's id, None outside sessions, and a person's id: each pair has tags of its own."""
 _KEY: sa.BindParameter[Any] = sa.bindparam("key")
 _NEW: sa.BindParameter[float] = sa.bindparam("new")
 JOBS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values

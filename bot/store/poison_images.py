@@ -1,8 +1,8 @@
 """Poison images: images that lost a lease. A worker retries one of them at a time.
 
 When a worker dies, every image that it held lost its lease, and at most one of these images killed it. The
-store cannot tell which one: the worker may have died before it reported that the image had begun. Claimed
-together again, the killer would take the other images down a second time, and a second death is final.
+store cannot tell which one: the worker may have died before it reported that the image had begun. If
+they were claimed together again, the worker's second death would fail the other images too.
 """
 
 from __future__ import annotations

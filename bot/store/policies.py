@@ -20,7 +20,7 @@ MAX_POLICIES = 500  # of one server
 
 
 class PolicyScope(StrEnum):
-    """Whose policy it is, the nearest first; no row has the operator's and its bounds."""
+    """The owner of a policy, the nearest first; the operator's policy and its bounds are not in rows."""
 
     CHANNEL = "channel"
     ROLE = "role"
@@ -49,7 +49,7 @@ class Policies(Verbs):
     async def put(self, scope: PolicyScope, owner_id: int, changes: Mapping[str, Any], by: By) -> PolicyRow:
         """Change some keys of a policy, None to say nothing about a key; return the policy as it is now.
 
-        Other keys stay, also those that somebody changes at the same time. Raises UserMistake.
+        Other keys stay, also those that somebody changes meanwhile. Raises UserMistake `policies_full`.
         """
         async with self._changing() as (connection, _):
             await hold_server(connection, by.guild_id)
@@ -115,7 +115,7 @@ async def _values_of(
 
 
 async def _check_room(connection: AsyncConnection, guild_id: int, scope: PolicyScope, owner_id: int) -> None:
-    """Raise UserMistake `policies_full` where a server has the most policies besides this one."""
+    """Raise UserMistake `policies_full` where a server has MAX_POLICIES besides this one."""
     others = (policies.c.guild_id == guild_id) & ~_key(guild_id, scope, owner_id)
     count = sa.select(sa.func.count()).select_from(policies).where(others)
     if (await connection.scalar(count) or 0) >= MAX_POLICIES:

@@ -11,8 +11,8 @@ policies = sa.Table(
     metadata,
     sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("scope", sa.String(8), primary_key=True),  # server, channel or role
-    sa.Column("owner_id", sa.BigInteger, primary_key=True, autoincrement=False),  # of that
-    sa.Column("values", sa.JSON, nullable=False),  # by key; a key that is not there is not said
+    sa.Column("owner_id", sa.BigInteger, primary_key=True, autoincrement=False),  # the scope's id
+    sa.Column("values", sa.JSON, nullable=False),  # by key; the policy says nothing about a missing key
 )
 
 server_revisions = sa.Table(

@@ -29,10 +29,10 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PromptRule:
-    """One rule of a server; it holds in its channel and the threads of that, without one in every channel.
+    """One rule of a server. It holds in its channel and the channel's threads; without one, everywhere.
 
-    A rule refuses a prompt that has one of its `terms`, or holds its pictures for review; with `also`, only
-    where it has one of those too. The terms of a rule that allows are phrases that no other rule sees.
+    A rule refuses a prompt that has one of its `terms`, or holds its pictures for review. With `also`, the
+    prompt must have one of those terms too. No other rule sees the terms of a rule that allows.
     """
 
     name: str

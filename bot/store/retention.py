@@ -65,7 +65,7 @@ class Retention(Verbs):
     async def drop_files(self, *, before: float, limit: int, most_bytes: int | None = None) -> list[str]:
         """Choose files last used before this time that no job needs, the oldest first; return their names.
 
-        At most `limit` files; with `most_bytes`, at most the files that make up so many bytes.
+        At most `limit` files; with `most_bytes`, none beyond the file that reaches so many bytes.
         """
         droppable = (files.c.used_at < before) & ~_needed()
         oldest = sa.select(files.c.name, files.c.bytes).where(_KEPT, droppable)
@@ -103,7 +103,7 @@ class Retention(Verbs):
         return chosen
 
     async def unfinished_deletions(self, *, limit: int) -> list[str]:
-        """Return files that a process chose for deletion so long ago that it has probably died."""
+        """Take over the deletion of files from processes that have probably died; return the files."""
         now = self._clock()
         left = (
             sa.select(files.c.name)
@@ -118,7 +118,7 @@ class Retention(Verbs):
         return chosen
 
     async def forget_jobs(self, *, before: float, limit: int) -> tuple[int, list[str]]:
-        """Delete the rows of jobs that ended before this time; return how many, and the files left unnamed.
+        """Delete jobs that ended before this time; return how many, and the files that no job names any more.
 
         A job stays while its result is not delivered or is held for review, while it is a person's favourite,
         and while another job starts from its picture, which its recipe can repaint.
@@ -155,7 +155,7 @@ class Retention(Verbs):
         return len(job_ids), chosen
 
     async def forget_tokens(self, *, before: float, limit: int) -> int:
-        """Delete the tokens of at most `limit` jobs that ended before this time; return of how many."""
+        """Delete at most `limit` interaction tokens that expired before this time; return how many."""
         ended = HOLDS_TOKEN & (jobs.c.token_expires_at < before)
         old = sa.select(jobs.c.id).where(ended).order_by(jobs.c.token_expires_at).limit(limit)
         async with self._database.read() as connection:

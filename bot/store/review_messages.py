@@ -1,7 +1,7 @@
-"""The outbox of moderators' messages: one for each review, which shows how it stands.
+"""The outbox of moderators' messages: one for each review, which shows the review's state.
 
-A message that is due is leased to one front at a time. A change of the review makes it due again, and the
-attempt that is under way settles nothing.
+A message that is due is leased to one front at a time. A change of the review makes it due again; then
+an attempt under way can no longer settle it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ SHOWN_REPORTS = 5
 class DueReview:
     """A review whose message is due.
 
-    `job` is None where there is none or it is gone. `place` is the channel to post in, None before a server
-    has chosen one. `reported` are the latest reasons of `count` reports. With `answers`, the person must be
-    told of a declined prompt too.
+    `job` is None for a review without a job, or whose job is gone. `place` is the channel to post in, None
+    before a server has chosen one. `reported` are the latest reasons of `count` reports. With `answers`, the
+    person must also be told that the appeal of a prompt was declined.
     """
 
     review: Review
@@ -73,7 +73,7 @@ class ReviewMessages(Verbs):
     async def settle(
         self, due: DueReview, *, message_id: int | None, channel_id: int | None, told: bool = True
     ) -> None:
-        """Record that the message shows how things stand, and that the person was told if they had to be.
+        """Record that the message is up to date, and whether the person was told, if there was an answer.
 
         A message that was posted is remembered, even if the review has changed meanwhile.
         """

@@ -32,8 +32,8 @@ class Kind(StrEnum):
 class ReviewSettings:
     """How a server reviews.
 
-    `channel_id` is the moderators' channel, None before one is chosen. What waits longer than `hours`
-    expires. Pictures with so many `reports` are hidden.
+    `channel_id` is the moderators' channel, None before one is chosen. A review that waits longer than
+    `hours` expires. Pictures with so many `reports` are hidden.
     """
 
     channel_id: int | None = None
@@ -121,21 +121,21 @@ def about_pictures() -> sa.ColumnElement[bool]:
 
 
 def message_due(now: float) -> dict[str, Any]:
-    """Return the values that make a review's message due; an attempt that is under way settles nothing."""
+    """Return the values that make a review's message due; an attempt under way can no longer settle it."""
     return {"next_try_at": now, "attempts": 0, "fencing_token": reviews.c.fencing_token + 1}
 
 
 async def close(
     connection: AsyncConnection, which: sa.ColumnElement[bool], outcome: Outcome, *, now: float, **values: Any
 ) -> list[Any]:
-    """End the reviews of `which` that wait, and return their rows; their messages follow."""
+    """End those reviews of `which` that wait, and return their rows; their messages become due."""
     ended = {"outcome": outcome.value, "decided_at": now, **values, **message_due(now)}
     closing = sa.update(reviews).where(which, waits()).values(ended).returning(*reviews.c)
     return list(await connection.execute(closing))
 
 
 async def withdraw(connection: AsyncConnection, job_ids: Collection[str], *, now: float) -> None:
-    """End the reviews of deleted jobs, and let all of their messages forget the pictures and the words."""
+    """End the reviews of deleted jobs; all their messages become due, without the pictures and the words."""
     mine = reviews.c.job_id.in_(job_ids)
     await close(connection, mine, Outcome.WITHDRAWN, now=now)
     for other in await _sharing(connection, job_ids):
@@ -145,7 +145,7 @@ async def withdraw(connection: AsyncConnection, job_ids: Collection[str], *, now
 
 
 async def erase_from_reviews(connection: AsyncConnection, user_id: int, number: int, *, now: float) -> None:
-    """Delete a person's refused prompts and reports, and write `number` for the person in decisions."""
+    """Delete a person's refused prompts and reports, and replace the person by `number` in reviews."""
     theirs = reviews.c.user_id == user_id
     refused = reviews.c.kind == Kind.REFUSED.value
     await connection.execute(sa.delete(reviews).where(theirs, refused))
@@ -158,7 +158,7 @@ async def erase_from_reviews(connection: AsyncConnection, user_id: int, number: 
 
 
 async def _sharing(connection: AsyncConnection, job_ids: Collection[str]) -> list[str]:
-    """Return the other jobs that hold pictures of these."""
+    """Return the other jobs in which pictures of these jobs are held."""
     others = images.alias()
     same = (images.c.artifact == others.c.artifact) & (others.c.showing == Showing.HOLD)
     look = sa.select(others.c.job_id).distinct().join(images, same).where(images.c.job_id.in_(job_ids))

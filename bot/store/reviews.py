@@ -1,4 +1,4 @@
-"""Reviews: pictures that moderators see before anybody else does, and their decisions."""
+"""Reviews: held or reported pictures and appeals, and the decisions of moderators on them."""
 
 from __future__ import annotations
 
@@ -115,9 +115,9 @@ class Reviews(Verbs):
     async def decide(self, review_id: int, outcome: Outcome, by: By, *, own: bool = False) -> Review:
         """Decide a review; `by` has the reason, which the person is told of a rejection.
 
-        The first decision stands, also for other reviews of the same pictures. With `own`, also about what
-        `by` has asked for. Raises UserMistake `review_gone` without such a review in the server,
-        `review_over` for one that is over, and `review_own`.
+        The first decision stands, and decides other reviews of the same pictures too. Raises UserMistake
+        `review_gone` without such a review in the server, `review_over` for one that is over, and, unless
+        `own`, `review_own` for a review of what `by` has asked for.
         """
         return await self._end(review_id, outcome, by, own=own)
 
@@ -136,7 +136,7 @@ class Reviews(Verbs):
         return ended
 
     async def forget(self, *, before: float, limit: int) -> int:
-        """Delete reviews that ended before this time and refusals without an appeal; return how many."""
+        """Delete reviews that ended before this time and expired refusals; return how many."""
         ended = reviews.c.outcome.is_not(None) & (reviews.c.decided_at < before)
         ended &= reviews.c.next_try_at.is_(None) & reviews.c.answer.is_(None)
         refused = (reviews.c.kind == Kind.REFUSED.value) & (reviews.c.due_at <= self._clock())
@@ -184,7 +184,7 @@ async def _change_pictures(
     """Show held or reported pictures as decided; return the jobs that show them."""
     if review.kind is Kind.APPEAL or review.job_id is None:
         return []
-    # Where moderators uphold a report, pictures that are still shown are taken down.
+    # Where moderators uphold a report, the ruling changes pictures that are still shown too.
     reported = review.kind is Kind.REPORT and ruling.outcome in (Outcome.SPOILER, Outcome.REJECTED)
     which: dict[str, Any] = {"before": ANYWAY} if reported else {}
     return await rule_on(connection, review.job_id, ruling, now=now, **which)

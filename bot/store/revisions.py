@@ -21,7 +21,7 @@ _BITS = 53
 
 
 async def hold_server(connection: AsyncConnection, guild_id: int) -> None:
-    """Lock a server until the transaction ends: writers that count its rows follow each other.
+    """Lock a server until the transaction ends, so that writers that count its rows run one at a time.
 
     Call it before any other row of the server is locked. The server gets a row where it has none.
     """

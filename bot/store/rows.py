@@ -21,13 +21,13 @@ from sdjax_engine.scores import PictureScores
 
 MOST_NEWER = 500  # requests of a newer version that one look passes over
 DEFAULTS: Mapping[str, Any] = MappingProxyType({field.name: field.default for field in fields(Recipe)})
-"""The values of a recipe that rows leave out, by name: rows of today are read with them in every version."""
+"""The default values of a recipe, by name. Rows leave them out, so no later version may change them."""
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
-    """Return the recipe as JSON values, without those that are as in `Recipe`.
+    """Return the recipe as JSON values, without those that have their default.
 
-    A process of an older version knows a new value only where somebody asks for it.
+    So an older version can read every recipe that uses none of the newer values.
     """
     values = every_value(recipe)
     return {name: value for name, value in values.items() if getattr(recipe, name) != DEFAULTS[name]}
@@ -47,7 +47,7 @@ def is_readable(values: Mapping[str, Any]) -> bool:
 
 
 async def check_readable(connection: AsyncConnection, job_id: str) -> None:
-    """Raise UserMistake `newer_request` for a job whose recipe this version cannot write on as a whole."""
+    """Raise UserMistake `newer_request` for a recipe with values that this version would lose in a copy."""
     said = await connection.scalar(sa.select(jobs.c.recipe).where(jobs.c.id == job_id))
     if said is not None and not is_readable(said):
         raise UserMistake("newer_request")
@@ -58,7 +58,7 @@ async def readable_rows(
 ) -> list[Any]:
     """Return up to `limit` rows whose `recipe` this version can read; the others are left to newer workers.
 
-    `key` is a column of the rows, which an unreadable row shares with others of its kind.
+    `key` is a column of the rows: rows with the same `key` as an unreadable row are skipped with it.
     """
     newer: set[Any] = set()
     while True:

@@ -1,8 +1,8 @@
-"""What was decided on a picture: its own ruling, or a later one that its job alone has.
+"""The ruling on a picture: its own, or a later one that only its job has.
 
-Processes of the earlier version go on beside this one until an upgrade has replaced them. They write a ruling
-to the job alone, also `declined`, and the end of an appeal to its review alone. If such a process shows a
-picture that this version has rejected, and then decides once more, the rejection is taken for the last one.
+During an upgrade, processes of the earlier version run beside this one. They write a ruling only to the job,
+even `declined`, and the end of an appeal only to its review. One case is misread: if such a process shows a
+picture that this version has rejected, and then decides again, the rejection counts as the last ruling.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ ENDS: Mapping[Outcome, Appeal] = MappingProxyType(
     }
 )
 
-# `later_ruling` says the same of two rows. A withheld picture without a file was never held, unless it was
-# deleted; of a deleted one that the checker withheld, no hash is kept.
+# `later_ruling` is the same condition for two rows. A withheld picture without a file was never held, unless
+# it was deleted. For a deleted picture that the checker withheld, no hash is kept.
 _KEPT = images.c.artifact.is_not(None) | jobs.c.deleted_at.is_not(None)
 _DECLINED = jobs.c.ruling == DECLINED
 _STALE = images.c.ruling.is_(None) | images.c.ruling.in_(SHOWS) | _DECLINED
@@ -41,7 +41,7 @@ BY_OLDER = (images.c.showing == Showing.WITHHOLD) & _KEPT & jobs.c.ruling.is_not
 IS_REJECTED = (images.c.showing == Showing.WITHHOLD) & sa.or_(
     BY_OLDER & jobs.c.ruling.in_((REJECTED, DECLINED)), ~BY_OLDER & (images.c.ruling == REJECTED)
 )
-"""Whether moderators have rejected a picture, of `images` joined with its `jobs`."""
+"""The condition that moderators have rejected a picture, for `images` joined with `jobs`."""
 
 
 def later_ruling(image: Any, job: Any) -> Ruling | None:
@@ -66,7 +66,7 @@ async def keep_older(connection: AsyncConnection, job_ids: Collection[str]) -> N
 
 
 async def ended_appeals(connection: AsyncConnection, job_ids: Collection[str]) -> dict[str, Appeal]:
-    """Return how the appeals of jobs have ended by their reviews, without those that are open."""
+    """Return how appeals of these jobs have ended, as their reviews say; open appeals are left out."""
     ended = (reviews.c.kind == Kind.APPEAL.value) & reviews.c.outcome.in_(list(ENDS))
     look = sa.select(reviews.c.job_id, reviews.c.outcome).where(reviews.c.job_id.in_(job_ids), ended)
     return {row.job_id: ENDS[Outcome(row.outcome)] for row in await connection.execute(look)}

@@ -31,7 +31,7 @@ async def record_run(
     lane, per_step = str(claim.request.lane), seconds / claim.steps
     await _record(connection, run_times, {"lane": lane}, {"seconds": seconds, "seconds_per_step": per_step})
     if worker_class is not None:
-        # Images run side by side in the seats, so a worker needs this part of their steps for each.
+        # The seats run side by side, so one image's step costs the worker only this part of the time.
         of_worker = {"seconds_per_step": per_step / max(1, worker_class.seats)}
         key = {"lane": lane, "accelerator": worker_class.accelerator}
         await _record(connection, class_run_times, key, of_worker)

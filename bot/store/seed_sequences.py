@@ -38,7 +38,7 @@ async def next_in_sequence(connection: AsyncConnection, job_id: str) -> Wanted:
     """Return the next repeat in the seed sequence of a job; raises UnknownJob.
 
     No row is locked: the unique index accepts one of two repeats for the same place. A lock on the first
-    job's row could deadlock, since claims hold rows of jobs while they wait for the virtual clock.
+    job's row could deadlock: the person's row is locked already, and others lock jobs before persons.
     """
     look = sa.select(jobs.c.recipe, jobs.c.seed_sequence, jobs.c.repeat)
     look = look.where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))  # a deleted job has no recipe

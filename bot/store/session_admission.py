@@ -1,7 +1,7 @@
 """The admission of a request to the session of its channel, within the transaction that stores it.
 
-A person in a session has a place in the fair order apart from the person's own: `session_tags` is to a
-session what `last_tags` is to the server. See `bot.store.fair_order`.
+In a session a person has a separate place in the fair order: `session_tags` keeps the last tag there, as
+`last_tags` does outside sessions. See `bot.store.fair_order`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ async def enter(connection: AsyncConnection, row: Any, origin: Origin, *, pictur
 
 
 async def pictures_of(connection: AsyncConnection, session_id: str, round_: int, user_id: int) -> int:
-    """Count what a person has used of the quota: pictures that were not refused, cancelled or withheld."""
+    """Count the pictures of a person's quota that are used: all but failed, cancelled and withheld ones."""
     mine = (session_jobs.c.session_id == session_id) & (session_jobs.c.round == round_)
     count = (
         sa.select(sa.func.count())
@@ -91,9 +91,9 @@ async def join_session(
 
 
 async def refund_in_session(connection: AsyncConnection, job_id: str, shares: Iterable[float]) -> bool:
-    """Take back what images of a job that never ran added to its person's tag in a session.
+    """Subtract the shares of a job's images that never ran from its person's last tag in a session.
 
-    Returns whether the job belongs to one.
+    Returns whether the job belongs to a session.
     """
     of_job = sa.select(session_jobs.c.session_id, session_jobs.c.user_id)
     row = (await connection.execute(of_job.where(session_jobs.c.job_id == job_id))).one_or_none()

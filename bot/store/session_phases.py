@@ -24,7 +24,7 @@ from bot.store.transitions import ACTIVE
 
 COLLECT_SECONDS = 600.0  # for which the end of a round waits for unfinished pictures
 LOOK_SECONDS = 2.0  # between two checks
-PAGE_ENTRIES = 20  # of a sheet: a message has room for so many buttons and lines
+PAGE_ENTRIES = 20  # on one sheet: a message has room for so many buttons and lines
 SEEN = (Showing.SHOW, Showing.SPOILER)
 HELD_IN_PAUSES = (TimerKind.ROUND, TimerKind.VOTE)
 
@@ -80,7 +80,7 @@ async def end_vote(connection: AsyncConnection, session: GroupSession, *, now: f
         await _add_sheets(connection, session, session.round, last, now=now, ballot=False)
     await _add_post(connection, session, PostKind.RESULTS, session.round, now=now)
     await _add_post(connection, session, PostKind.ARCHIVE, session.round, now=now)
-    # Last: messages can be sent to an archived thread, which opens it, and not edited.
+    # Last: Discord refuses edits in an archived thread, and the messages before reopen it.
     posts = session_posts.c
     sheets = (posts.session_id == session.id) & (posts.kind == PostKind.SHEET.value) & posts.ballot
     look = sa.select(posts.page).where(sheets, posts.round == session.round).order_by(posts.page)
@@ -104,7 +104,7 @@ async def close(connection: AsyncConnection, session: GroupSession, *, now: floa
 
 async def _finish(connection: AsyncConnection, session: GroupSession, *, now: float) -> None:
     late = await _number_entries(connection, session)
-    if session.round > 1 or late:  # else the sheet of the round is that of the session
+    if session.round > 1 or late:  # otherwise the round's sheet already shows the whole session
         which = session_entries.c.session_id == session.id
         count = await connection.scalar(sa.select(sa.func.count()).select_from(session_entries).where(which))
         if count:
@@ -124,7 +124,7 @@ async def change(connection: AsyncConnection, session: GroupSession, **values: A
 async def set_timer(
     connection: AsyncConnection, session: GroupSession, kind: TimerKind, seconds: float, *, now: float
 ) -> None:
-    """Set a timer to `seconds` from `now`; during a pause, to `seconds` after the pause ends."""
+    """Set a timer to `seconds` from `now`; in a pause, a round's or vote's to `seconds` after the pause."""
     held = session.paused and kind in HELD_IN_PAUSES
     values = {"due_at": None if held else now + seconds, "left": seconds if held else None}
     row = insert(connection, session_timers).values(session_id=session.id, kind=kind.value, **values)
@@ -176,8 +176,8 @@ async def _number_entries(connection: AsyncConnection, session: GroupSession, ro
 async def _lock_jobs(connection: AsyncConnection, session: GroupSession, round_: int = 0) -> None:
     """Lock the jobs of a round, or of all, in the order of ids.
 
-    A new entry locks the row of its job, and who changes a job locks it before its images. A transaction that
-    numbers the pictures of one round and then of all locks all jobs first: one order prevents deadlocks.
+    A new entry locks the row of its job, and other transactions lock a job before its images. A transaction
+    that numbers one round and then all rounds locks all jobs first: one order prevents deadlocks.
     """
     theirs = sa.select(session_jobs.c.job_id).where(_jobs_of(session, round_))
     first = sa.select(jobs.c.id).where(jobs.c.id.in_(theirs)).order_by(jobs.c.id)

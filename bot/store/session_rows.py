@@ -30,7 +30,7 @@ class Phase(StrEnum):
 
 
 class TimerKind(StrEnum):
-    """The act of a timer that is due."""
+    """What ends when a timer is due: a round, the collecting of its pictures, a vote, the session."""
 
     ROUND = "round"
     COLLECT = "collect"
@@ -39,7 +39,7 @@ class TimerKind(StrEnum):
 
 
 class PostKind(StrEnum):
-    """What is sent once: pictures of a round with their numbers, results, an archive.
+    """The kind of a message that is sent once: numbered pictures of a round, results, an archive.
 
     A closed ballot is the edit of a sheet whose vote has ended.
     """
@@ -133,8 +133,8 @@ def plan_from(values: Mapping[str, Any]) -> Plan:
 async def lock_session(connection: AsyncConnection, session_id: str) -> GroupSession:
     """Lock a session's row and return the session; raises UserMistake `session_gone`.
 
-    This lock comes before those of jobs, persons and rows that belong to the session. It leaves the key free:
-    a later change of such a row checks its foreign key.
+    This lock comes before those of jobs, persons and rows that belong to the session. It does not lock
+    the key, which a later change of such a row checks.
     """
     row = (
         await connection.execute(

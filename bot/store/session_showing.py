@@ -71,10 +71,10 @@ class SessionShowing(Verbs):
     """The verbs of the fronts that show sessions, and of votes."""
 
     async def keep(self, front: str, *, ttl: float) -> list[GroupSession]:
-        """Return the sessions that `front` shows for the next `ttl` seconds, with what is left to show."""
+        """Return the sessions with something left to show, which `front` shows for the next `ttl` seconds."""
         now = self._clock()
         mine = sessions.c.keeper == front
-        set_back = sessions.c.kept_until > now + 2 * ttl  # the clock was
+        set_back = sessions.c.kept_until > now + 2 * ttl  # the clock was set back
         free = sessions.c.keeper.is_(None) | (sessions.c.kept_until <= now) | set_back
         wanted = ~sessions.c.settled & (mine | free)
         look = sa.select(sessions).where(wanted).order_by(sessions.c.opened_at).limit(KEPT_AT_ONCE)
@@ -120,7 +120,7 @@ class SessionShowing(Verbs):
             return await connection.scalar(look.limit(1)) is not None
 
     async def begin(self, post: Post, *, token: int) -> bool:
-        """Count an attempt before it is made; False where another front has the session or settled it."""
+        """Count an attempt before it is made; False if another front has the session or settled the post."""
         return await self._change(post, token, attempts=session_posts.c.attempts + 1)
 
     async def settle(self, post: Post, *, token: int, outcome: str) -> bool:
@@ -139,7 +139,7 @@ class SessionShowing(Verbs):
             return bool((await connection.execute(changed.values(values))).rowcount)
 
     async def set_board(self, session: GroupSession, message_id: int | None) -> bool:
-        """Store the board's message, or None where it was deleted; the next one has a number of its own."""
+        """Store the board's message, or None for a deleted one; the next board gets another number."""
         boards = sessions.c.boards + (0 if message_id else 1)
         return await self._set(session, board_id=message_id, boards=boards)
 
@@ -153,7 +153,7 @@ class SessionShowing(Verbs):
             return bool((await connection.execute(sa.update(sessions).where(ours).values(values))).rowcount)
 
     async def crowd(self, session: GroupSession) -> Crowd:
-        """Return who has painted in the present round, most pictures first, and what waits of it."""
+        """Return who has painted in the present round, most pictures first, and its other counts."""
         here = session_jobs.join(images, images.c.job_id == session_jobs.c.job_id)
         which = (session_jobs.c.session_id == session.id) & (session_jobs.c.round == session.round)
         look = sa.select(session_jobs.c.user_id, images.c.state, images.c.showing).select_from(here)

@@ -26,7 +26,7 @@ sessions = sa.Table(
     sa.Column("closed_at", sa.Double),
     sa.Column("settled", sa.Boolean, nullable=False, server_default=sa.false()),  # closed, and all is shown
     sa.Column("board_id", sa.BigInteger),
-    sa.Column("boards", sa.Integer, nullable=False, server_default="0"),  # how many were posted
+    sa.Column("boards", sa.Integer, nullable=False, server_default="0"),  # how many were deleted
     sa.Column("keeper", sa.String(255)),  # the front that edits the board and sends the posts
     sa.Column("keeper_token", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("kept_until", sa.Double),

@@ -81,7 +81,7 @@ class Sessions(Verbs):
     async def next(self, session_id: str, by: By) -> GroupSession:
         """End the phase before its time: the round, the wait for its pictures, the vote, or the rest.
 
-        Raises UserMistake `session_paused` in a pause, `session_ended` in a closed session, `session_gone`.
+        Raises UserMistake `session_paused` in a pause, `session_ended` once it is closing, `session_gone`.
         """
         now = self._clock()
         async with self._changing() as (connection, changes):
@@ -123,7 +123,7 @@ class Sessions(Verbs):
             return await self._changed(connection, by, session_id, "resume")
 
     async def extend(self, session_id: str, by: By, *, seconds: float) -> GroupSession:
-        """Give the round or the vote, and the session, more time; raises as `next`, but not in a pause."""
+        """Give the round or the vote, and the session, more time, even in a pause; else raises as `next`."""
         async with self._changing() as (connection, changes):
             session = await self._led(connection, session_id)
             for kind in (TimerKind.SESSION, *HELD_IN_PAUSES):
@@ -247,7 +247,7 @@ class Sessions(Verbs):
 
 
 def _is_due(kind: TimerKind, due_at: float, now: float) -> bool:
-    """Return whether a timer is due; pictures are never collected later, unless the clock was set back."""
+    """Return whether a timer is due. A collection further ahead was set before the clock was set back."""
     return due_at <= now or (kind is TimerKind.COLLECT and due_at > now + COLLECT_SECONDS)
 
 

@@ -28,7 +28,7 @@ _PRAGMAS = (
 )
 CONNECTIONS = 15
 BITS_APART = "bits_apart"
-"""The function of SQL that PostgreSQL has as `bit_count`: the distance of two perceptual hashes."""
+"""The SQL function for the distance of two perceptual hashes; PostgreSQL has its own `bit_count`."""
 
 
 class _Connection(sqlite3.Connection):

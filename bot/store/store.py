@@ -60,14 +60,14 @@ class Store:
         previews    small pictures of the images that are being painted
         moderation  blocks and pauses, and the audit log
         known       whose a picture is, and which pictures are blocked
-        reviews     what moderators look at first, and their decisions
-        review_messages messages about that, which moderators have not seen yet
+        reviews     held or reported pictures and appeals, and the decisions on them
+        review_messages messages about reviews that are due to moderators
         reports     what members say about pictures
         appeals     what persons ask moderators to look at again
-        policies    who may what in a server, its channels, and with its roles
+        policies    what is allowed in a server, in its channels and with its roles
         charges     what requests count against quotas
         standings   the restrictions that hold for a person in a channel, and what its server says
-        prompt_rules what the words of prompts may not say in a server
+        prompt_rules rules of servers about the words of prompts
         sessions    group sessions, their rounds and timers
         showing     what sessions show, and the votes in them
         automod     whether a server's AutoMod rules are applied to prompts

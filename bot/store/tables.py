@@ -67,7 +67,7 @@ jobs = sa.Table(
     sa.Column("parent_channel_id", sa.BigInteger),
     sa.Column("parent_message_id", sa.BigInteger),
     sa.Column("descent", _Descent),  # null without a parent
-    sa.Column("external", sa.Boolean, nullable=False, server_default=sa.false()),  # where the bot is not
+    sa.Column("external", sa.Boolean, nullable=False, server_default=sa.false()),  # user-installed app
     sa.Column("hold", sa.String(16)),  # why its pictures are held for review; null for no reason
     sa.Column("hold_rule", sa.String(255), nullable=False, server_default=""),
     sa.Column("ruling", sa.String(16)),  # what was decided; null before that
@@ -176,8 +176,8 @@ files = sa.Table(
     sa.Column("name", sa.String(255), primary_key=True),
     sa.Column("bytes", sa.BigInteger),  # null until it is known
     sa.Column("state", _FileState, nullable=False),
-    sa.Column("changed_at", sa.Double, nullable=False),  # when it entered this state
-    sa.Column("used_at", sa.Double, nullable=False),  # when last written, or used as a start picture
+    sa.Column("changed_at", sa.Double, nullable=False),  # when it entered this state, or was announced again
+    sa.Column("used_at", sa.Double, nullable=False),  # when last written, or used by a new job
     sa.Column("leased_until", sa.Double),  # by the worker that repaints it
     sa.Column("failure", sa.Text),  # why it cannot be repainted
     sa.Index(None, "state", "used_at"),
@@ -310,7 +310,7 @@ restrictions = sa.Table(
 )
 
 audit = sa.Table(
-    "audit",  # append-only: triggers refuse updates and deletions
+    "audit",  # append-only: triggers refuse all changes but the erasure of persons
     metadata,
     sa.Column("id", _RowId, primary_key=True),
     sa.Column("at", sa.Double, nullable=False),

@@ -1,7 +1,7 @@
 """How lanes share the devices, and how that changes while an image waits; no I/O.
 
-The pace of a lane is measured while other lanes share the devices. It rises when another lane runs out of
-work, and falls when another lane gets work.
+The pace of a lane, in seconds per step, is measured while other lanes share the devices. A step takes less
+time when another lane runs out of work, and more when another lane gets work.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Flow:
 def faster(lane: str, steps: float, flows: Mapping[str, Flow]) -> float:
     """Return the ratio of the expected seconds of so many steps of a lane to those at its present pace.
 
-    Lanes share the devices' time in proportion to their wanted seats. Each other lane finishes its work
+    Lanes share the devices' time in proportion to their wanted seats. Another lane may finish its work
     meanwhile; after that it takes only the time that its inflow needs.
     """
     mine = flows[lane]

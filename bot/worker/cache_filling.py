@@ -28,7 +28,7 @@ LONGEST_WAIT = 3600.0  # seconds: another worker may hang, or a file server may 
 
 
 class Turn:
-    """The turn to fill the cache folder; without a `handle` there is nothing to fill or to wait for."""
+    """The turn to fill the cache folder; without a `handle` this process does not fill it."""
 
     def __init__(self, handle: int | None = None, filled: Path | None = None) -> None:
         self._handle = handle
@@ -66,8 +66,8 @@ class Turn:
 async def wait_for_cache(config: Config) -> Turn:
     """Wait until the folder of compiled programs is full, or until it is this process's turn to fill it.
 
-    The wait has a limit, after which each worker compiles for itself. A folder that cannot be used is not
-    waited for: the engine says why it is not.
+    The wait has a limit, after which each worker compiles for itself. For a folder that cannot be used
+    there is no wait: the engine says why it cannot.
     """
     section = config.engine
     if not (section.cache_wait and section.cache_dir):
@@ -107,7 +107,7 @@ def _try_lock(file: Path, mode: int) -> int | None:
     file.parent.mkdir(mode=0o770 if mode == 0o660 else 0o700, parents=True, exist_ok=True)
     handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     try:
-        with suppress(PermissionError):  # its owner, another user, has done the same
+        with suppress(PermissionError):  # another user owns the file, and has set the same mode
             os.fchmod(handle, mode)  # the umask may have taken the group's right
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

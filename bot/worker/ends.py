@@ -52,7 +52,7 @@ class Ends:
         self._accelerator = accelerator
 
     async def record(self, held: HeldImage, verb: Callable[[Spent], Awaitable[object]], event: str) -> None:
-        """Record the end of an image by `verb`, and count it as `event`; of a lost image only its time."""
+        """Record an image's end by `verb`, and count it as `event`; for a lost image record only its time."""
         held.stages.enter("record")
         spent = self._spent(held)
         try:
@@ -74,14 +74,14 @@ class Ends:
         spent = self._spent(held)
         try:
             is_new = await self.persistently(lambda: self._store.device_time.add(held.claim, spent))
-        except StoreUnavailable:  # its own line says why; this one is not dropped beside it
+        except StoreUnavailable:  # the outage's line says why; naming the error here would drop this line
             log.error("%.1f s of the devices' time are not recorded", spent.seconds)
         else:
             if is_new:
                 self._count(held, spent)
 
     async def give_back(self, held: HeldImage, *, seconds: float | None) -> None:
-        """Give the image back to the queue, unless it is lost, in so many seconds at most."""
+        """Give the image back to the queue, unless it is lost, within `seconds`; None sets no limit."""
         claim, give_back = held.claim, self._store.leases.give_back
         try:
             async with asyncio.timeout(seconds):

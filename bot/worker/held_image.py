@@ -20,8 +20,8 @@ class HeldImage:
 
     `lost` is true once another worker has the lease, or the job is cancelled. `trouble` is why the engine
     retried the image; it is reset once the image is further than `furthest`, its step before the retry.
-    `preview` is the newest preview, uint8 (height, width, 3), until a heartbeat takes it. The start picture
-    lets the picture be shown as `most_open` says, or less openly; `start_hash` is its perceptual hash.
+    `preview` is the newest preview, uint8 (height, width, 3), until a heartbeat takes it. The image is
+    shown no more openly than `most_open`, because of its start picture, whose hash is `start_hash`.
     `device_seconds` is its part of the devices' time so far, of all devices together.
     `stages` begin with the claim. `end` is how the image has ended here: an event of the metric of images.
     """
@@ -81,7 +81,7 @@ class HeldImage:
 
 
 def _stage_after(progress: Progress) -> str:
-    """Return the stage that an image is in once the engine has told this."""
+    """Return the stage that an image is in after this progress."""
     if progress.trouble is not None:
         return "admit"  # it waits for a seat again
     if progress.step >= progress.steps:

@@ -18,7 +18,7 @@ from sdjax_engine.scores import PictureScores
 
 START_UNFIT = "start_unfit"
 JUDGE_SECONDS = 300.0  # for the devices to judge a start picture, beside other work
-KEPT = 32  # the images of a job begin soon after each other
+KEPT = 32  # start pictures; few suffice, as the images of a job begin soon after each other
 
 _Key = tuple[str, str | None, int, int]
 
@@ -86,7 +86,7 @@ class Judging:
         return await asyncio.shield(task)
 
     def _showing(self, claim: Claim, level: Level) -> Showing:
-        """Return how a picture of this level is shown; without a server nobody could let it through."""
+        """Return how a picture of this level is shown; without a server it is withheld instead of held."""
         showing = self._rules_of(claim).showing(level, claim.showings, age_restricted=claim.age_restricted)
         return Showing.WITHHOLD if showing is Showing.HOLD and claim.guild_id is None else showing
 

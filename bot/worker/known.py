@@ -15,7 +15,7 @@ from bot.store.known import Known
 from bot.threads import Threads
 
 START_KNOWN = "start_known"
-KEPT = 32  # the images of a job begin soon after each other
+KEPT = 32  # hashes; few suffice, as the images of a job begin soon after each other
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,12 +24,12 @@ class ModelUse:
 
     @property
     def leaving(self) -> frozenset[str]:
-        """The models whose work waits."""
+        """The models that leave: new work on them waits."""
         return self._leaving
 
     @asynccontextmanager
     async def of(self, model: str) -> AsyncIterator[None]:
-        """Work on a model; waits while it leaves. A piece of work contains no other one."""
+        """Count the block as work on a model; wait first while the model leaves. Blocks are not nested."""
         await self._until(lambda: model not in self._leaving)
         self._at_work[model] += 1
         try:
@@ -40,7 +40,7 @@ class ModelUse:
 
     @asynccontextmanager
     async def without(self, models: Collection[str]) -> AsyncIterator[None]:
-        """Let no work on these models begin, and wait until the work under way has ended; one at a time."""
+        """Wait until the work on these models has ended; none begins in the block. One call at a time."""
         self._leaving = frozenset(models)
         try:
             await self._until(lambda: not any(self._at_work[model] for model in models))

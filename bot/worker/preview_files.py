@@ -1,4 +1,4 @@
-"""Previews as files: what of an image leaves the worker before it is finished."""
+"""Previews as files: the only pictures of an image that leave the worker before it is finished."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from bot.worker.held_image import HeldImage
 
 log = logging.getLogger(__name__)
 
-COARSE_SIDE = 16  # pixels; shapes and colours can be told, a body cannot
+COARSE_SIDE = 16  # pixels: enough for shapes and colours, too few for a body
 QUALITY = 80
-PREVIEW_SECONDS = 0.5  # that a heartbeat waits for the files of previews
+PREVIEW_SECONDS = 0.5  # how long a heartbeat waits for the files of previews
 
 
 class PreviewFiles:

@@ -131,7 +131,7 @@ class Repaint:
         return []
 
     async def _repaint_lost(self, lost: LostFile) -> None:
-        """Repaint a claimed file and end its lease. After any other error the lease expires."""
+        """Repaint a claimed file, or record why it is lost for good. After other errors the lease expires."""
         with about(lost.painter.job_id):
             try:
                 failure = await self._failure(lost.name)
@@ -170,7 +170,7 @@ class Repaint:
         log.info("the lost file %s is repainted: picture %d of job %s", name, painter.index, painter.job_id)
         lanes, request = painter.recipe.request(painter.index).lanes, None
         while True:
-            for lane in lanes:  # others may have come and gone while this waited
+            for lane in lanes:  # the models may have changed while this waited
                 if lane not in self._engine.lanes:
                     return await self._wait_for_other_worker(name, lane, START_NOT_OFFERED)
             request = request or await self._request(name, painter, begun)
@@ -189,7 +189,7 @@ class Repaint:
     async def _file_of(
         self, request: Request, painter: Painter, name: str, begun: Begun
     ) -> tuple[bytes, tuple[str, ...]]:
-        """Paint a lost file again, with its own programs where they are there; return it and its programs."""
+        """Repaint a file, with its first programs if the engine has them; return it and the programs used."""
         recipe = painter.recipe
         try:
             async with self._models.of(request.model):
@@ -205,7 +205,7 @@ class Repaint:
         return png, image.programs
 
     async def _until_ready(self) -> None:
-        """Return once every program is there that the engine is to have."""
+        """Return once the engine has every program that it prepares."""
         while not self._engine.wait_until_ready(0):  # noqa: ASYNC110 - the engine sets no event
             await asyncio.sleep(POLL_SECONDS)
 

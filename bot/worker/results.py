@@ -21,7 +21,7 @@ from sdjax_engine.request import Image
 
 
 class Results:
-    """Records painted pictures by `ends`, as `judging` and `known` have them shown."""
+    """Records painted pictures by `ends`; `judging` and `known` decide how they are shown."""
 
     def __init__(
         self, store: Store, artifacts: Artifacts, *, judging: Judging, known: KnownPictures, ends: Ends

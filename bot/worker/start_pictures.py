@@ -8,7 +8,7 @@ from bot.threads import Threads
 from sdjax_engine.model.pictures import Fitted, fitted
 from sdjax_engine.request import Request
 
-KEPT = 8  # the images of a job begin soon after each other
+KEPT = 8  # pictures; few suffice, as the images of a job begin soon after each other
 
 _Key = tuple[str | None, str | None, int, int]
 

@@ -35,7 +35,7 @@ async def _warn(offers: Offers, grace_seconds: float) -> None:
     try:
         lanes = await offers.unoffered()
     except StoreUnavailable:
-        return  # the worker logs it with its own verbs
+        return  # other verbs of the worker log the outage
     if lanes:
         log.warning(
             "images wait for lanes that no worker offers (%s): they fail unless one offers them within %d "

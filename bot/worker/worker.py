@@ -104,7 +104,7 @@ class Worker:
             previews=PreviewFiles(self._judging.may_cover, self._metrics),
             metrics=self._metrics,
         )
-        self._unjudged: Counter[int] = Counter()  # by image: how often the queue was away when it was judged
+        self._unjudged: Counter[int] = Counter()  # by image: how often StoreUnavailable ended an attempt
         self._draining = asyncio.Event()
         self._engine_closed: EngineClosed | None = None
 
@@ -207,7 +207,7 @@ class Worker:
         await self._wait(draining)
 
     async def _claim(self, room: Mapping[Lane, int]) -> int:
-        """Claim so many images of each lane, begin to paint them, and return how many they are."""
+        """Claim up to `room` images of each lane, begin to paint them, and return their number."""
         claims = await self._store.leases.claim(self._name, limit=room, ttl=self._lease_seconds)
         self._metrics.images.labels("claimed").inc(len(claims))
         for claim in claims:
@@ -302,7 +302,7 @@ class Worker:
         await self._ends.record(held, lambda spent: fail(claim, failure=failure, spent=spent), "failed")
 
     async def _paint_with(self, held: HeldImage, request: Request) -> None:
-        """Paint and record an image whose model stays until the end of this."""
+        """Paint and record an image; the caller keeps its model from leaving meanwhile."""
         image = await self._painted(held, request)
         if image is None:
             return
@@ -335,7 +335,7 @@ class Worker:
     async def _complete(self, held: HeldImage) -> Request:
         """Return the request with its start picture and mask, which are repainted if they are lost.
 
-        Raises MissingArtifact where that fails.
+        Raises like `Repaint.file`.
         """
         claim = held.claim
         names = (claim.init_image, claim.mask_image)

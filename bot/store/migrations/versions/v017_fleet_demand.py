@@ -17,8 +17,8 @@ _MODEL = {
     "postgresql": "split_part(lanes.lane, ':', 1)",
     "sqlite": "substr(lanes.lane, 1, instr(lanes.lane, ':') - 1)",
 }
-# Waiting rows are only counted, in the index of their lane. A pause that starts may miss the mark of a new
-# job: `unmarked` has these few images, found from the pauses. Ids grow with time, so the least is the oldest.
+# Waiting rows are only counted, in the index of their lane. A job stored while a pause starts may lack
+# the mark: `unmarked` has its images, found from the pauses. Ids grow with time, so the least is the oldest.
 _VIEW = """
 CREATE VIEW fleet_demand (lane, model, accelerator, work_seconds, images, oldest, running) AS
 WITH unmarked AS (
