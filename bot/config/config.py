@@ -6,7 +6,7 @@ import json
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -80,17 +80,18 @@ class Config(Section):
     @classmethod
     def _checked(cls, found: Overlaid, name: str) -> Config:
         document = found.document
-        mistakes = [*found.mistakes, *_repeated_models(document), *_unknown_models(document)]
 
         def named(loc: Loc) -> str:
             variable, rest = found.name_of(loc)
             return f"{variable}{'.' if variable and rest else ''}{dotted(rest)}"
 
+        mistakes = [*_repeated_models(document), *_unknown_models(document, named)]
+        mistakes = [*found.mistakes, *map(found.hide, mistakes)]
         try:
             # Through JSON, pydantic's strict mode takes a list for a tuple, but neither "2" nor true for 2.
             config = cls.model_validate_json(json.dumps(document, default=str), strict=True)
         except ValidationError as error:
-            mistakes += sentences(error, cls, named)
+            mistakes += sentences(error, cls, named, found.hide)
         if mistakes:
             raise ConfigurationError("\n".join([f"{name} cannot be used:", *mistakes]))
         return config
@@ -163,13 +164,13 @@ def _repeated_models(document: Mapping[str, Any]) -> list[str]:
     return [f"models: {count} models are called “{name}”." for name, count in names.items() if count > 1]
 
 
-def _unknown_models(document: Mapping[str, Any]) -> list[str]:
+def _unknown_models(document: Mapping[str, Any], named: Callable[[Loc], str]) -> list[str]:
     """Return a sentence for each model of a group of the fleet that does not exist."""
     fleet, known = document.get("fleet"), set(_names(document))
     groups = fleet.get("groups") if isinstance(fleet, dict) else None
     return [
-        f"fleet.groups[{number}].models: there is no model “{name}”."
-        for number, group in enumerate(groups if isinstance(groups, list) else [], 1)
+        f"{named(('fleet', 'groups', index, 'models'))}: there is no model “{name}”."
+        for index, group in enumerate(groups if isinstance(groups, list) else [])
         if isinstance(group, dict) and isinstance(group.get("models"), list)
         for name in group["models"]
         if isinstance(name, str) and name not in known

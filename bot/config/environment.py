@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from bot.config.mistakes import InvalidValue
-from bot.redaction import redact
+from bot.redaction import HIDDEN, redact
 
 PREFIX, BETWEEN, FILE = "SDJAX__", "__", "_FILE"
 
@@ -63,6 +63,12 @@ class Overlaid:
             if place[: len(variable.place)] == variable.place:
                 return variable.name, place[len(variable.place) :]
         return "", place
+
+    def hide(self, sentence: str) -> str:
+        """Return the sentence without the texts of variables: each is in quotes, and may be a secret."""
+        for text in {text for variable in self.variables for text in _texts(variable.parsed) if text}:
+            sentence = sentence.replace(f"“{text}”", f"“{HIDDEN}”")
+        return sentence
 
 
 def overlaid(document: Mapping[str, Any], environ: Mapping[str, str], root: type[BaseModel]) -> Overlaid:
@@ -142,7 +148,7 @@ def _content(file: str) -> str:
         return Path(file).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not a text file"
-        raise InvalidValue(f"the file {redact(file)} cannot be read: {reason}") from None
+        raise InvalidValue(f"the file that it names cannot be read: {reason}") from None
 
 
 def _put(document: dict[str, Any], variable: Variable) -> list[str]:
@@ -162,6 +168,16 @@ def _put(document: dict[str, Any], variable: Variable) -> list[str]:
     if isinstance(here, dict):  # otherwise the file has a mistake there, which is reported by itself
         here[str(last)] = variable.parsed
     return []
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Give the keys and the values in a value of TOML, as texts."""
+    parts = [*value, *value.values()] if isinstance(value, dict) else value
+    if isinstance(parts, list):
+        for part in parts:
+            yield from _texts(part)
+    else:
+        yield str(value)
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:

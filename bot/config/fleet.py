@@ -73,7 +73,7 @@ class GroupConfig(Section):
 
 
 def _check_groups(values: tuple[GroupConfig, ...]) -> tuple[GroupConfig, ...]:
-    if mistakes := [f"{name} is named twice" for name in repeated(group.name for group in values)]:
+    if mistakes := [f"“{name}” is named twice" for name in repeated(group.name for group in values)]:
         raise InvalidValue(*mistakes)
     return values
 

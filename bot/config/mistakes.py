@@ -15,7 +15,10 @@ KEY = "[key]"  # pydantic appends it to the path of a key that is itself invalid
 
 
 class InvalidValue(ValueError):
-    """A value that cannot be used, alone or with another value: one sentence for each mistake."""
+    """A value that cannot be used, alone or with another value: one sentence for each mistake.
+
+    A text of the configuration is in quotes, “so”: it is hidden where it comes from the environment.
+    """
 
     def __init__(self, *mistakes: str) -> None:
         super().__init__("; ".join(mistakes))
@@ -60,28 +63,38 @@ def dotted(loc: Loc) -> str:
 
 
 def sentences(
-    error: ValidationError, root: type[BaseModel], named: Callable[[Loc], str] = dotted
+    error: ValidationError,
+    root: type[BaseModel],
+    named: Callable[[Loc], str] = dotted,
+    hide: Callable[[str], str] = str,
 ) -> list[str]:
-    """Return one sentence for each mistake; it begins with what `named` calls the key, and has no secret."""
-    return [redact(sentence) for details in error.errors() for sentence in _sentences(details, root, named)]
+    """Return one sentence for each mistake; it begins with what `named` calls the key, and has no secret.
+
+    `hide` removes further texts in quotes that must not be shown.
+    """
+    return [
+        redact(sentence) for details in error.errors() for sentence in _sentences(details, root, named, hide)
+    ]
 
 
-def _sentences(details: ErrorDetails, root: type[BaseModel], named: Callable[[Loc], str]) -> Iterator[str]:
+def _sentences(
+    details: ErrorDetails, root: type[BaseModel], named: Callable[[Loc], str], hide: Callable[[str], str]
+) -> Iterator[str]:
     key = named(details["loc"])
     cause = details.get("ctx", {}).get("error")
     if isinstance(cause, InvalidValue):
         for mistake in cause.mistakes:
-            yield f"{key}: {mistake}."
+            yield f"{key}: {hide(mistake)}."
     elif details["type"] == "extra_forbidden":
         yield f"{key}: {_unknown_key(details['loc'], root)}."
     elif details["type"] in ("literal_error", "enum"):
         expected = details["ctx"]["expected"].replace("''", "empty")
-        yield f"{key}: {_shown(details['input'])} is none of {expected}."
+        yield f"{key}: {_shown(details['input'], hide)} is none of {expected}."
     elif details["type"] != "too_short" or not details["input"]:
         # pydantic also reports "too short" for a list in which every item is invalid: skip that.
         wanted = _WANTED.get(details["type"])
         said = wanted.format(**details.get("ctx", {})) if wanted else details["msg"]
-        yield f"{key}: {said}, not {_shown(details['input'])}."
+        yield f"{key}: {said}, not {_shown(details['input'], hide)}."
 
 
 def _unknown_key(loc: Loc, root: type[BaseModel]) -> str:
@@ -110,14 +123,13 @@ def _model_in(annotation: Any) -> type[BaseModel]:
     return _model_in(get_args(annotation)[0])
 
 
-def _shown(value: object) -> str:
+def _shown(value: object, hide: Callable[[str], str]) -> str:
     """Return the value as written, without secrets and at most 60 characters long."""
     # A list or a section is not repeated: it may hold an address with a password.
     if value and isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "a section"
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = redact(
-        f"“{value}”" if isinstance(value, str) else str(value)
-    )  # before the text is cut, which could split a secret
+    text = hide(f"“{value}”") if isinstance(value, str) else str(value)
+    text = redact(text)  # before the text is cut, which could split a secret
     return text if len(text) <= 60 else f"{text[:57]}…"

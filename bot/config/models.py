@@ -23,7 +23,7 @@ LORA_NAME = r"[\w.+-]{1,60}"
 
 def _check_sizes(values: tuple[str, ...]) -> tuple[str, ...]:
     mistakes = [mistake for value in values for mistake in _mistakes_in_size(value)]
-    mistakes += [f"{value} is named twice" for value in repeated(values)]
+    mistakes += [f"“{value}” is named twice" for value in repeated(values)]
     if mistakes:
         raise InvalidValue(*mistakes)
     return values
@@ -121,7 +121,7 @@ class ModelConfig(Section):
     @classmethod
     def _only_for_fetched_checkpoints(cls, value: str, info: ValidationInfo) -> str:
         if value and info.data.get("checkpoint") == "demo":
-            raise InvalidValue(f"the bundled checkpoint “demo” has no {info.field_name}")
+            raise InvalidValue(f"the bundled demo checkpoint has no {info.field_name}")
         return value
 
     @field_validator("picture_levels")

@@ -75,14 +75,14 @@ def read_styles(file: str) -> tuple[StyleSection, ...]:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InvalidValue(f"the styles file {file} cannot be read: {error.strerror}") from None
+        raise InvalidValue(f"the styles file “{file}” cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidValue(f"the styles file {file} is not TOML: {error}") from None
+        raise InvalidValue(f"the styles file “{file}” is not TOML: {error}") from None
     try:
         styles = _StylesFile.model_validate(document).styles
     except ValidationError as error:
         mistakes = [sentence.rstrip(".") for sentence in sentences(error, _StylesFile)]
-        raise InvalidValue(*(f"in {file}, {mistake}" for mistake in mistakes)) from None
+        raise InvalidValue(*(f"in “{file}”, {mistake}" for mistake in mistakes)) from None
     if twice := repeated(style.name.casefold() for style in styles):
-        raise InvalidValue(*(f"in {file}, two styles are called “{name}”" for name in twice))
+        raise InvalidValue(*(f"in “{file}”, two styles are called “{name}”" for name in twice))
     return styles

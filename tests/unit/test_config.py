@@ -129,11 +129,11 @@ def test_the_licence_comes_from_a_worker_where_this_configuration_names_none() -
             {"models": [{"sizes": ["1:1"]}]},
             "models[1].sizes: “1:1” is not a size: write width x height in pixels, such as 512x512.",
         ),
-        ({"models": [{"sizes": ["128x128", "128x128"]}]}, "models[1].sizes: 128x128 is named twice."),
+        ({"models": [{"sizes": ["128x128", "128x128"]}]}, "models[1].sizes: “128x128” is named twice."),
         ({"models": [{"sizes": []}]}, "models[1].sizes: at least 1 is wanted, not []."),
         (
             {"models": [{"variant": "fp16"}]},
-            "models[1].variant: the bundled checkpoint “demo” has no variant.",
+            "models[1].variant: the bundled demo checkpoint has no variant.",
         ),
         (
             {"models": [{"guidance_scale": float("nan")}]},
@@ -395,5 +395,5 @@ def test_every_mistake_in_groups_of_the_fleet_is_listed() -> None:
         "fleet.groups[1].custom: GPU: use the keys cores, gpus, tpus and memory_gib.",
     ]
     assert mistakes_in({"fleet": {"groups": [{"name": "a"}, {"name": "a"}]}}) == [
-        "fleet.groups: a is named twice."
+        "fleet.groups: “a” is named twice."
     ]

@@ -146,14 +146,14 @@ def test_every_mistake_names_its_variable(tmp_path: Path) -> None:
             "SDJAX__QEUE__DATABASE: there is no key of this name; the nearest is SDJAX__QUEUE.",
             "SDJAX__QUEUE: it names a section: name one of its keys as well.",
             "SDJAX__QUEUE__MAX_WAITING__NOW: QUEUE__MAX_WAITING has no keys of its own.",
-            "SDJAX__QUEUE__MAX_WAITING: a whole number is wanted, not “many”.",
+            "SDJAX__QUEUE__MAX_WAITING: a whole number is wanted, not “…”.",
             "SDJAX__QUEUE__LEASE_SECONDS: 5.0 is the least, not 1.",
-            "SDJAX__QUEUE__DATABASE: “mysql://…@host/queue” is not a database this bot can use: "
+            "SDJAX__QUEUE__DATABASE: “…” is not a database this bot can use: "
             "write sqlite+aiosqlite://… or postgresql+asyncpg://….",
             "SDJAX__QUEUE__ARTIFACTS_FILE: SDJAX__QUEUE__ARTIFACTS says the same key; set one of them.",
-            f"SDJAX__WEB__HOST_FILE: the file {tmp_path / 'none'} cannot be read: No such file or directory.",
-            "SDJAX__LOG__LEVEL: “loud” is none of 'debug', 'info', 'warning' or 'error'.",
-            "SDJAX__DISCORD__LANGUAGES: a table in braces is wanted, not “[1”.",
+            "SDJAX__WEB__HOST_FILE: the file that it names cannot be read: No such file or directory.",
+            "SDJAX__LOG__LEVEL: “…” is none of 'debug', 'info', 'warning' or 'error'.",
+            "SDJAX__DISCORD__LANGUAGES: a table in braces is wanted, not “…”.",
             "SDJAX__MODELS__FIRST__NAME: after MODELS, a number from 0 on is wanted, not “FIRST”.",
             "SDJAX__MODELS__0__STEPS: there is no key of this name; "
             "the nearest is SDJAX__MODELS__0__MAX_STEPS.",
@@ -162,6 +162,26 @@ def test_every_mistake_names_its_variable(tmp_path: Path) -> None:
             "engine.seats: there is no key of this name in [engine]; the nearest is “seats_per_device”.",
         ]
     )
+
+
+def test_no_mistake_shows_a_text_from_the_environment(tmp_path: Path) -> None:
+    secret = "hunter2: “pass” " + "word" * 30
+    (tmp_path / "secret").write_text(secret)
+    tables = {"fleet": {"groups": [{"name": "a"}]}, "queue": {"roles": [{"role": 1}]}}
+    names = [*as_variables(Config.parse(tables).model_dump(mode="json")), "SDJAX__USAGE__PRICES"]
+    values = [secret, as_toml([secret, secret]), as_toml({"a": secret}), as_toml([{"name": secret}] * 2)]
+    environs = [{name: value} for name in names for value in values]
+    environs += [{f"{name}_FILE": file} for name in names for file in (secret, str(tmp_path / "secret"))]
+    environs += [{"SDJAX__WEB__PORT": "9000", "SDJAX__WEB__HOST": secret}]
+    environs += [{"SDJAX__FLEET__GROUPS__0__MODELS": as_toml([secret])}]
+    refused = []
+    for environ in environs:
+        try:
+            Config.load(None, environ)
+        except ConfigurationError as error:
+            refused.append(str(error))
+    assert len(refused) > len(environs) / 2
+    assert not [said for said in refused if "hunter2" in said]
 
 
 def test_a_document_keeps_its_values_under_an_overlay() -> None:
