@@ -372,28 +372,3 @@ def test_policies_have_a_value_for_each_level() -> None:
 )
 def test_languages_belong_to_user_ids(languages: dict[str, str], sentence: str) -> None:
     assert mistakes_in({"discord": {"languages": languages}}) == [sentence]
-
-
-def test_every_mistake_in_groups_of_the_fleet_is_listed() -> None:
-    groups = [
-        {"name": "a", "models": ["demo", "none"], "least": 3, "most": 2},
-        {"name": "a", "gpus": 1.5, "custom": {"attic": 0}},
-        {"role": "front", "name": "front", "most": 2, "cors": 1},
-    ]
-    assert mistakes_in({"fleet": {"groups": groups}}) == [
-        "fleet.groups[1].models: there is no model “none”.",
-        "fleet.groups[1].most: 2 is less than least = 3.",
-        "fleet.groups[2].gpus: 1.5 GPUs: a part of a GPU, or whole GPUs.",
-        "fleet.groups[2].custom.attic: 0.0001 is the least, not 0.",
-        "fleet.groups[3].most: fronts do not depend on the waiting work: least says how many of them run.",
-        "fleet.groups[3].cors: there is no key of this name in [fleet.groups[3]]; the nearest is “cores”.",
-    ]
-    refused = {"name": "a", "tpus": 3, "cores": 0.00001, "custom": {"GPU": 1.0}}
-    assert mistakes_in({"fleet": {"groups": [refused]}}) == [
-        "fleet.groups[1].tpus: 3 is none of 0, 1, 2, 4 or 8.",
-        "fleet.groups[1].cores: 1e-05 is less than 0.0001, the least part that Ray counts.",
-        "fleet.groups[1].custom: GPU: use the keys cores, gpus, tpus and memory_gib.",
-    ]
-    assert mistakes_in({"fleet": {"groups": [{"name": "a"}, {"name": "a"}]}}) == [
-        "fleet.groups: “a” is named twice."
-    ]
