@@ -197,13 +197,19 @@ def _restart(error: EngineClosed) -> NoReturn:
     help="What is started with it: a front needs no checkpoints, a worker no token.",
 )
 def check_config(path: Path | None, role: str) -> None:
-    """Report every mistake in a configuration; if it has none, every mistake in what it names."""
+    """Report every mistake in a configuration; if it has none, every mistake in what it names.
+
+    Where it has groups of the fleet, the role run includes every mistake that `fleet start` reports.
+    """
     from bot.config import Config
 
     reading = Config.read(path)
     config = reading.config
     from bot.app.named_files import check_start
+    from bot.fleet.groups import mistakes
 
+    if config.fleet.groups and role == "run" and (found := mistakes(config)):
+        raise ConfigurationError("\n".join(["The fleet cannot be started with this configuration:", *found]))
     try:
         check_start(config, os.environ, front=role != "worker", worker=role != "front")
     except UnreadableCheckpoint as error:

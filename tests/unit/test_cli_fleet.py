@@ -24,16 +24,22 @@ def asked(
     return status, capsys.readouterr().err
 
 
-def test_a_fleet_lists_what_its_machines_cannot_share(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+@pytest.mark.parametrize(("command", "lines"), [(("fleet", "start"), 3), (("check-config",), 4)])
+def test_what_the_machines_of_a_fleet_cannot_share_is_listed(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    command: tuple[str, ...],
+    lines: int,
 ) -> None:
     file = tmp_path / "config.toml"
     file.write_text(CONFIG)
-    status, said = asked(monkeypatch, capsys, file, "fleet", "start")
+    status, said = asked(monkeypatch, capsys, file, *command)
     assert status == 2
-    assert said.count("\n") == 3
+    assert said.count("\n") == lines
     for key in ("queue.database", "queue.artifacts", "engine.cache_dir"):
         assert key in said
+    assert asked(monkeypatch, capsys, file, "check-config", "--role", "worker") == (0, "")
 
 
 @pytest.mark.parametrize("command", [("start",), ("status",), ("stop",), ("drain", "cpu")])
