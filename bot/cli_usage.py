@@ -16,8 +16,10 @@ from bot.cli_config import CONFIG, configured
 
 if TYPE_CHECKING:
     from bot.app.usage import Usage
+    from bot.config.usage import UsageConfig
 
 GROUPINGS = ("day", "person", "server", "model", "accelerator")
+NO_PRICE = "no price"
 DAY = click.DateTime(formats=["%Y-%m-%d"])
 
 
@@ -71,7 +73,7 @@ def usage(
         writer.writeheader()
         writer.writerows(row_of(names, each) for each in found)
     else:
-        for line in table(names, found, config.usage.currency):
+        for line in table(names, found, config.usage):
             click.echo(line)
 
 
@@ -82,20 +84,26 @@ def row_of(names: Sequence[str], usage: Usage) -> dict[str, Any]:
     return row | {"cost": None if usage.cost is None else round(usage.cost, 6)}
 
 
-def table(names: Sequence[str], found: Sequence[Usage], currency: str) -> list[str]:
-    """Return lines for people, with a sum below; costs only where there are any."""
-    costs = [each.cost for each in found]
-    has_costs = any(cost for cost in costs)
-    rows = [[*names, "pictures", "device hours", *([f"cost {currency}".strip()] if has_costs else [])]]
-    for each in found:
-        cost = "no price" if each.cost is None else f"{each.cost:.2f}"
-        hours = f"{each.device_seconds / 3600:.4f}"
-        rows.append([*map(str, each.group), str(each.pictures), hours, *([cost] if has_costs else [])])
+def table(names: Sequence[str], found: Sequence[Usage], config: UsageConfig) -> list[str]:
+    """Return lines for people, with a sum below; costs only where any price is configured."""
+    costs = [NO_PRICE if each.cost is None else f"{each.cost:.2f}" for each in found]
+    rows = [[*names, "pictures", "device hours", f"cost {config.currency}".strip()]]
+    for each, cost in zip(found, costs, strict=True):
+        rows.append([*map(str, each.group), str(each.pictures), f"{each.device_seconds / 3600:.4f}", cost])
     total = [f"{sum(each.pictures for each in found)}", f"{sum(e.device_seconds for e in found) / 3600:.4f}"]
-    total += [f"{sum(cost or 0.0 for cost in costs):.2f}"] if has_costs else []
-    rows.append(["in all", *[""] * (len(names) - 1), *total])
+    rows.append(["in all", *[""] * (len(names) - 1), *total, _cost_of_all([each.cost for each in found])])
+    if not config.has_prices:
+        rows = [row[:-1] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(_aligned(row, widths, left=len(names))) for row in rows]
+
+
+def _cost_of_all(costs: Sequence[float | None]) -> str:
+    """Return the sum, marked as incomplete where a group has no price."""
+    known = [cost for cost in costs if cost is not None]
+    if costs and not known:
+        return NO_PRICE
+    return f"{'at least ' if len(known) < len(costs) else ''}{sum(known):.2f}"
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int], *, left: int) -> list[str]:

@@ -18,6 +18,11 @@ class UsageConfig(Section):
     prices: dict[Annotated[str, Field(min_length=1, max_length=64)], Price] = Field(default_factory=dict)
     currency: Annotated[str, Field(max_length=8)] = ""
 
+    @property
+    def has_prices(self) -> bool:
+        """Whether any price is known."""
+        return any([self.price_per_device_hour, *self.prices.values()])
+
     def price(self, accelerator: str) -> float:
         """Return the price of an hour of one device of this class; 0 where it is unknown."""
         return self.prices.get(accelerator, self.price_per_device_hour)

@@ -36,14 +36,27 @@ def test_a_group_with_a_class_without_a_price_has_no_cost() -> None:
 
 
 def test_the_table_has_a_sum_and_costs_only_where_there_are_any() -> None:
-    assert table(["model"], priced(SUMS, PRICES), "EUR") == [
+    assert table(["model"], priced(SUMS, PRICES), PRICES) == [
         "model   pictures  device hours  cost EUR",
         "demo           5        0.7500      3.00",
         "wide           1        0.0100      0.02",
         "in all         6        0.7600      3.02",
     ]
-    assert table(["model"], priced(SUMS, UsageConfig()), "")[0] == "model   pictures  device hours"
-    assert table(["day", "model"], [], "")[1].split() == ["in", "all", "0", "0.0000"]
+    assert table(["model"], priced(SUMS, UsageConfig()), UsageConfig())[0] == "model   pictures  device hours"
+    assert table(["day", "model"], [], UsageConfig())[1].split() == ["in", "all", "0", "0.0000"]
+
+
+def test_the_table_says_where_a_price_is_missing() -> None:
+    of_one_class = UsageConfig(prices={"cpu": 2.0})
+    assert table(["model"], priced(SUMS, of_one_class), of_one_class) == [
+        "model   pictures  device hours           cost",
+        "demo           5        0.7500       no price",
+        "wide           1        0.0100           0.02",
+        "in all         6        0.7600  at least 0.02",
+    ]
+    of_none = UsageConfig(prices={"NVIDIA H100 80GB HBM3": 2.9})
+    rows = table(["model"], priced(SUMS, of_none), of_none)
+    assert [row.endswith("  no price") for row in rows] == [False, True, True, True]
 
 
 @pytest.fixture
@@ -73,7 +86,7 @@ def test_programs_get_json_and_csv(
     assert run(monkeypatch, "usage", "--config", config, "--by", "model", "--by", "server", "--csv") == 0
     assert capsys.readouterr().out == "model,server,pictures,device_seconds,cost\ndemo,21,1,90.0,0.1\n"
     assert run(monkeypatch, "usage", "--config", config, "--since", "2999-01-01") == 0
-    assert capsys.readouterr().out.splitlines()[1:] == ["in all         0        0.0000"]
+    assert capsys.readouterr().out.splitlines()[1:] == ["in all         0        0.0000  0.00"]
 
 
 @pytest.mark.parametrize(
