@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from bot.app.existing import with_store
 from bot.config import Config
 from bot.errors import ConfigurationError, FleetUnavailable
 from bot.fleet.controller import GroupReport, Report, Spec
@@ -81,14 +82,10 @@ def stop(config: Config, address: str, tell: Callable[[str], None]) -> None:
 def grant(config: Config, role: str) -> None:
     """Let a role of PostgreSQL read the waiting work; raises ConfigurationError or StoreUnavailable."""
 
-    async def granted() -> None:
-        store = await Store.open(config.queue.database)
-        try:
-            await store.demands.grant(role)
-        finally:
-            await store.close()
+    async def granted(store: Store) -> None:
+        await store.demands.grant(role)
 
-    asyncio.run(granted())
+    asyncio.run(with_store(config, granted))
 
 
 def lines(report: Report) -> Iterator[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
+import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -315,9 +317,13 @@ def test_the_operator_blocks_and_unblocks_a_person_or_a_server(
     assert asyncio.run(_standing(database)) == []
 
 
-@pytest.mark.parametrize(
-    "command", ["forget --user 1", "block --user 1", "unblock --server 1", "blocks", "usage", "known show"]
-)
+OF_OPERATORS = [
+    *("forget --user 1", "block --user 1", "unblock --server 1", "blocks"),
+    *("usage", "known show", "fleet grant scaler"),
+]
+
+
+@pytest.mark.parametrize("command", OF_OPERATORS)
 def test_a_command_of_the_operator_finds_the_queue_or_says_where_it_looked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
 ) -> None:
@@ -327,6 +333,22 @@ def test_a_command_of_the_operator_finds_the_queue_or_says_where_it_looked(
     place = tmp_path / "var" / "sdjax.sqlite3"
     assert f"There is no queue in {place}: run this in the folder" in capsys.readouterr().err
     assert [each.name for each in tmp_path.iterdir()] == ["config.toml"]
+
+
+@pytest.mark.parametrize("command", OF_OPERATORS)
+def test_a_command_of_the_operator_leaves_the_tables_of_an_older_version_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    sqlite_url: str,
+    command: str,
+) -> None:
+    (config := tmp_path / "config.toml").write_text(f'[queue]\ndatabase = "{sqlite_url}"\n')
+    with closing(sqlite3.connect(tmp_path / "queue.sqlite3", isolation_level=None)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'v021'")
+        assert run(monkeypatch, *command.split(), "--config", str(config)) == 1
+        assert "are of an older version of the bot (v021): run this with" in capsys.readouterr().err
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("v021",)]
 
 
 @pytest.mark.parametrize("command", ["forget", "block", "unblock"])
