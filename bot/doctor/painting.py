@@ -76,17 +76,19 @@ def _devices(config: Config) -> Iterator[Finding]:
 def _checkpoints(config: Config) -> Iterator[Finding]:
     from sdjax_engine.config import Dtype  # noqa: PLC0415
     from sdjax_engine.memory import devices  # noqa: PLC0415
-    from sdjax_engine.memory.residency import usable_memory  # noqa: PLC0415
+    from sdjax_engine.memory.residency import is_raisable, usable_memory  # noqa: PLC0415
 
     devices.setup_cpu(config.engine.cpu_devices)
     mesh = devices.open_mesh()
     on_cpu = devices.is_cpu(mesh)
     dtype = Dtype(config.engine.dtype).settled(on_cpu=on_cpu).value
-    memory = usable_memory(mesh, int(config.engine.device_memory_gib * 2**30))
-    memory = memory or (_memory_of_host() // devices.device_count(mesh) if on_cpu else None)
+    configured = int(config.engine.device_memory_gib * 2**30)
+    memory = usable_memory(mesh, configured) or (
+        _memory_of_host() // devices.device_count(mesh) if on_cpu else None
+    )
     for model in config.models:
         try:
-            yield _opened(model, dtype, memory)
+            yield _opened(model, dtype, memory, raisable=is_raisable(mesh, configured))
         except EngineError as error:
             yield wrong(CHECKPOINTS, f"{model.name}: {error}")
         for mistake in mistakes_in_parts(model, previews=config.engine.preview_seconds > 0):
@@ -97,7 +99,8 @@ def _memory_of_host() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _opened(model: ModelConfig, dtype: str, memory: int | None) -> Finding:
+def _opened(model: ModelConfig, dtype: str, memory: int | None, *, raisable: bool) -> Finding:
+    from sdjax_engine.config import Dtype  # noqa: PLC0415
     from sdjax_engine.weights.describe import describe  # noqa: PLC0415
     from sdjax_engine.weights.files import DEMO, DEMO_FOLDER  # noqa: PLC0415
     from sdjax_engine.weights.measure import measure  # noqa: PLC0415
@@ -113,10 +116,13 @@ def _opened(model: ModelConfig, dtype: str, memory: int | None) -> Finding:
     measured = measure(path, dtype=dtype, variant=variant, safety_checker=model.safety_checker)
     size = in_bytes(measured.size)
     if memory is not None and measured.size > memory:
+        remedies = ["offer a smaller checkpoint"]
+        remedies += [] if dtype == Dtype.BFLOAT16 else ["use bfloat16"]
+        remedies += ["raise engine.device_memory_gib"] if raisable else []
         return wrong(
             CHECKPOINTS,
-            f"{model.name} takes {size} in {dtype}, and a device has {in_bytes(memory)}: offer a smaller "
-            "checkpoint, use bfloat16, or raise engine.device_memory_gib.",
+            f"{model.name} takes {size} in {dtype}, and a device has {in_bytes(memory)}: "
+            f"{', or '.join(remedies)}.",
         )
     return well(CHECKPOINTS, f"{model.name} opens: {measured.pipeline}, {size} in {dtype}, which fits.")
 

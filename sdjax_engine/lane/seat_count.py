@@ -137,8 +137,8 @@ def no_room(lane: Lane, need: Need, residency: Residency) -> str:
     return (
         f"One seat of {lane} needs {in_bytes(need.held + need.working)} of each device's memory beside the "
         f"models, which has {in_bytes(residency.budget)} for everything, "
-        f"{in_bytes(residency.lacking(lane, need))} too little: offer smaller sizes or fewer lanes, or raise "
-        "device_memory."
+        f"{in_bytes(residency.lacking(lane, need))} too little: offer smaller sizes or fewer lanes"
+        f"{residency.or_raise_it}."
     )
 
 

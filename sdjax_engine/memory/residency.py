@@ -169,7 +169,8 @@ class Arrivals:
 class Residency:
     """The models of an engine and the devices' memory; `budget` is in bytes of each device (None: no limit).
 
-    `bring` and `leave_alone` are called by the thread that queues the devices' work.
+    With `raisable` the devices have more, which the configuration does not allow. `bring` and `leave_alone`
+    are called by the thread that queues the devices' work.
     """
 
     def __init__(
@@ -177,11 +178,13 @@ class Residency:
         mesh: Mesh,
         budget: int | None = None,
         *,
+        raisable: bool = False,
         pinned: bool | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._transport = Transport(mesh, pinned=pinned)
         self._ledger = Ledger(budget)
+        self._raisable = raisable
         self._models: dict[str, ModelParameters] = {}
         self._latest: str | None = None  # the model of the last `bring`, unless the ledger changed since
         self._seconds: dict[str, float] = {}
@@ -193,6 +196,11 @@ class Residency:
     def budget(self) -> int | None:
         """How many bytes of each device may be used; None without a limit."""
         return self._ledger.budget
+
+    @property
+    def or_raise_it(self) -> str:
+        """The end of a sentence about too little memory; empty where no key can allow more."""
+        return ", or raise device_memory_gib" if self._raisable else ""
 
     @property
     def taken(self) -> int:
@@ -213,7 +221,7 @@ class Residency:
         parameters = ModelParameters(name, arrays, self._transport)
         with self._lock:
             if not self._ledger.enter(name, parameters.size):
-                raise DevicesFailed(too_large(name, parameters.size, self._ledger))
+                raise DevicesFailed(too_large(name, parameters.size, self._ledger, self.or_raise_it))
             self._models[name] = parameters
             fits = self._ledger.room is None or parameters.size <= self._ledger.room
         if fits:
@@ -341,19 +349,28 @@ class Residency:
 
 def usable_memory(mesh: Mesh, configured: int) -> int | None:
     """Return how many bytes of each device may be used; None where neither configured nor known."""
-    if configured:
-        return configured
+    return configured or reported_memory(mesh)
+
+
+def reported_memory(mesh: Mesh) -> int | None:
+    """Return how many bytes of each device may be used by what the devices report; None where they do not."""
     stats = [each.memory_stats() or {} for each in mesh.devices.flat]
     limits = [int(each["bytes_limit"]) for each in stats if "bytes_limit" in each]
     return int(min(limits) * (1 - KEPT_FREE)) if limits else None
 
 
-def too_large(name: str, size: int, ledger: Ledger) -> str:
+def is_raisable(mesh: Mesh, configured: int) -> bool:
+    """Return whether the configuration keeps the engine below the memory that the devices have."""
+    reported = reported_memory(mesh)
+    return configured > 0 and (reported is None or configured < reported)
+
+
+def too_large(name: str, size: int, ledger: Ledger, or_raise_it: str) -> str:
     """Return the sentence about a model that never fits."""
     beside = f" beside {in_bytes(ledger.needed)} for the work on it" if ledger.needed else ""
     budget = ledger.budget or 0
     lacking = in_bytes(size + ledger.needed - budget)
     return (
         f"The parameters of {name} take {in_bytes(size)}{beside}, and a device has {in_bytes(budget)}, "
-        f"{lacking} too little: offer a smaller model, or raise device_memory."
+        f"{lacking} too little: offer a smaller model{or_raise_it}."
     )

@@ -190,7 +190,7 @@ class LoadedModel:
         if not self.residency.claim(f"texts of {self.offer.model}", need):
             raise DevicesFailed(
                 f"A device has no room for {self.offer.model}, {in_bytes(self._parameters.size)}, beside "
-                f"{in_bytes(held)} for its texts: offer a smaller model, or raise device_memory."
+                f"{in_bytes(held)} for its texts: offer a smaller model{self.residency.or_raise_it}."
             )
 
 

@@ -70,7 +70,7 @@ def claim(source: str, memory: int, residency: Residency) -> None:
     if not residency.claim(f"picture classifier {source}", Need(held=memory)):
         raise DevicesFailed(
             f"A device has no {in_bytes(memory)} for the picture classifier {source}: "
-            "name a smaller one, or raise device_memory."
+            f"name a smaller one{residency.or_raise_it}."
         )
 
 

@@ -125,15 +125,29 @@ async def test_checkpoints_and_devices_are_looked_at_in_a_process_of_their_own(t
     assert not told["lost"].well
 
 
+@pytest.mark.parametrize(
+    ("engine", "helps"),
+    [
+        ("device_memory_gib = 0.001", ["use bfloat16", "raise engine.device_memory_gib"]),
+        ('device_memory_gib = 0.001\ndtype = "bfloat16"', ["raise engine.device_memory_gib"]),
+        ("", ["use bfloat16"]),
+        ('dtype = "bfloat16"', []),
+    ],
+)
 def test_a_checkpoint_that_no_device_holds_is_a_problem(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    engine: str,
+    helps: list[str],
 ) -> None:
+    monkeypatch.setattr(painting, "_memory_of_host", lambda: 2**20)
     file = tmp_path / "bot.toml"
-    file.write_text("[engine]\ndevice_memory_gib = 0.001\n")
+    file.write_text(f"[engine]\n{engine}\n")
     painting.main(str(file), painting.CHECKPOINTS)
     (finding,) = [Finding(**json.loads(line)) for line in capsys.readouterr().out.splitlines()]
     assert not finding.well
-    assert "offer a smaller" in finding.text
+    assert finding.text.endswith(f": {', or '.join(['offer a smaller checkpoint', *helps])}.")
 
 
 async def test_a_process_of_a_look_that_hangs_is_killed_at_the_end_of_its_time(tmp_path: Path) -> None:

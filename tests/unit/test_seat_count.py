@@ -63,8 +63,8 @@ class Opener:
         return Compiled(seats, run_out)
 
 
-def residency(budget: int | None) -> Residency:
-    return Residency(devices.open_mesh(), budget)
+def residency(budget: int | None, *, raisable: bool = False) -> Residency:
+    return Residency(devices.open_mesh(), budget, raisable=raisable)
 
 
 @pytest.mark.parametrize(("budget", "expected"), [(None, 8), (240, 8), (239, 4), (60, 2), (30, 1)])
@@ -108,8 +108,9 @@ def test_lanes_share_what_there_is() -> None:
     assert shared.taken == 2 * 20 + 40
 
 
-def test_a_lane_without_room_for_one_seat_is_said_in_a_sentence() -> None:
-    shared, mebibyte = residency(29 * 2**20), 2**20
+@pytest.mark.parametrize(("raisable", "end"), [(False, "."), (True, ", or raise device_memory_gib.")])
+def test_a_lane_without_room_for_one_seat_is_said_in_a_sentence(raisable: bool, end: str) -> None:
+    shared, mebibyte = residency(29 * 2**20, raisable=raisable), 2**20
     shared.claim(LANE, Need(held=5 * mebibyte))  # which the new claim replaces
 
     def compiled(seats: int) -> Any:
@@ -119,7 +120,7 @@ def test_a_lane_without_room_for_one_seat_is_said_in_a_sentence() -> None:
         open_lane(compiled, LANE, shared, 4, NOWHERE)
     assert str(raised.value) == (
         f"One seat of {LANE} needs 30.0 MiB of each device's memory beside the models, which has 29.0 MiB "
-        "for everything, 1.0 MiB too little: offer smaller sizes or fewer lanes, or raise device_memory."
+        f"for everything, 1.0 MiB too little: offer smaller sizes or fewer lanes{end}"
     )
 
 

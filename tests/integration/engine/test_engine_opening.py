@@ -117,6 +117,12 @@ def test_it_paints_while_the_rest_is_made_ready(open_engine: Open, late_lane: Ga
     assert said[-1].startswith("everything ready after ")
 
 
+def test_a_model_beyond_the_configured_memory_is_refused_with_the_key_that_helps(checkpoint: Path) -> None:
+    config = tiny_config(checkpoint, cache_dir=None, device_memory=10_000)
+    with pytest.raises(DevicesFailed, match=r"offer a smaller model, or raise device_memory_gib\.$"):
+        Engine.open(config, report=lambda _line: None)
+
+
 def test_before_a_close_nothing_else_is_made_ready(open_engine: Open, late_lane: Gate) -> None:
     said: list[str] = []
     engine = open_engine(said.append)
