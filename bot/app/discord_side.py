@@ -14,7 +14,7 @@ from bot.redaction import redact
 async def log_in(client: discord.Client, token: str, api_url: str) -> None:
     """Log in with the token and register the commands.
 
-    Raises ConfigurationError for a refused token, and DiscordUnavailable.
+    Raises ConfigurationError for a refused token or refused commands, and DiscordUnavailable.
     """
     address = redact(api_url)
     try:

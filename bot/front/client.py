@@ -126,7 +126,10 @@ class Bot(discord.AutoShardedClient):
         self.services = dataclasses.replace(self.services, attachments=attachments, **values)
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
-        """Change the offers; raises DiscordUnavailable where the commands could not be changed."""
+        """Change the offers; raises DiscordUnavailable where the commands could not be changed.
+
+        A refusal that another attempt would meet again is logged.
+        """
         self.services = dataclasses.replace(self.services, offers=offers)
         define(self.tree, self._config, offers)
         if 0 not in (self.shard_ids or [0]):

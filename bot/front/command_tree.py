@@ -13,6 +13,7 @@ from discord import app_commands
 from discord.app_commands import AppCommandContext, AppInstallationType, locale_str
 from discord.http import Route
 
+from bot.errors import ConfigurationError
 from bot.front.answers import report
 from bot.front.registration import unchanged
 from bot.front.services import Interaction, services_of
@@ -125,12 +126,23 @@ class Tree(app_commands.CommandTree[Any]):
         await report(interaction, cause)
 
     async def register(self, guild: discord.Object | None = None) -> bool:
-        """Register the commands everywhere, or in one server, unless Discord has them already."""
-        defined = await self._defined(guild)
+        """Register the commands everywhere, or in one server, unless Discord has them already.
+
+        Raises ConfigurationError, which names the command and the option, for commands that Discord refuses.
+        """
+        commands = self.get_commands(guild=guild)  # other offers may replace them before Discord answers
+        defined = await self._defined(commands)
         if unchanged(defined, await self._registered(guild)):
             log.info("the commands are registered already")
             return False
-        names = [command["name"] for command in await self._write(defined, guild)]
+        try:
+            written = await self._write(defined, guild)
+        except discord.HTTPException as error:
+            if error.code == INVALID_FORM:
+                failure = app_commands.CommandSyncFailure(error, commands)
+                raise ConfigurationError(_refusal(failure)) from None
+            raise
+        names = [command["name"] for command in written]
         where = f"in server {guild.id}" if guild else "everywhere"
         log.info("registered %s: %s", where, ", ".join(names) or "no commands")
         return True
@@ -138,32 +150,24 @@ class Tree(app_commands.CommandTree[Any]):
     async def compare(self, guild: discord.Object | None = None) -> tuple[int, bool]:
         """Return how many commands Discord has, everywhere or in one server, and whether they are these."""
         registered = await self._registered(guild)
-        return len(registered), unchanged(await self._defined(guild), registered)
+        return len(registered), unchanged(await self._defined(self.get_commands(guild=guild)), registered)
 
-    async def _defined(self, guild: discord.Object | None) -> list[dict[str, Any]]:
+    async def _defined(self, commands: Sequence[Command | Group | MessageMenu]) -> list[dict[str, Any]]:
         translator = self.translator
         return [
             await command.get_translated_payload(self, translator) if translator else command.to_dict(self)
-            for command in self.get_commands(guild=guild)
+            for command in commands
         ]
 
     async def _write(
         self, defined: list[dict[str, Any]], guild: discord.Object | None
     ) -> Sequence[Mapping[str, Any]]:
-        """Register the commands, and return them; discord.py's `sync` would translate all of them again.
-
-        Raises CommandSyncFailure, which names the command and the option, for what Discord refuses.
-        """
+        """Register the commands, and return them; discord.py's `sync` would translate all of them again."""
         application = self.client.application_id
         assert application is not None, "the bot has logged in"
-        try:
-            if guild is None:
-                return await self._http.bulk_upsert_global_commands(application, payload=defined)
-            return await self._http.bulk_upsert_guild_commands(application, guild.id, payload=defined)
-        except discord.HTTPException as error:
-            if error.code == INVALID_FORM:
-                raise app_commands.CommandSyncFailure(error, self.get_commands(guild=guild)) from None
-            raise
+        if guild is None:
+            return await self._http.bulk_upsert_global_commands(application, payload=defined)
+        return await self._http.bulk_upsert_guild_commands(application, guild.id, payload=defined)
 
     async def _registered(self, guild: discord.Object | None) -> list[dict[str, Any]]:
         """Return the registered commands with their localizations, which discord.py's own call leaves out."""
@@ -176,3 +180,13 @@ class Tree(app_commands.CommandTree[Any]):
         )
         found: list[dict[str, Any]] = await self._http.request(route, params={"with_localizations": "true"})
         return found
+
+
+def _refusal(failure: app_commands.CommandSyncFailure) -> str:
+    """Return discord.py's lines, which go from the command down to the mistake, as one sentence."""
+    lines = [line.strip().partition(" defined in ")[0].rstrip(".") for line in str(failure).splitlines()]
+    places = [f"in {line.removeprefix('In ')}" if line.startswith("In ") else line for line in lines[1:]]
+    return (
+        f"Discord refuses the commands: {', '.join(places or lines)}. "
+        "Change what the configuration offers there, or update the bot."
+    )

@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 import tomllib
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from discord.app_commands import locale_str
 from front_tools import ephemeral, job_of, queued, text_of
-from serving import Served, until
+from serving import Served, serving, until
 
 from bot.app.offers import Following
 from bot.config import Config
+from bot.files.artifacts import Artifacts
+from bot.front.command_tree import make_command
 from bot.jobs import State
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
+from bot.store import Store
 from sdjax_engine.request import SAMPLER_NAMES, Sampler
 
 SUITED = (Sampler.DDIM, Sampler.EULER)
@@ -33,9 +38,9 @@ async def samplers(member: Member) -> list[str]:
     return [choice["value"] for choice in option["choices"]]
 
 
-@pytest.fixture
-async def following(served: Served) -> AsyncIterator[None]:
-    """The front follows what workers publish."""
+@asynccontextmanager
+async def following_offers(served: Served) -> AsyncIterator[None]:
+    """Follow what workers publish, until the block ends."""
     bot = served.bot
     task = asyncio.create_task(
         Following(Config(), served.store.offers, bot.services.offers, bot.change_offers).run(
@@ -45,6 +50,13 @@ async def following(served: Served) -> AsyncIterator[None]:
     yield
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+async def following(served: Served) -> AsyncIterator[None]:
+    """The front follows what workers publish."""
+    async with following_offers(served):
+        yield
 
 
 async def test_the_first_worker_that_publishes_its_offer_narrows_the_commands(
@@ -79,6 +91,28 @@ async def test_commands_that_discord_refuses_are_registered_later(
         return await samplers(mina) == [sampler.value for sampler in SUITED]
 
     await until(narrowed)
+
+
+async def test_commands_that_discord_refuses_for_good_are_registered_again_with_other_offers_only(
+    lenient: Sandbox,
+    store: Store,
+    artifacts: Artifacts,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with serving(lenient, store, artifacts, Config()) as served, following_offers(served):
+        refused = make_command(name="paint", description=locale_str("x" * 101), run=queued)
+        monkeypatch.setattr("bot.front.defining.commands", lambda *_offers, **_options: [refused])
+        (offer,) = served.bot.services.offers
+        for count, samplers in enumerate([SUITED, SUITED[:1]], start=1):
+            await store.offers.publish([replace(offer, samplers=samplers)])
+
+            async def logged(count: int = count) -> bool:
+                return caplog.text.count("Discord refuses the commands: in command 'paint', desc") == count
+
+            await until(logged)
+    assert len(lenient.violations) == 2
+    assert "retried" not in caplog.text
 
 
 async def asked(member: Member) -> None:
