@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import aiohttp
 import discord
@@ -26,6 +27,11 @@ async def log_in(client: discord.Client, token: str, api_url: str) -> None:
     except discord.HTTPException as error:
         words = str(error).partition("\n")[0].rstrip(".")
         raise DiscordUnavailable(f"Discord at {address} answers: {words}.") from error
+    except discord.RateLimited as error:
+        seconds = math.ceil(error.retry_after)
+        raise DiscordUnavailable(
+            f"Discord at {address} asks to wait {seconds} s: try again after that time."
+        ) from error
     except discord.GatewayNotFound:
         raise DiscordUnavailable(
             f"Discord at {address} does not say how to connect to its gateway."

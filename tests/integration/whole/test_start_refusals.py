@@ -13,6 +13,7 @@ from sandbox_bot import SmallBot
 from bot.app.discord_side import log_in
 from bot.demo import first_picture
 from bot.errors import BotError, ConfigurationError, DiscordUnavailable
+from bot.front.client import LONGEST_WAIT
 from bot.front.command_tree import Option, Tree, make_command
 from bot.sandbox.server import Sandbox
 
@@ -39,7 +40,7 @@ class Registering(discord.Client):
     """A bot that registers a command at its login. The description of the command's option is too long."""
 
     def __init__(self) -> None:
-        super().__init__(intents=discord.Intents.none())
+        super().__init__(intents=discord.Intents.none(), max_ratelimit_timeout=LONGEST_WAIT)
         self.tree = Tree(self)
         option = Option(name="prompt", description=locale_str("x" * 101), kind=str)
         description = locale_str("Paint a picture")
@@ -104,6 +105,15 @@ async def test_a_refused_command_is_a_mistake_of_configuration_that_names_comman
         "between 1 and 100 in length. Change what the configuration offers there, or update the bot."
     )
     assert len(lenient.violations) == 1
+
+
+async def test_a_long_wait_that_discord_asks_for_is_reported_with_its_seconds(
+    sandbox: Sandbox, discord_address: SetAddress
+) -> None:
+    sandbox.misbehave(rest_429=1, on="/commands", retry_after=3600.5)
+    error = await refusal(sandbox.api_url, discord_address, make=Registering)
+    assert isinstance(error, DiscordUnavailable)
+    assert str(error) == f"Discord at {sandbox.api_url} asks to wait 3601 s: try again after that time."
 
 
 async def test_a_missing_first_picture_is_one_sentence(sandbox: Sandbox) -> None:
