@@ -33,7 +33,7 @@ POLL_SECONDS = 1.0
 LONGEST_WAIT = 300.0
 LONGEST_PUT_OFF = 600.0  # also the limit of Discord's Retry-After; well below the store's FURTHEST_RETRY
 SILENCE_SECONDS = 60.0
-MAX_ATTEMPTS = 60  # they outlast an outage of Discord of two hours, on average of three
+MAX_ATTEMPTS = 105  # the waits between them take at least four hours, six on average
 LATER, GAVE_UP = "later", "gave_up"
 SHOWN = ("edited", "sent", "sent_directly", "refused", "deleted")  # outcomes that are no failures
 LOST_SECONDS = 600.0  # how long a result waits for its files to be repainted
@@ -229,8 +229,8 @@ class Outbox:
             return await self._sender.deliver(delivery, without_picture(content, texts), entered=stages.enter)
 
     async def _postpone(self, delivery: Delivery, seconds: float = 0.0) -> str:
-        if delivery.attempts >= MAX_ATTEMPTS:
-            log.error("the delivery is given up after %d attempts", delivery.attempts)
+        if (made := delivery.attempts + 1) >= MAX_ATTEMPTS:
+            log.error("the delivery is given up after %d attempts", made)
             await self._mark(delivery, GAVE_UP)
             return GAVE_UP
         self._metrics.retries.inc()

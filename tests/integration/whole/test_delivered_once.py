@@ -18,8 +18,9 @@ from serving import Served, serving, until
 
 from bot.config import Config
 from bot.delivery.content import MessageContent
-from bot.delivery.outbox import Outbox
+from bot.delivery.outbox import MAX_ATTEMPTS, Outbox
 from bot.delivery.progress import MessageLocks
+from bot.delivery.refusals import DeliveryDelayed
 from bot.delivery.sender import Sender, Sent
 from bot.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
@@ -128,12 +129,34 @@ class RecordingSender(Sender):
         return Sent(outcome="edited", message_id=1)
 
 
-async def test_a_flush_beside_the_running_outbox_sends_nothing_a_second_time(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def finish_a_job(store: Store) -> None:
+    """Leave one result that waits to be delivered."""
     await store.jobs.enqueue(RECIPE, origin(1))
     (claim,) = await store.leases.claim("worker", limit=1, ttl=60.0)
     await store.leases.complete(claim, artifact="aa/aa.png", seconds=1.0)
+
+
+async def test_a_result_is_given_up_when_its_last_attempt_fails(store: Store, tmp_path: Path) -> None:
+    class AwaySender(RecordingSender):
+        async def deliver(self, delivery: Delivery, content: MessageContent, **told: object) -> Sent:
+            await super().deliver(delivery, content, **told)
+            raise DeliveryDelayed("Discord is away")
+
+    await finish_a_job(store)
+    sender = AwaySender()
+    outbox = Outbox(store, sender, MessageLocks(), front="front", clock=time.time)
+    for made, settled in ((MAX_ATTEMPTS - 2, False), (MAX_ATTEMPTS - 1, True)):
+        with closing(sqlite3.connect(tmp_path / "queue.sqlite3")) as database, database:
+            database.execute("UPDATE deliveries SET attempts = ?, next_try_at = 0", (made,))
+        await outbox.flush(seconds=20.0)
+        assert await is_settled(store) is settled
+    assert len(sender.sent) == 2
+
+
+async def test_a_flush_beside_the_running_outbox_sends_nothing_a_second_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await finish_a_job(store)
     claim_deliveries, asked, answer = store.deliveries.claim, asyncio.Event(), asyncio.Event()
 
     async def slow_at_first(front: str, *, limit: int, held: Collection[int] = ()) -> list[Delivery]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import discord
 import pytest
 
-from bot.delivery.outbox import LONGEST_WAIT, backoff
+from bot.delivery.outbox import LONGEST_WAIT, MAX_ATTEMPTS, backoff
 from bot.delivery.refusals import FilesGone, Refusal, understand
 
 
@@ -65,6 +66,15 @@ def test_waits_grow_to_a_limit_and_are_spread() -> None:
     assert waits == sorted(waits)
     assert waits[-1] < LONGEST_WAIT
     assert backoff(3, 0.0) < backoff(3, 0.9)
+
+
+def test_a_result_is_retried_for_at_least_four_hours_as_the_page_says() -> None:
+    least = sum(backoff(attempts, 0.0) for attempts in range(MAX_ATTEMPTS - 1))  # none after the last attempt
+    assert 4.0 <= least / 3600 < 4.1
+    mean = sum(backoff(attempts, 0.5) for attempts in range(MAX_ATTEMPTS - 1))
+    assert round(mean / 3600) == 6
+    page = (Path(__file__).parents[3] / "docs" / "operations-trouble.md").read_text()
+    assert f"{MAX_ATTEMPTS} attempts failed, within at least four hours, six on average" in page
 
 
 def test_files_that_are_gone_are_named() -> None:
