@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LONGEST_PAGE = 150
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+COPYING = re.compile(r"\.venv/bin/[^`\n]*\binstall '?\.(?=[\[\s'`])")
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -58,6 +59,13 @@ def test_no_page_of_the_docs_is_longer_than_the_limit() -> None:
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     assert broken(page) == []
+
+
+def test_no_page_replaces_the_clone_in_its_environment_by_a_copy() -> None:
+    """`make install` installs the clone itself; a copy would stay as it is after `git pull`."""
+    assert COPYING.search("`.venv/bin/pip install '.[cuda]'`")
+    assert COPYING.search(".venv/bin/python -m pip install .\n")
+    assert [page.name for page in pages() if COPYING.search(page.read_text())] == []
 
 
 def test_a_broken_link_and_a_broken_anchor_are_found(tmp_path: Path) -> None:
