@@ -13,6 +13,7 @@ from bot.doctor.findings import Finding, well, wrong
 
 PART = "versions"
 LOCK = Path(__file__).parents[2] / "requirements.lock"
+PAGE = "docs/operations-install.md"
 OLDEST_PYTHON = (3, 11)
 
 
@@ -24,7 +25,7 @@ async def look(lock: Path = LOCK) -> AsyncIterator[Finding]:
     wanted, source = _wanted(lock)
     others = [sentence for requirement in wanted if (sentence := _unlike(requirement))]
     for sentence in others:
-        yield wrong(PART, f"{sentence} in {source}: install the locked versions, as README.md says.")
+        yield wrong(PART, f"{sentence} in {source}: install the locked versions, as {PAGE} says.")
     if not others:
         yield well(PART, f"Python {python}; every package is as in {source}.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -170,5 +171,7 @@ async def test_versions_are_compared_with_the_lock(tmp_path: Path) -> None:
     )
     told = problems(await found(lambda: versions.look(lock)))
     assert "aiohttp is" in told
+    (page,) = set(re.findall(r"as (\S+\.md) says", told))
+    assert f"--requirement {lock.name}" in (Path(__file__).parents[2] / page).read_text()
     assert "no-such-package is not installed" in told
     assert "abc" not in told
