@@ -28,6 +28,7 @@ from sdjax_engine.request import Offer
 PART = "discord"
 HELLO, IDENTIFY, INVALID_SESSION = 10, 2, 9
 PERMISSIONS = ("view_channel", "send_messages", "attach_files", "read_message_history")
+IN_THREADS = "send_messages_in_threads"  # in place of send_messages
 _REFUSALS = {
     4004: "the gateway refuses the token: copy it again from the bot's page in the developer portal.",
     4010: "the gateway refuses the shard: correct discord.shard_count and discord.shard_ids.",
@@ -138,7 +139,7 @@ class DiscordSide:
         rights = channel.permissions_for(member)
         needed = list(PERMISSIONS)
         if isinstance(found, discord.Thread):
-            needed[1] = "send_messages_in_threads"
+            needed[needed.index("send_messages")] = IN_THREADS
         lacking = [name for name in needed if not getattr(rights, name)]
         if lacking:
             words = ", ".join(name.replace("_", " ").title() for name in lacking)

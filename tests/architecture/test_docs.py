@@ -5,11 +5,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from yarl import URL
+
+from bot.doctor.discord_side import IN_THREADS, PERMISSIONS
+from bot.front.attachments import CDN, PROXIES
 
 ROOT = Path(__file__).parents[2]
 LONGEST_PAGE = 150
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 COPYING = re.compile(r"\.venv/bin/[^`\n]*\binstall '?\.(?=[\[\s'`])")
+HOST = re.compile(r"`([\w.-]+\.(?:com|net))`")
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -66,6 +71,17 @@ def test_no_page_replaces_the_clone_in_its_environment_by_a_copy() -> None:
     assert COPYING.search("`.venv/bin/pip install '.[cuda]'`")
     assert COPYING.search(".venv/bin/python -m pip install .\n")
     assert [page.name for page in pages() if COPYING.search(page.read_text())] == []
+
+
+@pytest.mark.parametrize("page", ["operations-install.md", "operations-limits.md"])
+def test_a_page_names_every_host_that_files_are_fetched_from(page: str) -> None:
+    named = set(HOST.findall((ROOT / "docs" / page).read_text()))
+    assert named == {URL(address).host for address in (*CDN, *PROXIES)}
+
+
+def test_the_readme_names_every_permission_that_the_doctor_asks_for() -> None:
+    readme = " ".join((ROOT / "README.md").read_text().casefold().split())
+    assert [name for name in (*PERMISSIONS, IN_THREADS) if name.replace("_", " ") not in readme] == []
 
 
 def test_a_broken_link_and_a_broken_anchor_are_found(tmp_path: Path) -> None:
