@@ -37,7 +37,7 @@ def doctor(path: Path | None, role: str, channels: tuple[int, ...]) -> None:
 
     Database, Discord, the place for pictures, checkpoints, devices, disks, modes of files, versions, files of
     tokens, certificates and keywords. It changes nothing, and works beside a running bot. Exit status 0 if
-    all is well, else 1.
+    all is well, 1 if there is something to do, 2 for a mistake in the command or the configuration.
     """
     from bot.config import Config
 
