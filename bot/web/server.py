@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -47,13 +49,22 @@ async def serving(
         try:
             await web.TCPSite(runner, host or LOOPBACK, port).start()
         except OSError as error:
-            raise ConfigurationError(
-                f"web.port: {host or LOOPBACK}:{port} cannot be used: {error.strerror}."
-            ) from None
+            raise ConfigurationError(_unusable(host or LOOPBACK, port, error)) from None
         log.info("metrics and health are at http://%s:%d", host or LOOPBACK, port)
         yield
     finally:
         await runner.cleanup()
+
+
+def _unusable(host: str, port: int, error: OSError) -> str:
+    """Return a sentence for an address that cannot be served, with what to do."""
+    if error.errno in (errno.EADDRINUSE, errno.EACCES):
+        reason = os.strerror(error.errno)  # asyncio's own words repeat the address
+        return (
+            f"web.port: {host}:{port} cannot be used: {reason}. Give this process another port, such as by "
+            "SDJAX__WEB__PORT, or 0 for none."
+        )
+    return f"web.host: {host}:{port} cannot be used: {error.strerror}. Name an address of this machine."
 
 
 class _Pages:

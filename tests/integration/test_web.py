@@ -199,11 +199,20 @@ async def answer(people: aiohttp.ClientSession, port: int, page: str) -> tuple[i
 
 
 async def test_a_port_in_use_is_a_mistake_in_the_configuration() -> None:
-    with (
-        socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(ConfigurationError, match=r"web\.port"),
-    ):
-        async with serving("", taken.getsockname()[1], Metrics(), refresh=nothing, checks={}):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigurationError) as refused:
+            async with serving("", port, Metrics(), refresh=nothing, checks={}):
+                pass
+    assert str(refused.value) == (
+        f"web.port: 127.0.0.1:{port} cannot be used: Address already in use. Give this process another port, "
+        "such as by SDJAX__WEB__PORT, or 0 for none."
+    )
+
+
+async def test_an_address_of_another_machine_is_a_mistake_in_the_configuration() -> None:
+    with pytest.raises(ConfigurationError, match=r"^web\.host: 192\.0\.2\.7:9090 .* of this machine\.$"):
+        async with serving("192.0.2.7", 9090, Metrics(), refresh=nothing, checks={}):
             pass
 
 
