@@ -44,8 +44,8 @@ async def make_backup(
 ) -> Made:
     """Write a new backup into the folder `place`, and delete all but the newest `keep`.
 
-    Raises BackupRefused or StoreUnavailable; then there is no new backup, and no old one is deleted. The one
-    exception: where deleting an old backup fails, the new one exists.
+    Raises BackupRefused or StoreUnavailable; then there is no new backup, and no old one is deleted. An old
+    one that cannot be deleted is named by a warning.
     """
     now = datetime.now(UTC)
     with refused_by_disk(place, "written"), under_way(place) as folder:

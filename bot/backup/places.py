@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import re
 import shutil
@@ -15,6 +16,8 @@ from pathlib import Path
 from bot.backup.durable import sync_folder
 from bot.backup.manifest import MANIFEST
 from bot.errors import BackupRefused
+
+log = logging.getLogger(__name__)
 
 LOCK = ".lock"
 UNDER_WAY = ".under-way"
@@ -94,13 +97,25 @@ def complete(folder: Path, now: datetime) -> Path:
 
 
 def delete_oldest(place: Path, keep: int) -> list[Path]:
-    """Delete all but the newest `keep` backups, and return them; the lock must be held."""
-    going = backups(place)[:-keep]
-    for backup in going:
-        doomed = place / f"{GOING}{backup.name}"
-        backup.rename(doomed)  # a half deleted backup is no backup
-        shutil.rmtree(doomed)
-    return going
+    """Delete all but the newest `keep` backups, and return the deleted ones; the lock must be held.
+
+    A warning names each one that cannot be deleted.
+    """
+    old = backups(place)[:-keep]
+    # Renamed first: a half deleted backup is no backup.
+    return [backup for backup in old if _delete(backup, place / f"{GOING}{backup.name}")]
+
+
+def _delete(backup: Path, renamed: Path) -> bool:
+    """Rename an old backup, and delete it; return whether it is gone, and warn if not."""
+    try:
+        backup.rename(renamed)
+        shutil.rmtree(renamed)
+    except OSError as error:
+        left = renamed if renamed.exists() else backup
+        log.warning("%s cannot be deleted: %s. Delete this old backup yourself", left, error.strerror)
+        return False
+    return True
 
 
 def _lock(handle: int, place: Path) -> None:
@@ -115,6 +130,6 @@ def _lock(handle: int, place: Path) -> None:
 def _tidy(place: Path) -> None:
     """Delete what killed backups have left."""
     for left in place.glob(f"{GOING}*"):
-        shutil.rmtree(left)
+        _delete(left, left)
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(place / UNDER_WAY)
