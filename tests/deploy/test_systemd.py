@@ -99,6 +99,19 @@ def test_a_unit_with_an_engine_waits_for_its_drain(unit: str) -> None:
     assert int(service(unit)["TimeoutStopSec"]) >= 300 + 45
 
 
+def test_a_night_without_a_backup_keeps_no_other_night_from_it() -> None:
+    parser, timer = read(BACKUP), read(BACKUP.replace(".service", ".timer"))["Timer"]
+    minutes = int(timer["RandomizedDelaySec"].removesuffix("min"))
+    interval = int(parser["Unit"]["StartLimitIntervalSec"])
+    assert interval < 86400 - 60 * minutes
+    tries = int(parser["Unit"]["StartLimitBurst"])
+    # The limit is reached where each try takes a quarter of an hour, too.
+    assert interval > 2 * tries * int(parser["Service"]["RestartSec"])
+    page = (FOLDER.parents[1] / "docs" / "operations-backup.md").read_text()
+    assert f"at most {tries} tries in the twelve hours" in page
+    assert interval == 12 * 3600  # as the page says
+
+
 def test_a_backup_is_made_every_night_by_a_command_that_exists() -> None:
     (timer,) = TIMERS
     assert timer == BACKUP.replace(".service", ".timer")
