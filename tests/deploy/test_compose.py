@@ -46,8 +46,16 @@ def test_a_process_of_the_bot_has_no_rights_and_a_read_only_root(role: str) -> N
     assert service["depends_on"]["database"] == {"condition": "service_healthy"}
 
 
+@pytest.mark.parametrize("role", ["front", "worker"])
+def test_a_reload_sees_a_configuration_that_an_editor_has_replaced(role: str) -> None:
+    """A container keeps the old content of a single file that is mounted, and replaced by renaming."""
+    config = Path(SERVICES[role]["command"][-1])
+    sources = dict(reversed(volume.split(":")[:2]) for volume in SERVICES[role]["volumes"])
+    assert (FOLDER / sources[str(config.parent)] / config.name).is_file()
+
+
 def test_a_worker_is_not_killed_before_its_drain_ends() -> None:
-    config = Config.load(FOLDER / "compose.bot.toml")
+    config = Config.load(FOLDER / "compose" / "bot.toml")
     assert seconds(SERVICES["worker"]["stop_grace_period"]) >= config.queue.drain_seconds + MARGIN
 
 
