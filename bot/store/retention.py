@@ -162,7 +162,7 @@ class Retention(Verbs):
             few = list(await connection.scalars(old))
         if not few:
             return 0
-        still = sa.select(jobs.c.id).where(jobs.c.id.in_(few)).order_by(jobs.c.id)
+        still = sa.select(jobs.c.id).where(jobs.c.id.in_(few), ended).order_by(jobs.c.id)
         async with self._database.write() as connection:
             job_ids = list(await connection.scalars(still.with_for_update(skip_locked=True)))
             forgotten = sa.update(jobs).where(jobs.c.id.in_(job_ids)).values(interaction_token="")

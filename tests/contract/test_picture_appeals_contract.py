@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 from recipes import origin, recipe
-from stores import TTL, Clock
+from sqlalchemy.ext.asyncio import AsyncConnection
+from stores import TTL, Clock, OpenStore
 from test_reviews_contract import ARTIST, BY, HERE, HOUR, MINA, MODE, delivered, painted, shown, waiting
 
 from bot.errors import NotYours, UserMistake
@@ -109,3 +112,23 @@ async def test_the_button_leaves_where_its_message_can_be_edited(
         kept = edited[0].origin
         assert (kept.interaction_token, kept.token_expires_at) == ("fresh", 9e9)
     assert (await store.jobs.get(job.id)).appeal is Appeal.OPEN
+
+
+async def test_a_sweep_deletes_no_token_that_an_appeal_has_stored_since_the_search(
+    store: Store, open_store: OpenStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await rejected(store)
+    clock.now = job.origin.token_expires_at + 1
+    button = Pressed(message_id=1, token="fresh", expires_at=clock.now + 900)
+    sweeping = await open_store()
+    write = sweeping.shared.database.write
+
+    @asynccontextmanager
+    async def write_after_the_press() -> AsyncIterator[AsyncConnection]:
+        await store.appeals.appeal_pictures(job.id, ARTIST, button)
+        async with write() as connection:
+            yield connection
+
+    monkeypatch.setattr(sweeping.shared.database, "write", write_after_the_press)
+    assert await sweeping.retention.forget_tokens(before=clock.now, limit=9) == 0
+    assert (await store.jobs.get(job.id)).origin.interaction_token == "fresh"
