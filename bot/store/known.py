@@ -137,13 +137,13 @@ class Known(Verbs):
         values: dict[str, Any] = {"guild_id": by.guild_id, "hash": stored(number), **_bands(number)}
         values |= {"by": by.actor_id, "reason": by.reason, "at": self._clock()}
         async with self._changing() as (connection, _):
-            count = sa.select(sa.func.count()).select_from(blocked_pictures)
-            full = await connection.scalar(count.where(blocked_pictures.c.guild_id == by.guild_id))
-            if by.guild_id and (full or 0) >= MAX_BLOCKED:
-                raise UserMistake("known_full", limit=MAX_BLOCKED)
             row = insert(connection, blocked_pictures).values(values).on_conflict_do_nothing()
             if not (await connection.execute(row)).rowcount:
                 return False
+            count = sa.select(sa.func.count()).select_from(blocked_pictures)
+            blocked = await connection.scalar(count.where(blocked_pictures.c.guild_id == by.guild_id))
+            if by.guild_id and (blocked or 0) > MAX_BLOCKED:
+                raise UserMistake("known_full", limit=MAX_BLOCKED)
             await note(connection, Act.KNOWN, by, at=self._clock(), after={"picture": name_of(number)})
         return True
 

@@ -136,6 +136,8 @@ async def test_a_server_blocks_a_limited_number(store: Store, monkeypatch: pytes
     with pytest.raises(UserMistake) as refused:
         await store.known.block(3, BY)
     assert refused.value.message_id == "known_full"
+    assert not await store.known.block(2, BY)
+    assert {each.hash for each in await store.known.blocked(HERE)} == {1, 2}
     await store.known.block(3, OF_OPERATOR)
 
 
