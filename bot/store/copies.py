@@ -52,8 +52,9 @@ async def add_copy(
     another place sees a flagged picture no more openly than the policy there says. A publication leaves out
     the pictures that are blocked there, or like blocked ones.
 
-    Raises UnknownJob for a job that is gone or deleted, UserMistake `no_picture` without that picture,
-    `publish_known` where all are blocked, and `publish_again` where they are in the channel already.
+    Raises UnknownJob for a job that is gone or deleted, UserMistake `no_picture` or `picture_held` without
+    that picture, `publish_known` where all are blocked, `publish_policy` where the policy there withholds
+    all others, and `publish_again` where they are in the channel already.
     """
     await lock_job(connection, job_id)  # the person may be deleting the job
     parent = await load_job(connection, job_id)
@@ -71,10 +72,11 @@ async def add_copy(
         for image, showing in there
         if showing is not Showing.WITHHOLD and image.artifact not in blocked
     ]
-    if not shown and blocked:
-        raise UserMistake("publish_known")
-    if not shown:
+    if not wanted:
         raise UserMistake(lacking(image for image in parent.images if index in (None, image.index)))
+    if not shown:
+        all_blocked = all(image.artifact in blocked for image in wanted)
+        raise UserMistake("publish_known" if all_blocked else "publish_policy")
     recipe = parent.recipe if index is None else replace(parent.recipe.from_image(index), variants=1)
     added = await _add_job(connection, recipe, origin, hold, new_id=new_id, now=now)
     if added is not None:

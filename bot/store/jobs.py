@@ -91,7 +91,7 @@ class Jobs(Verbs):
 
         With `hold` the pictures of the copy are held for review. A repeated interaction returns the job that
         it made first. Raises UnknownJob, and UserMistake `no_picture` or `picture_held` without that picture,
-        `publish_known` or `publish_again`.
+        `publish_known`, `publish_policy` or `publish_again`.
         """
         async with self._changing() as (connection, changes):
             known = await job_of(connection, origin.interaction_id)

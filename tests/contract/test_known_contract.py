@@ -281,13 +281,13 @@ async def test_a_rejected_publication_is_refused_and_a_deleted_one_is_not(store:
     assert not await store.known.is_refused(HERE, CAT)
 
 
-async def hashed(store: Store) -> Job:
+async def hashed(store: Store, notes: Notes | None = None) -> Job:
     """A private result of Ravi's in a direct message: a cat and a dog."""
     await store.jobs.enqueue(recipe(variants=2), replace(asked(1, guild_id=None), private=True))
     claims = await store.leases.claim("worker", limit=2, ttl=TTL)
     for claim, number in zip(claims, (CAT, DOG), strict=True):
-        name = f"aa/{number}.png"
-        job = await store.leases.complete(claim, artifact=name, seconds=1.0, hashes=Hashes(result=number))
+        name, hashes = f"aa/{number}.png", Hashes(result=number)
+        job = await store.leases.complete(claim, artifact=name, seconds=1.0, notes=notes, hashes=hashes)
     return job
 
 
@@ -312,6 +312,16 @@ async def test_a_publication_leaves_out_what_is_blocked_where_it_appears(store: 
         asked(4), parent=Parent(job_id=job.id, descent=Descent.SINGLE)
     )  # no publication: its viewers have seen the picture
     assert len((await store.jobs.copy(job.id, single, index=0)).images) == 1
+
+
+async def test_a_publication_that_the_policy_withholds_does_not_say_that_all_is_blocked(store: Store) -> None:
+    job = await hashed(store, Notes(level=Level.EXPLICIT))
+    there = replace(publication(2, job), policy={"flagged": ["withhold"] * 3})
+    for blocked, said in ((None, "publish_policy"), (CAT, "publish_policy"), (DOG, "publish_known")):
+        if blocked is not None:
+            await store.known.block(blocked, BY)
+        with pytest.raises(UserMistake, match=said):
+            await store.jobs.copy(job.id, there)
 
 
 async def test_a_copy_keeps_the_hashes_of_its_pictures_when_the_first_job_goes(store: Store) -> None:
