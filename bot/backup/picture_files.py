@@ -45,11 +45,11 @@ async def collect(
 
 
 async def bring_back(folder: Path, names: Collection[str], artifacts: Artifacts) -> None:
-    """Store the pictures of a backup in their place; raises BackupRefused for a damaged one."""
+    """Store a backup's pictures in their place; raises BackupRefused for an unreadable or damaged one."""
     threads = Threads("backup", most=AT_ONCE)
 
     async def bring(name: str) -> None:
-        data = await threads.run(picture_file(folder, name).read_bytes)
+        data = await threads.run(_read, picture_file(folder, name))
         if await artifacts.put(data, name.rpartition(".")[2]) != name:
             raise BackupRefused(f"The picture {name} in {folder} is damaged: restore another backup.")
 
@@ -77,6 +77,11 @@ async def for_each(names: Collection[str], act: Callable[[str], Awaitable[None]]
                 tasks.create_task(work())
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from group
+
+
+def _read(file: Path) -> bytes:
+    with refused_by_disk(file, "read"):
+        return file.read_bytes()
 
 
 def _shared(earlier: Path, file: Path, name: str) -> bool:

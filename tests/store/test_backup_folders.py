@@ -109,6 +109,14 @@ async def test_the_damage_of_any_file_is_found_before_anything_is_restored(scene
     await scene.restore()
 
 
+async def test_a_picture_that_the_disk_does_not_give_back_is_named(scene: Scene) -> None:
+    _, name = await scene.paint(b"a picture")
+    backup = await scene.back_up()
+    (backup / "pictures" / name).unlink()
+    with pytest.raises(BackupRefused, match=f"pictures/{name} cannot be read: No such file"):
+        await picture_files.bring_back(backup, [name], scene.artifacts)
+
+
 async def test_only_the_owner_may_read_a_backup(scene: Scene) -> None:
     await scene.paint(b"a picture")
     backup = await scene.back_up()
