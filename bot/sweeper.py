@@ -163,10 +163,11 @@ class Sweeper:
                 break
 
     async def _end_reviews(self, now: float) -> None:
-        """End the reviews whose time is over, and forget ended ones as old as the oldest jobs."""
+        """End reviews whose time is over; forget refused prompts, and ended reviews as old as old jobs."""
         reviews = self._store.reviews
         while await self._on_duty() and await reviews.expire(limit=ROWS_PER_TRANSACTION):
             pass
+        # Without a bound on jobs, `before` is -inf: ended reviews stay, refused prompts are forgotten.
         while await self._on_duty() and await reviews.forget(
             before=now - self.bounds.job_seconds, limit=ROWS_PER_TRANSACTION
         ):

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from recipes import origin, recipe
 from stores import TTL, Clock
 
@@ -21,6 +22,7 @@ from bot.files import Files
 from bot.files.artifacts import PART_SECONDS, Artifacts
 from bot.jobs import Job
 from bot.store import Store
+from bot.store.review_tables import reviews
 from bot.sweeper import YOUNG_SECONDS, Bounds, Sweeper
 
 DAY = 86_400.0
@@ -112,6 +114,19 @@ async def test_without_bounds_everything_is_kept(store: Store, artifacts: Artifa
     await make(store, artifacts, clock, Bounds()).sweep()
     assert await there(artifacts) == names(job)
     assert (await store.jobs.get(job.id)).images == job.images
+
+
+async def test_without_bounds_a_refused_prompt_is_forgotten_after_a_day(
+    store: Store, tmp_path: Path, clock: Clock
+) -> None:
+    await store.appeals.note_refusal(recipe(), origin(1), rule="", weight=1.0, places=1)
+    sweeping, left = make(store, Artifacts(str(tmp_path)), clock, Bounds()), []
+    for _ in range(2):
+        await sweeping.sweep()
+        async with store.shared.database.read() as connection:
+            left.append(len(list(await connection.execute(sa.select(reviews.c.id)))))
+        clock.now += DAY
+    assert left == [1, 0]
 
 
 async def test_the_start_picture_of_a_refused_job_is_deleted_and_of_an_accepted_job_kept(
