@@ -52,13 +52,15 @@ class Ends:
         self._accelerator = accelerator
 
     async def record(self, held: HeldImage, verb: Callable[[Spent], Awaitable[object]], event: str) -> None:
-        """Record an image's end by `verb`, and count it as `event`; for a lost image record only its time."""
+        """Record an image's end by `verb`, and count it as `event`; for a lost image record only its time.
+
+        `report` counts a lost image, because a heartbeat may have noticed the loss before.
+        """
         held.stages.enter("record")
         spent = self._spent(held)
         try:
             await self.persistently(lambda: verb(spent))
         except StaleLease as error:
-            self._metrics.images.labels("lost").inc()
             log.info("%s", error)
             await self.lost(held)
         except StoreUnavailable as error:
@@ -98,11 +100,13 @@ class Ends:
         return await while_unavailable(self._retry_seconds, verb)
 
     def report(self, held: HeldImage, attributes: Attributes) -> None:
-        """Log how an image has ended and how long each stage took, and record its spans.
+        """Log how an image has ended and how long each stage took, and record its spans; count a lost one.
 
-        `attributes` are added to those of both spans.
+        Call it once for each image. `attributes` are added to those of both spans.
         """
         held.stages.end()
+        if held.end == "lost":
+            self._metrics.images.labels("lost").inc()
         claim, durations = held.claim, held.stages.durations
         waited = max(0.0, claim.claimed_at - claim.enqueued_at)
         log.info(

@@ -92,7 +92,7 @@ class Heartbeats:
         )
 
     async def _renew(self) -> None:
-        images = {held.claim.image_id: held for held in self._held}
+        images = {held.claim.image_id: held for held in self._held if not held.lost}
         if not images:
             return
         steps = {held.claim: held.step for held in images.values()}
@@ -105,7 +105,6 @@ class Heartbeats:
         for image_id in lost:
             held = images[image_id]
             held.lost = True
-            self._metrics.images.labels("lost").inc()
             if held.future is not None:
                 self._engine.cancel(held.future)
 
