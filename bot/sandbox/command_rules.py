@@ -237,11 +237,10 @@ def _check_choice_value(value: Any, kind: Any, path: Path, errors: FormErrors) -
 
 
 def _characters(thing: Json) -> int:
-    """Return the length of names and descriptions, each in its longest language, and of choices."""
-    total = 0
+    """Return the length of names and descriptions, each in its longest language, and of values."""
+    total = len(str(thing.get("value") or ""))
     for field in ("name", "description"):
         texts = [str(thing.get(field) or ""), *(thing.get(f"{field}_localizations") or {}).values()]
         total += max(map(len, texts))
-    for choice in thing.get("choices") or []:
-        total += len(str(choice.get("name") or "")) + len(str(choice.get("value") or ""))
-    return total + sum(_characters(option) for option in thing.get("options") or [])
+    parts = [*(thing.get("options") or []), *(thing.get("choices") or [])]
+    return total + sum(map(_characters, parts))

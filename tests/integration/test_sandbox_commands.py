@@ -20,6 +20,12 @@ def option(kind: int = 3, **changes: Any) -> dict[str, Any]:
     return {"type": kind, "name": "words", "description": "What", **changes}
 
 
+def fifty_choices(**names: Any) -> dict[str, Any]:
+    """A command of fifty choices, each with a value of 100 characters."""
+    choices = [{**names, "value": f"{number:0100}"} for number in range(25)]
+    return command(options=[option(name=name, choices=choices) for name in ("a", "b")])
+
+
 @pytest.mark.parametrize(
     ("body", "where"),
     [
@@ -51,17 +57,8 @@ def option(kind: int = 3, **changes: Any) -> dict[str, Any]:
         (command(options=[option(4, min_value=3, max_value=2)]), ("options", "0", "min_value")),
         (command(options=[option(3, max_length=6001)]), ("options", "0", "max_length")),
         (command(options=[option(5, min_value=1)]), ("options", "0")),
-        (
-            command(
-                options=[
-                    option(
-                        name=f"o{n}", choices=[{"name": "n" * 100, "value": f"{m:0100}"} for m in range(25)]
-                    )
-                    for n in range(2)
-                ]
-            ),
-            (),
-        ),
+        (fifty_choices(name="n" * 100), ()),
+        (fifty_choices(name="n", name_localizations={"ko": "n" * 100}), ()),
     ],
 )
 async def test_a_malformed_command_is_refused_and_logged(
