@@ -220,9 +220,14 @@ def guild_object(world: World) -> Json:
     }
 
 
+def guild_channel_objects(world: World) -> list[Json]:
+    """The server's channels, without threads."""
+    channels = [channel for channel in world.channels.values() if channel.type in (GUILD_TEXT, FORUM)]
+    return [channel_object(world, channel) for channel in channels]
+
+
 def guild_create_object(world: World) -> Json:
     """The server in GUILD_CREATE, for a bot without the members intent."""
-    channels = [channel for channel in world.channels.values() if channel.type in (GUILD_TEXT, FORUM)]
     threads = [channel for channel in world.channels.values() if channel.type == PUBLIC_THREAD]
     return {
         **guild_object(world),
@@ -231,7 +236,7 @@ def guild_create_object(world: World) -> Json:
         "unavailable": False,
         "member_count": len(world.members),
         "members": [member_object(world, world.members[world.bot_id])],
-        "channels": [channel_object(world, channel) for channel in channels],
+        "channels": guild_channel_objects(world),
         "threads": [channel_object(world, thread) for thread in threads if not thread.archived],
         "presences": [],
         "voice_states": [],

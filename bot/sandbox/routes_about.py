@@ -6,6 +6,7 @@ from bot.sandbox.core import Core
 from bot.sandbox.objects import (
     application_object,
     channel_object,
+    guild_channel_objects,
     guild_object,
     member_object,
     own_user_object,
@@ -14,7 +15,7 @@ from bot.sandbox.objects import (
 )
 from bot.sandbox.rejections import FormErrors, missing_access, unknown
 from bot.sandbox.rest import Call, Operation, Reply
-from bot.sandbox.state import GUILD_TEXT, Member
+from bot.sandbox.state import Member
 
 SESSION_STARTS, RESET_MS = 1000, 24 * 60 * 60 * 1000  # per day; a sandbox does not run longer
 
@@ -86,8 +87,7 @@ class About:
 
     def _channels(self, call: Call) -> Reply:
         self._check_guild(call)
-        channels = [each for each in self._world.channels.values() if each.type == GUILD_TEXT]
-        return Reply(body=[channel_object(self._world, channel) for channel in channels])
+        return Reply(body=guild_channel_objects(self._world))
 
     def _roles(self, call: Call) -> Reply:
         self._check_guild(call)

@@ -8,6 +8,7 @@ import pytest
 from message_bodies import EPHEMERAL, V2, button, row, text, v2
 from sandbox_tools import ART, CHANNEL_IDS, MESSAGES, FakeClock, MakeMember, Raw
 
+from bot.sandbox.community import GUILD_ID
 from bot.sandbox.permissions import Permission
 from bot.sandbox.rules import Limits
 from bot.sandbox.server import Sandbox
@@ -251,3 +252,5 @@ async def test_a_post_needs_a_message_and_the_tag_of_its_forum_and_the_forum_tak
         )
         (first,) = (await bot.call("GET", f"/channels/{made.body['id']}/messages")).body
         assert first["content"] == "hello"
+        listed = {channel["id"] for channel in (await bot.call("GET", f"/guilds/{GUILD_ID}/channels")).body}
+        assert listed == {*CHANNEL_IDS.values(), str(forum)}
