@@ -183,7 +183,7 @@ class FlaxDiffusionPipeline:
             width=width,
             guided=is_guided(guidance_scale),
             latents_only=latents_only,
-            checked=self.safety_checker is not None,
+            checked=self.safety_checker is not None and not latents_only,
         )
         return inputs, form
 

@@ -48,7 +48,7 @@ class FlaxStableDiffusionXLPipeline(FlaxDiffusionPipeline):
         tokenizer_2: Tokenizer,
         unet: UnboundNetwork,
         scheduler: FlaxScheduler,
-        safety_checker: None = None,
+        safety_checker: UnboundNetwork | None = None,
         feature_extractor: Any = None,
         dtype: DTypeLike = jnp.float32,
     ) -> None:

@@ -254,6 +254,13 @@ def test_sdxl_uses_two_encodings_and_returns_latents_on_request(tmp_path: Path) 
     assert made.shape == (2, 4, 8, 8)
     # The negative prompts equal the prompts, so the guidance scale changes nothing.
     np.testing.assert_allclose(made, latents(guidance_scale=3.0), atol=1e-4)
+    # Latents are no pictures, so a safety checker that finds everything unfit does not see them.
+    strict = make_tiny_checkpoint(tmp_path / "strict", safety_checker={"threshold": -1.0}, **SMALLEST)
+    other, others = FlaxStableDiffusionPipeline.from_pretrained(strict)
+    parts = {name: other.components[name] for name in ("safety_checker", "feature_extractor")}
+    pipeline = FlaxStableDiffusionXLPipeline(**{**pipeline.components, **parts})
+    params = {**others, **params}
+    np.testing.assert_array_equal(latents(), made)
 
 
 def test_the_safety_checker_blackens_what_it_finds_unless_it_is_left_out(tmp_path: Path) -> None:
