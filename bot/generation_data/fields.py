@@ -40,7 +40,7 @@ def text_of_fields(description: str, fields: Iterable[tuple[str, str]]) -> str:
         plain = name.strip(f"{MARKUP}:").casefold()
         found.setdefault(NAMES.get(plain, plain), value.strip(MARKUP))
     prompt, negative = found.pop(PROMPT, description.strip(MARKUP)), found.pop(NEGATIVE, "")
-    if "Steps" not in found:
+    if "Steps" not in found:  # texts are read before files: a part must not hide the recipe in a picture
         return ""
     steps = found.pop("Steps")
     settings = ", ".join(f"{name}: {_value(value)}" for name, value in found.items())

@@ -35,7 +35,15 @@ def test_the_description_is_the_prompt_where_no_field_is_one() -> None:
     assert read_text(text_of_fields("*a boat*", [("Steps", "9"), ("Seed", "1")])).prompt == "a boat"
 
 
-@pytest.mark.parametrize("fields", [[], [("Score", "9")], [("Prompt", "a boat")]])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [],
+        [("Score", "9")],
+        [("Prompt", "a boat")],
+        [("Prompt", "a boat"), ("Seed", "1"), ("Size", "512x512"), ("Model", "sd15")],
+    ],
+)
 def test_fields_without_a_number_of_steps_are_no_recipe(fields: list[tuple[str, str]]) -> None:
     assert text_of_fields("hello", fields) == ""
 
