@@ -213,8 +213,12 @@ class Offer:
         return lane.model == self.model and (lane.width, lane.height) in self.sizes
 
     def larger_sizes(self, size: tuple[int, int]) -> list[tuple[int, int]]:
-        """Return the offered sizes (width, height) of the same shape that are larger, the smallest first."""
-        return sorted(other for other in self.sizes if other > size and same_shape(other, size))
+        """Return the offered sizes (width, height) of the same shape that are larger, the smallest first.
+
+        A larger size has more pixels, and no side that is shorter.
+        """
+        larger = [other for other in self.sizes if _is_larger(other, size) and same_shape(other, size)]
+        return sorted(larger, key=math.prod)
 
     def check(self, request: Request) -> Request:
         """Return `request`, or raise `InvalidRequest` for the first thing that is wrong with it."""
@@ -308,6 +312,10 @@ def _check_strength(strength: float) -> None:
 
 def _size_text(size: tuple[int, int]) -> str:
     return f"{size[0]}x{size[1]}"
+
+
+def _is_larger(size: tuple[int, int], than: tuple[int, int]) -> bool:
+    return size != than and size[0] >= than[0] and size[1] >= than[1]
 
 
 def same_shape(size: tuple[int, int], aspect: tuple[int, int]) -> bool:

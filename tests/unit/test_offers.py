@@ -39,6 +39,13 @@ def test_an_impossible_offer_is_refused(changes: dict[str, object]) -> None:
         dataclasses.replace(TINY, **changes)
 
 
+def test_a_larger_size_of_the_same_shape_has_more_pixels_and_no_shorter_side() -> None:
+    sizes = ((768, 520), (776, 512), (1552, 1040), (760, 528), (1536, 1040), (768, 528), (768, 768))
+    offer = dataclasses.replace(TINY, sizes=sizes)
+    assert offer.larger_sizes((768, 520)) == [(768, 528), (1536, 1040), (1552, 1040)]
+    assert offer.larger_sizes((768, 512)) == [(776, 512), (768, 520), (1536, 1040), (1552, 1040)]
+
+
 def test_a_request_may_start_from_a_picture_and_use_the_loras_on_offer() -> None:
     request = dataclasses.replace(
         REQUEST,
