@@ -291,16 +291,17 @@ class Engine:
         pending = PendingRequest(prepared=prepared, lanes=lanes, on_progress=on_progress, previews=previews)
         intake = self._thread.intake
         offered = self._thread.queues if registry is None else registry.lanes
-        for pass_, lane in enumerate(lanes):
-            from_picture = pass_ > 0 or prepared.picture is not None
-            if registry is not None and lane in offered:
-                further = [pictures_of(lane)] if from_picture else []
-                registry.usage.count(registry.names[lane], *further)
+        from_pictures = lanes[1:] if prepared.picture is None else lanes
+        for lane in lanes:
             if lane not in offered or intake.has_failed(lane):
                 raise InvalidRequest("lane", value=lane, choices=", ".join(map(str, self.lanes)))
-            if from_picture and not self._starts_from_pictures(lane):
+            if lane in from_pictures and not self._starts_from_pictures(lane):
                 choices = ", ".join(map(str, self.lanes))
                 raise InvalidRequest("lane", value=f"{lane} from a picture", choices=choices)
+        if registry is not None:
+            # Refused requests do not count: the next start fails if the most used lane cannot be made ready.
+            used = [registry.names[lane] for lane in lanes]
+            registry.usage.count(*used, *map(pictures_of, from_pictures))
         with self._submitting:
             if self._models.get(request.model) is not model:
                 raise InvalidRequest("model", value=request.model, choices=", ".join(self._models))

@@ -15,7 +15,7 @@ from engines import PLAIN, fingerprint, like, tiny_config
 from PIL import Image as Pictures
 
 from sdjax_engine.engine import Engine
-from sdjax_engine.errors import DevicesFailed, EngineClosed
+from sdjax_engine.errors import DevicesFailed, EngineClosed, InvalidRequest
 from sdjax_engine.images import encode_png
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.memory.ledger import Need
@@ -212,6 +212,11 @@ def test_a_lane_that_cannot_be_made_ready_fails_alone(
         assert engine.wait_until_ready(DEADLINE)
     assert list(map(str, engine.lanes)) == [LANES[True]]
     engine.submit(PLAIN).result(DEADLINE)
+    with pytest.raises(InvalidRequest, match="unguided"):
+        engine.submit(UNGUIDED)
+    assert engine._registry is not None
+    # Each lane has taken one request, and equal counts keep their order: the refused request does not count.
+    assert engine._registry.usage.in_order(list(LANES.values())) == list(LANES.values())
 
 
 def test_a_lane_that_failed_paints_once_a_change_of_models_has_made_it_ready(
