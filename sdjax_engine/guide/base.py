@@ -66,14 +66,19 @@ class FlaxDiffusionPipeline:
         self.safety_checker = safety_checker
         self.feature_extractor = feature_extractor
         self.dtype = dtype
-        self._check_channels()
+        self._check_unet()
 
-    def _check_channels(self) -> None:
+    def _check_unet(self) -> None:
         latents, seen = int(self.vae.config["latent_channels"]), int(self.unet.config["in_channels"])
         wanted = 2 * latents + 1 if self.sees_a_picture else latents
         if seen != wanted:
             raise UnreadableCheckpoint(
                 f"{type(self).__name__} needs a UNet of {wanted} input channels, and this one has {seen}."
+            )
+        if self.unet.config["time_cond_proj_dim"] is not None:
+            raise UnreadableCheckpoint(
+                f"{type(self).__name__} gives its UNet no guidance scale, and this one is trained on it, "
+                "as that of LCM: use Engine."
             )
 
     @classmethod

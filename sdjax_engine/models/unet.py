@@ -86,9 +86,9 @@ class UNet2DConditionModel(nnx.Module):
         least 1, states beyond a row's length have no influence. `context` may also be the result of
         `project`, without `context_lengths`. Networks with an `addition_embed_type` need the pooled
         encoding `text_embeds` (n, pooled width) and the sizes `time_ids` (n, count). Networks with a
-        `time_cond_proj_dim` take the scale of the `guidance` (n,) that they were distilled with. Each
+        `time_cond_proj_dim` need the scale of the `guidance` (n,) that they were distilled with. Each
         result depends on its own row only. Raises ValueError for an argument that the network does not
-        take, and for missing `text_embeds` or `time_ids` that it needs.
+        take, and for missing `text_embeds`, `time_ids` or `guidance` that it needs.
         """
         told = context if isinstance(context, Projection) else self.read(context, context_lengths)
         time = self.act(self.add_to_time(self.embed_time(timesteps, guidance), text_embeds, time_ids))
@@ -120,11 +120,11 @@ class UNet2DConditionModel(nnx.Module):
 
     def embed_time(self, timesteps: Array, guidance: Array | None) -> Array:
         """Return the embedding `(n, time_width)` of the timesteps and, if given, of the guidance."""
+        if (guidance is None) != (self.guidance_sinusoids is None):
+            raise ValueError("guidance is what a network with a time_cond_proj_dim needs.")
         sinusoids = self.sinusoids(timesteps, self.time_sinusoids)
         if guidance is None:
             return self.time_embedding(sinusoids)
-        if self.guidance_sinusoids is None:
-            raise ValueError("This network has no time_cond_proj_dim, so it takes no guidance.")
         embedded = guidance_sinusoids(guidance, self.guidance_sinusoids)
         return self.time_embedding(sinusoids, embedded.astype(self.dtype))
 

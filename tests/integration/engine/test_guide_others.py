@@ -137,13 +137,16 @@ def test_invalid_arguments_are_refused_before_anything_is_compiled(
         pipeline(np.tile(ids, (99, 1, 1)), params, key(), jit=True)
 
 
-def test_a_checkpoint_of_another_kind_is_refused_by_name(checkpoint: Path) -> None:
+def test_a_checkpoint_of_another_kind_is_refused_by_name(checkpoint: Path, tmp_path: Path) -> None:
     with pytest.raises(UnreadableCheckpoint, match=r"1 text encoders, and FlaxStableDiffusionXLPipeline"):
         FlaxStableDiffusionXLPipeline.from_pretrained(checkpoint)
     with pytest.raises(UnreadableCheckpoint, match="needs a UNet of 9 input channels, and this one has 4"):
         FlaxStableDiffusionInpaintPipeline.from_pretrained(checkpoint)
     with pytest.raises(UnreadableCheckpoint, match="no dtype 'float16'"):
         FlaxStableDiffusionPipeline.from_pretrained(checkpoint, dtype=np.float16)
+    lcm = make_tiny_checkpoint(tmp_path, **FAMILIES["LCM"])
+    with pytest.raises(UnreadableCheckpoint, match="gives its UNet no guidance scale"):
+        FlaxStableDiffusionPipeline.from_pretrained(lcm)
 
 
 def test_another_scheduler_replaces_the_checkpoints_without_a_new_program(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
+from checkpoints import UNET
+from flax import nnx
 
 from sdjax_engine.errors import UnreadableCheckpoint
-from sdjax_engine.models.unet import settle_unet_config
+from sdjax_engine.models.unet import UNet2DConditionModel, settle_unet_config
 from sdjax_engine.models.unet_config import down_layers, mid_layers, up_layers
 
 TWO_BLOCKS: dict[str, Any] = {
@@ -77,3 +81,13 @@ def test_a_checked_config_is_checked_to_itself(config: dict[str, Any]) -> None:
 def test_unsupported_values_are_refused_by_name(overrides: dict[str, Any], named: str) -> None:
     with pytest.raises(UnreadableCheckpoint, match=named):
         settle_unet_config(TWO_BLOCKS | overrides)
+
+
+@pytest.mark.parametrize(("width", "guidance"), [(24, None), (None, np.ones(1))])
+def test_a_network_is_given_the_guidance_if_it_is_trained_on_it_and_only_then(
+    width: int | None, guidance: Any
+) -> None:
+    config = UNET | {"time_cond_proj_dim": width}
+    network = nnx.eval_shape(lambda: UNet2DConditionModel(config, dtype="float32"))
+    with pytest.raises(ValueError, match="time_cond_proj_dim"):
+        network.embed_time(jnp.zeros(1), guidance)
