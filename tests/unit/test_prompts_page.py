@@ -7,19 +7,19 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import discord
 import pytest
 from recipes import job_of
 
 from bot.delivery.render import render
-from bot.front.commands.help import Limits, commands_for, help_text
+from bot.front.commands import other_commands
+from bot.front.commands.help import Limits, help_text
 from bot.jobs import Notes, State
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.prompts import MAX_WEIGHT, Piece, clean, parse_emphasis
 from sdjax_engine.prompts.tokenizer import BACKTRACK
 from sdjax_engine.request import Offer, PromptFacts, Sampler
 
-COMMANDS = commands_for(discord.Permissions.all())
+COMMANDS = other_commands()
 LIMITS = Limits(requests=30, waiting=60, files=6, picture_days=30, job_days=365)
 
 ROOT = Path(__file__).parents[2]

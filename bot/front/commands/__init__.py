@@ -38,8 +38,13 @@ def commands(
 
     Discord shows the commands of hosts to members who have the permission `hosts`.
     """
+    others = other_commands(hosts)
+    return [imagine_command(offers, keywords=keywords), *others, help_command(others)]
+
+
+def other_commands(hosts: str = "manage_events") -> list[Command | Group]:
+    """Return the slash commands besides /imagine and /help, in the order in which /help lists them."""
     return [
-        imagine_command(offers, keywords=keywords),
         queue_command(),
         history_command(),
         show_command(),
@@ -58,7 +63,6 @@ def commands(
         audit_command(),
         whose_command(),
         known_group(),
-        help_command(),
     ]
 
 

@@ -5,32 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import discord
 from discord.app_commands import locale_str
 
 from bot.front.answers import MAX_PAGE, page, page_lines
 from bot.front.command_tree import Command, Group, Option, make_command
-from bot.front.commands.audit import audit_command
-from bot.front.commands.cancel import cancel_command
-from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_options, samplers_of
-from bot.front.commands.limits import limits_command
-from bot.front.commands.moderate import moderate_group
 from bot.front.commands.paint_from import paint_from_menu
-from bot.front.commands.policy import policy_group
-from bot.front.commands.privacy import privacy_command
-from bot.front.commands.queue import queue_command
 from bot.front.commands.report import report_menu
-from bot.front.commands.review import review_group
-from bot.front.commands.rules import rules_group
-from bot.front.commands.session import session_group
-from bot.front.commands.settings import settings_command
-from bot.front.commands.show import show_command
-from bot.front.commands.stats import stats_command
-from bot.front.commands.style import style_group
 from bot.front.commands.use_recipe import use_recipe_menu
-from bot.front.commands.wildcard import wildcard_group
 from bot.front.first_answers import say
 from bot.front.moderators_help import moderators_help
 from bot.front.options import size_name
@@ -64,8 +49,8 @@ class Limits:
 Commands = Sequence[Command | Group]
 
 
-def help_command() -> Command:
-    """The command."""
+def help_command(others: Commands) -> Command:
+    """The command; it lists those of `others` that Discord shows to the person."""
     topic = Option(
         name="topic",
         description=locale_str("Help for whom. Left out: for everybody."),
@@ -78,12 +63,12 @@ def help_command() -> Command:
     return make_command(
         name="help",
         description=locale_str("What this bot does and what you can ask of it."),
-        run=show_help,
+        run=partial(show_help, others),
         options=[topic],
     )
 
 
-async def show_help(interaction: Interaction, topic: str = "") -> None:
+async def show_help(others: Commands, interaction: Interaction, topic: str = "") -> None:
     """Show the person alone the whole help, the part for moderators, or the models."""
     services = services_of(interaction)
     # Commands and options have the names that the person's Discord shows, in any language of the answer.
@@ -101,19 +86,16 @@ async def show_help(interaction: Interaction, topic: str = "") -> None:
         picture_days=services.retention.picture_days,
         job_days=services.retention.job_days,
     )
-    shown = commands_for(interaction.permissions, hosts=services.host_permission)
+    shown = commands_for(interaction.permissions, others)
     text = help_text(services.offers, limits, shown, texts=services.texts(interaction), names=names)
     await say(interaction, view=page(text))
 
 
-def commands_for(permissions: discord.Permissions, *, hosts: str = "manage_events") -> Commands:
-    """Return the commands besides /imagine and /help that Discord shows to these permissions by default.
-
-    `hosts` is the name of the permission that hosts of group sessions have.
-    """
+def commands_for(permissions: discord.Permissions, commands: Commands) -> Commands:
+    """Return the commands that Discord shows to these permissions by default."""
     return [
         command
-        for command in _other_commands(hosts)
+        for command in commands
         if command.default_permissions is None
         or permissions.administrator
         or command.default_permissions.is_subset(permissions)
@@ -286,27 +268,6 @@ def _limits(limits: Limits, texts: Texts) -> Iterator[str]:
             "Requests go after {count} days, but not favourites",
             days,
         )
-
-
-def _other_commands(hosts: str) -> Commands:
-    return [
-        queue_command(),
-        history_command(),
-        show_command(),
-        stats_command(),
-        cancel_command(),
-        settings_command(),
-        style_group(),
-        wildcard_group(),
-        rules_group(),
-        review_group(),
-        session_group(hosts),
-        privacy_command(),
-        limits_command(),
-        moderate_group(),
-        policy_group(),
-        audit_command(),
-    ]
 
 
 def _command_lines(commands: Commands, texts: Texts, names: Texts) -> Iterator[str]:

@@ -19,6 +19,7 @@ from front_tools import (
 )
 from serving import Served
 
+from bot.front.commands import commands
 from bot.jobs import State
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import BOT_ID, CHANNELS, GUILD_ID, PEOPLE
@@ -253,3 +254,6 @@ async def test_help_has_a_part_for_moderators(served: Served, mina: Member, yuna
     for command in ("moderate block", "moderate pause", "moderate clear", "style add", "audit"):
         assert f"**/{command}**" in told
     assert "**/운영 차단**" in text_of(await yuna.message_of(await yuna.use("help", topic="moderators")))
+    told = text_of(await mina.message_of(await mina.use("help")))
+    registered = {command.name for command in commands(served.bot.services.offers)}
+    assert {name for name in registered if f"**/{name}**" not in told} == {"help"}

@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
 
-import discord
 import pytest
 from recipes import job_of, origin, recipe
 
@@ -15,7 +14,8 @@ from bot.config import Config
 from bot.delivery.render import render
 from bot.errors import UserMistake
 from bot.front.answers import sentence_for
-from bot.front.commands.help import Limits, commands_for, help_text
+from bot.front.commands import other_commands
+from bot.front.commands.help import Limits, help_text
 from bot.front.commands.history import Page, history_lines
 from bot.front.commands.naming import request_name
 from bot.front.commands.queue import Listing, queue_lines
@@ -23,7 +23,7 @@ from bot.jobs import Job, State
 from bot.positions import Position
 from bot.texts import Texts
 
-COMMANDS = commands_for(discord.Permissions.all())
+COMMANDS = other_commands()
 LIMITS = Limits(requests=30, waiting=60, files=6, picture_days=30, job_days=365)
 
 ARABIC, ENGLISH = Texts.for_locale("ar"), Texts.for_locale("en-US")

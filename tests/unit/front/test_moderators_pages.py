@@ -9,6 +9,7 @@ import pytest
 
 from bot.front.answers import MAX_PAGE
 from bot.front.audit_file import lines_of
+from bot.front.commands import other_commands
 from bot.front.commands.audit import entry_lines
 from bot.front.commands.moderate import restriction_lines
 from bot.front.moderators_help import moderators_help
@@ -92,6 +93,13 @@ def test_restrictions_are_listed_in_every_language(language: str) -> None:
 def test_the_help_for_moderators_fits_a_message(language: str) -> None:
     texts = Texts(language)
     assert len(moderators_help(texts, texts)) < MAX_PAGE
+
+
+def test_the_help_for_moderators_has_every_command_that_is_for_them_alone() -> None:
+    texts = Texts("en")
+    told = moderators_help(texts, texts)
+    for command in other_commands():
+        assert command.default_permissions is None or f"**/{command.name}" in told
 
 
 def test_the_file_has_as_many_lines_as_there_is_room_for() -> None:
