@@ -169,7 +169,7 @@ def _read_names(key: str, text: str, offers: Sequence[Offer]) -> tuple[str, ...]
         offered = list(dict.fromkeys(name for offer in offers for name in offer.loras))
     known = {name.casefold(): name for name in offered}
     found: dict[str, None] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for part in [part.strip() for part in text.split(",") if part.strip()] or [text]:
         if part.casefold() not in known:
             raise UserMistake("policy_unknown", value=echo(part), choices=", ".join(offered[:10]) or "-")
         found[known[part.casefold()]] = None

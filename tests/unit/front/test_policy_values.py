@@ -89,7 +89,9 @@ def test_what_is_typed_or_chosen_is_read(key: str, text: str, value: Any) -> Non
         ("pixels", "0x5", "policy_pixels"),
         ("pixels", "wide", "policy_pixels"),
         ("models", "nothing", "policy_unknown"),
+        ("models", ",", "policy_unknown"),
         ("loras", "`@everyone`", "policy_unknown"),
+        ("loras", ", ,", "policy_unknown"),
     ],
 )
 def test_what_cannot_be_is_refused(key: str, text: str, said: str) -> None:
@@ -105,12 +107,13 @@ def test_any_text_is_read_or_refused_with_a_sentence(text: str, key: str) -> Non
 
 
 def _told(text: str, key: str) -> UserMistake | None:
-    """The mistake in a text, or None; asserts that a value without a mistake can be shown."""
+    """The mistake in a text, or None; asserts that a value without a mistake is shown and typed again."""
     try:
         value = read(key, text)
     except UserMistake as error:
         return error
     assert value is None or value_text(key, value, TEXTS)
+    assert value is None or is_chosen(key) or key == "pixels" or read(key, typed_text(key, value)) == value
     return None
 
 
