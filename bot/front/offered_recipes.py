@@ -63,17 +63,17 @@ def telling(errors: Sequence[Exception], *, otherwise: UserMistake) -> Exception
 def recipe_line(options: Mapping[str, Any], offers: Sequence[Offer], names: Texts) -> str:
     """Return the settings of fitted options, and the model's defaults for what they leave open.
 
-    A missing seed stays missing. Numbers have all their digits.
+    A missing seed stays missing.
     """
     offer = next((each for each in offers if each.model == options.get("model")), offers[0])
     width, height = offer.sizes[0]
-    guidance = options.get("guidance", offer.guidance_scale)
-    defaults = {
+    values = {
         "size": f"{width}x{height}",
         "variants": 1,
         "steps": offer.num_inference_steps,
+        "guidance": offer.guidance_scale,
         "sampler": offer.sampler.value,
         "model": offer.model,
+        **options,
     }
-    values = {**defaults, **options, "guidance": repr(guidance).removesuffix(".0")}
     return options_line({**values, "sampler": SAMPLER_NAMES[Sampler(values["sampler"])]}, names)

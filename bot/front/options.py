@@ -31,6 +31,7 @@ COMMON_ASPECTS = ((1, 1), (5, 4), (4, 3), (3, 2), (16, 10), (16, 9), (2, 1), (21
 
 # Phones replace two hyphens by a dash.
 _FLAG: Final = re.compile(r"(?<!\S)(?:--|—|–)([A-Za-z]{1,12})\b((?:[ =]+(?!--|—|–)[^\s,]+)?)")
+_NUMBER: Final = re.compile(r"(?:[0-9]{1,3}(?:\.[0-9]{1,20})?|\.[0-9]{1,20})(?:e-[0-9]{1,3})?")
 
 OPTION_OF_FLAG: Final = MappingProxyType(
     {
@@ -160,7 +161,7 @@ def parse_second_pass(text: str, size: tuple[int, int], *, steps: int, offer: Of
     for part in _parts(text):
         if (given := _larger_of(part, size)) is not None and target is None:
             target = given
-        elif (match := re.fullmatch(r"[0-9]{1,3}(?:\.[0-9]{1,4})?|\.[0-9]{1,4}", part)) is not None:
+        elif (match := _NUMBER.fullmatch(part)) is not None:
             is_strength = "." in part or float(part) <= 1
             found.setdefault("strength" if is_strength else "steps", float(match[0]))
         elif not part.rstrip(":=").isalpha():
@@ -188,9 +189,14 @@ def _larger_of(part: str, size: tuple[int, int]) -> tuple[int, int] | None:
     return round(size[0] * float(factor[1])), round(size[1] * float(factor[1]))
 
 
+def number_text(number: float) -> str:
+    """Return a number as it is typed, with all its digits: `7` for 7.0."""
+    return repr(number).removesuffix(".0")
+
+
 def hires_text(second: SecondPass) -> str:
     """Return a second pass as it is typed."""
-    return f"{second.width}x{second.height} {second.strength:g} {second.num_inference_steps}"
+    return f"{second.width}x{second.height} {number_text(second.strength)} {second.num_inference_steps}"
 
 
 def hires_choices(typed: str, size: str | None, offer: Offer) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from bot.errors import UserMistake
-from bot.front.options import clean, echo
+from bot.front.options import clean, echo, number_text
 from bot.moderation.generosity import ANY, NO_LIMIT, Privacy, Treatment
 from bot.texts import Texts, shown
 from sdjax_engine.request import Offer
@@ -119,7 +119,7 @@ def typed_text(key: str, value: Any) -> str:
     if key == "pixels":
         side = math.isqrt(int(value))
         return f"{side}x{side}" if side * side == value else str(int(value))
-    return f"{value:g}"
+    return number_text(value)
 
 
 def choices_of(key: str, texts: Texts) -> list[tuple[str, Any]]:

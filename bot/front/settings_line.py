@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.errors import UserMistake
-from bot.front.options import echo, hires_text
+from bot.front.options import echo, hires_text, number_text
 from bot.jobs import Recipe
 from bot.store.preferences import PREVIEWS
 from bot.texts import Texts
@@ -32,21 +32,21 @@ PAINTED = (
 SETTINGS = (*PAINTED, PREVIEWS)
 PREFERABLE = ("size", "variants", "steps", "guidance", "sampler", "lora", "model", "style", PREVIEWS)
 OF_STYLES = tuple(name for name in PREFERABLE if name not in ("style", PREVIEWS))
-DIGITS = 20  # more than any number here has
+DIGITS = 24  # of the longest float: -2.2250738585072014e-308
 
 
 def settings_line(recipe: Recipe, names: Texts) -> str:
     """Return the settings of a recipe; `names` has the names of the options."""
-    loras = (lora.name if lora.weight == 1 else f"{lora.name}:{lora.weight:g}" for lora in recipe.loras)
-    values = {
+    loras = (f"{lora.name}:{number_text(lora.weight)}".removesuffix(":1") for lora in recipe.loras)
+    values: dict[str, object] = {
         "size": f"{recipe.width}x{recipe.height}",
         "variants": str(recipe.variants),
         "steps": str(recipe.num_inference_steps),
-        "guidance": f"{recipe.guidance_scale:g}",
+        "guidance": recipe.guidance_scale,
         "sampler": SAMPLER_NAMES[recipe.sampler],
         "seed": str(recipe.seed),
-        "strength": f"{recipe.strength:g}" if recipe.init_image else "",
-        "hires": "" if recipe.second_pass is None else hires_text(recipe.second_pass),
+        "strength": recipe.strength if recipe.init_image else None,
+        "hires": None if recipe.second_pass is None else hires_text(recipe.second_pass),
         "lora": ", ".join(loras),
         "model": recipe.model,
     }
@@ -66,7 +66,7 @@ def _label(name: str, names: Texts) -> str:
 def _text(value: object, names: Texts) -> str:
     if isinstance(value, bool):
         return names.pgettext("switch", "on") if value else names.pgettext("switch", "off")
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return number_text(value) if isinstance(value, float) else str(value)
 
 
 def read_settings_line(line: str, names: Texts, *, settings: Sequence[str] = PAINTED) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class _Fitting:
             width, height = self.options["size"].split("x")
             first = int(width), int(height)
         size = _enlarged(wanted, (data.width or first[0], data.height or first[1]))
-        rest = [f"{value:g}" for value in (wanted.strength, wanted.steps) if value is not None]
+        rest = [str(value) for value in (wanted.strength, wanted.steps) if value is not None]
         text = " ".join([f"{size[0]}x{size[1]}", *rest] if size else rest)
         used = nearest_larger(size, self.offer.larger_sizes(first)) if size else None
         if used is None:

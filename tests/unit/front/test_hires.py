@@ -55,6 +55,8 @@ def parsed(hires: str, **asked: object) -> Recipe:
         ("1024x1024 0.3 15", replace(SECOND, strength=0.3, num_inference_steps=15)),
         ("15 .3 1024X1024", replace(SECOND, strength=0.3, num_inference_steps=15)),
         ("1024x1024, strength 0.3, steps 15", replace(SECOND, strength=0.3, num_inference_steps=15)),
+        ("1024x1024 0.3333333333333333 15", replace(SECOND, strength=1 / 3, num_inference_steps=15)),
+        ("1024x1024 1e-05", replace(SECOND, strength=1e-05)),
         ("1024x1024 1", replace(SECOND, strength=1.0)),
         ("1024x1024 2", replace(SECOND, num_inference_steps=2)),
         ("2*", SECOND),

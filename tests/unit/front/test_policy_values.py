@@ -117,6 +117,10 @@ def _told(text: str, key: str) -> UserMistake | None:
     return None
 
 
+def test_every_digit_of_a_value_is_typed() -> None:
+    assert read("cost_per_day", typed_text("cost_per_day", 12345.678)) == 12345.678
+
+
 @given(st.sampled_from(["steps", "pixels", "cost_per_day", "cool_down"]), st.integers(1, 1000))
 def test_a_value_is_typed_as_it_is_read(key: str, value: int) -> None:
     value = value * 1000 if key == "pixels" else value

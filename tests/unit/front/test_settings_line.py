@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recipes import RECIPE, recipe
 
+from bot.config import Config
 from bot.errors import UserMistake
+from bot.front.options import parse_loras, parse_second_pass
 from bot.front.settings_line import (
     DIGITS,
     LISTS,
@@ -20,9 +23,10 @@ from bot.front.settings_line import (
     settings_line,
 )
 from bot.texts import LANGUAGES, Texts
-from sdjax_engine.request import Lora, Sampler
+from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_LORA_WEIGHT, Lora, Sampler, SecondPass
 
 ENGLISH = Texts.for_locale("en")
+OFFER = Config().models[0].offer
 FULL = recipe(
     sampler=Sampler.DPMPP_2M_KARRAS,
     variants=4,
@@ -142,6 +146,35 @@ def test_the_longest_number_is_read_and_a_longer_one_refused() -> None:
 
 def test_a_name_without_a_value_leaves_its_option_as_it_was() -> None:
     assert read_settings_line("steps, size =, sampler DDIM", ENGLISH) == {"sampler": "DDIM"}
+
+
+@given(
+    guidance=st.floats(0, MAX_GUIDANCE_SCALE),
+    shares=st.tuples(st.floats(0, 1), st.floats(0, 1)),
+    weights=st.tuples(*[st.floats(-MAX_LORA_WEIGHT, MAX_LORA_WEIGHT)] * 2),
+)
+def test_every_digit_of_a_number_is_written_and_read(
+    guidance: float, shares: tuple[float, float], weights: tuple[float, float]
+) -> None:
+    ink, fog = weights
+    written = replace(
+        FULL,
+        guidance_scale=guidance,
+        strength=shares[0],
+        loras=(Lora(name="ink", weight=ink), Lora(name="fog", weight=fog)),
+        second_pass=SecondPass(width=256, height=256, strength=shares[1], num_inference_steps=20),
+    )
+    offer = replace(OFFER, sizes=((128, 128), (256, 256)), loras=("ink", "fog"))
+    read = read_settings_line(settings_line(written, ENGLISH), ENGLISH)
+    assert (read["guidance"], read["strength"]) == (guidance, shares[0])
+    assert parse_loras(read["lora"], offer) == written.loras
+    assert parse_second_pass(read["hires"], (128, 128), steps=9, offer=offer) == written.second_pass
+
+
+@pytest.mark.parametrize("number", [-2.2250738585072014e-308, 0.00012345678901234567, 1e-05, 7.0])
+def test_a_number_of_any_length_is_written_and_read(number: float) -> None:
+    line = options_line({"guidance": number}, ENGLISH)
+    assert read_settings_line(line, ENGLISH) == {"guidance": number}
 
 
 @given(st.text(max_size=600))

@@ -8,9 +8,10 @@ import pytest
 
 from bot.front.options import Asked, parse
 from bot.generation_data import Difference, GenerationData, Tool, fit, read_picture
+from bot.generation_data.data import SecondPassData
 from bot.generation_data.sampler_names import Named, named_sampler
 from sdjax_engine.images import encode_png
-from sdjax_engine.request import Lora, Offer, Request, Sampler
+from sdjax_engine.request import Lora, Offer, Request, Sampler, SecondPass
 
 OFFER = Offer(
     model="Dream 8",
@@ -158,3 +159,10 @@ def test_own_picture_gives_the_same_request_again() -> None:
     fitted = fit(read_picture(encode_png(np.zeros((8, 8, 3), np.uint8), request)), (OTHER, OFFER))
     assert fitted.differences == ()
     assert parse(Asked(**fitted.options), (OTHER, OFFER)).request(0) == request
+
+
+def test_the_strength_of_a_second_pass_keeps_its_digits() -> None:
+    offer = replace(OFFER, sizes=((512, 512), (1024, 1024)))
+    second = SecondPassData(factor=2.0, strength=1 / 3, steps=15)
+    recipe = parse(Asked(**fit(replace(PLAIN, second_pass=second), [offer]).options), [offer])
+    assert recipe.second_pass == SecondPass(width=1024, height=1024, strength=1 / 3, num_inference_steps=15)
