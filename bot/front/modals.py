@@ -7,7 +7,11 @@ from typing import Any
 
 import discord
 
+from bot.texts import Texts
+
 MAX_TITLE = 45  # characters
+MAX_INPUT = 4000  # characters of one input
+SETTINGS = "settings"  # the id of the input for a line of settings
 
 
 def modal(title: str, custom_id: str, *parts: discord.ui.Item[Any]) -> discord.ui.Modal:
@@ -42,3 +46,15 @@ def text_field(
     """Return an input for text, filled with `text`; `how` are the arguments of discord.py's `TextInput`."""
     typed: discord.ui.TextInput[Any] = discord.ui.TextInput(custom_id=custom_id, default=text or None, **how)
     return discord.ui.Label(text=label, description=description, component=typed)
+
+
+def settings_field(texts: Texts, line: str, *, description: str | None = None) -> discord.ui.Label[Any]:
+    """Return the input for a line of settings, filled with `line`.
+
+    A line that is too long is cut and ends in `…`. No setting has that, so the line is refused if it is
+    submitted unchanged, instead of changing a setting silently.
+    """
+    if len(line) > MAX_INPUT:
+        line = line[: MAX_INPUT - 1] + "…"
+    label = texts.gettext("Settings")
+    return text_field(label, SETTINGS, line, required=False, max_length=MAX_INPUT, description=description)

@@ -20,7 +20,7 @@ from bot.expansion import Phrase
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers import UNTOLD, add, give_back, page, sentence_for
 from bot.front.first_answers import FORM_READ_SECONDS, open_form
-from bot.front.modals import modal, text_field
+from bot.front.modals import modal, settings_field, text_field
 from bot.front.options import Asked, find_offer, parse
 from bot.front.preferred import name_left_out, preferred
 from bot.front.requests import accept, announce, enqueue, is_external, preferences_of
@@ -37,7 +37,6 @@ from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
 log = logging.getLogger(__name__)
 
-LINE_CHARACTERS = 900
 SHOWN_PROMPTS = 5
 SHOWN_PROMPT = 80
 EXTERNAL_PROMPTS = 4
@@ -92,13 +91,6 @@ def _samples(phrase: Phrase, texts: Texts) -> list[str]:
 def _form(asked: Asked, said: str, texts: Texts, names: Texts, *, private: bool) -> discord.ui.Modal:
     long: dict[str, Any] = {"style": discord.TextStyle.paragraph, "max_length": MAX_PROMPT_CHARACTERS}
     intro: discord.ui.TextDisplay[Any] = discord.ui.TextDisplay(said)
-    settings = text_field(
-        texts.gettext("Settings"),
-        "settings",
-        options_line(vars(asked), names),
-        required=False,
-        max_length=LINE_CHARACTERS,
-    )
     return modal(
         texts.gettext("Paint all of these?"),
         f"{FORM}:{PRIVATE if private else PUBLIC}",
@@ -111,7 +103,7 @@ def _form(asked: Asked, said: str, texts: Texts, names: Texts, *, private: bool)
             required=False,
             **long,
         ),
-        settings,
+        settings_field(texts, options_line(vars(asked), names)),
     )
 
 

@@ -13,7 +13,7 @@ import discord
 from bot.errors import StoreUnavailable
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.first_answers import FORM_READ_SECONDS, open_form
-from bot.front.modals import modal, text_field
+from bot.front.modals import modal, settings_field, text_field
 from bot.front.options import Asked, find_offer, parse, with_second_pass
 from bot.front.requests import repeatable
 from bot.front.services import Interaction, services_of
@@ -24,8 +24,7 @@ from bot.jobs import Recipe
 from bot.texts import Texts
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
-PROMPT, NEGATIVE_PROMPT, SETTINGS = "prompt", "negative_prompt", "settings"
-SETTINGS_CHARACTERS = 2000  # room for every LoRA of a recipe
+PROMPT, NEGATIVE_PROMPT = "prompt", "negative_prompt"
 ALONE = "alone"  # in an id: for the person alone
 
 
@@ -76,12 +75,9 @@ def recipe_fields(
             required=False,
             max_length=MAX_PROMPT_CHARACTERS,
         ),
-        text_field(
-            texts.gettext("Settings"),
-            SETTINGS,
-            settings[:SETTINGS_CHARACTERS],
-            required=False,
-            max_length=SETTINGS_CHARACTERS,
+        settings_field(
+            texts,
+            settings,
             description=about
             or texts.gettext("What you leave out has the model's default; no seed is a random one."),
         ),

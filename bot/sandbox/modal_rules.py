@@ -66,7 +66,7 @@ def _check_input(part: Json, label: str, path: Path, errors: FormErrors) -> None
     if part.get("type") == kinds.TEXT_INPUT:
         errors.length((*path, "label"), label, 1, 45)
         errors.length((*path, "placeholder"), part.get("placeholder") or "", 0, 100)
-        errors.length((*path, "value"), part.get("value") or "", 0, MAX_TEXT)
+        errors.length((*path, "value"), part.get("value") or "", 0, part.get("max_length") or MAX_TEXT)
         if part.get("style") not in (1, 2):
             errors.add((*path, "style"), "BASE_TYPE_CHOICES", "Value must be one of {1, 2}.")
 

@@ -14,7 +14,7 @@ from bot.front.allowed import check_texts
 from bot.front.answers import give_back
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
-from bot.front.modals import modal, text_field
+from bot.front.modals import modal, settings_field, text_field
 from bot.front.preferring import NEGATIVE_PROMPT, check, nearest
 from bot.front.requests import PATIENCE_SECONDS, owners_of
 from bot.front.services import Interaction, sender_of, services_of
@@ -27,9 +27,7 @@ from bot.texts import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
-LINE_CHARACTERS = 600
 SHOWN_LINE = 400
-LINE = "settings"
 
 
 def settings_command() -> Command:
@@ -81,12 +79,9 @@ async def show_settings(interaction: Interaction, scope: str = Scope.ME.value) -
     in_force = "\n".join(_in_force(owners, all_options, names, texts))
     parts: list[discord.ui.Item[Any]] = [
         discord.ui.TextDisplay(in_force),
-        text_field(
-            texts.gettext("Settings"),
-            LINE,
-            options_line(own, names)[:LINE_CHARACTERS],
-            required=False,
-            max_length=LINE_CHARACTERS,
+        settings_field(
+            texts,
+            options_line(own, names),
             description=texts.gettext("Such as: steps 30, guidance 7. Leave it empty to reset."),
         ),
         text_field(

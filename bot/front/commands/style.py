@@ -17,7 +17,7 @@ from bot.front.allowed import check_texts
 from bot.front.answers import give_back, page, page_lines
 from bot.front.command_tree import Group, Option, make_command, make_group
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
-from bot.front.modals import modal, text_field
+from bot.front.modals import modal, settings_field, text_field
 from bot.front.options import MAX_CHOICE
 from bot.front.permissions import kept_server, sees
 from bot.front.preferring import check
@@ -32,7 +32,6 @@ from bot.store.styles import Style
 from bot.texts import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 
-LINE_CHARACTERS = 600
 EXAMPLE_CHARACTERS = 120
 SHOWN_TEXT = 500
 SHOWN_LINE = 90
@@ -107,12 +106,9 @@ def _form(style: Style, texts: Texts, *, names: Texts) -> discord.ui.Modal:
             **long,
         ),
         text_field(texts.gettext("Not in the picture"), "negative_prompt", style.negative_prompt, **long),
-        text_field(
-            texts.gettext("Settings"),
-            "settings",
-            options_line(style.options, names)[:LINE_CHARACTERS],
-            required=False,
-            max_length=LINE_CHARACTERS,
+        settings_field(
+            texts,
+            options_line(style.options, names),
             description=texts.gettext("Such as: steps 30, guidance 7, lora ink:0.8."),
         ),
         text_field(

@@ -19,6 +19,7 @@ from bot.sandbox.modal_rules import inputs
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.store.preferences import Owner, Scope
+from sdjax_engine.request import Lora
 
 (RAVI,) = (user.id for user in PEOPLE if user.username == "ravi")
 PROMPT = r"{red, blue} bird \(sd\)"
@@ -65,6 +66,20 @@ async def test_number_and_cost_are_confirmed_and_each_prompt_becomes_a_job_with_
     ]
     assert shown[0]["id"] != shown[1]["id"]
     assert len(await ravi.messages()) == 2
+
+
+async def test_the_form_has_room_for_every_lora_of_a_pasted_recipe(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object, ravi: Member
+) -> None:
+    names = [f"{number:02}-a-lora-with-a-name-that-says-what-it-does" for number in range(32)]
+    config = Config.parse({"models": [{"loras": dict.fromkeys(names, "any.safetensors")}]})
+    recipe = "a kite " + "".join(f"<lora:{name}:0.8125>" for name in names) + "\nSteps: 9, Sampler: Euler"
+    async with serving(sandbox, store, artifacts, config):
+        await ravi.submit(await form_of(ravi, prompt="{red, blue} boat", recipe=recipe))
+        await ravi.wait_for_message(lambda message: "blue boat" in text_of(message))
+        for job in await jobs_of(store):
+            assert job.recipe.loras == tuple(Lora(name=name, weight=0.8125) for name in names)
+            assert job.recipe.num_inference_steps == 9
 
 
 async def test_the_form_works_after_a_restart_and_keeps_a_private_request_private(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import discord
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,8 @@ from recipes import RECIPE, recipe
 
 from bot.config import Config
 from bot.errors import UserMistake
-from bot.front.options import parse_loras, parse_second_pass
+from bot.front.modals import MAX_INPUT, settings_field
+from bot.front.options import Asked, parse, parse_loras, parse_second_pass
 from bot.front.settings_line import (
     DIGITS,
     LISTS,
@@ -23,6 +25,7 @@ from bot.front.settings_line import (
     settings_line,
 )
 from bot.texts import LANGUAGES, Texts
+from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_LORA_WEIGHT, Lora, Sampler, SecondPass
 
 ENGLISH = Texts.for_locale("en")
@@ -175,6 +178,19 @@ def test_every_digit_of_a_number_is_written_and_read(
 def test_a_number_of_any_length_is_written_and_read(number: float) -> None:
     line = options_line({"guidance": number}, ENGLISH)
     assert read_settings_line(line, ENGLISH) == {"guidance": number}
+
+
+def test_a_line_without_room_in_a_form_is_refused_unless_it_is_edited() -> None:
+    names = [f"lora-{number}" for number in range(500)]
+    line = options_line({"steps": 9, "lora": ", ".join(names), "model": "demo"}, ENGLISH)
+    field = settings_field(ENGLISH, line).component
+    assert isinstance(field, discord.ui.TextInput)
+    assert field.default is not None
+    assert len(field.default) == field.max_length == MAX_INPUT
+    typed = read_settings_line(field.default, ENGLISH)
+    with pytest.raises(InvalidRequest) as refused:
+        parse(Asked(prompt="a boat", **typed), [replace(OFFER, loras=tuple(names))])
+    assert str(refused.value.details["value"]).endswith("…")
 
 
 @given(st.text(max_size=600))
