@@ -1,4 +1,8 @@
-"""Buttons and menus. All that they know is in their ids, most often a job's id, so they survive restarts."""
+"""Buttons and menus. All that they know is in their ids, most often a job's id, so they survive restarts.
+
+`RecipeButton` and `START_FORM` are the exceptions: their ids are keys of what this process keeps in memory
+(`bot.front.offered`). After a restart the person is told to choose in the menu of the message again.
+"""
 
 from bot.front.views.again import AgainButton
 from bot.front.views.audit import AuditButton

@@ -9,7 +9,7 @@ from bot.front.views.items import Button
 
 
 class RecipeButton(Button, template=rf"{READ}:(?P<kept>[0-9a-f]+)"):
-    """For the person who chose the menu, while this process runs."""
+    """For the person who chose the menu, for a day at most and while this process runs."""
 
     act = staticmethod(open_read)
 
