@@ -31,6 +31,8 @@ from bot.store.review_rows import (
 )
 from bot.store.review_tables import review_settings, reviews
 from bot.store.rows import load_job
+from bot.store.rulings import keep_older
+from bot.store.tables import jobs
 
 ACTS: Mapping[Outcome, Act] = MappingProxyType(
     {
@@ -140,9 +142,15 @@ class Reviews(Verbs):
         ended = reviews.c.outcome.is_not(None) & (reviews.c.decided_at < before)
         ended &= reviews.c.next_try_at.is_(None) & reviews.c.answer.is_(None)
         refused = (reviews.c.kind == Kind.REFUSED.value) & (reviews.c.due_at <= self._clock())
-        old = sa.select(reviews.c.id).where(ended | refused).limit(limit)
+        old = ended | refused
+        look = sa.select(reviews.c.id, reviews.c.job_id).where(old).limit(limit)
         async with self._database.write() as connection:
-            return (await connection.execute(sa.delete(reviews).where(reviews.c.id.in_(old)))).rowcount
+            rows = list(await connection.execute(look))
+            theirs = jobs.c.id.in_([row.job_id for row in rows if row.job_id])
+            locked = sa.select(jobs.c.id).where(theirs).order_by(jobs.c.id).with_for_update()
+            await keep_older(connection, list(await connection.scalars(locked)))
+            gone = sa.delete(reviews).where(reviews.c.id.in_([row.id for row in rows]), old)
+            return (await connection.execute(gone)).rowcount
 
     async def _end(self, review_id: int, outcome: Outcome, by: By, *, own: bool = False) -> Review:
         now = self._clock()

@@ -127,14 +127,18 @@ async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list
     """Return the jobs of these ids that exist, in the same order, each with its images."""
     rows = await connection.execute(sa.select(jobs).where(jobs.c.id.in_(job_ids)))
     job_rows = {row.id: row for row in rows}
+    unended = [  # as far as their rows say: an older process notes an end in the review alone
+        row.id
+        for row in job_rows.values()
+        if row.appeal == Appeal.OPEN.value or (row.appeal is None and row.ruling is not None)
+    ]
+    ended = await ended_appeals(connection, unended) if unended else {}
     of_job: dict[str, list[ImageRecord]] = {job_id: [] for job_id in job_rows}
     statement = (
         sa.select(images).where(images.c.job_id.in_(job_ids)).order_by(images.c.job_id, images.c.index)
     )
     for row in await connection.execute(statement):
-        of_job[row.job_id].append(_image(row, job_rows[row.job_id]))
-    under_way = [row.id for row in job_rows.values() if row.appeal == Appeal.OPEN.value]
-    ended = await ended_appeals(connection, under_way) if under_way else {}
+        of_job[row.job_id].append(_image(row, job_rows[row.job_id], ended.get(row.job_id)))
     return [
         _job(job_rows[job_id], tuple(of_job[job_id]), ended.get(job_id))
         for job_id in job_ids
@@ -150,8 +154,9 @@ async def load_job(connection: AsyncConnection, job_id: str) -> Job:
     return found[0]
 
 
-def _image(row: Any, job: Any) -> ImageRecord:
+def _image(row: Any, job: Any, ended: Appeal | None) -> ImageRecord:
     secret = row.showing in (Showing.HOLD, Showing.WITHHOLD)
+    later = later_ruling(row, job, ended) if row.showing is Showing.WITHHOLD else None
     return ImageRecord(
         id=row.id,
         job_id=row.job_id,
@@ -166,7 +171,7 @@ def _image(row: Any, job: Any) -> ImageRecord:
         notes=notes_from(row.notes),
         showing=row.showing,
         held=row.artifact if secret else None,
-        ruling=(later_ruling(row, job) if row.showing is Showing.WITHHOLD else None) or _ruling(row),
+        ruling=later or _ruling(row),
     )
 
 

@@ -25,19 +25,20 @@ from bot.store.review_tables import reviews
 from bot.store.tables import images, jobs
 
 CAT, DOG = 0xF00F_1234_5678_9ABC, 0x00FF_00FF_00FF_00FF
+LONG_AGO = 0.0
 UNFIT = Ruling(outcome=Outcome.REJECTED, reason="unfit")
 
 
-async def older_rules(store: Store, ruling: Ruling, *, withhold: bool = False) -> None:
-    """End the open review as the earlier version does."""
+async def older_rules(store: Store, ruling: Ruling, *, showing: Showing | None = None) -> None:
+    """End the open review as the earlier version does, long ago; `showing` is how every picture is shown."""
     values: dict[str, Any] = {"ruling": ruling.outcome.value, "ruling_reason": ruling.reason}
     async with store.shared.database.write() as connection:
-        if withhold:
-            await connection.execute(sa.update(images).values(showing=Showing.WITHHOLD))
-        if ruling.outcome is not Outcome.EXPIRED:  # it told nobody that an appeal has expired
+        if showing is not None:
+            await connection.execute(sa.update(images).values(showing=showing))
+        if ruling.outcome is not Outcome.EXPIRED or showing:  # it told nobody that an appeal has expired
             await connection.execute(sa.update(jobs).values(values))
-        open_ones = sa.update(reviews).where(reviews.c.outcome.is_(None))
-        await connection.execute(open_ones.values(outcome=ruling.outcome.value))
+        over = {"outcome": ruling.outcome.value, "decided_at": LONG_AGO, "next_try_at": None}
+        await connection.execute(sa.update(reviews).where(reviews.c.outcome.is_(None)).values(over))
 
 
 async def only_of_job(store: Store, job: Job) -> None:
@@ -184,7 +185,7 @@ async def test_what_it_rejects_after_this_version_has_shown_it_is_rejected(store
     await store.reviews.decide(review.id, Outcome.SHOWN, replace(BY, reason="fine"))
     assert await refused(store) == [False, False]
     await report(store, job)
-    await older_rules(store, ruling, withhold=True)
+    await older_rules(store, ruling, showing=Showing.WITHHOLD)
     assert [image.ruling for image in (await store.jobs.get(job.id)).images] == [ruling, ruling]
     assert await refused(store) == [True, True]
     await store.appeals.appeal_pictures(job.id, job.origin.user_id)
@@ -200,3 +201,55 @@ async def test_what_it_has_rejected_stays_refused_once_the_result_is_deleted(sto
     await only_of_job(store, job)
     await store.deliveries.delete_result(job.id, user_id=job.origin.user_id)
     assert await refused(store) == [True, False]
+
+
+async def test_an_appeal_that_it_has_ended_stays_ended_once_its_review_is_forgotten(store: Store) -> None:
+    job = await rejected(store)
+    await store.appeals.appeal_pictures(job.id, ARTIST)
+    await older_rules(store, Ruling(outcome=Outcome.DECLINED, reason="unfit"))
+    assert await store.reviews.forget(before=LONG_AGO + 1.0, limit=9) == 1
+    loaded = await store.jobs.get(job.id)
+    assert (loaded.appeal, loaded.images[0].ruling) == (Appeal.DECLINED, replace(DARK, reason="unfit"))
+
+
+@pytest.mark.parametrize("opens", [False, True])
+@pytest.mark.parametrize("expires", [False, True])
+@pytest.mark.parametrize("last", [UNFIT, Ruling(outcome=Outcome.EXPIRED)])
+async def test_what_it_shows_after_an_appeal_and_then_withholds_has_its_last_ruling(
+    store: Store, clock: Clock, last: Ruling, expires: bool, opens: bool
+) -> None:
+    job = await first_held(store, origin(1, guild_id=HERE), (CAT, DOG))
+    if expires:
+        clock.now += 72 * HOUR
+        assert await store.reviews.expire(limit=9) == 1
+    else:
+        (review,) = await waiting(store)
+        await store.reviews.decide(review.id, DARK.outcome, replace(BY, reason=DARK.reason))
+    await store.appeals.appeal_pictures(job.id, job.origin.user_id)
+    if opens:  # it opens the review alone
+        async with store.shared.database.write() as connection:
+            await connection.execute(sa.update(jobs).values(appeal=None))
+    await older_rules(store, Ruling(outcome=Outcome.SHOWN), showing=Showing.SHOW)
+    await older_rules(store, last, showing=Showing.WITHHOLD)
+    for forgotten in (1, 0):
+        loaded = await store.jobs.get(job.id)
+        assert (loaded.appeal, [image.ruling for image in loaded.images]) == (Appeal.ACCEPTED, [last, last])
+        assert await refused(store) == [last is UNFIT] * 2
+        assert await store.reviews.forget(before=LONG_AGO + 1.0, limit=9) == forgotten
+
+
+async def test_a_ruling_that_it_overwrites_to_show_another_picture_is_no_rejection(
+    store: Store, clock: Clock
+) -> None:
+    job = await first_held(store, origin(1, guild_id=HERE), (CAT, DOG))
+    clock.now += 72 * HOUR
+    assert await store.reviews.expire(limit=9) == 1
+    await only_of_job(store, job)
+    await older_rules(store, Ruling(outcome=Outcome.SHOWN, reason="fine"))
+    expired = Ruling(outcome=Outcome.EXPIRED)
+    assert (await store.jobs.get(job.id)).images[0].ruling == expired
+    await report(store, job)
+    (review,) = await waiting(store)
+    await store.reviews.decide(review.id, UNFIT.outcome, replace(BY, reason=UNFIT.reason))
+    assert [image.ruling for image in (await store.jobs.get(job.id)).images] == [expired, UNFIT]
+    assert await refused(store) == [False, True]
