@@ -34,7 +34,7 @@ class SabotagedLane(DeviceLane):
     after the next run that finishes a picture. `breaks_on` breaks every run with a request of this seed.
     `shortages` is the number of runs that run out of memory. In each of the next `spoil_pictures` decodings
     one picture is unreadable. The seed POISON gives NaN. Each event in `stuck`, which a replacement of this
-    lane shares, makes one run wait for it.
+    lane shares, makes one run wait for it. `hung` are the seeds in that run and in those queued behind it.
     """
 
     def __init__(self, lane: DeviceLane) -> None:
@@ -46,11 +46,11 @@ class SabotagedLane(DeviceLane):
         self.breaks_after_decoding = False
         self.breaks_on: int | None = None
         self.stuck: list[threading.Event] = []
-        self.seeds: dict[int, int] = {}
 
     def reset(self) -> None:
         super().reset()
-        self.seeds = {}
+        self.seeds: dict[int, int] = {}
+        self.hung: set[int] = set()
 
     def admit(self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work] = ()) -> bool:
         self.seeds |= {seat: prepared.request.seed for seat, prepared in newcomers.items()}
@@ -71,6 +71,8 @@ class SabotagedLane(DeviceLane):
                 array.delete()
         if fault is Fault.QUEUEING:
             raise RuntimeError("out of memory\nand what the devices have to say of it")
+        if self.stuck or self.hung:
+            self.hung |= {self.seeds[seat] for seat in spans}
         return HangingRun(done=run.done, rows=run.rows, until=self.stuck.pop()) if self.stuck else run
 
     def decode(self, seats: Sequence[int]) -> dict[int, Picture]:
