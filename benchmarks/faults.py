@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import os
 import signal
 import statistics
@@ -38,6 +39,7 @@ from pathlib import Path
 
 from attack import attacked
 from conditions import print_conditions
+from percentiles import percentile
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -103,17 +105,11 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value at this share of the sorted values: 0.5 is the median, 1 the largest value."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
 def tell_seconds(values: Sequence[float]) -> str:
     """Return median, 99th percentile and maximum, in seconds, as text."""
     if not values:
         return "never measured"
-    p50, p99 = statistics.median(values), percentile(values, 0.99)
+    p50, p99 = statistics.median(values), percentile(values, 99)
     return f"median {p50:.2f} s, p99 {p99:.2f} s, longest {max(values):.2f} s ({len(values)})"
 
 
@@ -180,7 +176,7 @@ async def starved(options: argparse.Namespace, folder: Path) -> bool:
         answered = [wait for wait in waits[kind] if wait is not None]
         print(
             f"{kind:>8}: {len(waits[kind])} commands, {len(waits[kind]) - len(answered)} never acknowledged; "
-            f"{tell_milliseconds(answered) if answered else 'no answer at all'}"
+            f"{tell_milliseconds(answered)}"
         )
     return None not in waits["own"]
 
@@ -251,7 +247,7 @@ async def _acknowledged(options: argparse.Namespace, place: Path, cache: Path, p
                 f"       {role.name}: {counted['sdjax_loop_stalls_total']:.0f} stalls over 250 ms "
                 f"(longest {longest:.0f} ms), {counted['process_cpu_seconds_total']:.0f} s of processor time"
             )
-        return percentile(answered, 0.99)
+        return percentile([math.inf if wait is None else wait for wait in waits], 99)
 
 
 def _renice_threads(pid: int) -> None:
@@ -272,8 +268,9 @@ async def send(member: Member, *, rate: float, seconds: float) -> None:
 
 def tell_milliseconds(values: Sequence[float]) -> str:
     """Return median, 95th and 99th percentile and maximum, in milliseconds, as text."""
-    shares = (0.5, 0.95, 0.99)
-    p50, p95, p99 = (percentile(values, share) * 1e3 for share in shares)
+    if not values:
+        return "no answer at all"
+    p50, p95, p99 = (percentile(values, percent) * 1e3 for percent in (50, 95, 99))
     return f"p50 {p50:.0f} ms, p95 {p95:.0f} ms, p99 {p99:.0f} ms, longest {max(values) * 1e3:.0f} ms"
 
 

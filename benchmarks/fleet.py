@@ -21,6 +21,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from conditions import print_conditions
+from percentiles import percentile
 from store import vacuum
 from store_load import MEASURED, WARM_UP, load_run
 from store_servers import postgresql  # makes the tests' modules importable
@@ -42,8 +43,7 @@ PATIENCE = 120.0
 
 def percentiles(seconds: list[float]) -> str:
     """Return the median and the 99th percentile, in milliseconds."""
-    ordered = sorted(seconds)
-    half, most = (ordered[min(len(ordered) - 1, int(part * len(ordered)))] * 1e3 for part in (0.5, 0.99))
+    half, most = (percentile(seconds, percent) * 1e3 for percent in (50, 99))
     return f"p50 {half:.1f}, p99 {most:.1f}"
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import sqlalchemy as sa
 from conditions import Stolen, print_conditions
+from percentiles import percentile
 from sqlalchemy.ext.asyncio import AsyncConnection
 from store_servers import postgresql
 
@@ -165,8 +166,7 @@ async def measure(name: str, wanted: list[int], search: Callable[[int], Awaitabl
         begun = time.perf_counter()
         await search(each)
         times.append(1000 * (time.perf_counter() - begun))
-    times.sort()
-    print(f"| {name} | {statistics.median(times):.1f} ms | {times[int(0.99 * len(times))]:.1f} ms |")
+    print(f"| {name} | {statistics.median(times):.1f} ms | {percentile(times, 99):.1f} ms |")
 
 
 if __name__ == "__main__":

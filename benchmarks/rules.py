@@ -24,13 +24,13 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 from conditions import Stolen, print_conditions
 from moderation import prompts
+from percentiles import percentile
 from store_servers import postgresql
 
 from bot.front.allowed import check_blocks, check_words
@@ -209,13 +209,9 @@ def print_times(times: dict[int, list[tuple[float, float]]]) -> None:
         )
         used = statistics.median(used for _, used in times[guild_id])
         print(
-            f"{name:14} {own:7.2f} ms, p99 {percentile(clock[guild_id]):7.2f}; "
+            f"{name:14} {own:7.2f} ms, p99 {percentile(clock[guild_id], 99):7.2f}; "
             f"added {added:6.2f} ms; ratio {own / bare:5.2f}; processor {used:5.2f} ms"
         )
-
-
-def percentile(values: Sequence[float]) -> float:
-    return sorted(values)[int(0.99 * (len(values) - 1))]
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from percentiles import percentile
 from serving_arrivals import ServedArrival
 
 
@@ -33,7 +34,7 @@ def figures(served: Sequence[ServedArrival]) -> Figures:
     return Figures(
         mean=statistics.fmean(latencies),
         median=statistics.median(latencies),
-        p95=percentile(latencies, 0.95),
+        p95=percentile(latencies, 95),
         waited=statistics.fmean(each.waited for each in served),
         slowest_user=max(map(statistics.fmean, users.values())),
     )
@@ -62,9 +63,3 @@ def throughput(served: Sequence[ServedArrival], *, seats: int) -> Throughput:
         pictures=(last - first) / (end.finished - begin.finished),
         per_work=(last - first) / worked if worked else float("nan"),
     )
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value at this share of the sorted values: 0.5 is the median, 1 the largest value."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

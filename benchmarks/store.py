@@ -21,6 +21,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 from conditions import print_conditions
+from percentiles import percentile
 from store_evening import EveningClock, SimulatedEvening, Size, busy_evening, flood, jain
 from store_load import load_run
 from store_servers import postgresql
@@ -109,8 +110,8 @@ async def told_and_had(folder: Path) -> None:
     print(f"waits: median {statistics.median(waits):.0f} s, longest {max(waits):.0f} s")
     for what, of_end in (("start", False), ("end", True)):
         for said, later in (("at once", False), ("every minute later", True)):
-            errors = sorted(evening.errors(least=5.0, later=later, of_end=of_end))
-            median, nine_in_ten = statistics.median(errors), errors[int(0.9 * len(errors))]
+            errors = evening.errors(least=5.0, later=later, of_end=of_end)
+            median, nine_in_ten = statistics.median(errors), percentile(errors, 90)
             print(
                 f"time to the {what} told {said}, {len(errors)} waits of 5 s or more: "
                 f"error median {median:.0%}, nine in ten below {nine_in_ten:.0%}"

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
+from percentiles import percentile
 from sqlalchemy.ext.asyncio import create_async_engine
 from store_verbs import CAPS, request
 
@@ -223,9 +224,8 @@ def _print_verbs(outcomes: list[tuple[str, dict[str, list[float]], int]]) -> Non
         for verb, seconds in each.items():
             verbs[verb] += seconds
     for verb, seconds in sorted(verbs.items()):
-        ordered = sorted(seconds)
-        half, most = (ordered[int(part * len(ordered))] * 1e3 for part in (0.5, 0.99))
-        print(f"  {verb:<17} {len(ordered) / MEASURED:6.1f}/s, ms: p50 {half:.1f}, p99 {most:.1f}")
+        half, most = (percentile(seconds, percent) * 1e3 for percent in (50, 99))
+        print(f"  {verb:<17} {len(seconds) / MEASURED:6.1f}/s, ms: p50 {half:.1f}, p99 {most:.1f}")
 
 
 async def _migrate(url: str) -> int:
