@@ -1,7 +1,7 @@
 """The engine's pictures a second beside the removed Flax pipeline and `diffusers` on torch, in the same run.
 
     python benchmarks/engine.py [--on cpu|gpu] [--rounds 3] [--like TEXT] [--peers removed,torch,compiled]
-    python benchmarks/engine.py --on gpu --tiny   # the GPU's table in miniature, on the CPU
+    python benchmarks/engine.py --tiny   # the GPU's table in miniature, on the CPU
 
 Weights, prompt, seeds, first noise, steps, sizes and dtype are the same. Each side is its own process
 (`engine_peers.py`) in its best arrangement. Ours is the engine as the bot uses it, with every seat taken, in
@@ -330,9 +330,11 @@ def main() -> None:
     parser.add_argument("--patience", type=float, help="the most seconds until a side's first pictures")
     parser.add_argument("--tiny", action="store_true", help="the GPU's rows with tiny networks, on the CPU")
     options = parser.parse_args()
-    options.on = options.on or found()
+    if options.tiny and options.on == "cpu":
+        parser.error("--tiny is for the GPU's table")
+    options.on = options.on or ("gpu" if options.tiny else found())
     rows = ON_CPU if options.on == "cpu" else ON_GPU
-    rows = tuple(in_miniature(row) for row in rows) if options.tiny and options.on == "gpu" else rows
+    rows = tuple(map(in_miniature, rows)) if options.tiny else rows
     print_conditions("jax", "flax", "torch", "diffusers")
     print(f"medians of {options.rounds} rounds; load {os.getloadavg()[0]:.1f} at the start")
     with tempfile.TemporaryDirectory() as own:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import count
+from typing import TypeVar
 
 import sqlalchemy as sa
 from store_evening import origin
 
-from bot.jobs import Job, Origin, Recipe, State
+from bot.jobs import Claim, Job, Origin, Recipe, State
 from bot.quotas import Caps
 from bot.store import Store
 from bot.store.auditing import By
@@ -30,6 +32,7 @@ CAPS = Caps(
     waiting_per_user=10_000, waiting_per_server=1_000_000, waiting=1_000_000, images_at_full_share=1_000_000
 )
 Samples = dict[str, float]
+T = TypeVar("T")
 
 
 def request(number: int, user_id: int, *, variants: int) -> tuple[Recipe, Origin]:
@@ -65,14 +68,20 @@ class RequestSource:
         self.waiting += variants
         return job
 
+    async def end(self, job: Job) -> None:
+        """Cancel a request of which no image has been claimed."""
+        await self.store.jobs.cancel(job.id, user_id=None)
+        self.waiting -= len(job.images)
+
     async def fill(self, waiting: int) -> None:
         """Add waiting images up to `waiting`, as if people had requested in turn, in one transaction."""
         of_jobs, of_images = [], []
         while self.waiting < waiting:
             number = next(self._numbers)
-            recipe, asked = request(number, number % USERS, variants=VARIANTS)
+            variants = min(VARIANTS, waiting - self.waiting)
+            recipe, asked = request(number, number % USERS, variants=variants)
             before = number // USERS * VARIANTS * LARGEST_COST
-            tags = [before + turn * recipe.cost for turn in range(1, VARIANTS + 1)]
+            tags = [before + turn * recipe.cost for turn in range(1, variants + 1)]
             self.last, states = f"{number:08d}", {"state": State.WAITING}
             place = {"id": self.last, "recipe": recipe_values(recipe), "created_at": 0.0, "tag": tags[0]}
             of_jobs.append({**asdict(asked), **states, **place})
@@ -82,7 +91,7 @@ class RequestSource:
                 {**of_image, "index": index, "seed": index, "tag": tag, "lead": tag}
                 for index, tag in enumerate(tags)
             ]
-            self.waiting += VARIANTS
+            self.waiting += variants
         async with self.store.shared.database.write() as connection:
             for table, rows in ((jobs, of_jobs), (images, of_images)):
                 for start in range(0, len(rows), 1000):
@@ -111,24 +120,18 @@ async def rate(crowd: RequestSource, requests: int) -> float:
 
 
 async def latencies(crowd: RequestSource) -> Samples:
-    """Return the median milliseconds of the verbs; claims are given back, enqueued requests stay."""
+    """Return the median milliseconds of the verbs; claims are given back, and enqueued requests cancelled."""
     store = crowd.store
-    lanes = [(await crowd.ask()).recipe.lane for _ in SIZES]
+    lanes = [request(number, user_id=0, variants=1)[0].lane for number in range(len(SIZES))]
     await store.offers.announce("benchmark", lanes=lanes, seats=SEATS, ttl=3600)
     found: Samples = {}
     for name, limit in (("claim", SEATS), ("claim_lanes", dict.fromkeys(lanes, SEATS))):
-        times = []
-        for _ in range(TIMES):
-            began = time.perf_counter()
-            claims = await store.leases.claim("benchmark", limit=limit, ttl=60)
-            times.append(time.perf_counter() - began)
-            for claim in claims:
-                await store.leases.give_back(claim)
-        found[name] = statistics.median(times) * 1e3
+        claim = partial(store.leases.claim, "benchmark", limit=limit, ttl=60)
+        found[name] = await _median(claim, undo=partial(_give_back, store))
     found["position"] = await _median(lambda: store.positions.of(crowd.last))
     found["queue"] = await _median(lambda: _queue_page(store))
     found["ticker"] = await _median(lambda: store.jobs.active(limit=50))
-    found["enqueue"] = await _median(crowd.ask)
+    found["enqueue"] = await _median(crowd.ask, undo=crowd.end)
     return found
 
 
@@ -149,7 +152,11 @@ async def paused_latencies(crowd: RequestSource) -> Samples:
 
 
 async def _claim(store: Store) -> None:
-    for claim in await store.leases.claim("benchmark", limit=SEATS, ttl=60):
+    await _give_back(store, await store.leases.claim("benchmark", limit=SEATS, ttl=60))
+
+
+async def _give_back(store: Store, claims: Iterable[Claim]) -> None:
+    for claim in claims:
         await store.leases.give_back(claim)
 
 
@@ -163,10 +170,15 @@ async def _queue_page(store: Store) -> None:
     await store.positions.of_all([job.id for job in [*first, *mine[:10]]])
 
 
-async def _median(verb: Callable[[], Awaitable[object]]) -> float:
+async def _median(
+    verb: Callable[[], Awaitable[T]], undo: Callable[[T], Awaitable[None]] | None = None
+) -> float:
+    """Return the median milliseconds of a verb; `undo`, which is not timed, is called with each result."""
     times = []
     for _ in range(TIMES):
         began = time.perf_counter()
-        await verb()
+        result = await verb()
         times.append(time.perf_counter() - began)
+        if undo is not None:
+            await undo(result)
     return statistics.median(times) * 1e3

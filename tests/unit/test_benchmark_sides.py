@@ -1,4 +1,4 @@
-"""A side of the engine's benchmark is a process, which may die at any time."""
+"""The engine's benchmark: its tables, and its sides, which are processes that may die at any time."""
 
 from __future__ import annotations
 
@@ -55,3 +55,14 @@ def test_a_side_that_answers_no_more_but_lives_is_killed(
     with pytest.raises(engine.SideFailed, match="ended with status -9"):
         own.measure()
     own.close()
+
+
+def test_rows_in_miniature_are_those_of_the_gpu_on_any_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[str] = []
+    monkeypatch.setattr(engine, "compare", lambda row, *_: rows.append(row.name))
+    monkeypatch.setattr(sys, "argv", ["engine.py", "--tiny"])
+    engine.main()
+    assert rows == [f"{row.name}, in miniature" for row in engine.ON_GPU]
+    monkeypatch.setattr(sys, "argv", ["engine.py", "--tiny", "--on", "cpu"])
+    with pytest.raises(SystemExit):
+        engine.main()
