@@ -1,7 +1,7 @@
 """The shipped command with an engine that paints at a set pace, for tests of many workers on few cores.
 
-When the first step of an image is done, it writes the seed and its process into the file `begun` of the cache
-folder. Until the engine has told of that step, a drain gives the image back.
+The engine reports an image before its first step, and from then on a drain lets the image finish. When that
+step is done, the engine writes the image's seed and its process into the file `begun` of the cache folder.
 """
 
 from __future__ import annotations
