@@ -54,14 +54,14 @@ class Reloading:
         except Exception:
             log.exception("the configuration stays as it was: unexpected error")
             return
-        before, self._running = self._running.log, found.config
-        if before != found.config.log:
+        if self._running.log != found.config.log:
             set_up(found.config.log.level, found.config.log.format)
         try:
             await take()
         except Exception:
             log.exception("not all of the configuration could be taken: read it again, or restart")
             return
+        self._running = found.config
         _tell(found)
 
     async def _prepared(self) -> tuple[Changes, Take]:

@@ -17,7 +17,7 @@ async def fail_unoffered(offers: Offers, *, grace_seconds: float) -> None:
     """Warn now, and fail unoffered images every `grace_seconds`, until cancelled.
 
     The calling worker must have announced its lanes. The first pass only warns: other workers may be
-    starting.
+    starting. An image fails after one to two `grace_seconds` without an offer.
     """
     await _warn(offers, grace_seconds)
     while True:

@@ -109,10 +109,12 @@ async def test_a_model_that_cannot_be_read_changes_nothing(
 async def test_a_process_that_cannot_take_all_of_it_can_reload_again(
     text: Text, process: Process, reloading: Reloading, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     process.untaken = StoreUnavailable("The disk is full.")
+    text.write("[queue]\nmax_waiting = 99\n")
     await reloading.reload()
     assert "read it again, or restart" in caplog.text
     process.untaken = None
-    text.write("[queue]\nmax_waiting = 99\n")
     await reloading.reload()
     assert process.taken[0].queue.max_waiting == 99
+    assert caplog.messages[-1].endswith("changed: queue.max_waiting")
