@@ -13,7 +13,7 @@ KNOWN_MISTAKES: Mapping[str, str] = MappingProxyType(
             "publish another result."
         ),
         "whose_nothing": "Send a picture, or the link of a message that has one.",
-        "whose_link": "“{link}” is no link of a message of this server that you and the bot may read.",
+        "whose_link": "“{link}” is not the link of a message of this server that you and the bot can read.",
         "whose_hidden": "Discord shows the bot no files of that message: use “{menu}” in its menu.",
         "whose_no_picture": "This message has no picture.",
         "known_full": "A server can block {limit} pictures: remove one first.",

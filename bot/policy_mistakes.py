@@ -22,13 +22,13 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         ),
         "policy_right": "You need the permission Manage Server to change policies: ask a server manager.",
         "policy_nothing": "There is no such policy: {command} shows the policies of this server.",
-        "policy_two": "A policy is of a role or of a channel: leave one of the two out.",
+        "policy_two": "A policy is for a role or for a channel: leave one of the two out.",
         "policies_full": "A server may have {limit} policies: reset one first.",
         "policy_number": (
             "“{value}” is not a number that fits “{name}”: write one from {least} to {limit}, "
             "“-” for no limit, or nothing."
         ),
-        "policy_pixels": "“{value}” is no size: write one such as 768x768, “-” for no limit, or nothing.",
+        "policy_pixels": "“{value}” is not a size: write one such as 768x768, “-” for no limit, or nothing.",
         "policy_unknown": "“{value}” is not offered here: choose from {choices}, with commas between.",
         "quota_pictures_per_hour": "Pictures an hour: you may ask for {limit} here, {left} are left.",
         "quota_pictures_per_day": "Pictures a day: you may ask for {limit} here, {left} are left.",

@@ -7,13 +7,18 @@ from types import MappingProxyType
 
 REVIEW_MISTAKES: Mapping[str, str] = MappingProxyType(
     {
-        "words_held": "A rule of this server hides the words of this request: only its person can use them.",
-        "picture_held": "This picture waits for moderators: it is not shown before one of them decides.",
+        "words_held": (
+            "A rule of this server hides the words of this request: only the person who made it can use them."
+        ),
+        "picture_held": (
+            "This picture is waiting for moderators: it is not shown until one of them approves it."
+        ),
         "review_over": (
-            "This is decided already, or its person has deleted it: the message shows what has become of it."
+            "This was decided already, or the person who asked for it has deleted it: the message shows "
+            "what happened."
         ),
         "review_own": (
-            "You have asked for this yourself: another moderator decides it, or the owner of the server."
+            "This is your own request: another moderator or the owner of the server has to decide it."
         ),
         "review_nothing_set": "Choose the hours, the reports or both.",
         "review_gone": "This review is no longer kept.",
@@ -21,7 +26,7 @@ REVIEW_MISTAKES: Mapping[str, str] = MappingProxyType(
         "report_twice": "You have reported this picture already: moderators see your report.",
         "reports_full": "You may report {limit} pictures a day: please tell a moderator of this one.",
         "report_no_picture": "This message shows no picture of this bot: choose one that does.",
-        "appeal_over": "Moderators have got this appeal already, or it is too late for one.",
+        "appeal_over": "You have appealed already, or it is too late to appeal.",
         "appeals_full": "You may appeal {limit} times a day: please try again tomorrow.",
     }
 )

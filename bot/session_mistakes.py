@@ -15,9 +15,9 @@ SESSION_MISTAKES: Mapping[str, str] = MappingProxyType(
         "session_none": "There is no group session in this channel: use the command where it is.",
         "session_ended": "This group session has ended.",
         "session_closing": "This group session is ending: wait for its last pictures, and ask again.",
-        "session_paused": "The group session is paused: wait until its host lets it go on.",
-        "session_paused_led": "The group session is paused: type {command} to let it go on.",
-        "session_paused_host": "You host this group session, and it is paused: let it go on, and ask again.",
+        "session_paused": "The group session is paused: wait until its host resumes it.",
+        "session_paused_led": "The group session is paused: type {command} to resume it.",
+        "session_paused_host": "You host this group session, and it is paused: resume it, then ask again.",
         "session_not_paused": "The group session is not paused.",
         "session_changed": "A group session began or ended here at this moment: please ask again.",
         "session_private": "In a group session everybody sees the pictures: ask for one that is not private.",
@@ -49,9 +49,9 @@ SESSION_MISTAKES: Mapping[str, str] = MappingProxyType(
             "There may be {limit} required words, of up to {characters} characters each: leave some out."
         ),
         "session_minutes": (
-            "“{value}” is no length of a round: type 1 to {limit} minutes, or leave the field empty."
+            "“{value}” is not the length of a round: type 1 to {limit} minutes, or leave the field empty."
         ),
-        "session_pictures": "“{value}” is no number of pictures: type 1 to {limit}.",
+        "session_pictures": "“{value}” is not a number of pictures: type 1 to {limit}.",
         "session_no_thread": (
             "The bot cannot begin a thread here: allow it to create public threads, "
             "or open the session in this channel."

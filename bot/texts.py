@@ -54,25 +54,23 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "newer_request": "This has settings of a newer version of the bot: try again in a few minutes.",
         "not_yours": "Only the person who asked for this picture, or a moderator, can do that.",
         "already_ended": "This has already ended: there is nothing left to cancel.",
-        "nothing_to_cancel": "Nothing of yours is waiting or being painted.",
+        "nothing_to_cancel": "You have no requests that are waiting or being painted.",
         "size_or_aspect": (
             "“{value}” is neither a size, width x height, nor a shape such as 3:2: choose from {choices}."
         ),
-        "strength_alone": "A strength says how far to leave a picture: send that picture too.",
+        "strength_alone": "Strength is how much to change a picture: send that picture too.",
         "picture_heavy": "{what} is larger than {limit} MB: send a smaller file.",
         "picture_large": "{what} has more than {limit} million pixels: send a smaller picture.",
         "picture_small": (
             "{what} is too small to start from: send a picture of at least {limit} pixels a side."
         ),
         "picture_thin": "{what} is too thin: its longer side may be at most {limit} times its shorter side.",
-        "picture_gone": "Discord has {what} no longer: send it again.",
+        "picture_gone": "{what} is no longer on Discord: send it again.",
         "picture_unreachable": "{what} could not be fetched from Discord: please send it again in a minute.",
         "picture_costly": "{what} takes too much time or memory to read: send a smaller picture.",
         "files_busy": "Many pictures are being read right now: please send yours again in a minute.",
-        "too_quick": "You have asked for much in a short time: please ask again in {seconds} s.",
-        "server_too_quick": (
-            "This server has asked for much in a short time: please ask again in {seconds} s."
-        ),
+        "too_quick": "You are going too fast: please try again in {seconds} s.",
+        "server_too_quick": "This server is going too fast: please try again in {seconds} s.",
         "files_too_quick": (
             "You have sent many pictures in a short time: please send this one again in {seconds} s."
         ),
@@ -81,7 +79,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         ),
         "no_larger_size": "{model} paints no larger picture of this shape.",
         "hires": (
-            "“{value}” is no second pass: write a larger size, and perhaps a strength and steps, "
+            "“{value}” is not a second pass: write a larger size, optionally with a strength and steps, "
             "such as 1024x1024 0.5 15. Sizes: {choices}."
         ),
         "rule_automod": (
@@ -90,7 +88,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "rule_refused": (
             "The rule “{rule}” of this server does not allow this: change the words and ask again."
         ),
-        "rule_always": "Nothing sexual with minors is ever painted here: change the words.",
+        "rule_always": "Sexual content with minors is never painted here: change the words.",
         "rule_name": (
             "A rule's name has 1 to {limit} characters, all of which can be seen: choose another name."
         ),
@@ -98,13 +96,15 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "A rule has 1 to {limit} words or phrases, one a line, of up to {characters} characters each: "
             "change them."
         ),
-        "rule_none": "There is no rule “{value}”, nor any other here.",
+        "rule_none": "There is no rule “{value}”, as there are no rules here yet.",
         "rule_unknown": "There is no rule “{value}” here: choose from {choices}.",
         "rules_full": "A server may have {limit} rules: remove one first.",
-        "settings_no_server": "Only servers with the bot have such settings: change your own here.",
+        "settings_no_server": (
+            "Only servers with the bot have channel and server settings: change your own here."
+        ),
         "settings_channel_right": "You need Manage Channels to change this channel's settings: change yours.",
         "settings_server_right": "You need Manage Server to change this server's settings: change your own.",
-        "settings_name": "“{value}” is no setting: choose from {choices}, with commas between.",
+        "settings_name": "“{value}” is not a setting: choose from {choices}, separated by commas.",
         "settings_switch": "The setting {name} is on or off, not “{value}”: type one of the two.",
         "settings_number": "The setting {name} takes a number, not “{value}”: type one.",
         "style_name": (
@@ -114,7 +114,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "style_example": (
             "The example is the link of a message of this server, or the id of a result here: copy it again."
         ),
-        "style_none": "There is no style “{value}”, nor any other here: leave the style out.",
+        "style_none": "There is no style “{value}”, as there are no styles here yet: leave the style out.",
         "style_unknown": "There is no style “{value}” here: choose from {choices}.",
         "style_of_all": "Every server has this style: the bot's owner can remove it.",
         "styles_full": "A server may have {limit} styles: remove one first.",
@@ -128,14 +128,14 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "A list has 1 to {limit} entries, one a line, of up to {characters} characters each: change it."
         ),
         "wildcard_none": (
-            "There is no list “{value}”, nor any other here: leave its underscores out, "
-            "or write `\\_` for each."
+            "There is no list “{value}”, as there are no lists here yet: leave its underscores out, or "
+            "write `\\_` for each."
         ),
         "wildcard_unknown": (
             "There is no list “{value}” here: choose from {choices}, or write `\\_` for an underscore."
         ),
         "wildcards_full": "A server may have {limit} lists: remove one first.",
-        "expansion_deep": "Braces may stand within braces {limit} times: take some away.",
+        "expansion_deep": "Braces can be nested {limit} deep: remove some.",
         "expansion_many": (
             "These alternatives make {value} prompts, and you may ask for {limit} at once: leave some out."
         ),
@@ -158,27 +158,27 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "This picture's recipe is of a later version of the bot: type its settings instead."
         ),
         "generation_data_graph": (
-            "This ComfyUI workflow does not lead in one line from a prompt to a picture: "
-            "type its prompt and settings instead."
+            "This ComfyUI workflow has no single path from a prompt to a picture: type its prompt and "
+            "settings instead."
         ),
         "recipe_none": (
-            "This message says nowhere what a picture was painted with: choose one with generation data in "
-            "its text, or with an original picture or workflow file."
+            "This message does not say how a picture was painted: choose one with generation data in its "
+            "text, or with an original picture or workflow file."
         ),
         "recipe_none_in_files": (
-            "Neither this message nor its first {count} files say what a picture was painted with: "
-            "choose another message."
+            "Neither this message nor its first {count} files say how a picture was painted: choose "
+            "another message."
         ),
         "message_no_picture": (
             "This message has no picture to paint from: choose one with a PNG, JPEG, WebP or GIF picture."
         ),
-        "message_file_gone": "Discord has {what} no longer: choose another message.",
+        "message_file_gone": "{what} is no longer on Discord: choose another message.",
         "message_file_unreachable": (
             "{what} could not be fetched from Discord: "
             "please choose the menu of the message again in a minute."
         ),
         "form_forgotten": "The bot no longer knows this form: choose it in the menu of the message again.",
-        "favourites_full": "You may have {limit} favourites: take one out first.",
+        "favourites_full": "You can have {limit} favourites: remove one first.",
         "publish_restricted": (
             "This was painted in an age-restricted channel: publish it in such a channel."
         ),
@@ -188,11 +188,11 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "show_restricted": ("This was painted in an age-restricted channel: look at it in such a channel."),
         "no_picture": "This picture's file is gone: choose another, or ask for it again.",
         "queue_full_user": (
-            "At most {limit} of your pictures may wait, and large ones count for several: "
-            "let some begin, or cancel some, and ask again."
+            "At most {limit} of your pictures can wait, and large ones count as several: wait for some to "
+            "start or cancel some, then ask again."
         ),
         "queue_full_server": (
-            "Of this server's pictures {limit} may wait, and so many do: please ask again a little later."
+            "This server's queue is full, with places for {limit} pictures: please ask again a little later."
         ),
         "queue_full": "The queue is full, with places for {limit} pictures: please ask again a little later.",
         "outdated_command": "This command has changed: restart Discord to see the new one.",

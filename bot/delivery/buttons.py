@@ -121,7 +121,7 @@ def more_menu(job: Job, done: Sequence[ImageRecord], texts: Texts) -> MenuConten
     star = Choice(
         label=texts.gettext("★ Favourite"),
         value=STAR,
-        description=texts.gettext("Keep it among your favourites, or take it out again"),
+        description=texts.gettext("Add it to your favourites, or remove it"),
     )
     choices = (*near, star, info)
     return MenuContent(custom_id=f"{MORE}:{job.id}", placeholder=texts.gettext("More"), choices=choices)

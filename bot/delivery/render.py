@@ -134,10 +134,10 @@ def _hidden_heading(job: Job, texts: Texts) -> str:
     """Return the text shown instead of the words; a job that ended without a picture gets no review."""
     waits = not job.state.final or any(image.showing is Showing.HOLD for image in job.images)
     if job.ruling is None and waits:
-        return texts.gettext("A rule of this server hides these words until moderators let them through.")
+        return texts.gettext("A rule of this server hides these words until moderators approve them.")
     if job.ruling is None:
         return texts.gettext("A rule of this server hides these words.")
-    return texts.gettext("A rule of this server hides these words: moderators have not let them through.")
+    return texts.gettext("A rule of this server hides these words: moderators have not approved them.")
 
 
 def _is_hidden(job: Job) -> bool:

@@ -30,7 +30,7 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "unsuited_sampler": InvalidRequest.SENTENCES["unsuited_sampler"],
         "lora_not_offered": "This model no longer has the LoRA of this request. Leave it out, or choose "
         "another.",
-        "worker_died": "Painting this picture stopped the painter twice. Try other settings.",
+        "worker_died": "Painting crashed twice on this picture. Try other settings.",
         "not_offered": "This bot no longer paints with this model or size. Choose another and ask again.",
         "not_kept": "The bot has no room left for pictures. Tell its owner, then try again.",
         "start_missing": "The picture to start from can no longer be read: send it again.",
@@ -98,11 +98,13 @@ def _judged(job: Job, texts: Texts) -> Iterator[str]:
         image.notes.level is not Level.NONE for image in job.images if image.showing is Showing.SPOILER
     )
     if covered and (job.ruling is not None or not by_checker):  # moderators cover the copies of a result too
-        yield texts.ngettext("{count} picture is covered.", "{count} pictures are covered.", covered)
+        yield texts.ngettext(
+            "{count} picture is behind a spoiler.", "{count} pictures are behind a spoiler.", covered
+        )
     elif covered:
         yield texts.ngettext(
-            "{count} picture is covered: the safety checker flagged it.",
-            "{count} pictures are covered: the safety checker flagged them.",
+            "{count} picture is behind a spoiler: the safety checker flagged it.",
+            "{count} pictures are behind a spoiler: the safety checker flagged them.",
             covered,
         )
 
@@ -128,8 +130,8 @@ def _reviewed(job: Job, rejected: Sequence[ImageRecord], texts: Texts) -> Iterat
         )
     elif held:
         yield texts.ngettext(
-            "{count} picture is painted and waits for moderators: it is shown once let through.",
-            "{count} pictures are painted and wait for moderators: they are shown once let through.",
+            "{count} picture is painted and waiting for moderators: it is shown once approved.",
+            "{count} pictures are painted and waiting for moderators: they are shown once approved.",
             held,
         )
     yield from _decided(job, [image.ruling for image in rejected], texts)
@@ -151,7 +153,7 @@ def _decided(job: Job, rulings: Sequence[Ruling | None], texts: Texts) -> Iterat
             len(decided),
         )
     if rulings and job.appeal is Appeal.DECLINED:
-        yield texts.gettext("Moderators have looked at the appeal and let this stand.")
+        yield texts.gettext("Moderators have declined the appeal, so this stands.")
     elif rulings and job.appeal is Appeal.EXPIRED:
         yield texts.gettext("No moderator has looked at the appeal in time, so this stands.")
     reasons = dict.fromkeys(tidy(ruling.reason) for ruling in decided if ruling is not None)

@@ -53,7 +53,7 @@ def _heading(review: Review, texts: Texts) -> str:
         return texts.gettext("A reported picture")
     if review.outcome is not None:
         return texts.gettext("A held picture")
-    return texts.gettext("A picture waits for review")
+    return texts.gettext("A picture is waiting for review")
 
 
 def _tone(review: Review) -> Tone:
@@ -116,7 +116,9 @@ def _state(due: DueReview, texts: Texts) -> Iterator[str]:
     if review.outcome is None:
         until = Moment(review.due_at)
         if due.job is not None and any(image.showing is Showing.HOLD for image in due.job.images):
-            yield texts.gettext("Only moderators see it. Undecided, it is withheld {until}.", until=until)
+            yield texts.gettext(
+                "Only moderators see it. Without a decision it is withheld {until}.", until=until
+            )
         else:
             yield texts.gettext("Without a decision nothing changes; the review ends {until}.", until=until)
         return
@@ -128,14 +130,14 @@ def _state(due: DueReview, texts: Texts) -> Iterator[str]:
 def _decided(review: Review, texts: Texts) -> str:
     when = Moment(review.decided_at or 0.0)
     if review.outcome is Outcome.WITHDRAWN:
-        return texts.gettext("Its person has deleted it.")
+        return texts.gettext("The person who asked for it has deleted it.")
     if review.outcome is Outcome.EXPIRED:
         return texts.gettext("Nobody has decided in time.")
     who = person(review.decided_by or 0, texts)
     if review.outcome is Outcome.SHOWN:
-        return texts.gettext("{moderator} has let it through {when}.", moderator=who, when=when)
+        return texts.gettext("{moderator} has approved it {when}.", moderator=who, when=when)
     if review.outcome is Outcome.SPOILER:
-        return texts.gettext("{moderator} has let it through, covered, {when}.", moderator=who, when=when)
+        return texts.gettext("{moderator} has approved it as a spoiler {when}.", moderator=who, when=when)
     if review.outcome is Outcome.DECLINED:
         return texts.gettext("{moderator} has declined it {when}.", moderator=who, when=when)
     return texts.gettext("{moderator} has rejected it {when}.", moderator=who, when=when)

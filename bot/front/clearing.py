@@ -39,10 +39,10 @@ async def ask_clear(interaction: Interaction, *, member: discord.User, hours: in
     texts = services.texts(interaction)
     said = [
         texts.ngettext(
-            "{count} request of {member} is deleted: what waits is cancelled, and pictures and messages go "
-            "for everybody. This cannot be undone.",
-            "{count} requests of {member} are deleted: what waits is cancelled, and pictures and messages go "
-            "for everybody. This cannot be undone.",
+            "This deletes {count} request of {member}: if it is waiting, it is cancelled, and its pictures "
+            "and messages disappear for everyone. This cannot be undone.",
+            "This deletes {count} requests of {member}: waiting ones are cancelled, and their pictures and "
+            "messages disappear for everyone. This cannot be undone.",
             count,
             member=f"<@{member.id}>",
         ),

@@ -64,9 +64,11 @@ def _form(act: str, key: int, texts: Texts) -> discord.ui.Modal:
         BLOCK: texts.gettext("Block this member?"),
     }
     about = {
-        REJECT: texts.gettext("Everybody who sees the member's message reads it."),
-        DECLINE: texts.gettext("The member reads it; about pictures, everybody who sees their message does."),
-        BLOCK: texts.gettext("The member reads it. The block has no end until moderators remove it."),
+        REJECT: texts.gettext("Everyone who sees the member's message sees this."),
+        DECLINE: texts.gettext(
+            "The member sees this; if it is about pictures, so does everyone who sees their message."
+        ),
+        BLOCK: texts.gettext("The member sees this. The block lasts until a moderator removes it."),
     }[act]
     how: dict[str, Any] = {"style": discord.TextStyle.paragraph, "required": False, "max_length": MOST_REASON}
     why = text_field(texts.gettext("Reason"), "reason", "", description=about, **how)
@@ -104,7 +106,7 @@ async def _block(interaction: Interaction, key: int, reason: str) -> None:
         PATIENCE_SECONDS, services.store.moderation.block, scope, acting(interaction, reason)
     )
     said = services.texts(interaction).gettext(
-        "{member} gets no more pictures in this server.", member=f"<@{review.user_id}>"
+        "{member} can no longer ask for pictures in this server.", member=f"<@{review.user_id}>"
     )
     await interaction.edit_original_response(content=said)
 
@@ -121,7 +123,7 @@ async def appeal(interaction: Interaction, what: str, number: str) -> None:
     elif number.isdecimal():
         await while_unavailable(PATIENCE_SECONDS, appeals.appeal_refusal, int(number), interaction.user.id)
     said = services.texts(interaction).gettext(
-        "Moderators of this server now look at it again. You hear of what they decide."
+        "Moderators of this server will look at it again. You will be told what they decide."
     )
     await add(interaction, said)
 

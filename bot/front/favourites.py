@@ -31,7 +31,7 @@ async def change_favourite(interaction: Interaction, job_id: str) -> None:
         raise UnknownJob(job=job_id)
     texts = services.texts(interaction)
     if await services.store.favourites.remove(interaction.user.id, job_id):
-        await interaction.edit_original_response(content=texts.gettext("No longer among your favourites."))
+        await interaction.edit_original_response(content=texts.gettext("Removed from your favourites."))
         return
     await services.store.favourites.add(interaction.user.id, job_id)
     await interaction.edit_original_response(content=kept_text(texts, str(interaction.locale)))
@@ -42,7 +42,7 @@ def kept_text(texts: Texts, locale: str) -> str:
     names = Texts.for_locale(locale)
     history, favourites = names.pgettext("name", "history"), names.pgettext("name", "favourites")
     command = f"`/{history} {favourites}:True`"
-    return texts.gettext("Kept among your favourites: {command} shows them.", command=command)
+    return texts.gettext("Added to your favourites: {command} shows them.", command=command)
 
 
 async def react(

@@ -34,22 +34,22 @@ def moderators_help(texts: Texts, names: Texts) -> str:
                 session="/" + names.pgettext("name", "session"),
             ),
             texts.gettext(
-                "In the menu of a message, **{menu}** says of its pictures which member asked for them.",
+                "In the menu of a message, **{menu}** shows which member asked for its pictures.",
                 menu=names.pgettext("name", NAME),
             ),
             texts.gettext(
-                "**{cancel}** and **{delete}** work for you under every request of the server. "
-                "All of this is kept in the log, with your name.",
+                "You can use **{cancel}** and **{delete}** on every request in the server. All of this is "
+                "logged with your name.",
                 cancel=texts.gettext("Cancel"),
                 delete=texts.gettext("Delete"),
             ),
             texts.gettext(
-                "A blocked member reads until when and why, and is charged nothing. In a pause requests "
-                "are taken and wait; those who wait read your word in their messages."
+                "Blocked members see the end and the reason of the block, and are charged nothing. During "
+                "a pause, requests are accepted and wait; people who wait see your text in their messages."
             ),
             texts.gettext(
-                "What is held for review, reported or appealed comes to the channel of your choice, with "
-                "buttons. The first decision stands; its person reads it in the message of the result."
+                "What is held for review, reported or appealed appears with buttons in the channel you "
+                "choose. The first decision counts, and the person who made the request sees the outcome."
             ),
         ]
     )

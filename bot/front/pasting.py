@@ -76,7 +76,7 @@ def difference_lines(
 
     `heading` replaces the first line, and `image` the line about a picture that the recipe started from.
     """
-    yield heading or texts.gettext("Of the pasted recipe, this is different here:")
+    yield heading or texts.gettext("What differs here from the pasted recipe:")
     for difference in differences[:SHOWN_DIFFERENCES]:
         own = image if difference.setting == IMAGE else ""
         yield texts.line(own or _said(difference, names, texts), mark="- ")
@@ -91,7 +91,9 @@ def _said(difference: Difference, names: Texts, texts: Texts) -> str:
         return texts.gettext("{value}: left out", value=value)
     name = names.pgettext("name", difference.setting)
     if difference.setting == IMAGE:
-        return texts.gettext("It began from another picture: send that too, as the option {name}.", name=name)
+        return texts.gettext(
+            "It started from another picture: send that too, with the option {name}.", name=name
+        )
     if not difference.instead:
         return texts.gettext("{name} {value}: left out", name=name, value=value)
     instead = shown(difference.instead, SHOWN_ITEM)

@@ -101,7 +101,7 @@ def levels_text(levels: Sequence[Treatment], texts: Texts) -> str:
     """Return how pictures of the levels 1, 2 and 3 are treated."""
     words = {
         Treatment.SHOW: texts.gettext("shown"),
-        Treatment.SPOILER: texts.gettext("covered"),
+        Treatment.SPOILER: texts.gettext("behind a spoiler"),
         Treatment.HOLD: texts.gettext("held for moderators"),
         Treatment.WITHHOLD: texts.gettext("withheld"),
     }
@@ -124,7 +124,7 @@ def typed_text(key: str, value: Any) -> str:
 
 def choices_of(key: str, texts: Texts) -> list[tuple[str, Any]]:
     """Return the choices of a key that is chosen from a menu, the empty one first."""
-    nothing: tuple[str, Any] = (texts.gettext("Not said here"), None)
+    nothing: tuple[str, Any] = (texts.gettext("Not set here"), None)
     return [nothing, *((value_text(key, value, texts), value) for value in _values(key))]
 
 

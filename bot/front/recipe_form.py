@@ -79,7 +79,7 @@ def recipe_fields(
             texts,
             settings,
             description=about
-            or texts.gettext("What you leave out has the model's default; no seed is a random one."),
+            or texts.gettext("What you leave out takes the model's default; without a seed, a random one."),
         ),
     ]
 

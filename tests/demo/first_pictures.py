@@ -140,13 +140,13 @@ async def look_around(visit: Visit) -> None:
     for words in (PROMPT, OTHER):
         message = visit.message(words, button="Again")
         await message.get_by_label("More").select_option("star")
-        await page.get_by_role("article").filter(has_text="Kept among your favourites").last.wait_for()
+        await page.get_by_role("article").filter(has_text="Added to your favourites").last.wait_for()
         await page.get_by_text("Dismiss").last.click()
     await visit.send("/history favourites:True")
     await shown(page.get_by_role("article").filter(has_text="Your favourites").last)
     await visit.shoot("favourites")
     await visit.send("/history")
-    await shown(page.get_by_role("article").filter(has_text="What you asked for").last)
+    await shown(page.get_by_role("article").filter(has_text="Your requests").last)
     await visit.shoot("history")
     await visit.send("/stats")
     await page.get_by_role("article").filter(has_text="Painted for you").last.wait_for()
@@ -156,7 +156,7 @@ async def look_around(visit: Visit) -> None:
     await page.get_by_role("button", name="Submit").click()
     await page.get_by_role("article").filter(has_text="Saved.").last.wait_for()
     await visit.send("/settings")
-    await page.get_by_text("In force now").wait_for()
+    await page.get_by_text("In effect now").wait_for()
     await visit.shoot("settings")
 
 

@@ -44,8 +44,8 @@ ACTS = MappingProxyType(
         Act.RULE: locale_str("Rules on prompts", words=True),
         Act.KNOWN: locale_str("Blocked pictures", words=True),
         Act.SESSION: locale_str("Group sessions", words=True),
-        Act.APPROVE: locale_str("Pictures let through", words=True),
-        Act.COVER: locale_str("Pictures covered", words=True),
+        Act.APPROVE: locale_str("Pictures approved", words=True),
+        Act.COVER: locale_str("Pictures approved as spoilers", words=True),
         Act.REJECT: locale_str("Pictures rejected", words=True),
         Act.EXPIRE: locale_str("Reviews that ran out of time", words=True),
         Act.HIDE: locale_str("Pictures hidden for review", words=True),
@@ -220,9 +220,9 @@ def _said_of_review(entry: Entry, texts: Texts, **fields: str) -> str | None:
     if entry.act is Act.APPROVE and (entry.after or {}).get("kind") == Kind.APPEAL.value:
         return texts.gettext("{actor} accepted an appeal of {subject}", **fields)
     if entry.act is Act.APPROVE:
-        return texts.gettext("{actor} let pictures of {subject} through", **fields)
+        return texts.gettext("{actor} approved pictures of {subject}", **fields)
     if entry.act is Act.COVER:
-        return texts.gettext("{actor} let pictures of {subject} through, covered", **fields)
+        return texts.gettext("{actor} approved pictures of {subject} as spoilers", **fields)
     if entry.act is Act.REJECT:
         return texts.gettext("{actor} rejected pictures of {subject}", **fields)
     if entry.act is Act.DECLINE:

@@ -31,13 +31,13 @@ def cancel_command() -> Command:
     """The command."""
     job = Option(
         name="job",
-        description=locale_str("Which request to cancel. Left out: the only one there is."),
+        description=locale_str("Which request to cancel. Default: your only one, or a menu to choose from."),
         kind=Range[str, 1, 100],
         autocomplete=suggest_jobs,
     )
     return make_command(
         name="cancel",
-        description=locale_str("Cancel what you asked for, waiting or being painted."),
+        description=locale_str("Cancel your requests that are waiting or being painted."),
         run=cancel,
         options=[job],
     )

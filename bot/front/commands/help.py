@@ -53,7 +53,7 @@ def help_command(others: Commands) -> Command:
     """The command; it lists those of `others` that Discord shows to the person."""
     topic = Option(
         name="topic",
-        description=locale_str("Help for whom. Left out: for everybody."),
+        description=locale_str("Which help to show. Default: the general help."),
         kind=str,
         choices=[
             (locale_str("For moderators", words=True), MODERATORS),
@@ -62,7 +62,7 @@ def help_command(others: Commands) -> Command:
     )
     return make_command(
         name="help",
-        description=locale_str("What this bot does and what you can ask of it."),
+        description=locale_str("What this bot does and how to use it."),
         run=partial(show_help, others),
         options=[topic],
     )
@@ -165,7 +165,7 @@ def _help_with(
             ),
             texts.gettext("Try one of these:"),
             *_examples(texts, names),
-            _heading(texts.gettext("What you can say")),
+            _heading(texts.gettext("Options")),
             *_options(offers, texts, names),
             texts.gettext(
                 "A prompt may have {characters} characters, and one request up to {variants} pictures.",
@@ -264,8 +264,8 @@ def _limits(limits: Limits, texts: Texts) -> Iterator[str]:
     if limits.job_days:
         days = math.floor(limits.job_days)
         yield texts.ngettext(
-            "Requests go after {count} day, but not favourites",
-            "Requests go after {count} days, but not favourites",
+            "Requests are deleted after {count} day, but not favourites",
+            "Requests are deleted after {count} days, but not favourites",
             days,
         )
 
@@ -280,13 +280,13 @@ def _command_lines(commands: Commands, texts: Texts, names: Texts) -> Iterator[s
 def _after_words(texts: Texts, names: Texts) -> list[str]:
     return [
         texts.gettext(
-            "In the menu of any message, under **Apps**: **{recipe}** fills a form with what its picture was "
-            "painted with, and **{picture}** starts from its picture.",
+            "In the menu of any message, under **Apps**: **{recipe}** opens a form with the settings of "
+            "its picture, and **{picture}** starts from its picture.",
             recipe=names.pgettext("name", use_recipe_menu().name),
             picture=names.pgettext("name", paint_from_menu().name),
         ),
         texts.gettext(
-            "**{report}** there tells moderators of a picture that should not be here.",
+            "**{report}** in the same menu tells moderators about a picture that should not be here.",
             report=names.pgettext("name", report_menu().name),
         ),
         texts.gettext(

@@ -68,7 +68,7 @@ def history_command() -> Command:
     """The command."""
     search = Option(
         name="search",
-        description=locale_str("Words of the prompt. Left out: everything."),
+        description=locale_str("Words to find in your prompts. Default: everything."),
         kind=Range[str, 1, MAX_SEARCH],
     )
     favourites = Option(
@@ -173,8 +173,8 @@ def _heading(look: Look, texts: Texts) -> str:
             else texts.gettext("Your favourites")
         )
     if search:
-        return texts.gettext("What you asked for with “{search}”", search=search)
-    return texts.gettext("What you asked for")
+        return texts.gettext("Your requests with “{search}”", search=search)
+    return texts.gettext("Your requests")
 
 
 def _shown_again(page: Page, *, now: float, texts: Texts) -> MenuContent | None:
@@ -195,7 +195,7 @@ def _shown_again(page: Page, *, now: float, texts: Texts) -> MenuContent | None:
 def history_lines(page: Page, texts: Texts) -> list[str]:
     """Return a numbered line for each job: time, words, number of pictures, outcome, link."""
     if not page.jobs and page.look.search:
-        return [texts.gettext("No request of yours has these words: search for fewer or others.")]
+        return [texts.gettext("None of your requests has these words: search for fewer or other words.")]
     if not page.jobs and page.look.starred:
         return [
             texts.gettext(
@@ -203,7 +203,7 @@ def history_lines(page: Page, texts: Texts) -> list[str]:
             )
         ]
     if not page.jobs:
-        return [texts.gettext("You have asked for nothing yet.")]
+        return [texts.gettext("You have no requests yet.")]
     return [
         texts.line(texts.joined(_parts(job, texts)), mark=f"{number}. ")
         for number, job in enumerate(page.jobs, start=1)

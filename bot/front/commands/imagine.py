@@ -120,7 +120,7 @@ def _words_and_numbers(offers: Sequence[Offer]) -> list[Option]:
         Option(
             name="seed",
             description=locale_str(
-                "The same seed and settings paint the same picture. Left out: a random one."
+                "The same seed and settings paint the same picture. Default: a random seed."
             ),
             kind=Range[int, 0, MAX_SEED],
         ),
@@ -158,7 +158,7 @@ def _start_options() -> list[Option]:
     return [
         Option(
             name=IMAGE,
-            description=locale_str("A picture to start from; where it is transparent it is repainted."),
+            description=locale_str("A picture to start from; its transparent parts are repainted."),
             kind=Attachment,
         ),
         Option(
@@ -170,7 +170,7 @@ def _start_options() -> list[Option]:
         ),
         Option(
             name="strength",
-            description=locale_str("How far to leave that picture: a little near 0, wholly at 1."),
+            description=locale_str("How much to change that picture: a little near 0, completely at 1."),
             kind=Range[float, 0.0, 1.0],
         ),
     ]
@@ -188,7 +188,7 @@ def _hires_option() -> Option:
 def _lora_option() -> Option:
     return Option(
         name="lora",
-        description=locale_str("LoRAs, and how strongly they work: name, or name:0.8, with commas between."),
+        description=locale_str("LoRAs and their weights, separated by commas: name or name:0.8."),
         kind=Range[str, 1, 300],
         autocomplete=suggest_loras,
     )
@@ -197,7 +197,9 @@ def _lora_option() -> Option:
 def _style_option() -> Option:
     return Option(
         name=STYLE,
-        description=locale_str("A style of this server: words around yours, and settings. “-” is none."),
+        description=locale_str(
+            "A style of this server, which adds words and settings to yours. “-”: no style."
+        ),
         kind=Range[str, 1, MAX_CHOICE],
         autocomplete=suggest_styles,
     )
@@ -289,7 +291,7 @@ async def hint(interaction: Interaction, prompt: str) -> None:
     await add(
         interaction,
         services.texts(interaction).gettext(
-            "“{typed}” was taken for words of the prompt: use the option **{option}** for that.",
+            "“{typed}” was read as part of the prompt: use the option **{option}** instead.",
             typed=shown(found.typed, SHOWN_FLAG),
             option=option,
         ),

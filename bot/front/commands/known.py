@@ -58,7 +58,7 @@ def known_group() -> Group:
         ),
         make_command(
             name="remove",
-            description=locale_str("Block a picture no longer."),
+            description=locale_str("Unblock a picture."),
             run=remove_blocked,
             options=[name, reason],
         ),
@@ -133,7 +133,7 @@ async def remove_blocked(interaction: Interaction, *, name: str, reason: str = "
     ):
         raise UserMistake("known_unknown", name=name)
     said = services.texts(interaction).gettext(
-        "The picture {name} is blocked no longer.", name=name_of(number)
+        "The picture {name} is no longer blocked.", name=name_of(number)
     )
     await interaction.edit_original_response(content=said)
 

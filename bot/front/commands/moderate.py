@@ -43,18 +43,21 @@ def moderate_group() -> Group:
 
 def _about_members() -> list[Command]:
     member = Option(name="member", description=locale_str("Which member."), kind=discord.User, required=True)
-    block_hours = _hours(locale_str("For how many hours. Left out: for good."), most=MOST_BLOCK_HOURS)
-    clear_hours = _hours(locale_str("How many hours back. Left out: 1."), most=MOST_HOURS)
+    block_hours = _hours(
+        locale_str("How many hours the block lasts. Default: until a moderator removes it."),
+        most=MOST_BLOCK_HOURS,
+    )
+    clear_hours = _hours(locale_str("How many hours to go back. Default: 1."), most=MOST_HOURS)
     return [
         make_command(
             name="block",
-            description=locale_str("Refuse all requests of a member."),
+            description=locale_str("Block a member: all their requests are refused."),
             run=block,
             options=[member, block_hours, _reason(locale_str("Why; the member reads it."))],
         ),
         make_command(
             name="unblock",
-            description=locale_str("Take requests of a member again."),
+            description=locale_str("Unblock a member: their requests are accepted again."),
             run=unblock,
             options=[member, _reason(locale_str("Why; it is kept in the log."))],
         ),
@@ -70,7 +73,7 @@ def _about_members() -> list[Command]:
 def _about_places() -> list[Command]:
     where = Option(
         name="where",
-        description=locale_str("This channel, or the whole server. Left out: this channel."),
+        description=locale_str("This channel or the whole server. Default: this channel."),
         kind=str,
         choices=[
             (locale_str("This channel", words=True), CHANNEL),
@@ -85,13 +88,15 @@ def _about_places() -> list[Command]:
     return [
         make_command(
             name="pause",
-            description=locale_str("Let all requests wait; what is being painted is finished."),
+            description=locale_str(
+                "Pause painting: requests wait; pictures that are being painted are finished."
+            ),
             run=pause,
             options=[where, word],
         ),
         make_command(
             name="resume",
-            description=locale_str("Let painting go on after a pause."),
+            description=locale_str("Resume painting after a pause."),
             run=resume,
             options=[where],
         ),
@@ -128,9 +133,11 @@ async def block(
         PATIENCE_SECONDS, moderation.block, scope, acting(interaction, reason), until=until
     )
     texts = services.texts(interaction)
-    said = [texts.gettext("{member} gets no more pictures in this server.", member=f"<@{member.id}>")]
+    said = [
+        texts.gettext("{member} can no longer ask for pictures in this server.", member=f"<@{member.id}>")
+    ]
     if until is None:
-        said.append(texts.gettext("The block has no end until moderators remove it."))
+        said.append(texts.gettext("The block lasts until a moderator removes it."))
     else:
         said.append(texts.gettext("This ends {until}.", until=Moment(until)))
     said += [_replaced(each, texts) for each in there if each.kind is Kind.BLOCK and each.scope == scope]
@@ -138,8 +145,8 @@ async def block(
     if waiting:
         said.append(
             texts.ngettext(
-                "{count} request of theirs is painted still: **{clear}** deletes it.",
-                "{count} requests of theirs are painted still: **{clear}** deletes them.",
+                "{count} request of theirs will still be painted: **{clear}** deletes it.",
+                "{count} requests of theirs will still be painted: **{clear}** deletes them.",
                 waiting,
                 clear=command_name(interaction.locale, "moderate", "clear"),
             )
@@ -180,7 +187,7 @@ async def pause(interaction: Interaction, *, where: str = CHANNEL, word: str = "
         PATIENCE_SECONDS, services.store.moderation.pause, scope, acting(interaction, word)
     )
     texts = Texts.for_locale(await locale_for_all(interaction))
-    told = [_paused(scope, word, texts), texts.gettext("What waits is painted once the pause ends.")]
+    told = [_paused(scope, word, texts), texts.gettext("Waiting requests are painted once the pause ends.")]
     await interaction.edit_original_response(view=page("\n".join(told)))
 
 
@@ -196,9 +203,9 @@ async def resume(interaction: Interaction, *, where: str = CHANNEL) -> None:
         raise UserMistake("not_paused", command=command_name(interaction.locale, "moderate", "show"))
     texts = Texts.for_locale(await locale_for_all(interaction))
     said = (
-        texts.gettext("Painting goes on in this channel.")
+        texts.gettext("Painting has resumed in this channel.")
         if scope.channel_id
-        else texts.gettext("Painting goes on in this server.")
+        else texts.gettext("Painting has resumed in this server.")
     )
     await interaction.edit_original_response(view=page(said))
 
@@ -238,7 +245,11 @@ def restriction_lines(restrictions: Iterable[Restriction], texts: Texts) -> list
     lines = []
     for kind, heading, none in (
         (Kind.BLOCK, texts.gettext("Blocked"), texts.gettext("Nobody is blocked in this server.")),
-        (Kind.PAUSE, texts.gettext("Paused"), texts.gettext("Painting is paused nowhere in this server.")),
+        (
+            Kind.PAUSE,
+            texts.gettext("Paused"),
+            texts.gettext("Painting is not paused anywhere in this server."),
+        ),
     ):
         lines.append(f"### {heading}")
         of_kind = [each for each in found if each.kind is kind]

@@ -89,7 +89,7 @@ def _scopes() -> list[Option]:
     return [
         Option(
             name="where",
-            description=locale_str("The whole server, or this channel. Left out: the whole server."),
+            description=locale_str("The whole server or this channel. Default: the whole server."),
             kind=str,
             choices=[
                 (locale_str("The whole server", words=True), SERVER),
@@ -153,11 +153,11 @@ def _field(key: str, policy: Policy, texts: Texts) -> discord.ui.Label[Any]:
         names = [name for name, _ in choices]
         return choice_field(key_name(key, texts), key, names, chosen=chosen, description=levels)
     if key in NAMES:
-        hint = texts.gettext("Names with commas between. “*”: all. Empty: not said here.")
+        hint = texts.gettext("Names separated by commas. “*”: all. Empty: not set here.")
     elif key == "weight":
-        hint = texts.gettext("1 is the usual share, 2 twice as much. Empty: not said here.")
+        hint = texts.gettext("1 is the usual share, 2 twice as much. Empty: not set here.")
     else:
-        hint = texts.gettext("“-”: no limit. Empty: not said here.")
+        hint = texts.gettext("“-”: no limit. Empty: not set here.")
     return text_field(
         key_name(key, texts),
         key,

@@ -36,7 +36,7 @@ def privacy_command() -> Command:
     """The command."""
     return make_command(
         name="privacy",
-        description=locale_str("What is kept of you: read it, take it with you, or have it deleted."),
+        description=locale_str("See, export or delete what is kept about you."),
         run=show_privacy,
     )
 
@@ -50,7 +50,7 @@ async def show_privacy(interaction: Interaction) -> None:
 
 def privacy_view(texts: Texts) -> discord.ui.LayoutView:
     """Return the answer to the command."""
-    heading = texts.gettext("What is kept of you")
+    heading = texts.gettext("What is kept about you")
     lines = [
         texts.gettext(
             "Your requests: prompts, settings, pictures that you sent, your id, your name and your language."
@@ -60,8 +60,8 @@ def privacy_view(texts: Texts) -> discord.ui.LayoutView:
         texts.gettext("A number for each picture, by which moderators of its server learn who asked for it."),
         texts.gettext("**{delete}** under a picture deletes its request.", delete=texts.gettext("Delete")),
         texts.gettext(
-            "What moderators did about you, and you as a moderator. Where everything is deleted, a number "
-            "takes your place in this log, and a block stays until it ends."
+            "What moderators did about you, and what you did as a moderator. If you delete everything, a "
+            "number takes your place in this log, and a block stays until it ends."
         ),
         texts.gettext("Your votes in group sessions, and which of them you host."),
     ]
@@ -109,8 +109,8 @@ async def ask(interaction: Interaction) -> None:
     await acknowledge_press(interaction)
     texts = services_of(interaction).texts(interaction)
     question = texts.gettext(
-        "Delete everything? All your requests and pictures are deleted then, what waits is cancelled, and "
-        "the messages that show them are removed. This cannot be undone."
+        "Delete everything? This deletes all your requests and pictures, cancels what is waiting, and "
+        "removes the messages that show them. This cannot be undone."
     )
     await interaction.edit_original_response(view=_with_button(question, texts))
 

@@ -140,7 +140,7 @@ def totals_line(counts: Mapping[State, int], texts: Texts) -> str:
     """Return the totals over all servers."""
     waiting, running = counts[State.WAITING], counts[State.RUNNING]
     return texts.gettext(
-        "Everywhere together: {waiting}, {running}.",
+        "Everywhere: {waiting}, {running}.",
         waiting=texts.ngettext("{count} request waits", "{count} requests wait", waiting),
         running=texts.ngettext("{count} is being painted", "{count} are being painted", running),
     )

@@ -32,7 +32,7 @@ def review_group() -> Group:
     """The command and its subcommands; Discord shows it to moderators alone."""
     use = Option(
         name="use",
-        description=locale_str("Left out: this channel."),
+        description=locale_str("Where reviews appear. Default: this channel."),
         kind=str,
         choices=[
             (locale_str("This channel", words=True), HERE),
@@ -41,7 +41,7 @@ def review_group() -> Group:
     )
     hours = Option(
         name="hours",
-        description=locale_str("For how many hours something waits before it is withheld."),
+        description=locale_str("How many hours a review waits for a decision before it ends."),
         kind=Range[int, 1, MOST_HOURS],
     )
     reports = Option(
@@ -64,7 +64,7 @@ def review_group() -> Group:
         ),
         make_command(
             name="show",
-            description=locale_str("What waits for moderators, and what is set."),
+            description=locale_str("Show the reviews that are waiting, and the settings."),
             run=show_waiting,
         ),
     ]
@@ -83,13 +83,13 @@ async def choose_channel(interaction: Interaction, *, use: str = HERE) -> None:
     texts = services.texts(interaction)
     if channel_id is None:
         said = texts.gettext(
-            "No channel shows what waits; **{show}** does.",
+            "No channel shows reviews now: use **{show}** to see what is waiting.",
             show=command_name(interaction.locale, "review", "show"),
         )
     else:
-        said = texts.gettext("Moderators see here what waits for them.")
+        said = texts.gettext("Moderators see reviews in this channel from now on.")
         if _everybody_sees(interaction):
-            said += " " + texts.gettext("Every member sees this channel: close it to them.")
+            said += " " + texts.gettext("Every member can see this channel: make it private.")
     await interaction.edit_original_response(content=said)
 
 
@@ -128,7 +128,7 @@ async def show_waiting(interaction: Interaction) -> None:
     settings = await services.store.reviews.settings(guild_id)
     found = await services.store.reviews.waiting(guild_id, limit=SHOWN)
     texts = services.texts(interaction)
-    heading = texts.gettext("What waits for moderators")
+    heading = texts.gettext("Waiting for moderators")
     lines = [f"### {heading}", *waiting_lines(found, texts), *settings_lines(settings, texts)]
     await interaction.edit_original_response(view=page(page_lines(lines, texts)))
 
@@ -136,7 +136,7 @@ async def show_waiting(interaction: Interaction) -> None:
 def waiting_lines(reviews: Sequence[Review], texts: Texts) -> list[str]:
     """Return a line for each review: its kind, whose it is, its end, and its message or why there is none."""
     if not reviews:
-        return [texts.gettext("Nothing waits.")]
+        return [texts.gettext("No reviews are waiting.")]
     return [texts.line(texts.joined(_parts(review, texts)), mark="- ") for review in reviews]
 
 
@@ -177,7 +177,9 @@ def settings_lines(settings: ReviewSettings, texts: Texts) -> Iterator[str]:
     else:
         yield texts.gettext("Reviews are shown in {channel}.", channel=f"<#{settings.channel_id}>")
     yield texts.ngettext(
-        "What waits {count} hour is withheld.", "What waits {count} hours is withheld.", settings.hours
+        "A review ends after {count} hour; pictures still held are then withheld.",
+        "A review ends after {count} hours; pictures still held are then withheld.",
+        settings.hours,
     )
     yield texts.ngettext(
         "{count} report hides a picture until moderators decide.",

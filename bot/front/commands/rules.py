@@ -60,7 +60,7 @@ def rules_group() -> Group:
         ),
         make_command(
             name="try",
-            description=locale_str("Say which rule would refuse a prompt here."),
+            description=locale_str("Check whether a rule would refuse a prompt here."),
             run=try_rules,
             options=[
                 Option(
@@ -102,7 +102,7 @@ def _kinds() -> list[Option]:
     return [
         Option(
             name="action",
-            description=locale_str("What the rule does with its words. Left out: it refuses them."),
+            description=locale_str("What the rule does with its words. Default: refuse them."),
             kind=str,
             choices=[
                 (locale_str("Refuse these words", words=True), Action.REFUSE.value),
@@ -112,7 +112,7 @@ def _kinds() -> list[Option]:
         ),
         Option(
             name="scope",
-            description=locale_str("Where the rule holds. Left out: in the whole server."),
+            description=locale_str("Where the rule applies. Default: the whole server."),
             kind=str,
             choices=[
                 (locale_str("The whole server", words=True), EVERYWHERE),
@@ -249,7 +249,7 @@ async def try_rules(interaction: Interaction, prompt: str) -> None:
 
 def _verdict(verdict: Verdict | None, texts: Texts) -> str:
     if verdict is None:
-        return texts.gettext("No rule refuses this prompt here.")
+        return texts.gettext("No rule here refuses or holds this prompt.")
     words = shown(", ".join(verdict.found), SHOWN_TERMS)
     fields = {"name": shown(verdict.rule.name, MAX_NAME), "words": words}
     if verdict.rule.action is Action.HOLD:

@@ -44,7 +44,7 @@ def session_group(permission: str = "manage_events") -> Group:
             run=next_phase,
         ),
         make_command(name="pause", description=locale_str("Stop the clock of the session."), run=pause),
-        make_command(name="resume", description=locale_str("Let the session go on."), run=resume),
+        make_command(name="resume", description=locale_str("Resume the session."), run=resume),
         make_command(
             name="extend",
             description=locale_str("Give the round or the vote more time."),
@@ -77,7 +77,7 @@ def _options() -> list[Option]:
     return [
         Option(
             name="where",
-            description=locale_str("Where. Left out: in a thread of its own."),
+            description=locale_str("Where the session takes place. Default: a thread of its own."),
             kind=str,
             choices=[
                 (locale_str("A thread of its own", words=True), THREAD),
@@ -86,24 +86,22 @@ def _options() -> list[Option]:
         ),
         Option(
             name="channel",
-            description=locale_str(
-                "A channel for the thread, or a forum for a post. Left out: this channel."
-            ),
+            description=locale_str("A channel for the thread, or a forum for a post. Default: this channel."),
             kind=Transform[AppCommandChannel, ParentOption],
         ),
         Option(
             name="role",
-            description=locale_str("Who may take part. Left out: everybody."),
+            description=locale_str("Who can take part. Default: everyone."),
             kind=discord.Role,
         ),
         Option(
             name="voting",
-            description=locale_str("Minutes of the vote after a round; 0 for none. Left out: 5."),
+            description=locale_str("Minutes to vote after a round; 0 for no vote. Default: 5."),
             kind=Range[int, 0, MAX_MINUTES],
         ),
         Option(
             name="hours",
-            description=locale_str("After how many hours the session ends. Left out: 6."),
+            description=locale_str("How many hours the session lasts at most. Default: 6."),
             kind=Range[int, 1, MAX_HOURS],
         ),
         Option(
@@ -124,13 +122,13 @@ async def next_phase(interaction: Interaction) -> None:
 async def pause(interaction: Interaction) -> None:
     """Pause the session."""
     await _lead(interaction, services_of(interaction).store.sessions.pause)
-    await _say(interaction, lambda texts: texts.gettext("The session is paused: its clock stands still."))
+    await _say(interaction, lambda texts: texts.gettext("The session is paused: its clock has stopped."))
 
 
 async def resume(interaction: Interaction) -> None:
     """Let the session go on."""
     await _lead(interaction, services_of(interaction).store.sessions.resume)
-    await _say(interaction, lambda texts: texts.gettext("The session goes on."))
+    await _say(interaction, lambda texts: texts.gettext("The session has resumed."))
 
 
 async def extend(interaction: Interaction, *, minutes: int) -> None:
@@ -139,9 +137,7 @@ async def extend(interaction: Interaction, *, minutes: int) -> None:
     await _lead(interaction, extend_by)
     await _say(
         interaction,
-        lambda texts: texts.ngettext(
-            "There is {count} minute more.", "There are {count} minutes more.", minutes
-        ),
+        lambda texts: texts.ngettext("Extended by {count} minute.", "Extended by {count} minutes.", minutes),
     )
 
 
@@ -199,7 +195,7 @@ async def show_mine(interaction: Interaction, session_id: str) -> None:
     texts, user_id = services.texts(interaction), interaction.user.id
     said = [round_of(session, texts)]
     if session.paused:
-        said.append(texts.gettext("The session is paused: its clock stands still."))
+        said.append(texts.gettext("The session is paused: its clock has stopped."))
     elif session.phase is Phase.PAINTING:
         limit, used = session.plan.quota, await services.store.showing.used(session, user_id)
         said.append(
@@ -250,5 +246,5 @@ async def vote(interaction: Interaction, session_id: str, round_number: str, num
     if first:
         said = texts.gettext("You have voted for no. {number}.", number=number)
     else:
-        said = texts.gettext("You vote for no. {number} now.", number=number)
+        said = texts.gettext("Your vote is now for no. {number}.", number=number)
     await interaction.edit_original_response(content=said)

@@ -39,7 +39,7 @@ def settings_command() -> Command:
         options=[
             Option(
                 name="scope",
-                description=locale_str("Yours, this channel's or this server's. Left out: yours."),
+                description=locale_str("Yours, this channel's or this server's. Default: yours."),
                 kind=str,
                 choices=[
                     (locale_str("Your settings", words=True), Scope.ME.value),
@@ -147,7 +147,7 @@ def _in_force(
             lines.append(texts.line(f"**{_title(owner.scope, texts)}**: {shown(line, SHOWN_LINE)}"))
     if not lines:
         return [texts.gettext("Nothing is set: the model's defaults are used.")]
-    return [texts.gettext("In force now, the nearest first:"), *lines]
+    return [texts.gettext("In effect now, the most specific first:"), *lines]
 
 
 def _title(scope: Scope, texts: Texts) -> str:

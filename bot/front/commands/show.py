@@ -19,7 +19,7 @@ def show_command() -> Command:
     """The command."""
     job = Option(
         name="job",
-        description=locale_str("Which result: its short id, which Info and file names have."),
+        description=locale_str("The result's short id: see Info or the file name."),
         kind=Range[str, 1, 100],
         required=True,
         autocomplete=suggest_results,

@@ -73,7 +73,7 @@ def style_group() -> Group:
         ),
     ]
     return make_group(
-        name=ADD, description=locale_str("Styles: words around a prompt, and settings."), commands=commands
+        name=ADD, description=locale_str("Styles add words and settings to a prompt."), commands=commands
     )
 
 
@@ -101,7 +101,8 @@ def _form(style: Style, texts: Texts, *, names: Texts) -> discord.ui.Modal:
             "prompt",
             style.prompt,
             description=texts.gettext(
-                "{place} stands for a person's words; without it they come first.", place="{prompt}"
+                "{place} stands for the person's prompt; without it, their prompt comes first.",
+                place="{prompt}",
             ),
             **long,
         ),

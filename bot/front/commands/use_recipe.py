@@ -142,10 +142,11 @@ def about(fitted: Fitted, file: str, texts: Texts, names: Texts) -> str:
     if file:
         lines.append(texts.gettext("Read from {file}.", file=shown(file, SHOWN_NAME)))
     if fitted.differences:
-        heading = texts.gettext("Of this recipe, this is different here:")
+        heading = texts.gettext("What differs here from this recipe:")
         menu = names.pgettext("name", PAINT_FROM)
         image = texts.gettext(
-            "It began from another picture, which a recipe does not hold: “{menu}” starts from one.",
+            "It started from another picture, which a recipe does not include: use “{menu}” to start from "
+            "one.",
             menu=menu,
         )
         lines += difference_lines(fitted.differences, names, texts, heading=heading, image=image)

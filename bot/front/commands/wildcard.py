@@ -63,7 +63,7 @@ def wildcard_group() -> Group:
             options=[replace(name, required=True)],
         ),
     ]
-    described = locale_str("Lists of words from which prompts draw.")
+    described = locale_str("Lists of words for prompts to pick from.")
     return make_group(name=ADD, description=described, commands=commands)
 
 

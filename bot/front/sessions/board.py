@@ -74,7 +74,7 @@ def _state(session: GroupSession, voters: int, texts: Texts) -> Iterator[str]:
     if session.phase in (Phase.CLOSING, Phase.CLOSED):
         return
     if session.paused:
-        yield texts.gettext("The session is paused: its clock stands still.")
+        yield texts.gettext("The session is paused: its clock has stopped.")
     for kind in (TimerKind.ROUND, TimerKind.VOTE):
         timer = session.timers.get(kind)
         if timer is not None and timer.due_at is not None:
@@ -97,9 +97,9 @@ def _ends(kind: TimerKind, at: float, texts: Texts) -> str:
 def round_of(session: GroupSession, texts: Texts) -> str:
     """Return the round and the phase of a session in a few words."""
     phases = {
-        Phase.PAINTING: texts.gettext("everybody paints"),
-        Phase.COLLECTING: texts.gettext("the round has ended, and waits for its unfinished pictures"),
-        Phase.VOTING: texts.gettext("everybody votes"),
+        Phase.PAINTING: texts.gettext("everyone is painting"),
+        Phase.COLLECTING: texts.gettext("the round has ended, and its last pictures are being finished"),
+        Phase.VOTING: texts.gettext("everyone is voting"),
         Phase.RESTING: texts.gettext("the round is over, and the host begins the next one"),
         Phase.CLOSING: texts.gettext("the session ends when its last picture is finished"),
         Phase.CLOSED: texts.gettext("the session has ended"),

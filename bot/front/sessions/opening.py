@@ -66,7 +66,7 @@ async def ask_session(
             "",
             required=False,
             max_length=500,
-            description=texts.gettext("Every prompt must have them; with commas between."),
+            description=texts.gettext("Words that every prompt must have, separated by commas."),
         ),
         text_field(
             minutes,

@@ -100,7 +100,7 @@ def _ask(session: GroupSession, texts: Texts) -> str:
         return asked
     if timer.due_at is not None:
         return f"{asked} {texts.gettext('The vote ends {until}.', until=Moment(timer.due_at))}"
-    paused = texts.gettext("The session is paused: its clock stands still.")
+    paused = texts.gettext("The session is paused: its clock has stopped.")
     left = texts.gettext("Time left: {duration}", duration=texts.duration(timer.left or 0.0))
     return "\n".join([asked, texts.line(paused), texts.line(left)])
 

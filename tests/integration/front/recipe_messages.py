@@ -18,8 +18,8 @@ from sdjax_engine.request import Request, Sampler
 
 MENU = "Use this recipe"
 NONE = (
-    "This message says nowhere what a picture was painted with: choose one with generation data in its text, "
-    "or with an original picture or workflow file."
+    "This message does not say how a picture was painted: choose one with generation data in its text, or "
+    "with an original picture or workflow file."
 )
 A1111 = (
     "a {red, blue} boat <lora:fog:1>\nNegative prompt: rain\n"

@@ -162,7 +162,7 @@ async def test_a_full_queue_refuses_with_a_sentence_and_leaves_no_waiting_messag
     async with serving(sandbox, store, artifacts, config):
         await queued(ravi, "first")
         told = await refusal(ravi, await ravi.imagine(prompt="second"))
-        assert told.startswith("At most 1 of your pictures may wait")
+        assert told.startswith("At most 1 of your pictures can wait")
         assert len(await omar.messages()) == 1
 
 

@@ -23,7 +23,7 @@ async def test_the_menu_adds_and_removes_a_favourite(served: Served, ravi: Membe
     await finished(served, ravi, "a house")
     assert "You have no favourites yet" in await starred(omar)
     told = await refusal(omar, await omar.press(message, "More", values=["star"]))
-    assert told == "Kept among your favourites: `/history favourites:True` shows them."
+    assert told == "Added to your favourites: `/history favourites:True` shows them."
     seen = await omar.message_of(await omar.use("history", favourites=True))
     assert ephemeral(seen)
     assert "a boat" in text_of(seen)
@@ -31,7 +31,7 @@ async def test_the_menu_adds_and_removes_a_favourite(served: Served, ravi: Membe
     assert [file["filename"] for file in seen["attachments"]] == ["history.jpg"]
     assert "You have no favourites yet" in await starred(ravi)
     told = await refusal(omar, await omar.press(message, "More", values=["star"]))
-    assert told == "No longer among your favourites."
+    assert told == "Removed from your favourites."
     assert await served.store.favourites.of(OMAR) == []
 
 

@@ -95,7 +95,7 @@ async def test_each_picture_of_a_grid_is_looked_up_and_what_cannot_be_is_said(
     assert await refusal(mina, await mina.menu(words, MENU)) == "This message has no picture."
     assert "Send a picture" in await refusal(mina, await mina.use("whose"))
     for wrong in (link.replace(str(GUILD_ID), "5"), link + "9", "cat.png"):
-        assert "is no link of a message" in await refusal(mina, await mina.use("whose", message=wrong))
+        assert "is not the link of a message" in await refusal(mina, await mina.use("whose", message=wrong))
 
 
 async def test_a_found_picture_is_blocked_by_its_button_and_refused_to_start_from(
@@ -127,7 +127,7 @@ async def test_pictures_are_blocked_shown_and_removed_by_name(
     assert "a leak" in listed
     assert choice["name"] == f"{choice['value']} a leak"
     removed = await refusal(mina, await mina.use("known remove", name=choice["value"], reason="settled"))
-    assert removed == f"The picture {choice['value']} is blocked no longer."
+    assert removed == f"The picture {choice['value']} is no longer blocked."
     for name in (choice["value"], "nonsense"):
         assert "No blocked picture is called" in await refusal(
             mina, await mina.use("known remove", name=name)

@@ -78,7 +78,7 @@ async def test_buttons_have_the_rate_limit_of_commands(serve: Serve, ravi: Membe
         await ravi.message_of(await ravi.press(message, "Again"))
         for label in ("Again", "Vary"):
             told = await refusal(ravi, await ravi.press(message, label))
-            assert told.startswith("You have asked for much in a short time: please ask again in ")
+            assert told.startswith("You are going too fast: please try again in ")
 
 
 async def test_a_file_is_deleted_if_its_request_is_refused_by_enqueue(

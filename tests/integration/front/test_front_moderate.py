@@ -69,7 +69,7 @@ async def test_a_moderator_blocks_a_member_who_is_refused_until_the_end_of_the_b
     assert block.until is not None
     assert block.until - block.at == pytest.approx(2 * 3600)
     assert said(told) == (
-        f"<@{RAVI}> 在此服务器不再能获得图片。 解除时间：<t:{int(block.until)}:R>。 "
+        f"<@{RAVI}> 不能再在此服务器请求绘图。 解除时间：<t:{int(block.until)}:R>。 "
         "其已提交的 1 个请求仍会绘制：用 **/管理 清除** 可以删除。"
     )
     assert (await refusal(ravi, await ravi.imagine(prompt="a tree"))) == (
@@ -130,11 +130,13 @@ async def test_a_moderator_of_one_channel_can_pause_that_channel(
 ) -> None:
     told = await use(omar, "pause", word="*tea*")
     assert not ephemeral(told)
-    assert said(told) == ("Painting is paused here: \\*tea\\*\nWhat waits is painted once the pause ends.")
+    assert said(told) == (
+        "Painting is paused here: \\*tea\\*\nWaiting requests are painted once the pause ends."
+    )
     assert "Painting is paused here: \\*tea\\*" in text_of(await queued(ravi, "a boat"))
     with pytest.raises(RefusedByClient):
         await omar.use("moderate pause", channel="general")
-    assert said(await use(omar, "resume")) == "Painting goes on in this channel."
+    assert said(await use(omar, "resume")) == "Painting has resumed in this channel."
     job = await served.paint((await job_of(served.store, "a boat")).id)
     assert job.state is State.DONE
     assert [entry.act for entry in await log(served)] == [Act.RESUME, Act.PAUSE]
@@ -151,7 +153,7 @@ async def test_a_server_is_paused_and_resumed_and_a_missing_pause_is_reported(
     assert "Painting is paused here." in text_of(elsewhere)
     told = await refusal(mina, await mina.use("moderate resume"))
     assert told == "Painting is not paused there: /moderate show shows where it is."
-    assert said(await use(mina, "resume", where="server")) == "Painting goes on in this server."
+    assert said(await use(mina, "resume", where="server")) == "Painting has resumed in this server."
     assert len([one for one in await ravi.messages() if ephemeral(one)]) == 0
 
 
@@ -164,7 +166,7 @@ async def test_a_pause_is_announced_in_the_language_of_the_place(served: Served,
 
 async def test_a_second_block_says_what_it_replaces(served: Served, mina: Member) -> None:
     first = text_of(await use(mina, "block", member=str(RAVI)))
-    assert "The block has no end until moderators remove it." in first
+    assert "The block lasts until a moderator removes it." in first
     assert "replaces" not in first
     second = text_of(await use(mina, "block", member=str(RAVI), hours=1))
     assert "It replaces an earlier block, which had no end." in second
@@ -175,7 +177,7 @@ async def test_a_second_block_says_what_it_replaces(served: Served, mina: Member
 async def test_blocks_and_pauses_are_listed(served: Served, mina: Member) -> None:
     nothing = text_of(await use(mina, "show"))
     assert "Nobody is blocked in this server." in nothing
-    assert "Painting is paused nowhere in this server." in nothing
+    assert "Painting is not paused anywhere in this server." in nothing
     await use(mina, "block", member=str(RAVI), reason="spam")
     await use(mina, "pause", word="tea")
     shown = text_of(await use(mina, "show"))
@@ -202,7 +204,7 @@ async def test_clear_deletes_only_the_members_requests_of_the_last_hour(
     others, kept = await finished(served, omar, "a tree")
     waiting = await queued(ravi, "a hill")
     form = await mina.modal_of(await mina.use("moderate clear", member=str(RAVI)))
-    assert f"2 requests of <@{RAVI}> are deleted" in str(form)
+    assert f"This deletes 2 requests of <@{RAVI}>" in str(form)
     assert "Asked for in the last 60 min." in str(form)
     told = await mina.message_of(await mina.submit(form), is_done)
     assert said(told) == "2 requests were deleted."

@@ -147,7 +147,7 @@ async def test_a_typed_address_is_never_fetched(
         message = await bot.call("POST", MESSAGES, {"embeds": [{"image": {"url": url}}]})
     form = await opened(ravi, message.body)
     submitted = await ravi.submit(form, prompt="a boat")
-    assert await refusal(ravi, submitted) == "Discord has “a.png” no longer: choose another message."
+    assert await refusal(ravi, submitted) == "“a.png” is no longer on Discord: choose another message."
     assert [address.startswith(f"{served.sandbox.address}/external/") for address in asked] == [True]
 
 
@@ -206,7 +206,7 @@ async def test_a_missing_picture_is_reported_and_leaves_no_file(
     form = await opened(ravi, await ravi.say("", ("cat.png", picture())))
     served.sandbox.misbehave(expire_attachments=True)
     sentence = await refusal(ravi, await ravi.submit(form, prompt="a cat"))
-    assert sentence == "Discord has “cat.png” no longer: choose another message."
+    assert sentence == "“cat.png” is no longer on Discord: choose another message."
     _, message = await finished(served, ravi, "a boat")
     form = await opened(omar, message)
     await delete(ravi, message)

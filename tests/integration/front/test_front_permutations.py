@@ -133,7 +133,7 @@ async def test_prompts_over_the_cap_are_reported_and_the_others_stay_queued(
         assert (
             text_of(told)
             .strip()
-            .startswith("2 of 3 prompts are in the queue. At most 2 of your pictures may wait")
+            .startswith("2 of 3 prompts are in the queue. At most 2 of your pictures can wait")
         )
         assert [job.recipe.prompt for job in await jobs_of(store)] == ["red bird", "green bird"]
         assert sum(not ephemeral(message) for message in await ravi.messages()) == 2

@@ -97,7 +97,7 @@ async def test_a_mask_or_a_strength_without_a_picture_asks_for_it(served: Served
     told = await refusal(ravi, await ravi.imagine(prompt="a cat", mask=picture()))
     assert told == "A mask says which part of a picture to repaint: send that picture too."
     told = await refusal(ravi, await ravi.imagine(prompt="a cat", strength=0.5))
-    assert told == "A strength says how far to leave a picture: send that picture too."
+    assert told == "Strength is how much to change a picture: send that picture too."
 
 
 async def test_the_message_names_the_start_picture_and_again_keeps_it(
@@ -181,7 +181,7 @@ async def test_a_file_that_is_gone_from_discord_must_be_sent_again(
 
     monkeypatch.setattr(served.bot.services.attachments, "fetch", late)
     told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture()))
-    assert told == "Discord has “image” no longer: send it again."
+    assert told == "“image” is no longer on Discord: send it again."
 
 
 async def test_loras_of_the_model_are_suggested_and_kept_with_the_job(

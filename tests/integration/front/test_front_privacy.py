@@ -30,7 +30,7 @@ async def asked_about(member: Member) -> Message:
     """Return the private answer to /privacy."""
     message = await member.message_of(await member.use("privacy"))
     assert ephemeral(message)
-    assert "What is kept of you" in text_of(message)
+    assert "What is kept about you" in text_of(message)
     return message
 
 

@@ -82,11 +82,12 @@ async def test_a_held_picture_is_seen_by_moderators_alone_until_they_let_it_thro
 ) -> None:
     told = await mina.message_of(await mina.use("review channel", channel="general"), channel="general")
     assert text_of(told).strip() == (
-        "Moderators see here what waits for them. Every member sees this channel: close it to them."
+        "Moderators see reviews in this channel from now on. "
+        "Every member can see this channel: make it private."
     )
     await served.store.policies.put(PolicyScope.CHANNEL, ART, {"review": True}, BY)
     job, message = await painted(served, ravi, "a quiet pond")
-    held = await says(ravi, message, "1 picture is painted and waits for moderators")
+    held = await says(ravi, message, "1 picture is painted and waiting for moderators")
     assert held["attachments"] == []
     review = await review_of(wei, "a quiet pond")
     assert review["attachments"][0]["filename"].startswith("SPOILER_")
@@ -100,7 +101,7 @@ async def test_a_held_picture_is_seen_by_moderators_alone_until_they_let_it_thro
     shown = await ravi.wait_for_message(
         lambda seen: seen["id"] == message["id"] and bool(seen["attachments"])
     )
-    assert "waits for moderators" not in text_of(shown)
+    assert "waiting for moderators" not in text_of(shown)
     over = await says(wei, review, f"<@{WEI}>", channel="general")
     assert (over["attachments"], has_button(over, "review:")) == ([], False)
     (entry,) = await served.store.moderation.entries(GUILD_ID, act=Act.APPROVE, limit=9)
@@ -155,13 +156,13 @@ async def test_a_rejected_artist_reads_why_appeals_once_and_hears_the_answer(
     assert rejected["attachments"] == []
     assert "looks" not in await refusal(mina, await mina.press(rejected, "Appeal"))
     told = await refusal(ravi, await ravi.press(rejected, "Appeal"))
-    assert told.strip().startswith("Moderators of this server now look at it again.")
+    assert told.strip().startswith("Moderators of this server will look at it again.")
     again = await refusal(ravi, await ravi.press(rejected, "Appeal"))
     assert "already" in again
     appeal = await wei.wait_for_message(lambda seen: has_button(seen, "review:decline"), channel="general")
     assert appeal["attachments"]
     await wei.submit(await wei.modal_of(await wei.press(appeal, "Decline")), reason="still")
-    declined = await says(ravi, message, "Moderators have looked at the appeal and let this stand.")
+    declined = await says(ravi, message, "Moderators have declined the appeal, so this stands.")
     assert not has_button(declined, "appeal:")
     blocked = await wei.submit(await wei.modal_of(await wei.press(appeal, "Block member")), reason="enough")
     assert f"<@{RAVI}>" in await refusal_in(wei, blocked)
@@ -185,7 +186,7 @@ async def test_the_button_leaves_an_old_private_result_in_place_once_it_was_used
     assert "too dark" in text_of(asked)
     appeal = await wei.wait_for_message(lambda seen: has_button(seen, "review:decline"), channel="general")
     await wei.submit(await wei.modal_of(await wei.press(appeal, "Decline")), reason="")
-    declined = await says(ravi, message, "Moderators have looked at the appeal and let this stand.")
+    declined = await says(ravi, message, "Moderators have declined the appeal, so this stands.")
     assert "The moderator's reason: too dark" in text_of(declined)
 
 
@@ -290,7 +291,7 @@ async def test_a_hold_survives_a_restart_and_of_two_fronts_one_posts_it(
     config = Config()
     async with serving(sandbox, store, artifacts, config, name="first") as served:
         job, message = await painted(served, ravi, "a calm pond")
-        await says(ravi, message, "waits for moderators")
+        await says(ravi, message, "waiting for moderators")
 
         async def is_noted() -> bool:
             return await store.deliveries.undelivered(limit=1) == []

@@ -132,7 +132,7 @@ async def test_a_refused_request_with_a_start_picture_offers_no_appeal(
 
 
 async def test_one_rule_is_always_on_in_direct_messages_too(served: Served, ravi: Member) -> None:
-    said = "Nothing sexual with minors is ever painted here: change the words."
+    said = "Sexual content with minors is never painted here: change the words."
     hidden = "n&#97;ked 8 year old"
     assert await refusal(ravi, await ravi.imagine(prompt=hidden)) == said
     assert await refusal(ravi, await ravi.imagine(prompt="a nude child")) == said
@@ -164,7 +164,7 @@ async def test_moderators_can_show_try_and_remove_rules(served: Served, mina: Me
     tried = await refusal(mina, await mina.use("rules try", prompt="g0re"))
     assert tried == "The rule No gore refuses this prompt for gore."
     assert await refusal(mina, await mina.use("rules try", prompt="a hill")) == (
-        "No rule refuses this prompt here."
+        "No rule here refuses or holds this prompt."
     )
     choices = await mina.autocomplete("rules remove", "name", "no")
     assert [choice["value"] for choice in choices] == ["No gore"]

@@ -79,7 +79,7 @@ async def test_two_rounds_with_votes_and_restarts_in_a_round_and_in_a_vote(
 ) -> None:
     async with restarted() as served:
         place = await opens(mina, theme="at night", required="a")
-        board = await shows(ravi, place, "Group session: at night", "Round 1", "everybody paints")
+        board = await shows(ravi, place, "Group session: at night", "Round 1", "everyone is painting")
         await paints(served, ravi, "a boat", place)
         over = await ravi.imagine(prompt="a boat", variants=2, channel=place)
         said = await ravi.wait_for_message(
@@ -91,7 +91,9 @@ async def test_two_rounds_with_votes_and_restarts_in_a_round_and_in_a_vote(
         await paints(served, yuna, "a tree", place)
         await shows(ravi, place, "Group session", f"<@{RAVI}> 1/2", f"<@{YUNA}> 1/2")
         assert [job.recipe.prompt for job in await store.jobs.history(RAVI, limit=9)] == ["a boat, at night"]
-        assert "everybody votes" not in await told(mina, await mina.use("session next", channel=place), place)
+        assert ("everyone is voting") not in await told(
+            mina, await mina.use("session next", channel=place), place
+        )
         ballot = await shows(omar, place, "Pictures of round 1", "a tree")
         own = await ravi.press(ballot, "1")
         assert "your own" in await told(ravi, own, place)
@@ -119,10 +121,10 @@ async def test_two_rounds_with_votes_and_restarts_in_a_round_and_in_a_vote(
         assert [picture["votes"] for picture in described["pictures"]] == [0, 2]
         assert names == {"session.json", "round-1/1-Ravi.png", "round-1/2-Yuna.png"}
         await mina.use("session next", channel=place)
-        await shows(ravi, place, "Group session", "Round 2", "everybody paints")
+        await shows(ravi, place, "Group session", "Round 2", "everyone is painting")
         await paints(served, omar, "a house", place)
         mine = await told(omar, await omar.press(board, "My pictures"), place)
-        assert "Round 2 · everybody paints\nPictures left for you in this round: 1 of 2." in mine
+        assert "Round 2 · everyone is painting\nPictures left for you in this round: 1 of 2." in mine
         await mina.use("session close", channel=place)
         whole = await shows(omar, place, "Round 2", "a house", "Round 1", "a boat")
         assert whole["attachments"][0]["filename"].endswith("0-1.jpg")
@@ -168,9 +170,9 @@ async def test_a_session_is_led_here_and_taken_over_when_its_host_has_left(
         assert "paused" in await refusal(mina, await mina.imagine(prompt="a boat"))
         for command in ("next", "pause"):
             answer = await told(omar, await omar.use(f"session {command}"), "art")
-            assert "type /session resume to let it go on" in answer
-        assert "5 minutes more" in await told(omar, await omar.use("session extend", minutes=5), "art")
-        assert "goes on" in await told(omar, await omar.use("session resume"), "art")
+            assert "type /session resume to resume it" in answer
+        assert "by 5 minutes" in await told(omar, await omar.use("session extend", minutes=5), "art")
+        assert "has resumed" in await told(omar, await omar.use("session resume"), "art")
         assert "not paused" in await told(omar, await omar.use("session resume"), "art")
         board = await shows(ravi, "art", "Host:", "The round ends <t:")
         (session,) = await store.showing.keep(served.bot.services.front, ttl=30.0)
@@ -193,7 +195,7 @@ async def test_a_session_is_led_here_and_taken_over_when_its_host_has_left(
         again = await ravi.wait_for_message(
             lambda seen: "Host:" in text_of(seen) and seen["id"] != board["id"]
         )
-        assert "goes on" in await told(mina, await mina.use("session resume"), "art")
+        assert "has resumed" in await told(mina, await mina.use("session resume"), "art")
         assert "Round 1" in text_of(await mina.message_of(await mina.use("session show")))
         private = await refusal(mina, await mina.imagine(prompt="a boat", private=True))
         assert "everybody sees" in private
@@ -223,10 +225,10 @@ async def test_a_member_without_the_right_is_told_what_leading_needs(
 
 async def test_what_a_host_types_is_checked_and_given_back(served: Served, mina: Member) -> None:
     for filled, said, back in (
-        ({"minutes": "ten"}, "no length of a round", "Minutes of a round: ten"),
-        ({"quota": "900"}, "no number of pictures", "Pictures for each person and round: 900"),
+        ({"minutes": "ten"}, "not the length of a round", "Minutes of a round: ten"),
+        ({"quota": "900"}, "not a number of pictures", "Pictures for each person and round: 900"),
         ({"style": "Nothing"}, "There is no style", "Style: Nothing"),
-        ({"theme": "nude child"}, "Nothing sexual with minors", "Theme: nude child"),
+        ({"theme": "nude child"}, "Sexual content with minors", "Theme: nude child"),
     ):
         form = await mina.modal_of(await mina.use("session open", where="here"))
         answer = await mina.submit(form, **{"theme": "boats", "minutes": "", "quota": "2", **filled})

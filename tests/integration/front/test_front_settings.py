@@ -68,7 +68,9 @@ async def test_settings_of_channels_and_servers_are_for_their_managers(served: S
         assert told.startswith(f"You need Manage {right} to change ")
     told_in_private = await ravi.use("settings", scope="server", channel="dm")
     message = await ravi.message_of(told_in_private, channel="dm")
-    assert text_of(message).strip() == "Only servers with the bot have such settings: change your own here."
+    assert text_of(message).strip() == (
+        "Only servers with the bot have channel and server settings: change your own here."
+    )
 
 
 async def test_a_mistake_is_reported_and_the_typed_text_is_returned(served: Served, ravi: Member) -> None:

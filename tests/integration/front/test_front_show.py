@@ -39,7 +39,7 @@ async def test_history_is_searched_and_its_pages_keep_the_words(served: Served, 
             await served.store.jobs.enqueue(recipe(prompt=words), origin(key, user_id=RAVI))
     message = await ravi.message_of(await ravi.use("history", search="  BOAT  a "))
     text = text_of(message)
-    assert "What you asked for with “BOAT a”" in text
+    assert "Your requests with “BOAT a”" in text
     assert "boat 12" in text
     assert "boat 3" in text
     assert "moon" not in text
@@ -49,4 +49,4 @@ async def test_history_is_searched_and_its_pages_keep_the_words(served: Served, 
     )
     assert "moon" not in text_of(older)
     none = await ravi.message_of(await ravi.use("history", search="`@everyone`"))
-    assert "No request of yours has these words" in text_of(none)
+    assert "None of your requests has these words" in text_of(none)

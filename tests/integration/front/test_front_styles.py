@@ -83,12 +83,12 @@ async def test_members_without_the_right_can_only_look(served: Served, ravi: Mem
 
 
 async def test_mistakes_are_reported_and_the_typed_text_is_returned(served: Served, mina: Member) -> None:
-    assert "no setting" in await add(mina, "Ink", prompt="a lot of words", settings="cfg 7")
+    assert "is not a setting" in await add(mina, "Ink", prompt="a lot of words", settings="cfg 7")
     await mina.wait_for_message(lambda message: "a lot of words" in text_of(message) and ephemeral(message))
     assert "link of a message" in await add(mina, "Ink", example="https://discord.com/channels/1/2/3")
     assert "all of which can be seen" in await add(mina, "\u202e", prompt="x")
     told = await refusal(mina, await mina.imagine(prompt="a boat", style="Ink"))
-    assert told == "There is no style “Ink”, nor any other here: leave the style out."
+    assert told == "There is no style “Ink”, as there are no styles here yet: leave the style out."
 
 
 async def test_a_result_of_this_server_can_be_the_example(served: Served, mina: Member, ravi: Member) -> None:

@@ -39,7 +39,7 @@ async def test_a_text_fills_the_form_with_its_differences_and_is_painted_literal
         "sampler Euler ancestral, seed 77, model demo",
     }
     assert said(form).split("\n") == [
-        "Of this recipe, this is different here:",
+        "What differs here from this recipe:",
         "- model dreamshaper: here demo",
         "- lora fog:1: left out",
         "- Clip skip: 2: left out",
@@ -160,7 +160,7 @@ async def test_an_unreadable_file_is_reported(served: Served, ravi: Member) -> N
     two = {**GRAPH, "8": {"class_type": "KSampler", "inputs": {}}, "9": {"class_type": "SaveImage"}}
     two["9"] = {"class_type": "SaveImage", "inputs": {"images": ["8", 0]}}
     sentence = await told(ravi, await ravi.say("", ("flow.json", json.dumps(two).encode())))
-    assert sentence.startswith("This ComfyUI workflow does not lead in one line")
+    assert sentence.startswith("This ComfyUI workflow has no single path")
     assert (await told(ravi, await ravi.say("", ("long.txt", b"x" * 70_000)))).startswith(
         "This generation data is longer than 64 kB"
     )
@@ -169,8 +169,7 @@ async def test_an_unreadable_file_is_reported(served: Served, ravi: Member) -> N
 async def test_files_over_the_limit_are_reported(served: Served, ravi: Member) -> None:
     message = await ravi.say("", *((f"{number}.png", png()) for number in range(5)))
     assert await told(ravi, message) == (
-        "Neither this message nor its first 4 files say what a picture was painted with: "
-        "choose another message."
+        "Neither this message nor its first 4 files say how a picture was painted: choose another message."
     )
 
 
@@ -185,7 +184,7 @@ async def test_a_file_that_cannot_be_fetched_is_reported(
         return await fetch(address, what=what)
 
     monkeypatch.setattr(served.bot.services.attachments, "fetch", late)
-    assert await told(ravi, message) == "Discord has “own.png” no longer: choose another message."
+    assert await told(ravi, message) == "“own.png” is no longer on Discord: choose another message."
 
 
 async def test_a_heavy_file_is_refused_before_it_is_fetched(

@@ -131,9 +131,9 @@ async def open_session(scene: Scene) -> None:
     mina, wei = scene.mina, scene.wei
     await go(mina, "general")
     await mina.send("/review channel")
-    await sees(mina, "Moderators see here what waits for them")
+    await sees(mina, "Moderators see reviews in this channel from now on")
     await mina.send("/help topic:For moderators")
-    await sees(mina, "For moderators", "/review channel", "The first decision stands")
+    await sees(mina, "For moderators", "/review channel", "The first decision counts")
     await scene.omar.send("/help topic:For moderators")
     await sees(scene.omar, "/review channel", "يثبت القرار الأول")
     await wei.send("/session open review:True")
@@ -146,13 +146,13 @@ async def open_session(scene: Scene) -> None:
     await told.get_by_role("link", name=THEME).click()
     for guest in (scene.ravi, scene.omar):
         await go(guest, THEME)
-    await sees(wei, f"Group session: {THEME}", "Host: @Wei", "Round 1", "everybody paints")
+    await sees(wei, f"Group session: {THEME}", "Host: @Wei", "Round 1", "everyone is painting")
 
 
 async def paint(scene: Scene) -> None:
     """Ravi and Omar paint; each reads in their language that moderators look first."""
     await scene.ravi.send(f"/imagine {STAR}")
-    await sees(scene.ravi, STAR, "1 picture is painted and waits for moderators")
+    await sees(scene.ravi, STAR, "1 picture is painted and waiting for moderators")
     await scene.omar.send(f"/imagine {HEART}")
     held = await sees(scene.omar, HEART, "بانتظار المشرفين")
     await expect(held.locator("img")).to_have_count(0)
@@ -162,12 +162,12 @@ async def paint(scene: Scene) -> None:
 async def review(scene: Scene) -> None:
     """Mina approves one picture, and rejects the other with a reason; its person appeals with success."""
     mina, omar = scene.mina, scene.omar
-    first = await sees(mina, "A picture waits for review", STAR)
-    second = await sees(mina, "A picture waits for review", HEART)
+    first = await sees(mina, "A picture is waiting for review", STAR)
+    second = await sees(mina, "A picture is waiting for review", HEART)
     await shown(second)
     await shoot(mina, "review-waiting", second)
     await mina.press(first, "Approve")
-    await sees(mina, STAR, "@Mina has let it through")
+    await sees(mina, STAR, "@Mina has approved it")
     await mina.press(second, "Reject")
     await fill(mina, Reason=REASON)
     await sees(mina, HEART, "@Mina has rejected it", REASON)
@@ -193,7 +193,7 @@ async def report(scene: Scene) -> None:
     await shown(reported)
 
     await scene.mina.press(reported, "Approve")
-    await expect(reported).to_contain_text("@Mina has let it through")
+    await expect(reported).to_contain_text("@Mina has approved it")
 
 
 async def vote(scene: Scene) -> None:
@@ -223,9 +223,9 @@ async def finish(scene: Scene) -> None:
     """A second round, then the end: the sheet of all pictures, and the archive."""
     wei, ravi = scene.wei, scene.ravi
     await wei.send("/session next")
-    await sees(wei, "Group session", "Round 2", "everybody paints")
+    await sees(wei, "Group session", "Round 2", "everyone is painting")
     await ravi.send(f"/imagine {MOON}")
-    waiting = await sees(scene.mina, "A picture waits for review", MOON)
+    waiting = await sees(scene.mina, "A picture is waiting for review", MOON)
     await scene.mina.press(waiting, "Approve")
     await sees(ravi, MOON, "seed")
     await wei.send("/session close")

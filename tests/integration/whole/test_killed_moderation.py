@@ -83,7 +83,7 @@ class Scene:
     async def held(self, member: Member, prompt: str) -> tuple[str, Message]:
         """Paint a picture that is held; return the interaction and the moderators' message."""
         asked = await self.painted(member, prompt)
-        await member.message_of(asked, lambda seen: "waits for moderators" in text_of(seen))
+        await member.message_of(asked, lambda seen: "waiting for moderators" in text_of(seen))
         return asked, await self.mina.wait_for_message(
             lambda seen: prompt in text_of(seen) and bool(acts_of(seen)), channel="general", timeout=PATIENCE
         )
@@ -173,7 +173,7 @@ async def test_what_moderators_decided_before_a_kill_is_delivered_once_after_it(
     await scene.front.live(Death(method="bot.delivery.outbox:Outbox._mark", after=False))
     await scene.front.dead()  # a result is posted, and not marked
     await scene.front.live(Death(method="bot.store.moderation:Moderation.block"))
-    await scene.decided(about_star, "has let it through")
+    await scene.decided(about_star, "has approved it")
     await scene.decided(about_moon, "has rejected it")
     shown = await scene.once("a star", "seed", channel="art")
     rejected = await scene.once("a moon", "too round", channel="art")

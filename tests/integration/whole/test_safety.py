@@ -124,7 +124,7 @@ async def test_in_an_age_restricted_channel_it_is_covered_and_the_others_are_not
     message = await painted(mina, "nsfw-art", variants=2)
     assert [gallery["spoiler"] for gallery in galleries(message)] == [False, True]
     assert [file["filename"].startswith("SPOILER_") for file in message["attachments"]] == [False, True]
-    assert "1 picture is covered" in text_of(message)
+    assert "1 picture is behind a spoiler" in text_of(message)
 
 
 LABELS = ("drawing", "bare", "gore")
@@ -171,7 +171,7 @@ async def test_levels_decide_tile_by_tile_and_a_picture_like_a_blocked_one_is_wi
 ) -> None:
     message = await painted(mina, "art", variants=3)
     assert [gallery["spoiler"] for gallery in galleries(message)] == [False, True]
-    assert "1 picture is covered" in text_of(message)
+    assert "1 picture is behind a spoiler" in text_of(message)
     assert "1 picture is not shown: the safety checker found it unfit" in text_of(message)
     [job] = await classified.store.erasure.jobs_of(guild_id=GUILD_ID, limit=1)
     assert [image.notes.level for image in job.images] == [Level.NONE, Level.MILD, Level.EXTREME]

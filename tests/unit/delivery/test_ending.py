@@ -78,8 +78,8 @@ def test_pictures_that_are_withheld_for_different_reasons_are_counted_apart() ->
 @pytest.mark.parametrize(
     ("notes", "sentence"),
     [
-        (Notes(), "2 pictures are covered."),
-        (FLAGGED, "2 pictures are covered: the safety checker flagged them."),
+        (Notes(), "2 pictures are behind a spoiler."),
+        (FLAGGED, "2 pictures are behind a spoiler: the safety checker flagged them."),
     ],
 )
 def test_covered_pictures_are_counted(notes: Notes, sentence: str) -> None:
@@ -102,12 +102,12 @@ def test_covered_pictures_are_counted(notes: Notes, sentence: str) -> None:
         (
             Cause.MODE,
             1,
-            "1 picture is painted and waits for moderators: it is shown once let through.",
+            "1 picture is painted and waiting for moderators: it is shown once approved.",
         ),
         (
             Cause.MODE,
             2,
-            "2 pictures are painted and wait for moderators: they are shown once let through.",
+            "2 pictures are painted and waiting for moderators: they are shown once approved.",
         ),
     ],
 )
@@ -203,7 +203,7 @@ def test_a_short_reason_leaves_its_room_to_a_long_one() -> None:
     ("appeal", "sentence"),
     [
         (Appeal.OPEN, ""),
-        (Appeal.DECLINED, " Moderators have looked at the appeal and let this stand."),
+        (Appeal.DECLINED, " Moderators have declined the appeal, so this stands."),
         (Appeal.EXPIRED, " No moderator has looked at the appeal in time, so this stands."),
     ],
 )

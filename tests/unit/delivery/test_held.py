@@ -56,10 +56,10 @@ BY_RULE = Hold(cause=Cause.RULE, rule="Blades")
 @pytest.mark.parametrize(
     ("ruling", "said"),
     [
-        (None, "A rule of this server hides these words until moderators let them through."),
+        (None, "A rule of this server hides these words until moderators approve them."),
         (
             Ruling(outcome=Outcome.REJECTED),
-            "A rule of this server hides these words: moderators have not let them through.",
+            "A rule of this server hides these words: moderators have not approved them.",
         ),
     ],
 )
@@ -87,8 +87,11 @@ def test_the_hidden_words_of_a_request_without_a_picture_wait_for_nobody() -> No
 @pytest.mark.parametrize(
     ("level", "said"),
     [
-        (Level.NONE, "1 picture is covered."),  # by a moderator, in the message that this is a copy of
-        (Level.MILD, "1 picture is covered: the safety checker flagged it."),
+        (
+            Level.NONE,
+            "1 picture is behind a spoiler.",
+        ),  # by a moderator, in the message that this is a copy of
+        (Level.MILD, "1 picture is behind a spoiler: the safety checker flagged it."),
     ],
 )
 def test_a_covered_picture_names_the_safety_checker_only_if_that_flagged_it(level: Level, said: str) -> None:
@@ -118,7 +121,7 @@ def test_a_held_result_has_a_sentence_and_neither_picture_nor_buttons_that_need_
 def test_one_held_picture_holds_no_other() -> None:
     content = render(job(Showing.SHOW, Showing.HOLD), None, EN)
     assert [picture.artifacts for picture in content.pictures] == [("aa/0.png",)]
-    assert content.status.startswith("1 picture is painted and waits for moderators")
+    assert content.status.startswith("1 picture is painted and waiting for moderators")
 
 
 @pytest.mark.parametrize(
@@ -133,7 +136,7 @@ def test_one_held_picture_holds_no_other() -> None:
             job(Showing.WITHHOLD, ruling=Ruling(outcome=Outcome.EXPIRED)),
             "no moderator has looked at it in time",
         ),
-        (job(Showing.SPOILER, ruling=Ruling(outcome=Outcome.SPOILER)), "1 picture is covered."),
+        (job(Showing.SPOILER, ruling=Ruling(outcome=Outcome.SPOILER)), "1 picture is behind a spoiler."),
     ],
 )
 def test_the_message_says_what_holds_and_what_was_decided(held: Job, said: str) -> None:

@@ -141,4 +141,4 @@ def test_any_search_is_repeated_without_its_markup(search: str) -> None:
     (container,) = history_view(page, ENGLISH, now=60.0).to_components()
     heading, answer = container["components"][0]["content"].split("\n")
     assert search not in heading
-    assert answer == "No request of yours has these words: search for fewer or others."
+    assert answer == "None of your requests has these words: search for fewer or other words."

@@ -119,7 +119,7 @@ def test_an_empty_queue_says_so() -> None:
 
 def test_totals_count_everywhere() -> None:
     counts = dict.fromkeys(State, 0) | {State.WAITING: 3, State.RUNNING: 1}
-    assert totals_line(counts, ENGLISH) == "Everywhere together: 3 requests wait, 1 is being painted."
+    assert totals_line(counts, ENGLISH) == "Everywhere: 3 requests wait, 1 is being painted."
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -286,7 +286,7 @@ def test_the_help_says_the_limits_and_how_long_things_are_kept() -> None:
         "- 6 pictures to start from a minute",
         "- 60 of your pictures may wait",
         "- Files are deleted after 30 days without use, and painted again when you ask for them",
-        "- Requests go after 365 days, but not favourites",
+        "- Requests are deleted after 365 days, but not favourites",
     ]
 
 

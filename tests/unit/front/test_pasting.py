@@ -95,10 +95,10 @@ def test_the_lines_about_differences_name_the_option_the_value_and_what_is_used_
         Difference(setting="other", value="Clip skip: 2"),
     ]
     assert list(difference_lines(some, Texts.for_locale("ko"), ENGLISH)) == [
-        "Of the pasted recipe, this is different here:",
+        "What differs here from the pasted recipe:",
         "- 샘플러 DPM adaptive: here DDIM",
         "- 로라 fog:1: left out",
-        "- It began from another picture: send that too, as the option 이미지.",
+        "- It started from another picture: send that too, with the option 이미지.",
         "- Clip skip: 2: left out",
     ]
 

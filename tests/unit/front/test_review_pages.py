@@ -107,7 +107,7 @@ def test_a_decided_review_says_who_and_when_and_shows_nothing_more(language: str
 @pytest.mark.parametrize(
     ("outcome", "heading", "tone"),
     [
-        (None, "### A picture waits for review", Tone.WAITING),
+        (None, "### A picture is waiting for review", Tone.WAITING),
         (Outcome.SHOWN, "### A held picture", Tone.DONE),
         (Outcome.SPOILER, "### A held picture", Tone.DONE),
         (Outcome.REJECTED, "### A held picture", Tone.CANCELLED),
@@ -121,7 +121,10 @@ def test_a_decided_review_waits_no_more(outcome: Outcome | None, heading: str, t
 
 def test_a_message_about_an_erased_person_names_neither_them_nor_their_words() -> None:
     gone = replace(REVIEW, user_id=-7, outcome=Outcome.WITHDRAWN, decided_at=1.0)
-    assert review_content(due(gone, None), EN).status == "person no. 7\nIts person has deleted it."
+    assert (
+        review_content(due(gone, None), EN).status
+        == "person no. 7\nThe person who asked for it has deleted it."
+    )
 
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))

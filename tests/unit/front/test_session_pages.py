@@ -89,7 +89,7 @@ def test_the_board_says_what_goes_on() -> None:
         "Every prompt has these words: sea",
         "Members with <@&9> take part.",
         "Each person may paint 3 pictures in a round.",
-        "Round 2 · everybody paints",
+        "Round 2 · everyone is painting",
         "The round ends <t:900:R>.",
         "The session ends <t:9000:R> at the latest.",
         "<@1000> 3/3",
@@ -131,7 +131,7 @@ def test_a_ballot_says_when_the_vote_ends_or_that_it_stands_still() -> None:
 
     assert "The vote ends <t:900:R>." in said(Timer(due_at=900.0))
     paused = said(Timer(due_at=None, left=120.0), paused=True)
-    assert "The session is paused: its clock stands still.\nTime left: 2 min" in paused
+    assert "The session is paused: its clock has stopped.\nTime left: 2 min" in paused
 
 
 def test_of_a_picture_that_is_no_longer_shown_a_sheet_has_the_number_alone() -> None:
