@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import logging
 import os
@@ -113,7 +112,7 @@ def _delete(backup: Path, renamed: Path) -> bool:
         shutil.rmtree(renamed)
     except OSError as error:
         left = renamed if renamed.exists() else backup
-        log.warning("%s cannot be deleted: %s. Delete this old backup yourself", left, error.strerror)
+        log.warning("%s cannot be deleted: %s. Delete it yourself", left, error.strerror or error)
         return False
     return True
 
@@ -131,5 +130,12 @@ def _tidy(place: Path) -> None:
     """Delete what killed backups have left."""
     for left in place.glob(f"{GOING}*"):
         _delete(left, left)
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(place / UNDER_WAY)
+    left = place / UNDER_WAY
+    try:
+        shutil.rmtree(left)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise BackupRefused(
+            f"{left}, of an interrupted backup, cannot be deleted: {error.strerror or error}. Delete it."
+        ) from None

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import zlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bot.backup.durable import refused_by_disk, size_and_hash
 from bot.backup.manifest import TableFile
+from bot.errors import BackupRefused
 from bot.store.dumping import ROWS_AT_ONCE
 
 _LEVEL = 3  # of the compression: quicker than a disk
@@ -35,11 +37,14 @@ def read_rows(file: Path) -> Iterator[list[list[Any]]]:
     """Yield the rows of a file, up to ROWS_AT_ONCE at a time. Raises BackupRefused."""
     some: list[list[Any]] = []
     with refused_by_disk(file, "read"), gzip.open(file, "rt", encoding="utf-8", newline="\n") as lines:
-        for line in lines:
-            some.append(json.loads(line))
-            if len(some) == ROWS_AT_ONCE:
-                yield some
-                some = []
+        try:
+            for line in lines:
+                some.append(json.loads(line))
+                if len(some) == ROWS_AT_ONCE:
+                    yield some
+                    some = []
+        except (EOFError, ValueError, zlib.error):
+            raise BackupRefused(f"{file} is damaged: restore another backup.") from None
     if some:
         yield some
 

@@ -27,6 +27,7 @@ from bot.picture_hashes import (
 from bot.store.auditing import EVERYWHERE, Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.picture_tables import blocked_pictures, picture_hashes
+from bot.store.revisions import hold_server
 from bot.store.rows import load_jobs
 from bot.store.rulings import IS_REJECTED
 from bot.store.sqlite_file import BITS_APART
@@ -137,6 +138,8 @@ class Known(Verbs):
         values: dict[str, Any] = {"guild_id": by.guild_id, "hash": stored(number), **_bands(number)}
         values |= {"by": by.actor_id, "reason": by.reason, "at": self._clock()}
         async with self._changing() as (connection, _):
+            if by.guild_id:
+                await hold_server(connection, by.guild_id)
             row = insert(connection, blocked_pictures).values(values).on_conflict_do_nothing()
             if not (await connection.execute(row)).rowcount:
                 return False

@@ -58,13 +58,15 @@ async def serving(
 
 def _unusable(host: str, port: int, error: OSError) -> str:
     """Return a sentence for an address that cannot be served, with what to do."""
+    # Asyncio's own words repeat the address. The resolver's errors have negative numbers.
+    reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
     if error.errno in (errno.EADDRINUSE, errno.EACCES):
-        reason = os.strerror(error.errno)  # asyncio's own words repeat the address
         return (
             f"web.port: {host}:{port} cannot be used: {reason}. Give this process another port, such as by "
             "SDJAX__WEB__PORT, or 0 for none."
         )
-    return f"web.host: {host}:{port} cannot be used: {error.strerror}. Name an address of this machine."
+    remedy = "" if error.errno in (errno.EMFILE, errno.ENFILE) else " Name an address of this machine."
+    return f"web.host: {host}:{port} cannot be used: {reason}.{remedy}"
 
 
 class _Pages:

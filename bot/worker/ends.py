@@ -73,6 +73,7 @@ class Ends:
 
     async def lost(self, held: HeldImage) -> None:
         """Record the time of an image that was cancelled, or that another worker has."""
+        held.end = "lost"
         spent = self._spent(held)
         try:
             is_new = await self.persistently(lambda: self._store.device_time.add(held.claim, spent))

@@ -41,7 +41,7 @@ class HeldImage:
     device_seconds: float = 0.0
     preview: npt.NDArray[np.uint8] | None = None
     stages: Stages = field(default_factory=Stages)
-    end: str = "lost"
+    end: str = "unrecorded"
 
     def on_start(self) -> None:
         """Called on the engine's thread: a start picture of this image is being repainted."""

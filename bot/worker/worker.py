@@ -322,6 +322,7 @@ class Worker:
         held.start_hash = await self._known.check_start(claim, request.init_image)
         held.most_open = await self._judging.judge_start(claim, start)
         if held.lost:
+            held.end = "lost"
             return None
         held.stages.enter("admit")
         held.future = self.engine.submit(request, start=start, on_progress=held.on_progress, previews=True)

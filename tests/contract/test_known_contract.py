@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from finished_jobs import first_held
 from recipes import origin, recipe
-from stores import TTL, Clock
+from stores import TTL, Clock, OpenStore
 
 from bot.errors import StaleLease, UserMistake
 from bot.holds import Cause, Hold, Outcome
@@ -139,6 +139,17 @@ async def test_a_server_blocks_a_limited_number(store: Store, monkeypatch: pytes
     assert not await store.known.block(2, BY)
     assert {each.hash for each in await store.known.blocked(HERE)} == {1, 2}
     await store.known.block(3, OF_OPERATOR)
+
+
+async def test_of_pictures_blocked_at_once_a_full_server_takes_one(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known, "MAX_BLOCKED", 1)
+    stores = [await open_store() for _ in range(3)]
+    blocking = (store.known.block(number, BY) for number, store in enumerate(stores))
+    found = await asyncio.gather(*blocking, return_exceptions=True)
+    assert [each.message_id for each in found if isinstance(each, UserMistake)] == ["known_full"] * 2
+    assert len(await stores[0].known.blocked(HERE)) == 1
 
 
 async def test_blocks_go_with_their_server_and_forget_who_made_them(store: Store) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gzip
 import json
 import signal
 import stat
@@ -21,6 +22,7 @@ from bot.backup import making, picture_files, places
 from bot.backup import manifest as manifests
 from bot.backup.durable import refused_by_disk
 from bot.backup.places import UNDER_WAY, under_way
+from bot.backup.table_files import read_rows
 from bot.errors import BackupRefused, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.jobs import Job
@@ -115,6 +117,31 @@ async def test_a_picture_that_the_disk_does_not_give_back_is_named(scene: Scene)
     (backup / "pictures" / name).unlink()
     with pytest.raises(BackupRefused, match=f"pictures/{name} cannot be read: No such file"):
         await picture_files.bring_back(backup, [name], scene.artifacts)
+
+
+ROWS = gzip.compress(b"[1]\n" * 99)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [ROWS[:-4], ROWS[:10] + b"\xff" * 20, gzip.compress(b"[1"), gzip.compress(b"\xff")],
+    ids=["cut", "no rows", "no JSON", "no UTF-8"],
+)
+def test_rows_that_changed_after_they_were_checked_are_no_traceback(tmp_path: Path, content: bytes) -> None:
+    (file := tmp_path / "jobs.gz").write_bytes(content)
+    with pytest.raises(BackupRefused, match=r"jobs\.gz is damaged"):
+        list(read_rows(file))
+
+
+def test_an_interrupted_backup_that_cannot_be_deleted_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", str(path))
+
+    monkeypatch.setattr(places.shutil, "rmtree", refuse)
+    with pytest.raises(BackupRefused, match=f"{UNDER_WAY}, .* Operation not permitted"), under_way(tmp_path):
+        pass
 
 
 async def test_only_the_owner_may_read_a_backup(scene: Scene) -> None:
