@@ -86,7 +86,14 @@ class LostForGood(MissingArtifact):
 
 
 class DiscordUnavailable(BotError):
-    """Discord cannot be reached, or has closed the connection for good; the message says which."""
+    """Discord cannot be reached, or has closed the connection for good; the message says which.
+
+    Another attempt fails too before `retry_after` seconds have passed.
+    """
+
+    def __init__(self, message: str, *, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class StartRefused(BotError):

@@ -88,7 +88,8 @@ async def wait_for_defaults(config: Config, offers: Offers) -> Config:
 class Following:
     """Follows what workers publish of the models of `config`, and calls `change` when the offers differ.
 
-    `current` are the offers at the start. A change that raises DiscordUnavailable is retried.
+    `current` are the offers at the start. A change that raises DiscordUnavailable is retried after the time
+    that the error tells; other offers are tried at once.
     """
 
     def __init__(
@@ -97,11 +98,15 @@ class Following:
         published: Offers,
         current: tuple[Offer, ...],
         change: Callable[[tuple[Offer, ...]], Awaitable[None]],
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._config = config
         self._published = published
         self._current: tuple[Offer, ...] | None = current
         self._change = change
+        self._clock = clock
+        self._again_at = math.inf  # when the current offers are tried again: never once they are registered
         self._asking = Asking(published, longest=ASK_FOR_SECONDS)
         self._looking = asyncio.Lock()
 
@@ -132,14 +137,14 @@ class Following:
             log.error("no worker can be asked for: %s", error)
 
     async def _take(self, found: tuple[Offer, ...]) -> None:
-        if not found or found == self._current:
+        if not found or (found == self._current and self._clock() < self._again_at):
             return
+        self._current, self._again_at = found, math.inf
         try:
             await self._change(found)
         except DiscordUnavailable as error:
             log.warning("registering the commands is retried: %s", error)
-        else:
-            self._current = found
+            self._again_at = self._clock() + error.retry_after
 
     def _complete(self, known: Mapping[str, Offer]) -> tuple[Offer, ...]:
         """Return the offers whose defaults are all known: a worker may have to read the checkpoint first."""

@@ -38,6 +38,7 @@ from sdjax_engine.request import Offer
 log = logging.getLogger(__name__)
 
 LONGEST_WAIT = 60.0  # seconds; for a longer Retry-After discord.py raises instead of waiting
+REFUSED_WAIT = 600.0  # seconds; Discord answers 400, without Retry-After, to new commands after 200 in a day
 
 
 def intents() -> discord.Intents:
@@ -50,6 +51,14 @@ def _not_a_member(guilds: str) -> str:
         f"discord.guild_ids: the bot is not a member of server {guilds}, "
         "or was invited without the scope applications.commands."
     )
+
+
+def _wait(error: Exception) -> float:
+    """Return the seconds before another attempt to register the commands."""
+    if isinstance(error, discord.RateLimited):
+        return error.retry_after
+    refused = isinstance(error, discord.HTTPException) and not isinstance(error, discord.DiscordServerError)
+    return REFUSED_WAIT if refused else 0.0
 
 
 class Bot(discord.AutoShardedClient):
@@ -137,7 +146,8 @@ class Bot(discord.AutoShardedClient):
         try:
             await self._register()
         except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as error:
-            raise DiscordUnavailable(f"Discord did not take the commands: {error}") from error
+            words = f"Discord did not take the commands: {error}".partition("\n")[0]
+            raise DiscordUnavailable(words, retry_after=_wait(error)) from error
         except ConfigurationError as error:
             log.error("%s", error)
 

@@ -12,6 +12,7 @@ from stores import Clock
 
 from bot.app.offers import ASK_AGAIN_SECONDS, Asking, Following, wait_for_defaults
 from bot.config import Config
+from bot.errors import DiscordUnavailable
 from sdjax_engine.request import Offer
 
 
@@ -54,6 +55,39 @@ async def test_a_configuration_that_comes_during_a_change_is_taken_after_it() ->
     polling.cancel()
     await asyncio.gather(polling, return_exceptions=True)
     assert len(changes) == 2, "the same offers, with other texts of the commands"
+
+
+async def test_commands_are_tried_again_after_the_wait_or_with_other_offers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock, offers, calls = Clock(), Published(), []
+    wait: float | None = 3600.0
+
+    async def change(found: tuple[Offer, ...]) -> None:
+        calls.append(found)
+        if wait is not None:
+            raise DiscordUnavailable("not now", retry_after=wait)
+
+    async def polls() -> int:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return len(calls)
+
+    following = Following(configured("first"), offers, (), change, clock=clock)  # type: ignore[arg-type]
+    polling = asyncio.create_task(following.run(poll_seconds=0.0))
+    for steps in (3, 4):
+        offers.found["first"] = replace(TINY, model="first", num_inference_steps=steps)
+        assert await polls() == steps - 2, "other offers do not wait"
+    clock.now += 3599.0
+    assert await polls() == 2
+    clock.now, wait = clock.now + 1.0, None
+    assert await polls() == 3
+    clock.now += 3600.0
+    assert await polls() == 3, "they are registered"
+    polling.cancel()
+    await asyncio.gather(polling, return_exceptions=True)
+    assert [found[0].num_inference_steps for found in calls] == [3, 4, 4]
+    assert caplog.text.count("is retried: not now") == 2
 
 
 async def test_a_front_asks_for_a_worker_until_the_first_model_is_complete(

@@ -7,8 +7,10 @@ import tomllib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import discord
 import pytest
 from discord.app_commands import locale_str
 from front_tools import ephemeral, job_of, queued, text_of
@@ -16,7 +18,9 @@ from serving import Served, serving, until
 
 from bot.app.offers import Following
 from bot.config import Config
+from bot.errors import DiscordUnavailable
 from bot.files.artifacts import Artifacts
+from bot.front.client import REFUSED_WAIT
 from bot.front.command_tree import make_command
 from bot.jobs import State
 from bot.sandbox.client import Member
@@ -91,6 +95,26 @@ async def test_commands_that_discord_refuses_are_registered_later(
         return await samplers(mina) == [sampler.value for sampler in SUITED]
 
     await until(narrowed)
+
+
+async def test_the_wait_before_another_attempt_is_the_one_that_discord_asks_for(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad_request: Any = SimpleNamespace(status=400, reason="Bad Request")
+    too_many = discord.HTTPException(bad_request, {"code": 30034, "message": "Max number of daily creates"})
+    for error, wait in (
+        (discord.RateLimited(3600.5), 3600.5),
+        (too_many, REFUSED_WAIT),
+        (ConnectionError("cut"), 0.0),
+    ):
+
+        async def register(error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr(served.bot.tree, "register", register)
+        with pytest.raises(DiscordUnavailable) as caught:
+            await served.bot.change_offers(served.bot.services.offers)
+        assert caught.value.retry_after == wait
 
 
 async def test_commands_that_discord_refuses_for_good_are_registered_again_with_other_offers_only(
