@@ -5,6 +5,7 @@ BotError
 │   ├── UnknownJob
 │   └── NotYours
 ├── ConfigurationError   the start is refused; the message lists every mistake
+│   └── CommandsRefused  by Discord; what a worker offers may be the cause
 ├── StoreUnavailable     the queue or the results cannot be reached or written (disk full, locked, gone)
 │   └── ResultsUnavailable
 ├── MissingArtifact      the file of a result is lost
@@ -60,6 +61,10 @@ class NotYours(UserMistake):
 
 class ConfigurationError(BotError):
     """The configuration cannot be used; the message lists every mistake, one a line."""
+
+
+class CommandsRefused(ConfigurationError):
+    """Discord refuses the commands for these offers; the message names the command and the option."""
 
 
 class StoreUnavailable(BotError):

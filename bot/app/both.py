@@ -46,12 +46,13 @@ async def serve(
         queue.start(tasks)
         try:
             await tasks.wait_for(log_in(front.client, token, config.discord.api_url))
+            following = front.following(complete, queue)
+            await tasks.wait_for(following.begin(front.client.services.offers))
             front.start(tasks)
             try:
                 worker = await open_worker(complete, queue, report, tasks, stack)
+                tasks.start(following.run(), "offers")
                 if load is not None:
-                    following = front.following(complete, queue)
-                    tasks.start(following.run(), "offers")
                     prepare = _preparing(front, worker, queue, following, report)
                     tasks.start(Reloading(config, load, prepare).run(shutdown.reload), "reload")
                 await tasks.wait_for(front.client.wait_until_ready())

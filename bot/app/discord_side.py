@@ -13,10 +13,7 @@ from bot.redaction import redact
 
 
 async def log_in(client: discord.Client, token: str, api_url: str) -> None:
-    """Log in with the token and register the commands.
-
-    Raises ConfigurationError for a refused token or refused commands, and DiscordUnavailable.
-    """
+    """Log in with the token; raises ConfigurationError for a refused token, or DiscordUnavailable."""
     address = redact(api_url)
     try:
         await client.login(token)

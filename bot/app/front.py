@@ -22,6 +22,7 @@ from bot.delivery.progress import MessageLocks, Progress
 from bot.delivery.review_outbox import ReviewOutbox
 from bot.delivery.sender import Sender
 from bot.delivery.uploads import Uploads
+from bot.errors import CommandsRefused
 from bot.front.address import use_address
 from bot.front.client import Bot
 from bot.front.keywords import keywords_of
@@ -66,8 +67,12 @@ async def serve(
             with_defaults = await tasks.wait_for(wait_for_defaults(config, queue.store.offers))
             front = await open_front(with_defaults, queue, stack)
             await tasks.wait_for(log_in(front.client, token, config.discord.api_url))
-            front.start(tasks)
             following = front.following(config, queue)
+            try:
+                await tasks.wait_for(following.begin(front.client.services.offers))
+            except CommandsRefused as error:
+                log.error("%s", error)  # Discord keeps the earlier commands, and workers may offer others
+            front.start(tasks)
             tasks.start(following.run(), "offers")
             if load is not None:
                 prepare = functools.partial(prepare_front, front=front, queue=queue, following=following)
@@ -110,7 +115,7 @@ class FrontSide:
 
     def following(self, config: Config, queue: Queue) -> Following:
         """Return the loop that follows the offers of workers."""
-        return Following(config, queue.store.offers, self.client.services.offers, self.change_offers)
+        return Following(config, queue.store.offers, self.change_offers)
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
         """Replace the offers; raises like `Bot.change_offers`."""

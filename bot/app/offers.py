@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NoReturn
 
 from bot.config import Config
-from bot.errors import DiscordUnavailable, StoreUnavailable
+from bot.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.store.offers import Offers
 from sdjax_engine.request import Offer
 
@@ -88,27 +88,30 @@ async def wait_for_defaults(config: Config, offers: Offers) -> Config:
 class Following:
     """Follows what workers publish of the models of `config`, and calls `change` when the offers differ.
 
-    `current` are the offers at the start. A change that raises DiscordUnavailable is retried after the time
-    that the error tells; other offers are tried at once.
+    A change that raises DiscordUnavailable is retried after the time that the error tells; one that raises
+    ConfigurationError is not retried. Other offers are tried at once.
     """
 
     def __init__(
         self,
         config: Config,
         published: Offers,
-        current: tuple[Offer, ...],
         change: Callable[[tuple[Offer, ...]], Awaitable[None]],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._config = config
         self._published = published
-        self._current: tuple[Offer, ...] | None = current
+        self._current: tuple[Offer, ...] | None = None
         self._change = change
         self._clock = clock
         self._again_at = math.inf  # when the current offers are tried again: never once they are registered
         self._asking = Asking(published, longest=ASK_FOR_SECONDS)
         self._looking = asyncio.Lock()
+
+    async def begin(self, offers: tuple[Offer, ...]) -> None:
+        """Call `change` with the offers at the start; raises ConfigurationError."""
+        await self._take(offers)
 
     async def run(self, *, poll_seconds: float = FOLLOW_SECONDS) -> NoReturn:
         """Look again and again, until cancelled."""
@@ -130,7 +133,10 @@ class Following:
         except StoreUnavailable as error:
             log.error("the offers of workers cannot be read: %s", error)
             return
-        await self._take(self._complete(known))
+        try:
+            await self._take(self._complete(known))
+        except ConfigurationError as error:
+            log.error("%s", error)
         try:
             await self._asking.ask(_missing(self._config, known))
         except StoreUnavailable as error:

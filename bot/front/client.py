@@ -135,34 +135,31 @@ class Bot(discord.AutoShardedClient):
         self.services = dataclasses.replace(self.services, attachments=attachments, **values)
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
-        """Change the offers; raises DiscordUnavailable where the commands could not be changed.
-
-        A refusal that another attempt would meet again is logged.
-        """
+        """Change the offers, and register their commands; raises like `register`."""
         self.services = dataclasses.replace(self.services, offers=offers)
         define(self.tree, self._config, offers)
+        await self.register()
+
+    async def register(self) -> None:
+        """Register the commands. They are the same for all shards: the front with shard 0 registers them.
+
+        Raises DiscordUnavailable where another attempt may succeed, else ConfigurationError.
+        """
         if 0 not in (self.shard_ids or [0]):
             return
         try:
-            await self._register()
+            await self._register_everywhere()
         except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as error:
             words = f"Discord did not take the commands: {error}".partition("\n")[0]
             raise DiscordUnavailable(words, retry_after=_wait(error)) from error
-        except ConfigurationError as error:
-            log.error("%s", error)
 
     async def setup_hook(self) -> None:
-        """Determine the shards and register the commands, after the login and before the gateway connects.
-
-        Commands are the same for all shards: the front with shard 0 registers them.
-        """
+        """Determine the shards, after the login and before the gateway connects."""
         if self._counts_shards:
             self.shard_count, _, _ = await self.http.get_bot_gateway()
         await self.tree.set_translator(CatalogueTranslator())
-        if 0 in (self.shard_ids or [0]):
-            await self._register()
 
-    async def _register(self) -> None:
+    async def _register_everywhere(self) -> None:
         """Register everywhere, or in the configured servers; a server that refuses stops no other."""
         refusals = [str(guild.id) for guild in self.guilds_served if not await self._register_in(guild)]
         if refusals and len(refusals) == len(self.guilds_served):

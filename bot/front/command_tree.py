@@ -13,7 +13,7 @@ from discord import app_commands
 from discord.app_commands import AppCommandContext, AppInstallationType, locale_str
 from discord.http import Route
 
-from bot.errors import ConfigurationError
+from bot.errors import CommandsRefused
 from bot.front.answers import report
 from bot.front.registration import unchanged
 from bot.front.services import Interaction, services_of
@@ -128,7 +128,7 @@ class Tree(app_commands.CommandTree[Any]):
     async def register(self, guild: discord.Object | None = None) -> bool:
         """Register the commands everywhere, or in one server, unless Discord has them already.
 
-        Raises ConfigurationError, which names the command and the option, for commands that Discord refuses.
+        Raises CommandsRefused, which names the command and the option.
         """
         commands = self.get_commands(guild=guild)  # other offers may replace them before Discord answers
         defined = await self._defined(commands)
@@ -140,7 +140,7 @@ class Tree(app_commands.CommandTree[Any]):
         except discord.HTTPException as error:
             if error.code == INVALID_FORM:
                 failure = app_commands.CommandSyncFailure(error, commands)
-                raise ConfigurationError(_refusal(failure)) from None
+                raise CommandsRefused(_refusal(failure)) from None
             raise
         names = [command["name"] for command in written]
         where = f"in server {guild.id}" if guild else "everywhere"
@@ -188,5 +188,5 @@ def _refusal(failure: app_commands.CommandSyncFailure) -> str:
     places = [f"in {line.removeprefix('In ')}" if line.startswith("In ") else line for line in lines[1:]]
     return (
         f"Discord refuses the commands: {', '.join(places or lines)}. "
-        "Change what the configuration offers there, or update the bot."
+        "Change what the configuration, here or of a worker, offers there, or update the bot."
     )

@@ -24,7 +24,7 @@ UNSEEN: Mapping[str, tuple[str, ...]] = {
         "in server ",
         "in ",
         "Discord refuses the commands: ",
-        ". Change what the configuration offers there, or update the bot.",
+        ". Change what the configuration, here or of a worker, offers there, or update the bot.",
     ),
     "bot/front/commands/help.py": (  # prompts, which models read in English only
         "a red heart left of a blue star",

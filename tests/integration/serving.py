@@ -116,6 +116,7 @@ async def serving(
     desk = Desk(bot, lambda: bot.services, clock=time.time)
     async with bot:
         await bot.login("a-token")
+        await bot.register()
         loops = (bot.connect(), progress.run(), outbox.run(), reviews.run(), desk.run())
         tasks = [asyncio.create_task(work) for work in loops]
         try:

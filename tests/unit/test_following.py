@@ -45,7 +45,7 @@ async def test_a_configuration_that_comes_during_a_change_is_taken_after_it() ->
         begun.set()
         await goes_on.wait()
 
-    following = Following(Config(), Published(), (), change)  # type: ignore[arg-type]
+    following = Following(Config(), Published(), change)  # type: ignore[arg-type]
     polling = asyncio.create_task(following.run(poll_seconds=0.0))
     await begun.wait()
     reloading = asyncio.create_task(following.reconfigure(Config()))
@@ -73,11 +73,13 @@ async def test_commands_are_tried_again_after_the_wait_or_with_other_offers(
             await asyncio.sleep(0)
         return len(calls)
 
-    following = Following(configured("first"), offers, (), change, clock=clock)  # type: ignore[arg-type]
+    offers.found["first"] = replace(TINY, model="first", num_inference_steps=3)
+    following = Following(configured("first"), offers, change, clock=clock)  # type: ignore[arg-type]
+    await following.begin((offers.found["first"],))
     polling = asyncio.create_task(following.run(poll_seconds=0.0))
-    for steps in (3, 4):
-        offers.found["first"] = replace(TINY, model="first", num_inference_steps=steps)
-        assert await polls() == steps - 2, "other offers do not wait"
+    assert await polls() == 1
+    offers.found["first"] = replace(offers.found["first"], num_inference_steps=4)
+    assert await polls() == 2, "other offers do not wait"
     clock.now += 3599.0
     assert await polls() == 2
     clock.now, wait = clock.now + 1.0, None
@@ -126,7 +128,7 @@ async def test_a_front_goes_on_asking_for_a_model_that_its_workers_have_not_read
         changes.append(offers)
 
     offers = Published(replace(TINY, model="second"))
-    following = Following(configured("first", "second"), offers, (), change)  # type: ignore[arg-type]
+    following = Following(configured("first", "second"), offers, change)  # type: ignore[arg-type]
     await following.reconfigure(configured("first", "second"))
     assert offers.asked == [["first"]]
     assert [[offer.model for offer in change] for change in changes] == [["second"]]

@@ -45,12 +45,9 @@ async def samplers(member: Member) -> list[str]:
 @asynccontextmanager
 async def following_offers(served: Served) -> AsyncIterator[None]:
     """Follow what workers publish, until the block ends."""
-    bot = served.bot
-    task = asyncio.create_task(
-        Following(Config(), served.store.offers, bot.services.offers, bot.change_offers).run(
-            poll_seconds=0.01
-        )
-    )
+    following = Following(Config(), served.store.offers, served.bot.change_offers)
+    await following.begin(served.bot.services.offers)
+    task = asyncio.create_task(following.run(poll_seconds=0.01))
     yield
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -203,7 +200,7 @@ async def test_a_front_takes_another_configuration_while_it_runs(served: Served,
         waiting_files = 2
         """
     config = Config.parse(tomllib.loads(text))
-    following = Following(Config(), served.store.offers, bot.services.offers, bot.change_offers)
+    following = Following(Config(), served.store.offers, bot.change_offers)
     bot.change(config, None)
     await following.reconfigure(config)
     assert bot.services.offers == (config.models[0].offer,)

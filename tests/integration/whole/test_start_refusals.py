@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import discord
 import pytest
-from discord import app_commands
 from discord.app_commands import locale_str
 from sandbox_bot import SmallBot
+from serving import DEADLINE
 
+from bot.app import both, front
 from bot.app.discord_side import log_in
+from bot.config import Config
 from bot.demo import first_picture
-from bot.errors import BotError, ConfigurationError, DiscordUnavailable
+from bot.errors import BotError, CommandsRefused, ConfigurationError, DiscordUnavailable
 from bot.front.client import LONGEST_WAIT
-from bot.front.command_tree import Option, Tree, make_command
+from bot.front.command_tree import Option, make_command
 from bot.sandbox.server import Sandbox
+from bot.shutdown import Shutdown
 
 SetAddress = Callable[[str, str], None]
 
@@ -36,40 +41,46 @@ async def refusal(
     return caught.value
 
 
-class Registering(discord.Client):
-    """A bot that registers a command at its login. The description of the command's option is too long."""
-
-    def __init__(self) -> None:
-        super().__init__(intents=discord.Intents.none(), max_ratelimit_timeout=LONGEST_WAIT)
-        self.tree = Tree(self)
-        option = Option(name="prompt", description=locale_str("x" * 101), kind=str)
-        description = locale_str("Paint a picture")
-        self.tree.add_command(
-            make_command(name="paint", description=description, run=log_in, options=[option])
-        )
-
-    async def setup_hook(self) -> None:
-        await self.tree.register()
+def waiting_client() -> discord.Client:
+    """A client that waits as long as the bot does."""
+    return discord.Client(intents=discord.Intents.none(), max_ratelimit_timeout=LONGEST_WAIT)
 
 
-class Replaced(Registering):
-    """A bot whose commands are replaced while they are registered."""
+@pytest.fixture
+def config(lenient: Sandbox, tmp_path: Path, discord_address: SetAddress) -> Config:
+    """The demo's model, served on the sandbox."""
+    (tmp_path / "token").write_text("a-token")
+    addresses = {"api_url": lenient.api_url, "gateway_url": lenient.gateway_url}
+    return Config.parse(
+        {
+            "discord": {"token_file": str(tmp_path / "token"), **addresses},
+            "queue": {
+                "database": f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3",
+                "artifacts": str(tmp_path / "artifacts"),
+            },
+        }
+    )
 
-    async def setup_hook(self) -> None:
-        await self.tree.set_translator(Replacing(self.tree))
-        await super().setup_hook()
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bot has one command, and the description of its option is too long."""
+    option = Option(name="prompt", description=locale_str("x" * 101), kind=str)
+    command = make_command(
+        name="paint", description=locale_str("Paint a picture"), run=log_in, options=[option]
+    )
+    monkeypatch.setattr("bot.front.defining.commands", lambda *_offers, **_options: [command])
 
 
-class Replacing(app_commands.Translator):
-    """Removes the commands once they are translated; translates nothing."""
-
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
-
-    async def translate(
-        self, _text: locale_str, _locale: discord.Locale, _context: app_commands.TranslationContextTypes, /
-    ) -> None:
-        self._tree.clear_commands(guild=None)
+async def connects(config: Config, sandbox: Sandbox) -> None:
+    """Start a front, and stop it once it is connected to the gateway."""
+    shutdown = Shutdown()
+    serving = asyncio.create_task(front.serve(config, shutdown=shutdown))
+    async with asyncio.timeout(DEADLINE):
+        while not sandbox.connected and not serving.done():  # noqa: ASYNC110 - no event
+            await asyncio.sleep(0.01)
+        shutdown.request()
+        await serving
 
 
 async def test_a_wrong_token_is_a_mistake_of_configuration(
@@ -94,24 +105,35 @@ async def test_an_address_without_a_server_is_reported(discord_address: SetAddre
     assert "cannot be reached" in str(error)
 
 
-@pytest.mark.parametrize("make", [Registering, Replaced])
-async def test_a_refused_command_is_a_mistake_of_configuration_that_names_command_and_option(
-    lenient: Sandbox, discord_address: SetAddress, make: Callable[[], discord.Client]
+async def test_refused_commands_are_a_mistake_of_configuration_where_the_process_itself_offers_them(
+    config: Config, refused: None
 ) -> None:
-    error = await refusal(lenient.api_url, discord_address, make=make)
-    assert isinstance(error, ConfigurationError)
-    assert str(error) == (
-        "Discord refuses the commands: in command 'paint', in parameter 'prompt', description: Must be "
-        "between 1 and 100 in length. Change what the configuration offers there, or update the bot."
-    )
+    with pytest.raises(CommandsRefused, match="in command 'paint', in parameter 'prompt', description"):
+        await both.serve(config, shutdown=Shutdown(), report=print)
+
+
+async def test_a_front_whose_commands_are_refused_connects(
+    config: Config, lenient: Sandbox, refused: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    await connects(config, lenient)
+    assert caplog.text.count("Discord refuses the commands: in command 'paint', in parameter 'prompt'") == 1
     assert len(lenient.violations) == 1
 
 
-async def test_a_long_wait_that_discord_asks_for_is_reported_with_its_seconds(
-    sandbox: Sandbox, discord_address: SetAddress
+async def test_a_front_that_has_to_wait_before_it_registers_connects(
+    config: Config, sandbox: Sandbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     sandbox.misbehave(rest_429=1, on="/commands", retry_after=3600.5)
-    error = await refusal(sandbox.api_url, discord_address, make=Registering)
+    await connects(config, sandbox)
+    assert caplog.text.count("Discord did not take the commands: Too many requests. Retry in 3600.50") == 1
+    assert "Traceback" not in caplog.text
+
+
+async def test_a_long_wait_that_discord_asks_for_at_the_login_is_reported_with_its_seconds(
+    sandbox: Sandbox, discord_address: SetAddress
+) -> None:
+    sandbox.misbehave(rest_429=1, retry_after=3600.5)
+    error = await refusal(sandbox.api_url, discord_address, make=waiting_client)
     assert isinstance(error, DiscordUnavailable)
     assert str(error) == f"Discord at {sandbox.api_url} asks to wait 3601 s: try again after that time."
 
