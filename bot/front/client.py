@@ -12,7 +12,7 @@ import aiohttp
 import discord
 
 from bot.config import Config
-from bot.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
+from bot.errors import CommandsRefused, ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.front.configured import attachments_of, configured_services, rates_of
 from bot.front.defining import define, new_tree
@@ -180,7 +180,10 @@ class Bot(discord.AutoShardedClient):
         await self._noted(self.services.store.erasure.note_presence([guild.id]))
         for served in self.guilds_served:
             if served.id == guild.id:
-                await self._register_in(served)
+                try:
+                    await self._register_in(served)
+                except CommandsRefused as error:
+                    log.error("%s", error)
 
     async def on_ready(self) -> None:
         """Log the bot's user and its servers, and record the servers that joined or left meanwhile."""

@@ -15,7 +15,7 @@ from discord.http import Route
 
 from bot.errors import CommandsRefused
 from bot.front.answers import report
-from bot.front.registration import unchanged
+from bot.front.registration import refusal, unchanged
 from bot.front.services import Interaction, services_of
 
 log = logging.getLogger(__name__)
@@ -130,8 +130,7 @@ class Tree(app_commands.CommandTree[Any]):
 
         Raises CommandsRefused, which names the command and the option.
         """
-        commands = self.get_commands(guild=guild)  # other offers may replace them before Discord answers
-        defined = await self._defined(commands)
+        defined = await self._defined(guild)
         if unchanged(defined, await self._registered(guild)):
             log.info("the commands are registered already")
             return False
@@ -139,8 +138,8 @@ class Tree(app_commands.CommandTree[Any]):
             written = await self._write(defined, guild)
         except discord.HTTPException as error:
             if error.code == INVALID_FORM:
-                failure = app_commands.CommandSyncFailure(error, commands)
-                raise CommandsRefused(_refusal(failure)) from None
+                errors = error._errors or {"_errors": [{"message": error.text}]}
+                raise CommandsRefused(refusal(errors, defined)) from None
             raise
         names = [command["name"] for command in written]
         where = f"in server {guild.id}" if guild else "everywhere"
@@ -150,13 +149,13 @@ class Tree(app_commands.CommandTree[Any]):
     async def compare(self, guild: discord.Object | None = None) -> tuple[int, bool]:
         """Return how many commands Discord has, everywhere or in one server, and whether they are these."""
         registered = await self._registered(guild)
-        return len(registered), unchanged(await self._defined(self.get_commands(guild=guild)), registered)
+        return len(registered), unchanged(await self._defined(guild), registered)
 
-    async def _defined(self, commands: Sequence[Command | Group | MessageMenu]) -> list[dict[str, Any]]:
+    async def _defined(self, guild: discord.Object | None) -> list[dict[str, Any]]:
         translator = self.translator
         return [
             await command.get_translated_payload(self, translator) if translator else command.to_dict(self)
-            for command in commands
+            for command in self.get_commands(guild=guild)
         ]
 
     async def _write(
@@ -180,13 +179,3 @@ class Tree(app_commands.CommandTree[Any]):
         )
         found: list[dict[str, Any]] = await self._http.request(route, params={"with_localizations": "true"})
         return found
-
-
-def _refusal(failure: app_commands.CommandSyncFailure) -> str:
-    """Return discord.py's lines, which go from the command down to the mistake, as one sentence."""
-    lines = [line.strip().partition(" defined in ")[0].rstrip(".") for line in str(failure).splitlines()]
-    places = [f"in {line.removeprefix('In ')}" if line.startswith("In ") else line for line in lines[1:]]
-    return (
-        f"Discord refuses the commands: {', '.join(places or lines)}. "
-        "Change what the configuration, here or of a worker, offers there, or update the bot."
-    )

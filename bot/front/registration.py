@@ -1,8 +1,9 @@
-"""Commands are registered only if they changed: Discord allows 200 creations a day."""
+"""Compares commands with the registered ones: Discord allows 200 creations a day. Words its refusals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 COMPARED = (
@@ -28,6 +29,7 @@ COMPARED = (
 PERMISSIONS = "default_member_permissions"
 UNORDERED = ("contexts", "integration_types")
 LOCALIZATIONS = ("name_localizations", "description_localizations")
+TOO_LARGE = "APPLICATION_COMMAND_TOO_LARGE"
 
 
 def unchanged(defined: Sequence[Mapping[str, Any]], registered: Sequence[Mapping[str, Any]]) -> bool:
@@ -54,3 +56,31 @@ def _essence(value: Any) -> Any:
     if kept.get(PERMISSIONS) is not None:
         kept[PERMISSIONS] = str(kept[PERMISSIONS])  # discord.py sends a number, Discord returns text
     return {key: kept[key] for key in kept if kept[key] not in (None, False, "", [], {})}
+
+
+def refusal(errors: Mapping[str, Any], commands: Sequence[Mapping[str, Any]]) -> str:
+    """Return Discord's nested errors as one sentence with the names of these commands and their options."""
+    mistakes = list(_mistakes(errors, commands, "commands"))
+    if any(error.get("code") == TOO_LARGE for error in errors.get("_errors", ())):  # and Discord names none
+        largest = max(commands, key=lambda command: len(json.dumps(command, ensure_ascii=False)))
+        mistakes.append(f"the largest is {largest['name']!r}")
+    return (
+        f"Discord refuses the commands: {'; '.join(mistakes)}. "
+        "Change what the configuration, here or of a worker, offers there, or update the bot."
+    )
+
+
+def _mistakes(errors: Mapping[str, Any], sent: Any, *place: str) -> Iterator[str]:
+    """Yield each error with its place, such as the name of an option, in what was sent."""
+    for key, below in errors.items():
+        if key == "_errors":
+            yield from (f"{', '.join(place)}: {error['message'].rstrip('.')}" for error in below)
+            continue
+        try:
+            part = sent[int(key)] if isinstance(sent, list) else sent[key]
+        except (LookupError, TypeError, ValueError):
+            part = None  # Discord names what was not sent
+        if isinstance(sent, list) and isinstance(part, Mapping):
+            yield from _mistakes(below, part, *place[:-1], f"{place[-1].removesuffix('s')} {part['name']!r}")
+        else:
+            yield from _mistakes(below, part, *place, key)

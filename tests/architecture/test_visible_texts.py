@@ -20,12 +20,7 @@ UNSEEN: Mapping[str, tuple[str, ...]] = {
         "discord.guild_ids: the bot is not a member of server ",
         ", or was invited without the scope applications.commands.",
     ),
-    "bot/front/command_tree.py": (  # the operator's log, and the end of a start
-        "in server ",
-        "in ",
-        "Discord refuses the commands: ",
-        ". Change what the configuration, here or of a worker, offers there, or update the bot.",
-    ),
+    "bot/front/command_tree.py": ("in server ",),  # the operator's log
     "bot/front/commands/help.py": (  # prompts, which models read in English only
         "a red heart left of a blue star",
         "a large yellow moon above a small pink heart on a purple background",
@@ -38,6 +33,11 @@ UNSEEN: Mapping[str, tuple[str, ...]] = {
         "not connected to Discord's gateway",
     ),
     "bot/front/preferring.py": ("a picture",),  # stands for a prompt while options are checked
+    "bot/front/registration.py": (  # the operator's log, and the end of a start
+        "the largest is ",
+        "Discord refuses the commands: ",
+        ". Change what the configuration, here or of a worker, offers there, or update the bot.",
+    ),
 }
 """Words that no person reads on Discord, or that must be English."""
 

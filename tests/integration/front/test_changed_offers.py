@@ -18,12 +18,13 @@ from serving import Served, serving, until
 
 from bot.app.offers import Following
 from bot.config import Config
-from bot.errors import DiscordUnavailable
+from bot.errors import CommandsRefused, DiscordUnavailable
 from bot.files.artifacts import Artifacts
 from bot.front.client import REFUSED_WAIT
 from bot.front.command_tree import make_command
 from bot.jobs import State
 from bot.sandbox.client import Member
+from bot.sandbox.community import GUILD_ID
 from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
 from bot.store import Store
@@ -129,11 +130,24 @@ async def test_commands_that_discord_refuses_for_good_are_registered_again_with_
             await store.offers.publish([replace(offer, samplers=samplers)])
 
             async def logged(count: int = count) -> bool:
-                return caplog.text.count("Discord refuses the commands: in command 'paint', desc") == count
+                return caplog.text.count("Discord refuses the commands: command 'paint', desc") == count
 
             await until(logged)
     assert len(lenient.violations) == 2
     assert "retried" not in caplog.text
+
+
+async def test_a_refusal_in_a_server_that_the_bot_has_joined_is_one_sentence(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def register(_guild: discord.Object) -> None:
+        raise CommandsRefused("Discord refuses the commands")
+
+    monkeypatch.setattr(served.bot.tree, "register", register)
+    monkeypatch.setattr(served.bot, "guilds_served", [discord.Object(GUILD_ID)])
+    (guild,) = served.bot.guilds
+    await served.bot.on_guild_join(guild)
+    assert caplog.messages.count("Discord refuses the commands") == 1
 
 
 async def asked(member: Member) -> None:

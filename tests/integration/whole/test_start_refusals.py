@@ -108,7 +108,7 @@ async def test_an_address_without_a_server_is_reported(discord_address: SetAddre
 async def test_refused_commands_are_a_mistake_of_configuration_where_the_process_itself_offers_them(
     config: Config, refused: None
 ) -> None:
-    with pytest.raises(CommandsRefused, match="in command 'paint', in parameter 'prompt', description"):
+    with pytest.raises(CommandsRefused, match="command 'paint', option 'prompt', description"):
         await both.serve(config, shutdown=Shutdown(), report=print)
 
 
@@ -116,7 +116,7 @@ async def test_a_front_whose_commands_are_refused_connects(
     config: Config, lenient: Sandbox, refused: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     await connects(config, lenient)
-    assert caplog.text.count("Discord refuses the commands: in command 'paint', in parameter 'prompt'") == 1
+    assert caplog.text.count("Discord refuses the commands: command 'paint', option 'prompt'") == 1
     assert len(lenient.violations) == 1
 
 

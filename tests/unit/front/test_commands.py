@@ -13,7 +13,7 @@ from discord import app_commands
 
 from bot.config import Config, ModelConfig
 from bot.front.commands import commands, menus
-from bot.front.registration import unchanged
+from bot.front.registration import TOO_LARGE, refusal, unchanged
 from bot.front.translator import CatalogueTranslator
 from sdjax_engine.request import SAMPLER_NAMES, Offer, Sampler
 
@@ -240,3 +240,37 @@ async def test_whose_settings_is_chosen_in_the_language_of_the_person() -> None:
         "이 서버의 설정",
     ]
     assert "name_localizations" not in option(await payload(OFFER), "sampler")["choices"][0]
+
+
+@pytest.mark.parametrize(
+    ("errors", "mistakes"),
+    [
+        (
+            {"1": {"options": {"0": {"choices": {"1": {"name": {"_errors": [{"message": "Too long."}]}}}}}}},
+            "command 'paint', option 'model', choice 'SDXL', name: Too long",
+        ),
+        (
+            {
+                "0": {"_errors": [{"message": "One."}, {"message": "Two."}]},
+                "1": {"options": {"_errors": [{"message": "Three."}]}},
+            },
+            "command 'help': One; command 'help': Two; command 'paint', options: Three",
+        ),
+        (
+            {
+                "7": {"name": {"_errors": [{"message": "Odd."}]}},
+                "1": {"x": {"0": {"_errors": [{"message": "Y."}]}}},
+            },
+            "commands, 7, name: Odd; command 'paint', x, 0: Y",
+        ),
+        (
+            {"_errors": [{"code": TOO_LARGE, "message": "Command exceeds maximum size (8000)"}]},
+            "commands: Command exceeds maximum size (8000); the largest is 'paint'",
+        ),
+        ({"_errors": [{"message": "Invalid Form Body"}]}, "commands: Invalid Form Body"),
+    ],
+)
+def test_a_refusal_names_what_discord_refuses(errors: dict[str, Any], mistakes: str) -> None:
+    options = [{"name": "model", "choices": [{"name": "SD"}, {"name": "SDXL"}]}]
+    sentence = refusal(errors, [{"name": "help"}, {"name": "paint", "options": options}])
+    assert sentence.startswith(f"Discord refuses the commands: {mistakes}. Change what")
