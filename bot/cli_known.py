@@ -23,7 +23,7 @@ def known() -> None:
 @click.argument("picture", type=_FILE)
 @click.option("--reason", default="", help="Why; it is kept in the audit log.")
 def block_picture(path: Path | None, picture: Path, reason: str) -> None:
-    """Block the picture in a PNG, JPEG or WebP file, and all that are very like it."""
+    """Block the picture in a PNG, JPEG or WebP file, and all that are almost identical to it."""
     if len(reason) > MOST_REASON:
         raise click.BadParameter(f"a reason has up to {MOST_REASON} characters.", param_hint="'--reason'")
     config = configured(path)
@@ -65,4 +65,4 @@ def unblock_picture(path: Path | None, name: str, reason: str) -> None:
     if number is None:
         raise click.BadParameter(f"{name} is no name of a picture: it has 16 hexadecimal digits.")
     removed = unblock_picture_now(config, number, reason=reason)
-    click.echo(f"{name} is {'blocked no longer' if removed else 'not blocked'}.")
+    click.echo(f"{name} is {'no longer blocked' if removed else 'not blocked'}.")

@@ -89,7 +89,7 @@ def unblock(path: Path | None, user_id: int | None, guild_id: int | None, reason
     from bot.app.blocking import unblock_now
 
     if unblock_now(config, user_id=user_id, guild_id=guild_id, reason=reason):
-        click.echo(f"{_named(user_id, guild_id)} is blocked no longer.")
+        click.echo(f"{_named(user_id, guild_id)} is no longer blocked.")
     else:
         click.echo(f"{_named(user_id, guild_id)} is not blocked.")
 

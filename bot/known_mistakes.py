@@ -7,9 +7,11 @@ from types import MappingProxyType
 
 KNOWN_MISTAKES: Mapping[str, str] = MappingProxyType(
     {
-        "start_known": "{what} is blocked here, or very like a blocked picture: start from another.",
+        "start_known": (
+            "{what} is blocked here, or almost identical to a blocked picture: start from another."
+        ),
         "publish_known": (
-            "Every picture of this result is blocked here, or very like a blocked picture: "
+            "Every picture of this result is blocked here, or almost identical to a blocked picture: "
             "publish another result."
         ),
         "whose_nothing": "Send a picture, or the link of a message that has one.",

@@ -10,7 +10,7 @@ SESSION_MISTAKES: Mapping[str, str] = MappingProxyType(
         "session_here": (
             "This channel has a group session already: close it first, or open yours in a thread of its own."
         ),
-        "sessions_full": "A server may have {limit} group sessions at a time: close one first.",
+        "sessions_full": "A server can have at most {limit} group sessions at a time: close one first.",
         "session_gone": "The bot no longer knows this group session.",
         "session_none": "There is no group session in this channel: use the command where it is.",
         "session_ended": "This group session has ended.",
@@ -20,7 +20,7 @@ SESSION_MISTAKES: Mapping[str, str] = MappingProxyType(
         "session_paused_host": "You host this group session, and it is paused: resume it, then ask again.",
         "session_not_paused": "The group session is not paused.",
         "session_changed": "A group session began or ended here at this moment: please ask again.",
-        "session_private": "In a group session everybody sees the pictures: ask for one that is not private.",
+        "session_private": "In a group session everyone sees the pictures: ask for one that is not private.",
         "session_round_over": "This round is over: wait until the next one begins.",
         "session_quota": (
             "In a round each person may paint {limit} pictures, and you have {left} left: "

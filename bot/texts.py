@@ -98,7 +98,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         ),
         "rule_none": "There is no rule “{value}”, as there are no rules here yet.",
         "rule_unknown": "There is no rule “{value}” here: choose from {choices}.",
-        "rules_full": "A server may have {limit} rules: remove one first.",
+        "rules_full": "A server can have at most {limit} rules: remove one first.",
         "settings_no_server": (
             "Only servers with the bot have channel and server settings: change your own here."
         ),
@@ -117,7 +117,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "style_none": "There is no style “{value}”, as there are no styles here yet: leave the style out.",
         "style_unknown": "There is no style “{value}” here: choose from {choices}.",
         "style_of_all": "Every server has this style: the bot's owner can remove it.",
-        "styles_full": "A server may have {limit} styles: remove one first.",
+        "styles_full": "A server can have at most {limit} styles: remove one first.",
         "kept_no_server": "Styles and lists belong to a server: use the command in a server.",
         "kept_right": "You need the permission Manage Messages to change styles and lists: ask a moderator.",
         "wildcard_name": (
@@ -134,7 +134,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "wildcard_unknown": (
             "There is no list “{value}” here: choose from {choices}, or write `\\_` for an underscore."
         ),
-        "wildcards_full": "A server may have {limit} lists: remove one first.",
+        "wildcards_full": "A server can have at most {limit} lists: remove one first.",
         "expansion_deep": "Braces can be nested {limit} deep: remove some.",
         "expansion_many": (
             "These alternatives make {value} prompts, and you may ask for {limit} at once: leave some out."

@@ -23,5 +23,5 @@ def quota_line(key: str, left: float, limit: float, texts: Texts) -> str:
     if key == "pictures_per_day":
         return texts.gettext("Pictures a day: {left} of {limit} left.", **numbers)
     if key == "cost_per_hour":
-        return texts.gettext("Cost an hour, in usual pictures: {left} of {limit} left.", **numbers)
-    return texts.gettext("Cost a day, in usual pictures: {left} of {limit} left.", **numbers)
+        return texts.gettext("Hourly cost, in standard pictures: {left} of {limit} left.", **numbers)
+    return texts.gettext("Daily cost, in standard pictures: {left} of {limit} left.", **numbers)

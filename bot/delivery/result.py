@@ -39,7 +39,7 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "start_changed": "The picture to start from is gone, and painting it again gives another one now. "
         "Send the picture, or choose another.",
         "start_unfit": "The picture to start from is unfit for this channel: choose another.",
-        "start_known": "The picture to start from is blocked here, or very like a blocked picture. "
+        "start_known": "The picture to start from is blocked here, or almost identical to a blocked picture. "
         "Choose another.",
         "artifact_missing": "The picture's file is gone. Press Again to paint it again.",
         "not_taken": "Discord did not take this picture. Press Again, or tell the bot's owner.",
@@ -80,8 +80,8 @@ def _judged(job: Job, texts: Texts) -> Iterator[str]:
     shown_as = Counter(image.showing for image in job.images)
     if known := sum(image.notes.known for image in job.images):
         yield texts.ngettext(
-            "{count} picture is not shown: it is very like a picture that is blocked here.",
-            "{count} pictures are not shown: they are very like pictures that are blocked here.",
+            "{count} picture is not shown: it is almost identical to a picture that is blocked here.",
+            "{count} pictures are not shown: they are almost identical to pictures that are blocked here.",
             known,
         )
     rejected = _rejected(job)
@@ -179,15 +179,15 @@ def _left_out(notes: Notes, texts: Texts) -> Iterator[str]:
     """Return a sentence for each prompt whose end was cut."""
     if notes.prompt and notes.prompt.cut:
         yield texts.ngettext(
-            "Only the first {count} token of the prompt had room. Left out: “{cut}”",
-            "Only the first {count} tokens of the prompt had room. Left out: “{cut}”",
+            "Only the first {count} token of the prompt was used. Left out: “{cut}”",
+            "Only the first {count} tokens of the prompt were used. Left out: “{cut}”",
             notes.prompt.limit,
             cut=shown(notes.prompt.cut, SHOWN_CUT),
         )
     if notes.negative_prompt and notes.negative_prompt.cut:
         yield texts.ngettext(
-            "Only the first {count} token of the negative prompt had room. Left out: “{cut}”",
-            "Only the first {count} tokens of the negative prompt had room. Left out: “{cut}”",
+            "Only the first {count} token of the negative prompt was used. Left out: “{cut}”",
+            "Only the first {count} tokens of the negative prompt were used. Left out: “{cut}”",
             notes.negative_prompt.limit,
             cut=shown(notes.negative_prompt.cut, SHOWN_CUT),
         )

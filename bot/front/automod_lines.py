@@ -1,4 +1,4 @@
-"""What a moderator reads about Discord's AutoMod rules: which hold for prompts, and why others do not."""
+"""What a moderator reads about Discord's AutoMod rules: which apply to prompts, and why others do not."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def lines_of(state: AutomodState, rules: Sequence[AutomodRule], texts: Texts) ->
         yield texts.line(texts.joined(_facts(rule, texts)), mark="- ")
         if rule.unread:
             yield texts.ngettext(
-                "{count} pattern does not hold, for the bot cannot read it as Discord does: {patterns}",
-                "{count} patterns do not hold, for the bot cannot read them as Discord does: {patterns}",
+                "{count} pattern does not apply, because the bot cannot read it as Discord does: {patterns}",
+                "{count} patterns do not apply, because the bot cannot read them as Discord does: {patterns}",
                 len(rule.unread),
                 patterns=texts.isolated(shown(" ".join(rule.unread), SHOWN_PATTERNS)),
             )
@@ -60,14 +60,14 @@ def lines_of(state: AutomodState, rules: Sequence[AutomodRule], texts: Texts) ->
 
 def _said(state: AutomodState, rules: Sequence[AutomodRule], texts: Texts) -> str:
     if state is AutomodState.OFF:
-        return texts.gettext("These rules do not hold for prompts: a moderator has switched them off.")
+        return texts.gettext("These rules do not apply to prompts: a moderator has switched them off.")
     if state is AutomodState.NO_RIGHT:
         return texts.gettext(
-            "These rules do not hold for prompts: the bot reads them only with the permission Manage Server."
+            "These rules do not apply to prompts: the bot needs the permission Manage Server to read them."
         )
     if state is AutomodState.UNREAD:
         return texts.gettext(
-            "Discord did not give these rules. Those read before hold; the bot asks again soon."
+            "Discord did not give these rules. The rules read before still apply; the bot asks again soon."
         )
     if not rules:
         return texts.gettext("This server has no such rules.")
@@ -77,11 +77,11 @@ def _said(state: AutomodState, rules: Sequence[AutomodRule], texts: Texts) -> st
 def _facts(rule: AutomodRule, texts: Texts) -> Iterator[str]:
     yield f"**{shown(rule.name, SHOWN_NAME)}**"
     if rule.ignored is Ignored.PRESET:
-        yield texts.gettext("does not hold: Discord shows its own lists of words to nobody")
+        yield texts.gettext("does not apply: Discord does not share its own lists of words")
     elif rule.ignored is Ignored.NOT_WORDS:
-        yield texts.gettext("does not hold: it is not about the words of messages")
+        yield texts.gettext("does not apply: it is not about the words of messages")
     elif rule.ignored is Ignored.NOT_BLOCKING:
-        yield texts.gettext("does not hold: it blocks no messages")
+        yield texts.gettext("does not apply: it blocks no messages")
     else:
         yield texts.ngettext("{count} word or phrase", "{count} words and phrases", len(rule.keywords))
         if rule.patterns:

@@ -64,8 +64,8 @@ def key_name(key: str, texts: Texts) -> str:
         "flagged_age_restricted": texts.gettext("Unsafe pictures, age-restricted"),
         "pictures_per_hour": texts.gettext("Pictures an hour"),
         "pictures_per_day": texts.gettext("Pictures a day"),
-        "cost_per_hour": texts.gettext("Cost an hour, in usual pictures"),
-        "cost_per_day": texts.gettext("Cost a day, in usual pictures"),
+        "cost_per_hour": texts.gettext("Hourly cost, in standard pictures"),
+        "cost_per_day": texts.gettext("Daily cost, in standard pictures"),
         "cool_down": texts.gettext("Seconds between requests"),
         "weight": texts.gettext("Weight in the queue"),
     }

@@ -311,8 +311,8 @@ def test_the_operator_blocks_and_unblocks_a_person_or_a_server(
     for whose in (person, server, person):
         assert run(monkeypatch, "unblock", *whose) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "Person 11 is blocked no longer.",
-        "Server 21 is blocked no longer.",
+        "Person 11 is no longer blocked.",
+        "Server 21 is no longer blocked.",
         "Person 11 is not blocked.",
     ]
     assert asyncio.run(_standing(database)) == []

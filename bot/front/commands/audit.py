@@ -35,9 +35,9 @@ OLDER, NEWER, EXPORT = "older", "newer", "export"
 ACTS = MappingProxyType(
     {
         Act.BLOCK: locale_str("Blocks", words=True),
-        Act.UNBLOCK: locale_str("Ends of blocks", words=True),
+        Act.UNBLOCK: locale_str("Blocks removed", words=True),
         Act.PAUSE: locale_str("Pauses", words=True),
-        Act.RESUME: locale_str("Ends of pauses", words=True),
+        Act.RESUME: locale_str("Pauses ended", words=True),
         Act.CLEAR: locale_str("Deletions of many requests", words=True),
         Act.DELETE: locale_str("Deletions of one request", words=True),
         Act.CANCEL: locale_str("Cancellations", words=True),
@@ -185,11 +185,11 @@ def _said(entry: Entry, texts: Texts) -> str:
     if entry.act is Act.BLOCK:
         return texts.gettext("{actor} blocked {subject}", **fields)
     if entry.act is Act.UNBLOCK:
-        return texts.gettext("{actor} ended the block of {subject}", **fields)
+        return texts.gettext("{actor} unblocked {subject}", **fields)
     if entry.act is Act.PAUSE:
         return texts.gettext("{actor} paused {place}", actor=fields["actor"], place=place)
     if entry.act is Act.RESUME:
-        return texts.gettext("{actor} ended the pause of {place}", actor=fields["actor"], place=place)
+        return texts.gettext("{actor} resumed painting in {place}", actor=fields["actor"], place=place)
     if entry.act is Act.CANCEL:
         return texts.gettext("{actor} cancelled a request of {subject}", **fields)
     if entry.act is Act.SESSION:
@@ -212,7 +212,7 @@ def _said(entry: Entry, texts: Texts) -> str:
 def _said_of_picture(entry: Entry, actor: str, texts: Texts) -> str:
     picture = shown(str((entry.after or entry.before or {}).get("picture", "")), MOST_REASON)
     if entry.after is None:
-        return texts.gettext("{actor} ended the block of the picture {picture}", actor=actor, picture=picture)
+        return texts.gettext("{actor} unblocked the picture {picture}", actor=actor, picture=picture)
     return texts.gettext("{actor} blocked the picture {picture}", actor=actor, picture=picture)
 
 
@@ -220,26 +220,26 @@ def _said_of_review(entry: Entry, texts: Texts, **fields: str) -> str | None:
     if entry.act is Act.APPROVE and (entry.after or {}).get("kind") == Kind.APPEAL.value:
         return texts.gettext("{actor} accepted an appeal of {subject}", **fields)
     if entry.act is Act.APPROVE:
-        return texts.gettext("{actor} approved pictures of {subject}", **fields)
+        return texts.gettext("{actor} approved pictures by {subject}", **fields)
     if entry.act is Act.COVER:
-        return texts.gettext("{actor} approved pictures of {subject} as spoilers", **fields)
+        return texts.gettext("{actor} approved pictures by {subject} as spoilers", **fields)
     if entry.act is Act.REJECT:
-        return texts.gettext("{actor} rejected pictures of {subject}", **fields)
+        return texts.gettext("{actor} rejected pictures by {subject}", **fields)
     if entry.act is Act.DECLINE:
         return texts.gettext("{actor} declined an appeal of {subject}", **fields)
     if entry.act is Act.REVIEW:
         return texts.gettext("{actor} changed how reviews are done", actor=fields["actor"])
     if entry.act is Act.HIDE and (count := (entry.after or {}).get("reports")):
         return texts.ngettext(
-            "{count} report hid pictures of {subject}",
-            "{count} reports hid pictures of {subject}",
+            "{count} report hid pictures by {subject}",
+            "{count} reports hid pictures by {subject}",
             count,
             subject=fields["subject"],
         )
     if entry.act is Act.HIDE:
-        return texts.gettext("{actor} hid pictures of {subject} for review", **fields)
+        return texts.gettext("{actor} hid pictures by {subject} for review", **fields)
     if entry.act is Act.EXPIRE:
-        return texts.gettext("nobody reviewed pictures of {subject} in time", subject=fields["subject"])
+        return texts.gettext("nobody reviewed pictures by {subject} in time", subject=fields["subject"])
     return None
 
 

@@ -49,7 +49,7 @@ def known_group() -> Group:
     commands = [
         make_command(
             name="block",
-            description=locale_str("Refuse a picture and all that are very like it."),
+            description=locale_str("Refuse a picture and all that are almost identical to it."),
             run=block_sent,
             options=[picture, reason],
         ),
@@ -95,7 +95,7 @@ async def _block(interaction: Interaction, number: int, reason: str) -> None:
     if not await while_unavailable(PATIENCE_SECONDS, services.store.known.block, number, by):
         raise UserMistake("known_twice")
     said = services.texts(interaction).gettext(
-        "Blocked as {name}: this picture and those very like it are refused in this server, "
+        "Blocked as {name}: this picture and those almost identical to it are refused in this server, "
         "as results and to start from.",
         name=name_of(number),
     )

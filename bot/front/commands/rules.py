@@ -48,7 +48,7 @@ def rules_group() -> Group:
     commands = [
         make_command(
             name="add",
-            description=locale_str("Add a rule, or change the one of this name."),
+            description=locale_str("Add a rule, or change the one with this name."),
             run=ask_rule,
             options=[name, *_kinds()],
         ),

@@ -55,7 +55,7 @@ def style_group() -> Group:
     commands = [
         make_command(
             name="add",
-            description=locale_str("Add a style, or change the one of this name."),
+            description=locale_str("Add a style, or change the one with this name."),
             run=ask_style,
             options=[name],
         ),

@@ -46,7 +46,7 @@ def wildcard_group() -> Group:
     commands = [
         make_command(
             name="add",
-            description=locale_str("Add a list, or change the one of this name."),
+            description=locale_str("Add a list, or change the one with this name."),
             run=ask_wildcard,
             options=[name],
         ),

@@ -28,7 +28,7 @@ async def ask(interaction: Interaction, job_id: str) -> None:
     texts = services_of(interaction).texts(interaction)
     question: discord.ui.TextDisplay[Any] = discord.ui.TextDisplay(
         texts.gettext(
-            "The pictures of this message and their words are deleted for everybody. This cannot be undone."
+            "The pictures of this message and their words are deleted for everyone. This cannot be undone."
         )
     )
     title = texts.gettext("Delete this?")

@@ -47,7 +47,7 @@ async def test_a_rule_of_automod_refuses_a_prompt_by_its_name(
     shown = await refusal(mina, await mina.use("rules show"))
     assert "What these rules mean for prompts:" in shown
     assert "**Scams** · 2 words and phrases" in shown
-    assert "Discord's lists** · does not hold" in shown
+    assert "Discord's lists** · does not apply" in shown
 
 
 async def test_discord_tells_of_changes_and_exempt_people_and_channels_are_let_in(
@@ -59,7 +59,7 @@ async def test_discord_tells_of_changes_and_exempt_people_and_channels_are_let_i
     await told(served, "Beasts")
     assert await refusal(ravi, await ravi.imagine(prompt="two Snails")) == REFUSED.format("Beasts")
     await mina.message_of(await mina.imagine(prompt="two snails"))
-    assert "1 pattern does not hold" in await refusal(mina, await mina.use("rules show"))
+    assert "1 pattern does not apply" in await refusal(mina, await mina.use("rules show"))
     sandbox.set_automod_rule("Beasts", keywords=["snail*"], exempt_channels=[ART])
     await told(served, "Beasts")
     await ravi.message_of(await ravi.imagine(prompt="three snails"))
@@ -98,5 +98,5 @@ async def test_without_the_right_discord_is_not_asked(
     without_right: None, served: Served, ravi: Member, mina: Member
 ) -> None:
     await ravi.message_of(await ravi.imagine(prompt="a casino"))
-    assert "only with the permission Manage Server" in await refusal(mina, await mina.use("rules show"))
+    assert "needs the permission Manage Server" in await refusal(mina, await mina.use("rules show"))
     assert served.sandbox.invalid_requests == 0

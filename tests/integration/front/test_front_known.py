@@ -21,7 +21,7 @@ from sdjax_engine.images import encode_png
 
 MENU = "Whose picture is this?"
 NOBODY = "No kept request of this server has a picture like this."
-BLOCKED = "“image” is blocked here, or very like a blocked picture: start from another."
+BLOCKED = "“image” is blocked here, or almost identical to a blocked picture: start from another."
 RIGHT = "You need the permission Manage Messages in the whole server"
 
 
@@ -133,7 +133,7 @@ async def test_pictures_are_blocked_shown_and_removed_by_name(
             mina, await mina.use("known remove", name=name)
         )
     log = await refusal(mina, await mina.use("audit", act="known"))
-    assert "ended the block of the picture" in log
+    assert "unblocked the picture" in log
     assert "settled" in log
     await ravi.message_of(await ravi.imagine(prompt="a tiger", image=leak))
 

@@ -204,7 +204,7 @@ async def test_private_results_weight_language_and_what_a_job_keeps(
     assert job.origin.policy == {"previews": False}
     await put(served, private="never")
     told = await refusal(ravi, await ravi.imagine(prompt="a tree", private=True))
-    assert told == "Private results are not allowed here: ask for one that everybody sees."
+    assert told == "Private results are not allowed here: ask for one that everyone sees."
     public = await queued(yuna, "a tree")
     assert not ephemeral(public)
     assert (await job_of(served.store, "a tree")).origin.locale == "en"

@@ -198,7 +198,7 @@ async def test_a_session_is_led_here_and_taken_over_when_its_host_has_left(
         assert "has resumed" in await told(mina, await mina.use("session resume"), "art")
         assert "Round 1" in text_of(await mina.message_of(await mina.use("session show")))
         private = await refusal(mina, await mina.imagine(prompt="a boat", private=True))
-        assert "everybody sees" in private
+        assert "everyone sees" in private
         await mina.use("session close")
         await ravi.wait_for_message(lambda seen: seen["id"] == again["id"] and "has ended" in text_of(seen))
         await shows(ravi, "art", "Nobody has painted in this round.")

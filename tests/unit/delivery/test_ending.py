@@ -45,8 +45,8 @@ def said(job: Job) -> str:
 @pytest.mark.parametrize(
     ("count", "sentence"),
     [
-        (1, "1 picture is not shown: it is very like a picture that is blocked here."),
-        (2, "2 pictures are not shown: they are very like pictures that are blocked here."),
+        (1, "1 picture is not shown: it is almost identical to a picture that is blocked here."),
+        (2, "2 pictures are not shown: they are almost identical to pictures that are blocked here."),
     ],
 )
 def test_a_picture_like_a_blocked_one_is_not_said_to_be_the_safety_checkers_decision(
@@ -69,7 +69,7 @@ def test_what_the_safety_checker_withheld_comes_with_what_to_do(count: int, sent
 
 def test_pictures_that_are_withheld_for_different_reasons_are_counted_apart() -> None:
     assert said(result(Showing.WITHHOLD, KNOWN, FLAGGED, FLAGGED)) == (
-        "1 picture is not shown: it is very like a picture that is blocked here. "
+        "1 picture is not shown: it is almost identical to a picture that is blocked here. "
         "2 pictures are not shown: the safety checker found them unfit for this channel. "
         "Press Again for others, or change the words."
     )

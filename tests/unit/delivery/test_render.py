@@ -173,7 +173,7 @@ def test_what_was_left_out_of_a_prompt_is_said_once_and_means_nothing_to_discord
     notes = Notes(prompt=PromptFacts(tokens=229, limit=225, cut="(a *moon*:1.2)"), negative_prompt=FITS)
     content = render(job_of(State.DONE, State.FAILED, State.DONE, notes=notes), None, ENGLISH)
     assert content.status.endswith(
-        " Only the first 225 tokens of the prompt had room. Left out: “(a \\*moon\\*:1.2)”"
+        " Only the first 225 tokens of the prompt were used. Left out: “(a \\*moon\\*:1.2)”"
     )
 
 
@@ -181,7 +181,7 @@ def test_what_was_left_out_of_a_negative_prompt_is_said_too() -> None:
     notes = Notes(prompt=FITS, negative_prompt=PromptFacts(tokens=80, limit=75, cut="x" * 300))
     content = render(job_of(State.DONE, notes=notes), None, ENGLISH)
     assert content.status == (
-        f"Only the first 75 tokens of the negative prompt had room. Left out: “{'x' * 199}…”"
+        f"Only the first 75 tokens of the negative prompt were used. Left out: “{'x' * 199}…”"
     )
 
 

@@ -83,7 +83,7 @@ def test_the_page_names_what_decides_and_what_does_not() -> None:
     assert lines[place + 1] == "  - The whole server says 20, which does not count here."
     assert f"- Models: a\\`b, \\*c\\* — <@&{ROLE}>" in lines
     assert "- Pictures an hour: 5 of 10 left." in lines
-    assert "- Cost an hour, in usual pictures: 6.2 of 12.5 left." in lines
+    assert "- Hourly cost, in standard pictures: 6.2 of 12.5 left." in lines
 
 
 def test_a_bound_is_named_beside_what_it_cuts() -> None:
