@@ -59,7 +59,7 @@ async def serving(
 def _unusable(host: str, port: int, error: OSError) -> str:
     """Return a sentence for an address that cannot be served, with what to do."""
     # Asyncio's own words repeat the address. The resolver's errors have negative numbers.
-    reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+    reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
     if error.errno in (errno.EADDRINUSE, errno.EACCES):
         return (
             f"web.port: {host}:{port} cannot be used: {reason}. Give this process another port, such as by "

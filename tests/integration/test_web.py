@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import web
 from stores import Clock
 
 from bot.app.monitoring import BacklogReader
@@ -210,14 +212,32 @@ async def test_a_port_in_use_is_a_mistake_in_the_configuration() -> None:
     )
 
 
-async def test_an_address_of_another_machine_is_a_mistake_in_the_configuration() -> None:
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            OSError(errno.EADDRNOTAVAIL, "error while attempting to bind on address ('192.0.2.7', 9090)"),
+            "Cannot assign requested address. Name an address of this machine.",
+        ),
+        (
+            socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+            "Name or service not known. Name an address of this machine.",
+        ),
+        (OSError("could not bind"), "could not bind. Name an address of this machine."),  # newer Pythons
+        (OSError(errno.EMFILE, "too many"), "Too many open files."),
+    ],
+)
+async def test_an_address_that_cannot_be_served_is_a_mistake_in_the_configuration(
+    monkeypatch: pytest.MonkeyPatch, error: OSError, said: str
+) -> None:
+    async def refuse(_site: web.TCPSite) -> None:
+        raise error
+
+    monkeypatch.setattr(web.TCPSite, "start", refuse)  # a machine may be set to bind addresses of others
     with pytest.raises(ConfigurationError) as refused:
         async with serving("192.0.2.7", 9090, Metrics(), refresh=nothing, checks={}):
             pass
-    assert str(refused.value) == (
-        "web.host: 192.0.2.7:9090 cannot be used: Cannot assign requested address. Name an address of this "
-        "machine."
-    )
+    assert str(refused.value) == f"web.host: 192.0.2.7:9090 cannot be used: {said}"
 
 
 async def test_port_0_serves_nothing() -> None:
