@@ -144,6 +144,17 @@ def test_an_interrupted_backup_that_cannot_be_deleted_is_named(
         pass
 
 
+def test_a_backup_that_is_a_link_is_no_obstacle_and_named_with_the_reason(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    old, new = tmp_path / "2026-01-01T000000Z", tmp_path / "2026-01-02T000000Z"
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    old.symlink_to(elsewhere)
+    new.mkdir()
+    assert places.delete_oldest(tmp_path, 1) == []
+    assert "cannot be deleted: Cannot call rmtree on a symbolic link. Delete it" in caplog.text
+
+
 async def test_only_the_owner_may_read_a_backup(scene: Scene) -> None:
     await scene.paint(b"a picture")
     backup = await scene.back_up()
