@@ -253,6 +253,22 @@ async def test_appeals_are_limited_by_the_day(store: Store, clock: Clock) -> Non
         await store.appeals.appeal_refusal(refusals[-1], ARTIST)
 
 
+@pytest.mark.postgres
+@pytest.mark.parametrize("database_url", ["postgres_url"], indirect=True)  # SQLite has one writer at a time
+async def test_a_sweep_deletes_no_refusal_that_was_appealed_since_its_search(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review_id = await refused(store, 5)
+    clock.now += 25 * HOUR
+
+    async def appeal(*_arguments: object) -> None:
+        await store.appeals.appeal_refusal(review_id, ARTIST)
+
+    monkeypatch.setattr("bot.store.reviews.keep_older", appeal)  # between the search and the deletion
+    assert await store.reviews.forget(before=-math.inf, limit=9) == 0
+    assert [review.id for review in await waiting(store)] == [review_id]
+
+
 async def test_an_erased_person_ends_holds_and_leaves_reviews_without_name_and_words(
     store: Store, files: Files
 ) -> None:
