@@ -26,7 +26,7 @@ from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.residency import Residency, is_raisable, usable_memory
+from sdjax_engine.memory.residency import Residency, most_memory, usable_memory
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import Fitted
 from sdjax_engine.models.attention_backend import found_backend
@@ -92,8 +92,8 @@ class Engine:
         report(describe(found_backend(), config.dtype))
         executables = Executables(config.cache_dir, config.cache_group) if config.cache_dir else None
         compiler = Compiler(mesh=mesh, report=report, clock=clock, executables=executables)
-        raisable = is_raisable(mesh, config.device_memory)
-        residency = Residency(mesh, usable_memory(mesh, config.device_memory), raisable=raisable, clock=clock)
+        budget, most = usable_memory(mesh, config.device_memory), most_memory(mesh)
+        residency = Residency(mesh, budget, most=most, clock=clock)
         registry = Registry.begin(config, compiler, residency, Usage(config.cache_dir), new_seats)
         first = registry.lanes[0]
         queues = {first: registry.first_queue()}

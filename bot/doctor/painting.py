@@ -76,30 +76,23 @@ def _devices(config: Config) -> Iterator[Finding]:
 def _checkpoints(config: Config) -> Iterator[Finding]:
     from sdjax_engine.config import Dtype  # noqa: PLC0415
     from sdjax_engine.memory import devices  # noqa: PLC0415
-    from sdjax_engine.memory.residency import is_raisable, usable_memory  # noqa: PLC0415
+    from sdjax_engine.memory.residency import most_memory  # noqa: PLC0415
 
     devices.setup_cpu(config.engine.cpu_devices)
     mesh = devices.open_mesh()
-    on_cpu = devices.is_cpu(mesh)
-    dtype = Dtype(config.engine.dtype).settled(on_cpu=on_cpu).value
-    configured = int(config.engine.device_memory_gib * 2**30)
-    memory = usable_memory(mesh, configured) or (
-        _memory_of_host() // devices.device_count(mesh) if on_cpu else None
-    )
+    dtype = Dtype(config.engine.dtype).settled(on_cpu=devices.is_cpu(mesh)).value
+    most = most_memory(mesh)
+    memory = int(config.engine.device_memory_gib * 2**30) or most
     for model in config.models:
         try:
-            yield _opened(model, dtype, memory, raisable=is_raisable(mesh, configured))
+            yield _opened(model, dtype, memory, most)
         except EngineError as error:
             yield wrong(CHECKPOINTS, f"{model.name}: {error}")
         for mistake in mistakes_in_parts(model, previews=config.engine.preview_seconds > 0):
             yield wrong(CHECKPOINTS, mistake)
 
 
-def _memory_of_host() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _opened(model: ModelConfig, dtype: str, memory: int | None, *, raisable: bool) -> Finding:
+def _opened(model: ModelConfig, dtype: str, memory: int | None, most: int | None) -> Finding:
     from sdjax_engine.config import Dtype  # noqa: PLC0415
     from sdjax_engine.weights.describe import describe  # noqa: PLC0415
     from sdjax_engine.weights.files import DEMO, DEMO_FOLDER  # noqa: PLC0415
@@ -117,8 +110,9 @@ def _opened(model: ModelConfig, dtype: str, memory: int | None, *, raisable: boo
     size = in_bytes(measured.size)
     if memory is not None and measured.size > memory:
         remedies = ["offer a smaller checkpoint"]
-        remedies += [] if dtype == Dtype.BFLOAT16 else ["use bfloat16"]
-        remedies += ["raise engine.device_memory_gib"] if raisable else []
+        halved = dtype != Dtype.BFLOAT16 and measured.size // 2 <= memory
+        remedies += ["use bfloat16"] if halved else []
+        remedies += ["raise engine.device_memory_gib"] if most is None or measured.size <= most else []
         return wrong(
             CHECKPOINTS,
             f"{model.name} takes {size} in {dtype}, and a device has {in_bytes(memory)}: "

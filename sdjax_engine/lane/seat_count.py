@@ -134,11 +134,11 @@ def ran_out(lane: Lane) -> str:
 def no_room(lane: Lane, need: Need, residency: Residency) -> str:
     """Return the sentence about a lane of which one seat does not fit."""
     assert residency.budget is not None, "without a limit there is room for everything"
+    lacking = residency.lacking(lane, need)
     return (
         f"One seat of {lane} needs {in_bytes(need.held + need.working)} of each device's memory beside the "
         f"models, which has {in_bytes(residency.budget)} for everything, "
-        f"{in_bytes(residency.lacking(lane, need))} too little: offer smaller sizes or fewer lanes"
-        f"{residency.or_raise_it}."
+        f"{in_bytes(lacking)} too little: offer smaller sizes or fewer lanes{residency.or_raise_it(lacking)}."
     )
 
 

@@ -13,6 +13,7 @@ too late changes nothing.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -169,8 +170,8 @@ class Arrivals:
 class Residency:
     """The models of an engine and the devices' memory; `budget` is in bytes of each device (None: no limit).
 
-    With `raisable` the devices have more, which the configuration does not allow. `bring` and `leave_alone`
-    are called by the thread that queues the devices' work.
+    Each device has `most` bytes (None: unknown). `bring` and `leave_alone` are called by the thread that
+    queues the devices' work.
     """
 
     def __init__(
@@ -178,13 +179,13 @@ class Residency:
         mesh: Mesh,
         budget: int | None = None,
         *,
-        raisable: bool = False,
+        most: int | None = None,
         pinned: bool | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._transport = Transport(mesh, pinned=pinned)
         self._ledger = Ledger(budget)
-        self._raisable = raisable
+        self._most = most
         self._models: dict[str, ModelParameters] = {}
         self._latest: str | None = None  # the model of the last `bring`, unless the ledger changed since
         self._seconds: dict[str, float] = {}
@@ -197,10 +198,10 @@ class Residency:
         """How many bytes of each device may be used; None without a limit."""
         return self._ledger.budget
 
-    @property
-    def or_raise_it(self) -> str:
-        """The end of a sentence about too little memory; empty where no key can allow more."""
-        return ", or raise device_memory_gib" if self._raisable else ""
+    def or_raise_it(self, lacking: int) -> str:
+        """Return the end of a sentence about too little memory; empty where the devices have not so much."""
+        wanted = (self.budget or 0) + lacking
+        return ", or raise device_memory_gib" if self._most is None or wanted <= self._most else ""
 
     @property
     def taken(self) -> int:
@@ -221,7 +222,7 @@ class Residency:
         parameters = ModelParameters(name, arrays, self._transport)
         with self._lock:
             if not self._ledger.enter(name, parameters.size):
-                raise DevicesFailed(too_large(name, parameters.size, self._ledger, self.or_raise_it))
+                raise DevicesFailed(self._too_large(name, parameters.size))
             self._models[name] = parameters
             fits = self._ledger.room is None or parameters.size <= self._ledger.room
         if fits:
@@ -229,6 +230,16 @@ class Residency:
         else:
             parameters.evict()
         return parameters
+
+    def _too_large(self, name: str, size: int) -> str:
+        """Return the sentence about a model that never fits."""
+        needed, budget = self._ledger.needed, self._ledger.budget or 0
+        beside = f" beside {in_bytes(needed)} for the work on it" if needed else ""
+        lacking = size + needed - budget
+        return (
+            f"The parameters of {name} take {in_bytes(size)}{beside}, and a device has {in_bytes(budget)}, "
+            f"{in_bytes(lacking)} too little: offer a smaller model{self.or_raise_it(lacking)}."
+        )
 
     def drop(self, name: str) -> None:
         """Forget a model, and free its parameters once queued work has ended; nothing for an unknown one."""
@@ -359,18 +370,8 @@ def reported_memory(mesh: Mesh) -> int | None:
     return int(min(limits) * (1 - KEPT_FREE)) if limits else None
 
 
-def is_raisable(mesh: Mesh, configured: int) -> bool:
-    """Return whether the configuration keeps the engine below the memory that the devices have."""
-    reported = reported_memory(mesh)
-    return configured > 0 and (reported is None or configured < reported)
-
-
-def too_large(name: str, size: int, ledger: Ledger, or_raise_it: str) -> str:
-    """Return the sentence about a model that never fits."""
-    beside = f" beside {in_bytes(ledger.needed)} for the work on it" if ledger.needed else ""
-    budget = ledger.budget or 0
-    lacking = in_bytes(size + ledger.needed - budget)
-    return (
-        f"The parameters of {name} take {in_bytes(size)}{beside}, and a device has {in_bytes(budget)}, "
-        f"{lacking} too little: offer a smaller model{or_raise_it}."
-    )
+def most_memory(mesh: Mesh) -> int | None:
+    """Return how many bytes each device has, on the CPU its part of the host's memory; None where unknown."""
+    if not devices.is_cpu(mesh):
+        return reported_memory(mesh)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // devices.device_count(mesh)

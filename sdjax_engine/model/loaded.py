@@ -187,10 +187,12 @@ class LoadedModel:
         of_one = sum(leaf.size * leaf.dtype.itemsize for leaf in program.out_info)
         held = MOST_TEXTS * of_one // self.device_count
         need = Need(held=held, working=working_memory(program))
-        if not self.residency.claim(f"texts of {self.offer.model}", need):
+        texts = f"texts of {self.offer.model}"
+        if not self.residency.claim(texts, need):
+            or_raise_it = self.residency.or_raise_it(self.residency.lacking(texts, need))
             raise DevicesFailed(
                 f"A device has no room for {self.offer.model}, {in_bytes(self._parameters.size)}, beside "
-                f"{in_bytes(held)} for its texts: offer a smaller model{self.residency.or_raise_it}."
+                f"{in_bytes(held)} for its texts: offer a smaller model{or_raise_it}."
             )
 
 

@@ -67,10 +67,11 @@ def in_host_memory(array: npt.NDArray[Any]) -> Any:
 
 def claim(source: str, memory: int, residency: Residency) -> None:
     """Reserve memory, at all times for the program too: it judges start pictures beside other programs."""
-    if not residency.claim(f"picture classifier {source}", Need(held=memory)):
+    owner, need = f"picture classifier {source}", Need(held=memory)
+    if not residency.claim(owner, need):
         raise DevicesFailed(
-            f"A device has no {in_bytes(memory)} for the picture classifier {source}: "
-            f"name a smaller one{residency.or_raise_it}."
+            f"A device has no {in_bytes(memory)} for the {owner}: "
+            f"name a smaller one{residency.or_raise_it(residency.lacking(owner, need))}."
         )
 
 

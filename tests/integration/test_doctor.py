@@ -22,6 +22,7 @@ from bot.doctor.discord_side import DiscordSide
 from bot.doctor.findings import Finding
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
+from sdjax_engine.memory import residency
 
 LOOKING = """
 import asyncio, pathlib, sys
@@ -126,22 +127,28 @@ async def test_checkpoints_and_devices_are_looked_at_in_a_process_of_their_own(t
 
 
 @pytest.mark.parametrize(
-    ("engine", "helps"),
+    ("engine", "most", "helps"),  # the demo takes 21.4 MiB in float32, and half of it in bfloat16
     [
-        ("device_memory_gib = 0.001", ["use bfloat16", "raise engine.device_memory_gib"]),
-        ('device_memory_gib = 0.001\ndtype = "bfloat16"', ["raise engine.device_memory_gib"]),
-        ("", ["use bfloat16"]),
-        ('dtype = "bfloat16"', []),
+        ("device_memory_gib = 0.015", 2**30, ["use bfloat16", "raise engine.device_memory_gib"]),
+        ("device_memory_gib = 0.001", 2**30, ["raise engine.device_memory_gib"]),
+        ("device_memory_gib = 0.015", 2**24, ["use bfloat16"]),
+        ("device_memory_gib = 0.001", 2**24, []),
+        ('device_memory_gib = 0.001\ndtype = "bfloat16"', None, ["raise engine.device_memory_gib"]),
+        ("", 2**24, ["use bfloat16"]),
+        ("", 2**20, []),
+        ('dtype = "bfloat16"', 2**20, []),
     ],
 )
 def test_a_checkpoint_that_no_device_holds_is_a_problem(
+    *,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     engine: str,
+    most: int | None,
     helps: list[str],
 ) -> None:
-    monkeypatch.setattr(painting, "_memory_of_host", lambda: 2**20)
+    monkeypatch.setattr(residency, "most_memory", lambda _mesh: most)
     file = tmp_path / "bot.toml"
     file.write_text(f"[engine]\n{engine}\n")
     painting.main(str(file), painting.CHECKPOINTS)

@@ -16,7 +16,7 @@ from jax.sharding import Mesh
 import sdjax_engine
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.memory import devices
-from sdjax_engine.memory.residency import is_raisable, usable_memory
+from sdjax_engine.memory.residency import most_memory, usable_memory
 from sdjax_engine.request import Lane
 
 SPEC = ModelSpec(offer=TINY, source="demo")
@@ -57,24 +57,17 @@ def test_on_a_gpu_products_stay_apart_and_take_residuals_along() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reported", "configured", "usable", "raisable"),
-    [
-        (None, 0, None, False),
-        (None, 50, 50, True),
-        (100, 0, 94, False),
-        (100, 50, 50, True),
-        (100, 94, 94, False),
-        (100, 99, 99, False),
-    ],
+    ("reported", "configured", "usable", "most"),
+    [(None, 0, None, None), (None, 50, 50, None), (100, 0, 94, 94), (100, 50, 50, 94), (100, 99, 99, 94)],
 )
-def test_the_configured_memory_can_be_raised_up_to_what_the_devices_report(
-    reported: int | None, configured: int, usable: int | None, raisable: bool
+def test_the_configured_memory_is_believed_beside_what_the_devices_report(
+    reported: int | None, configured: int, usable: int | None, most: int | None
 ) -> None:
     stats = None if reported is None else {"bytes_limit": reported}
-    device = SimpleNamespace(memory_stats=lambda: stats)
+    device = SimpleNamespace(memory_stats=lambda: stats, platform="gpu")
     mesh = cast("Mesh", SimpleNamespace(devices=np.array([device])))
     assert usable_memory(mesh, configured) == usable
-    assert is_raisable(mesh, configured) is raisable
+    assert most_memory(mesh) == most
 
 
 @pytest.mark.parametrize(("asked", "expected"), [(3, 3), (0, devices.usable_cores())])

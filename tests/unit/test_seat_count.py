@@ -63,8 +63,8 @@ class Opener:
         return Compiled(seats, run_out)
 
 
-def residency(budget: int | None, *, raisable: bool = False) -> Residency:
-    return Residency(devices.open_mesh(), budget, raisable=raisable)
+def residency(budget: int | None, *, most: int | None = None) -> Residency:
+    return Residency(devices.open_mesh(), budget, most=most)
 
 
 @pytest.mark.parametrize(("budget", "expected"), [(None, 8), (240, 8), (239, 4), (60, 2), (30, 1)])
@@ -108,9 +108,12 @@ def test_lanes_share_what_there_is() -> None:
     assert shared.taken == 2 * 20 + 40
 
 
-@pytest.mark.parametrize(("raisable", "end"), [(False, "."), (True, ", or raise device_memory_gib.")])
-def test_a_lane_without_room_for_one_seat_is_said_in_a_sentence(raisable: bool, end: str) -> None:
-    shared, mebibyte = residency(29 * 2**20, raisable=raisable), 2**20
+@pytest.mark.parametrize(
+    ("most", "end"),
+    [(30 * 2**20 - 1, "."), *((most, ", or raise device_memory_gib.") for most in (30 * 2**20, None))],
+)
+def test_a_lane_without_room_for_one_seat_is_said_in_a_sentence(most: int | None, end: str) -> None:
+    shared, mebibyte = residency(29 * 2**20, most=most), 2**20
     shared.claim(LANE, Need(held=5 * mebibyte))  # which the new claim replaces
 
     def compiled(seats: int) -> Any:
