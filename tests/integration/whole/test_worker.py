@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,11 @@ from bot.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
 from bot.holds import Cause, Hold, Outcome
 from bot.jobs import ImageRecord, Job, Showing, State
+from bot.metrics import Metrics
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.device_time import Grouping
+from bot.worker.held_image import HeldImage
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png, read_recipe
@@ -137,6 +140,21 @@ async def test_a_cancelled_image_is_stopped_and_makes_room(
     assert done.state is State.DONE
     assert State.RUNNING not in {image.state for image in (await store.jobs.get(long.id)).images}
     assert (await store.jobs.get(long.id)).state is State.CANCELLED
+
+
+async def test_an_image_that_is_lost_before_the_engine_has_it_is_counted_as_lost(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.worker.worker.HeldImage", partial(HeldImage, lost=True))
+    metrics = Metrics()
+    await store.jobs.enqueue(SMALL, origin(1))
+
+    async def counted() -> bool:
+        return metrics.registry.get_sample_value("sdjax_images_total", {"event": "lost"}) == 1.0
+
+    worker = Worker(tiny_engine, store, artifacts, name="worker", lease_seconds=30.0, metrics=metrics.worker)
+    async with working(worker):
+        await until(counted)
 
 
 async def test_an_image_whose_file_cannot_be_written_fails_as_not_kept(
