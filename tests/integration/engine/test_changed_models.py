@@ -143,6 +143,7 @@ def test_loras_come_and_go_and_requests_under_way_keep_theirs(
 def test_a_model_that_cannot_be_read_changes_nothing(
     engine: Engine, plain: ModelSpec, second: ModelSpec, tmp_path: Path
 ) -> None:
+    assert engine.wait_until_ready(DEADLINE)  # the change of another test may still make lanes ready
     lanes, taken = engine.lanes, taken_by(engine)
     missing = dataclasses.replace(second, source=str(tmp_path / "nothing"))
     no_lora = dataclasses.replace(
