@@ -16,6 +16,7 @@ from bot.fleet.controller import GroupReport, Report, Spec
 from bot.fleet.groups import mistakes, warnings
 from bot.fleet.planning import Phase
 from bot.store import Store
+from bot.store.demand import NO_ROLES
 
 POLL_SECONDS = 0.5
 
@@ -81,6 +82,8 @@ def stop(config: Config, address: str, tell: Callable[[str], None]) -> None:
 
 def grant(config: Config, role: str) -> None:
     """Let a role of PostgreSQL read the waiting work; raises ConfigurationError or StoreUnavailable."""
+    if not config.queue.database.startswith("postgresql"):
+        raise ConfigurationError(NO_ROLES)
 
     async def granted(store: Store) -> None:
         await store.demands.grant(role)

@@ -18,6 +18,7 @@ from bot.store.database import Verbs, insert
 from bot.store.fleet_tables import accelerators
 
 VIEW = "fleet_demand"
+NO_ROLES = "Only PostgreSQL has roles: queue.database names an SQLite file."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,7 @@ class Demands(Verbs):
         """Let a role of PostgreSQL read the view; raises ConfigurationError without such a role."""
         async with self._database.write() as connection:
             if connection.dialect.name != "postgresql":
-                raise ConfigurationError("Only PostgreSQL has roles: queue.database names an SQLite file.")
+                raise ConfigurationError(NO_ROLES)
             known = sa.text("SELECT 1 FROM pg_roles WHERE rolname = :role")
             if await connection.scalar(known, {"role": role}) is None:
                 raise ConfigurationError(

@@ -320,7 +320,7 @@ def test_the_operator_blocks_and_unblocks_a_person_or_a_server(
 
 OF_OPERATORS = [
     *("forget --user 1", "block --user 1", "unblock --server 1", "blocks"),
-    *("usage", "known show", "fleet grant scaler"),
+    *("usage", "known show"),
 ]
 
 

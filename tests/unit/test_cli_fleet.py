@@ -57,10 +57,10 @@ def test_without_a_cluster_each_command_says_how_to_start_one(
 
 
 def test_a_queue_without_roles_grants_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, sqlite_url: str
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "config.toml"
-    file.write_text(f'[queue]\ndatabase = "{sqlite_url}"\n')
+    file.write_text(f'[queue]\ndatabase = "sqlite+aiosqlite:///{tmp_path}/no-queue"\n')
     status, said = asked(monkeypatch, capsys, file, "fleet", "grant", "scaler")
     assert (status, "Only PostgreSQL has roles" in said) == (2, True)
 
