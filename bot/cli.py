@@ -116,7 +116,7 @@ def front(path: Path | None, ready_file: Path | None) -> None:
         from bot.app.front import run_front
         from bot.app.named_files import check_start
 
-    check_start(config, os.environ, worker=False)
+    check_start(config, os.environ, models=())
     run_front(config, load=lambda: reread(path), ready=lambda: tell_ready(ready_file))
 
 
@@ -131,12 +131,13 @@ def worker(path: Path | None, ready_file: Path | None, only: Sequence[str], acce
     It needs no token and no way to Discord. Any number of fronts and workers share one queue.
     """
     _outlive_early_reloads()
-    config = for_worker(configured(path), only, accelerator)
+    whole = configured(path)
+    config = for_worker(whole, only, accelerator)
     with paused_collections():
         from bot.app.named_files import check_start
         from bot.app.worker import run_worker
 
-    check_start(config, os.environ, front=False)
+    check_start(whole, os.environ, front=False, models=[model.name for model in config.models])
     try:
         run_worker(
             config,
@@ -159,15 +160,11 @@ def reread(path: Path | None, *, front: bool = True) -> Config:
 
     Raises ConfigurationError, also for the files that it names; without `front`, only for those of a worker.
     """
+    from bot.app.named_files import mistakes_in_files
     from bot.config import Config
 
     config = Config.load(path)
-    if not front:
-        config.web.read_token()
-        return config
-    from bot.app.named_files import mistakes_in_files
-
-    if mistakes := mistakes_in_files(config):
+    if mistakes := mistakes_in_files(config, front=front):
         raise ConfigurationError("\n".join(mistakes))
     return config
 
@@ -210,16 +207,17 @@ def check_config(path: Path | None, role: str) -> None:
 
     if config.fleet.groups and role == "run" and (found := mistakes(config)):
         raise ConfigurationError("\n".join(["The fleet cannot be started with this configuration:", *found]))
+    models = () if role == "front" else None
     try:
-        check_start(config, os.environ, front=role != "worker", worker=role != "front")
+        check_start(config, os.environ, front=role != "worker", models=models)
     except UnreadableCheckpoint as error:
         raise ConfigurationError(str(error)) from None
-    models = ", ".join(model.name for model in config.models)
+    offered = ", ".join(model.name for model in config.models)
     for warning in config.warnings:
         click.echo(f"sdjax-bot: {warning}", err=True)
     if names := [variable.name for variable in reading.variables]:
         click.echo(f"From the environment: {', '.join(names)}.")
-    click.echo(f"{path or 'The environment'} is in order; it offers {models}.")
+    click.echo(f"{path or 'The environment'} is in order; it offers {offered}.")
 
 
 for _command in (doctor, backup, restore, forget, block, unblock, blocks, known, fleet, usage):
@@ -360,9 +358,9 @@ def _errors_as_sentences() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
     except (ConfigurationError, InvalidRequest) as error:
-        _fail(str(error), MISTAKE)
+        _fail(_without_variables(error), MISTAKE)
     except (BotError, EngineError) as error:
-        _fail(str(error), FAILED)
+        _fail(_without_variables(error), FAILED)
     except OSError as error:
         _fail(_of_system(error), FAILED)
 
@@ -371,6 +369,13 @@ def _fail(sentence: str, status: int) -> NoReturn:
     flush()  # the log comes before this sentence
     click.echo(f"sdjax-bot: {redact(sentence)}", err=True)
     sys.exit(status)
+
+
+def _without_variables(error: Exception) -> str:
+    """Return the error's message without the texts of variables, which it may be about."""
+    from bot.config import Config
+
+    return Config.say_again(str(error))
 
 
 def _of_system(error: OSError) -> str:

@@ -46,11 +46,13 @@ def doctor(path: Path | None, role: str, channels: tuple[int, ...]) -> None:
 
 
 async def _tell(reading: Reading, path: Path | None, role: str, channels: tuple[int, ...]) -> int:
+    from bot.config import Config
     from bot.doctor import examine
 
     problems, files = 0, [Path(each.file) for each in reading.variables if each.file]
     async for finding in examine(reading.config, path, files=files, role=role, channels=channels):
         problems += not finding.well
-        click.echo(f"{'well' if finding.well else 'ACT '}  {finding.part:<11}  {finding.text}")
+        text = finding.text if finding.well else Config.say_again(finding.text)
+        click.echo(f"{'well' if finding.well else 'ACT '}  {finding.part:<11}  {text}")
     click.echo(f"{problems} to act on." if problems else "All is well.")
     return UNWELL if problems else WELL

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 
 from bot.app.named_weights import mistakes_in_weights
@@ -16,22 +16,22 @@ from sdjax_engine.errors import UnreadableCheckpoint
 
 
 def check_start(
-    config: Config, environ: Mapping[str, str], *, front: bool = True, worker: bool = True
+    config: Config,
+    environ: Mapping[str, str],
+    *,
+    front: bool = True,
+    models: Container[str] | None = None,
 ) -> None:
     """Raise ConfigurationError with a sentence for each mistake that would stop a start; blocks.
 
     Where only weights are missing, raise UnreadableCheckpoint: their disk may be mounted a moment later, and
-    a supervisor starts again after that error. Without `front` or without `worker`, mistakes that concern
-    only that role are left out.
+    a supervisor starts again after that error. Without `front`, mistakes that concern only fronts are left
+    out; weights are looked for of the `models` of these names, None for all.
     """
     mistakes = _refusals([partial(check_url, config.queue.database), *_checks(config, front)])
     mistakes += mistakes_in_tracing(config.traces, environ)
-    previews = config.engine.preview_seconds > 0
-    missing = [
-        mistake
-        for model in (config.models if worker else ())
-        for mistake in mistakes_in_weights(model, previews=previews)
-    ]
+    names = [model.name for model in config.models] if models is None else models
+    missing = list(mistakes_in_weights(config, names))
     if mistakes:
         raise ConfigurationError("\n".join([*mistakes, *missing]))
     if missing:

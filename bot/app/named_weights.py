@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 
-from bot.config import ModelConfig
+from bot.config import Config
+from bot.config.mistakes import quoted
 from sdjax_engine.weights.files import DEMO, is_hub_id
 
 
-def mistakes_in_weights(model: ModelConfig, *, previews: bool) -> list[str]:
-    """Return a sentence for each file or folder of a model that does not exist."""
-    return [*_folder(model, "checkpoint", model.checkpoint), *mistakes_in_parts(model, previews=previews)]
+def mistakes_in_weights(config: Config, models: Container[str]) -> Iterator[str]:
+    """Give a sentence for each file or folder of these models that does not exist."""
+    for number, model in enumerate(config.models, 1):
+        if model.name in models:
+            yield from _folder(f"models[{number}].checkpoint", model.checkpoint)
+            yield from mistakes_in_parts(config, number)
 
 
-def mistakes_in_parts(model: ModelConfig, *, previews: bool) -> list[str]:
-    """Return a sentence for each file or folder beside the checkpoint that does not exist.
+def mistakes_in_parts(config: Config, number: int) -> Iterator[str]:
+    """Give a sentence for each file or folder beside the checkpoint of a model that does not exist.
 
-    Without `previews` their decoder is not needed.
+    `number` counts models from 1. Without previews their decoder is not needed.
     """
-    return [
-        *_folder(model, "picture_classifier", model.picture_classifier),
-        *_folder(model, "preview_decoder", model.preview_decoder if previews else ""),
-        *(
-            f"{model.name}: the LoRA {name} has no file {file}: correct its path."
-            for name, file in model.loras.items()
-            if not Path(file).expanduser().is_file()
-        ),
-    ]
+    model = config.models[number - 1]
+    yield from _folder(f"models[{number}].picture_classifier", model.picture_classifier)
+    if config.engine.preview_seconds > 0:
+        yield from _folder(f"models[{number}].preview_decoder", model.preview_decoder)
+    for place, (name, file) in enumerate(model.loras.items(), 1):
+        if not _is(Path.is_file, file):
+            lora = f"LoRA {place}, {quoted(name)}," if len(model.loras) > 1 else f"the LoRA {quoted(name)}"
+            yield f"models[{number}].loras: {lora} has no file {quoted(file)}: correct its path."
 
 
-def _folder(model: ModelConfig, key: str, source: str) -> Iterator[str]:
-    if source and source != DEMO and not is_hub_id(source) and not Path(source).expanduser().exists():
-        yield f"{model.name}: there is no {key} {source}: correct its path."
+def _folder(key: str, source: str) -> Iterator[str]:
+    if source and source != DEMO and not is_hub_id(source) and not _is(Path.exists, source):
+        yield f"{key}: there is no file or folder {quoted(source)}: correct its path."
+
+
+def _is(kind: Callable[[Path], bool], source: str) -> bool:
+    """Return whether there is a file of this kind; a text that can be no path is none."""
+    try:
+        return kind(Path(source).expanduser())
+    except (OSError, RuntimeError, ValueError):  # too long, the home of nobody, a null character
+        return False

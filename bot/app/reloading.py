@@ -47,7 +47,7 @@ class Reloading:
         try:
             found, take = await self._prepared()
         except (BotError, EngineError) as error:
-            for line in str(error).splitlines():
+            for line in Config.say_again(str(error)).splitlines():
                 log.error("%s", line)
             log.error("the configuration stays as it was")
             return

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 from yarl import URL
 
-from bot.config.mistakes import InvalidValue
+from bot.config.mistakes import InvalidValue, quoted
 
 SUPPORTED_DATABASES = ("sqlite+aiosqlite", "postgresql+asyncpg")
 UNENCRYPTED = ("http", "ws", "ftp")
@@ -16,9 +16,11 @@ def check_api_url(value: str) -> str:
     """Return the address of Discord's API without a slash at its end; raises InvalidValue."""
     url = URL(value)
     if url.scheme not in ("https", "http") or not url.host:
-        raise InvalidValue(f"“{value}” is not an address of the form https://host/path")
+        raise InvalidValue(f"{quoted(value)} is not an address of the form https://host/path")
     if not url.path.rstrip("/").endswith("/v10"):
-        raise InvalidValue(f"“{value}” must end in /v10, the version of Discord's API that the bot speaks")
+        raise InvalidValue(
+            f"{quoted(value)} must end in /v10, the version of Discord's API that the bot speaks"
+        )
     return value.rstrip("/")
 
 
@@ -26,7 +28,7 @@ def check_gateway_url(value: str) -> str:
     """Return the address of Discord's gateway; raises InvalidValue."""
     url = URL(value)
     if url.scheme not in ("wss", "ws") or not url.host:
-        raise InvalidValue(f"“{value}” is not an address of the form wss://host/path")
+        raise InvalidValue(f"{quoted(value)} is not an address of the form wss://host/path")
     return value
 
 
@@ -35,7 +37,7 @@ def check_database(value: str) -> str:
     scheme, separator, _ = value.partition("://")
     if not separator or scheme not in SUPPORTED_DATABASES:
         choices = " or ".join(f"{scheme}://…" for scheme in SUPPORTED_DATABASES)
-        raise InvalidValue(f"“{value}” is not a database this bot can use: write {choices}")
+        raise InvalidValue(f"{quoted(value)} is not a database this bot can use: write {choices}")
     return value
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +18,7 @@ from bot.config.connection import DiscordConfig
 from bot.config.engine import EngineSection
 from bot.config.environment import Overlaid, Variable, overlaid
 from bot.config.fleet import FleetConfig
-from bot.config.mistakes import Loc, dotted, sentences
+from bot.config.mistakes import Loc, dotted, quoted, sentences
 from bot.config.models import ModelConfig
 from bot.config.operators import LogConfig, TracesConfig, WebConfig
 from bot.config.people import LimitsConfig, PicturesConfig
@@ -31,6 +30,7 @@ from bot.config.section import Section
 from bot.config.sessions import SessionsConfig
 from bot.config.usage import UsageConfig
 from bot.errors import ConfigurationError
+from bot.redaction import redact
 
 MAX_MODELS = 25  # Discord shows at most 25 choices
 
@@ -73,6 +73,15 @@ class Config(Section):
         return Reading(config=cls._checked(found, " with ".join(sources)), variables=found.variables)
 
     @classmethod
+    def say_again(cls, message: str, environ: Mapping[str, str] | None = None) -> str:
+        """Return the message of an error, where each line may be about a key, in the words of `read`.
+
+        If a variable of `environ` sets the key, the line names the variable, and shows no text of it.
+        """
+        found = overlaid({}, os.environ if environ is None else environ, cls)
+        return "\n".join(map(found.say_again, message.splitlines()))
+
+    @classmethod
     def parse(cls, document: Mapping[str, Any], *, name: str = "the configuration") -> Config:
         """Check a parsed TOML file; `name` is the file's name in the ConfigurationError."""
         return cls._checked(Overlaid(document=dict(document)), name)
@@ -80,18 +89,12 @@ class Config(Section):
     @classmethod
     def _checked(cls, found: Overlaid, name: str) -> Config:
         document = found.document
-
-        def named(loc: Loc) -> str:
-            variable, rest = found.name_of(loc)
-            return f"{variable}{'.' if variable and rest else ''}{dotted(rest)}"
-
-        mistakes = [*_repeated_models(document), *_unknown_models(document, named)]
-        mistakes = [*found.mistakes, *map(found.hide, mistakes)]
+        mistakes = [*found.mistakes, *(redact(found.say(*each)) for each in _mistakes_in_names(document))]
         try:
             # Through JSON, pydantic's strict mode takes a list for a tuple, but neither "2" nor true for 2.
             config = cls.model_validate_json(json.dumps(document, default=str), strict=True)
         except ValidationError as error:
-            mistakes += sentences(error, cls, named, found.hide)
+            mistakes += sentences(error, cls, found.say)
         if mistakes:
             raise ConfigurationError("\n".join([f"{name} cannot be used:", *mistakes]))
         return config
@@ -116,18 +119,19 @@ class Config(Section):
         }
         known = {ANY, *(model.name for model in self.models)}
         policies = {"policy": self.policy.models, "policy.bounds": self.policy.bounds.models}
+        unknown = [
+            f"{section}.models: there is no model {quoted(name)} here."
+            for section, names in policies.items()
+            for name in names
+            if name not in known
+        ]
         return [
             *(
                 f"{key} is not encrypted: on the way to {URL(address).host}, others can read {what}."
                 for key, (address, what) in sent.items()
                 if leaves_unencrypted(address)
             ),
-            *(
-                f"{section}.models: there is no model “{name}” here."
-                for section, names in policies.items()
-                for name in names
-                if name not in known
-            ),
+            *map(self.say_again, unknown),
         ]
 
 
@@ -158,29 +162,31 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _repeated_models(document: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each model name that occurs twice."""
-    names = Counter(_names(document))
-    return [f"models: {count} models are called “{name}”." for name, count in names.items() if count > 1]
-
-
-def _unknown_models(document: Mapping[str, Any], named: Callable[[Loc], str]) -> list[str]:
-    """Return a sentence for each model of a group of the fleet that does not exist."""
-    fleet, known = document.get("fleet"), set(_names(document))
-    groups = fleet.get("groups") if isinstance(fleet, dict) else None
-    return [
-        f"{named(('fleet', 'groups', index, 'models'))}: there is no model “{name}”."
-        for index, group in enumerate(groups if isinstance(groups, list) else [])
-        if isinstance(group, dict) and isinstance(group.get("models"), list)
-        for name in group["models"]
-        if isinstance(name, str) and name not in known
-    ]
-
-
-def _names(document: Mapping[str, Any]) -> list[str]:
-    """Return the names of the models."""
+def _mistakes_in_names(document: Mapping[str, Any]) -> Iterator[tuple[Loc, str]]:
+    """Give what is wrong with the names of models and groups of the fleet, and where."""
     # Read from the document: other mistakes in a model must not hide those that concern its name.
-    default = ModelConfig.model_fields["name"].default
-    models = document.get("models", [{}])
-    models = [model for model in models if isinstance(model, dict)] if isinstance(models, list) else []
-    return [str(model.get("name", default)) for model in models]
+    models = _names(document.get("models", [{}]), default=ModelConfig.model_fields["name"].default)
+    yield from _repeated(models, ("models",))
+    fleet = document.get("fleet")
+    groups = fleet.get("groups") if isinstance(fleet, dict) else None
+    yield from _repeated(_names(groups), ("fleet", "groups"))
+    for index, group in enumerate(groups if isinstance(groups, list) else []):
+        wanted = group.get("models") if isinstance(group, dict) else None
+        for name in wanted if isinstance(wanted, list) else []:
+            if isinstance(name, str) and name not in models.values():
+                yield ("fleet", "groups", index, "models"), f"there is no model {quoted(name)}"
+
+
+def _names(tables: object, *, default: str = "") -> dict[int, str]:
+    """Return the names of tables by their indices, without those that have none."""
+    found = enumerate(tables if isinstance(tables, list) else [])
+    names = {index: str(table.get("name", default)) for index, table in found if isinstance(table, dict)}
+    return {index: name for index, name in names.items() if name}
+
+
+def _repeated(names: Mapping[int, str], tables: Loc) -> Iterator[tuple[Loc, str]]:
+    first: dict[str, int] = {}
+    for index, name in names.items():
+        if index != first.setdefault(name, index):
+            other = dotted((*tables, first[name]))
+            yield (*tables, index, "name"), f"{quoted(name)} is the name of {other} too"

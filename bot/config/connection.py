@@ -72,4 +72,4 @@ class DiscordConfig(Section):
             raise ConfigurationError(
                 "There is no token: set DISCORD_TOKEN, or name a file in discord.token_file."
             )
-        return checked_token(token, "DISCORD_TOKEN")
+        return checked_token(token, "What DISCORD_TOKEN holds")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,10 +19,12 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from bot.config.mistakes import InvalidValue
+from bot.config.mistakes import KEY, InvalidValue, hidden, say
 from bot.redaction import HIDDEN, redact
 
 PREFIX, BETWEEN, FILE = "SDJAX__", "__", "_FILE"
+_SENTENCE = re.compile(r"([a-z_]+(?:\.[a-z_]+|\[\d+\])*): (.+)\.", re.DOTALL)
+_PARTS = re.compile(r"([a-z_]+)|(\d+)")
 
 KeyPath = tuple[str | int, ...]
 """Keys and indices that lead to a value of the document."""
@@ -33,14 +36,14 @@ class Variable:
 
     name: str
     place: KeyPath
-    is_text: bool
+    annotation: Any
     value: str = field(repr=False)  # it may be a secret
     file: str = ""
 
     @property
     def parsed(self) -> Any:
         """The value, parsed as TOML; the text itself if the key takes text or the text is not valid TOML."""
-        if self.is_text:
+        if _takes_text(self.annotation):
             return self.value
         try:
             document = tomllib.loads(f"value = {self.value}")
@@ -57,18 +60,24 @@ class Overlaid:
     variables: tuple[Variable, ...] = ()
     mistakes: tuple[str, ...] = ()
 
-    def name_of(self, place: KeyPath) -> tuple[str, KeyPath]:
-        """Return the variable that a place comes from, or "", and the rest of the place."""
+    def say(self, place: KeyPath, said: str) -> str:
+        """Return the sentence of a mistake; if a variable sets the place, with its name and not its texts.
+
+        The text of a variable may be a secret that belongs into another.
+        """
         for variable in sorted(self.variables, key=lambda each: -len(each.place)):
             if place[: len(variable.place)] == variable.place:
-                return variable.name, place[len(variable.place) :]
-        return "", place
+                below = _without_texts(place[len(variable.place) :], variable.annotation)
+                return say((variable.name, *below), hidden(said))
+        return say(place, said)
 
-    def hide(self, sentence: str) -> str:
-        """Return the sentence without the texts of variables: each is in quotes, and may be a secret."""
-        for text in {text for variable in self.variables for text in _texts(variable.parsed) if text}:
-            sentence = sentence.replace(f"“{text}”", f"“{HIDDEN}”")
-        return sentence
+    def say_again(self, sentence: str) -> str:
+        """Return a sentence that begins with a key, such as `web.token_file`, as `say` makes it."""
+        found = _SENTENCE.fullmatch(sentence)
+        if not found:
+            return sentence
+        parts = _PARTS.findall(found[1])
+        return self.say(tuple(key or int(number) - 1 for key, number in parts), found[2])
 
 
 def overlaid(document: Mapping[str, Any], environ: Mapping[str, str], root: type[BaseModel]) -> Overlaid:
@@ -123,7 +132,9 @@ def _variable(name: str, value: str, root: type[BaseModel]) -> Variable:
     if _model(annotation):
         raise InvalidValue("it names a section: name one of its keys as well")
     file, value = (value, _content(value)) if from_file else ("", value)
-    return Variable(name=name, place=tuple(place), is_text=_takes_text(annotation), value=value, file=file)
+    if not value.isascii() and value != value.encode(errors="replace").decode():
+        raise InvalidValue("it is not a text in UTF-8")
+    return Variable(name=name, place=tuple(place), annotation=annotation, value=value, file=file)
 
 
 def _key(part: str, model: type[BaseModel], before: str) -> tuple[str, bool]:
@@ -170,14 +181,19 @@ def _put(document: dict[str, Any], variable: Variable) -> list[str]:
     return []
 
 
-def _texts(value: object) -> Iterator[str]:
-    """Give the keys and the values in a value of TOML, as texts."""
-    parts = [*value, *value.values()] if isinstance(value, dict) else value
-    if isinstance(parts, list):
-        for part in parts:
-            yield from _texts(part)
-    else:
-        yield str(value)
+def _without_texts(place: KeyPath, annotation: Any) -> Iterator[str | int]:
+    """Give the parts of a place in a value of this type; a key that is none of a section is hidden."""
+    for part in place:
+        model = _model(annotation)
+        if isinstance(part, int) or part == KEY:
+            annotation = _item(annotation)
+            yield part
+        elif model and part in model.model_fields:
+            annotation = model.model_fields[part].annotation
+            yield part
+        else:
+            annotation = None
+            yield HIDDEN
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from bot.config.mistakes import InvalidValue
-from bot.config.section import Section, repeated
+from bot.config.section import Section
 
 MOST_WORKERS = 10_000
 FINEST = 0.0001  # Ray's unit of a resource
@@ -72,15 +72,9 @@ class GroupConfig(Section):
         return self.accelerator or ("tpu" if self.tpus else "nvidia" if self.gpus else "cpu")
 
 
-def _check_groups(values: tuple[GroupConfig, ...]) -> tuple[GroupConfig, ...]:
-    if mistakes := [f"“{name}” is named twice" for name in repeated(group.name for group in values)]:
-        raise InvalidValue(*mistakes)
-    return values
-
-
 class FleetConfig(Section):
     """The groups, in the order in which they take work that several of them could do."""
 
     name: _Name = "sdjax"
     check_seconds: Annotated[float, Field(ge=0.2, le=300)] = 5.0
-    groups: Annotated[tuple[GroupConfig, ...], AfterValidator(_check_groups)] = ()
+    groups: tuple[GroupConfig, ...] = ()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from bot.redaction import redact
+from bot.redaction import HIDDEN, redact
 
 KEY = "[key]"  # pydantic appends it to the path of a key that is itself invalid
 
@@ -17,12 +18,14 @@ KEY = "[key]"  # pydantic appends it to the path of a key that is itself invalid
 class InvalidValue(ValueError):
     """A value that cannot be used, alone or with another value: one sentence for each mistake.
 
-    A text of the configuration is in quotes, “so”: it is hidden where it comes from the environment.
+    The texts of the configuration in them are `quoted`. Where the value is a section, `key` is what is wrong
+    in it.
     """
 
-    def __init__(self, *mistakes: str) -> None:
+    def __init__(self, *mistakes: str, key: str = "") -> None:
         super().__init__("; ".join(mistakes))
         self.mistakes = mistakes
+        self.key = key
 
 
 _WANTED = {
@@ -50,6 +53,24 @@ _WANTED = {
 
 Loc = tuple[int | str, ...]
 """Keys and list indices that lead to a value."""
+Say = Callable[[Loc, str], str]
+"""Makes a sentence of the place of a mistake and what is wrong there."""
+
+
+def quoted(text: object) -> str:
+    """Return a text of the configuration in quotes, on one line; it is found again by these quotes."""
+    inside = " ".join(str(text).splitlines()).replace("“", "'").replace("”", "'")
+    return f"“{inside}”"
+
+
+def hidden(sentence: str) -> str:
+    """Return the sentence without what is in quotes."""
+    return re.sub("“[^”]*”", f"“{HIDDEN}”", sentence)
+
+
+def say(loc: Loc, said: str) -> str:
+    """Return the sentence with the key in front."""
+    return f"{dotted(loc)}: {said}."
 
 
 def dotted(loc: Loc) -> str:
@@ -62,39 +83,28 @@ def dotted(loc: Loc) -> str:
     return path
 
 
-def sentences(
-    error: ValidationError,
-    root: type[BaseModel],
-    named: Callable[[Loc], str] = dotted,
-    hide: Callable[[str], str] = str,
-) -> list[str]:
-    """Return one sentence for each mistake; it begins with what `named` calls the key, and has no secret.
-
-    `hide` removes further texts in quotes that must not be shown.
-    """
-    return [
-        redact(sentence) for details in error.errors() for sentence in _sentences(details, root, named, hide)
-    ]
+def sentences(error: ValidationError, root: type[BaseModel], say: Say = say) -> list[str]:
+    """Return one sentence for each mistake, made by `say`, without addresses' passwords and tokens."""
+    return [redact(say(loc, said)) for details in error.errors() for loc, said in _mistakes(details, root)]
 
 
-def _sentences(
-    details: ErrorDetails, root: type[BaseModel], named: Callable[[Loc], str], hide: Callable[[str], str]
-) -> Iterator[str]:
-    key = named(details["loc"])
+def _mistakes(details: ErrorDetails, root: type[BaseModel]) -> Iterator[tuple[Loc, str]]:
+    """Give the place of each mistake, and what is wrong there."""
+    loc = details["loc"]
     cause = details.get("ctx", {}).get("error")
     if isinstance(cause, InvalidValue):
         for mistake in cause.mistakes:
-            yield f"{key}: {hide(mistake)}."
+            yield (*loc, cause.key) if cause.key else loc, mistake
     elif details["type"] == "extra_forbidden":
-        yield f"{key}: {_unknown_key(details['loc'], root)}."
+        yield loc, _unknown_key(loc, root)
     elif details["type"] in ("literal_error", "enum"):
         expected = details["ctx"]["expected"].replace("''", "empty")
-        yield f"{key}: {_shown(details['input'], hide)} is none of {expected}."
+        yield loc, f"{_shown(details['input'])} is none of {expected}"
     elif details["type"] != "too_short" or not details["input"]:
         # pydantic also reports "too short" for a list in which every item is invalid: skip that.
         wanted = _WANTED.get(details["type"])
         said = wanted.format(**details.get("ctx", {})) if wanted else details["msg"]
-        yield f"{key}: {said}, not {_shown(details['input'], hide)}."
+        yield loc, f"{said}, not {_shown(details['input'])}"
 
 
 def _unknown_key(loc: Loc, root: type[BaseModel]) -> str:
@@ -103,7 +113,7 @@ def _unknown_key(loc: Loc, root: type[BaseModel]) -> str:
     where = f" in [{dotted(tuple(section))}]" if section else ""
     near = [name for name in valid if str(key) in name.split("_")]
     near = near or difflib.get_close_matches(str(key), valid, n=1, cutoff=0.0)
-    *others, last = (f"“{name}”" for name in near)
+    *others, last = near
     said = f"near it are {', '.join(others)} and {last}" if others else f"the nearest is {last}"
     return f"there is no key of this name{where}; {said}"
 
@@ -123,13 +133,13 @@ def _model_in(annotation: Any) -> type[BaseModel]:
     return _model_in(get_args(annotation)[0])
 
 
-def _shown(value: object, hide: Callable[[str], str]) -> str:
+def _shown(value: object) -> str:
     """Return the value as written, without secrets and at most 60 characters long."""
     # A list or a section is not repeated: it may hold an address with a password.
     if value and isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "a section"
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = hide(f"“{value}”") if isinstance(value, str) else str(value)
-    text = redact(text)  # before the text is cut, which could split a secret
-    return text if len(text) <= 60 else f"{text[:57]}…"
+    text = redact(str(value))  # before the text is cut, which could split a secret
+    text = text if len(text) <= 58 else f"{text[:57]}…"
+    return quoted(text) if isinstance(value, str) else text

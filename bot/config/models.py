@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
-from bot.config.mistakes import InvalidValue
+from bot.config.mistakes import InvalidValue, quoted
 from bot.config.section import Section, repeated
 from bot.levels import DEFAULT_THRESHOLD, Level
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, WHOLE, Offer, Sampler
@@ -23,7 +23,7 @@ LORA_NAME = r"[\w.+-]{1,60}"
 
 def _check_sizes(values: tuple[str, ...]) -> tuple[str, ...]:
     mistakes = [mistake for value in values for mistake in _mistakes_in_size(value)]
-    mistakes += [f"“{value}” is named twice" for value in repeated(values)]
+    mistakes += [f"{quoted(value)} is named twice" for value in repeated(values)]
     if mistakes:
         raise InvalidValue(*mistakes)
     return values
@@ -32,7 +32,7 @@ def _check_sizes(values: tuple[str, ...]) -> tuple[str, ...]:
 def _mistakes_in_size(value: str) -> list[str]:
     width, cross, height = value.partition("x")
     if not (cross and width.isascii() and width.isdigit() and height.isascii() and height.isdigit()):
-        return [f"“{value}” is not a size: write width x height in pixels, such as 512x512"]
+        return [f"{quoted(value)} is not a size: write width x height in pixels, such as 512x512"]
     wanted = f"a multiple of {SIDE_MULTIPLE} from {MIN_SIDE} to {MAX_SIDE}"
     return [
         f"{value} cannot be painted: {side} is not {wanted}"
@@ -43,12 +43,12 @@ def _mistakes_in_size(value: str) -> list[str]:
 
 def _check_loras(values: dict[str, str]) -> dict[str, str]:
     mistakes = [
-        f"“{name}” is no name for a LoRA: up to 60 letters, digits and . _ + - only"
+        f"{quoted(name)} is no name for a LoRA: up to 60 letters, digits and . _ + - only"
         for name in values
         if not re.fullmatch(LORA_NAME, name)
     ]
-    mistakes += [f"“{name}” is named twice" for name in repeated(name.casefold() for name in values)]
-    mistakes += [f"the LoRA “{name}” has no file" for name, file in values.items() if not file.strip()]
+    mistakes += [f"{quoted(name)} is named twice" for name in repeated(name.casefold() for name in values)]
+    mistakes += [f"the LoRA {quoted(name)} has no file" for name, file in values.items() if not file.strip()]
     if mistakes:
         raise InvalidValue(*mistakes)
     return values
@@ -68,7 +68,7 @@ def _for_each_level(value: Any) -> Any:
     if isinstance(value, str):
         if value not in (shown := get_args(_Shown)):
             *others, last = map(repr, shown)
-            raise InvalidValue(f"“{value}” is none of {', '.join(others)} or {last}")
+            raise InvalidValue(f"{quoted(value)} is none of {', '.join(others)} or {last}")
         return (value,) * 3
     if not isinstance(value, list | tuple) or len(value) != 3:
         raise InvalidValue("one value is wanted, or three, for the levels mild, explicit and extreme")
@@ -135,7 +135,7 @@ class ModelConfig(Section):
     @classmethod
     def _of_a_licence(cls, value: str, info: ValidationInfo) -> str:
         if value and not re.fullmatch(r"https?://[^\s<>()]+", value):
-            raise InvalidValue(f"“{value}” is not an address of the form https://host/path")
+            raise InvalidValue(f"{quoted(value)} is not an address of the form https://host/path")
         if value and not info.data.get("licence"):
             raise InvalidValue("which licence is at this address? Say licence as well")
         return value

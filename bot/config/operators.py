@@ -25,7 +25,7 @@ class WebConfig(Section):
         host = info.data.get("host", "")
         if info.data.get("port") and not value and not is_loopback(host):
             raise InvalidValue(
-                f"others than this machine reach “{host}”, so metrics and health need a token: write a long "
+                "others than this machine reach web.host, so metrics and health need a token: write a long "
                 "random word into a file, and its name here"
             )
         return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 import unicodedata
 from importlib import resources
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_validator
 
-from bot.config.mistakes import InvalidValue, sentences
+from bot.config.mistakes import InvalidValue, quoted, sentences
 from bot.config.section import Section, repeated
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, Sampler
 
@@ -65,7 +66,10 @@ class PromptsConfig(Section):
     @model_validator(mode="after")
     def _read_styles(self) -> PromptsConfig:
         if self.styles_file:
-            self._styles = read_styles(self.styles_file)
+            try:
+                self._styles = read_styles(self.styles_file)
+            except InvalidValue as error:
+                raise InvalidValue(*error.mistakes, key="styles_file") from None
         return self
 
 
@@ -75,14 +79,15 @@ def read_styles(file: str) -> tuple[StyleSection, ...]:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InvalidValue(f"the styles file “{file}” cannot be read: {error.strerror}") from None
+        raise InvalidValue(f"{quoted(file)} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidValue(f"the styles file “{file}” is not TOML: {error}") from None
+        raise InvalidValue(f"{quoted(file)} is not TOML: {error}") from None
     try:
         styles = _StylesFile.model_validate(document).styles
     except ValidationError as error:
-        mistakes = [sentence.rstrip(".") for sentence in sentences(error, _StylesFile)]
-        raise InvalidValue(*(f"in “{file}”, {mistake}" for mistake in mistakes)) from None
+        # Straight quotes: the texts of the file are shown also where its name must not be.
+        mistakes = [re.sub("[“”]", "'", each).rstrip(".") for each in sentences(error, _StylesFile)]
+        raise InvalidValue(*(f"in {quoted(file)}, {mistake}" for mistake in mistakes)) from None
     if twice := repeated(style.name.casefold() for style in styles):
-        raise InvalidValue(*(f"in “{file}”, two styles are called “{name}”" for name in twice))
+        raise InvalidValue(*(f"in {quoted(file)}, two styles are called '{name}'" for name in twice))
     return styles

@@ -83,12 +83,12 @@ def _checkpoints(config: Config) -> Iterator[Finding]:
     dtype = Dtype(config.engine.dtype).settled(on_cpu=devices.is_cpu(mesh)).value
     most = most_memory(mesh)
     memory = int(config.engine.device_memory_gib * 2**30) or most
-    for model in config.models:
+    for number, model in enumerate(config.models, 1):
         try:
             yield _opened(model, dtype, memory, most)
         except EngineError as error:
             yield wrong(CHECKPOINTS, f"{model.name}: {error}")
-        for mistake in mistakes_in_parts(model, previews=config.engine.preview_seconds > 0):
+        for mistake in mistakes_in_parts(config, number):
             yield wrong(CHECKPOINTS, mistake)
 
 

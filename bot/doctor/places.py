@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -191,6 +192,8 @@ def _problem(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # no file, maybe a secret in its place; `files` reports it
+            return None
         return f"{path} cannot be looked at: {error.strerror}."
     # The bot may use a file of another owner through its group, such as a mounted secret or volume.
     own = found.st_uid == os.getuid()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bot.config import Config
 from bot.config.fleet import GroupConfig
+from bot.config.mistakes import quoted
 from bot.fleet.launch import Launch
 from bot.fleet.sizing import Size
 from bot.store.postgresql_server import has_password
@@ -48,7 +49,7 @@ def mistakes(config: Config) -> list[str]:
         found.append("web.port: several processes on one machine cannot have one port; write 0.")
     for key, path in _paths(config):
         if path and "://" not in path and not Path(path).expanduser().is_absolute():
-            found.append(f"{key}: “{path}” means another place on each machine; write the whole path.")
+            found.append(f"{key}: {quoted(path)} means another place on each machine; write the whole path.")
     return found
 
 
@@ -69,9 +70,9 @@ def _paths(config: Config) -> Iterator[tuple[str, str]]:
     yield "prompts.styles_file", config.prompts.styles_file  # every process reads it
     for number, model in enumerate(config.models, 1):
         parts = ("checkpoint", "picture_classifier", "preview_decoder")
-        named: dict[str, str] = {key: getattr(model, key) for key in parts}
-        named |= {f"loras.{name}": file for name, file in model.loras.items()}
-        for key, path in named.items():
+        named: list[tuple[str, str]] = [(key, getattr(model, key)) for key in parts]
+        named += [("loras", file) for file in model.loras.values()]
+        for key, path in named:
             if path.startswith(".") or path.endswith((".safetensors", ".ckpt")):  # else a name on a hub
                 yield f"models[{number}].{key}", path
     if any(group.role == "front" for group in config.fleet.groups):

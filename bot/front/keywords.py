@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from pathlib import Path
 
+from bot.config.mistakes import quoted
 from bot.errors import ConfigurationError
 from bot.front.options import MAX_CHOICE, MAX_CHOICES, clean
 
@@ -75,11 +76,13 @@ def read_keywords(file: str) -> Keywords:
         with Path(file).open(encoding="utf-8-sig", newline="") as lines:
             keywords = Keywords(csv.reader(lines))
     except OSError as error:
-        raise ConfigurationError(f"prompts.keywords_file: {file} cannot be read: {error.strerror}.") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ConfigurationError(f"prompts.keywords_file: {file} is no CSV file: {error}.") from None
+        raise ConfigurationError(
+            f"prompts.keywords_file: {quoted(file)} cannot be read: {error.strerror}."
+        ) from None
+    except (ValueError, csv.Error) as error:
+        raise ConfigurationError(f"prompts.keywords_file: {quoted(file)} is no CSV file: {error}.") from None
     if not len(keywords):
-        raise ConfigurationError(f"prompts.keywords_file: {file} has no keywords.")
+        raise ConfigurationError(f"prompts.keywords_file: {quoted(file)} has no keywords.")
     return keywords
 
 

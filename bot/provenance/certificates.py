@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from bot.config.mistakes import quoted
 from bot.errors import ConfigurationError
 from bot.ownership import make_folder
 
@@ -68,13 +69,13 @@ def read_credentials(
     loaded = _key_in(key, private_key, mistakes)
     if loaded is not None and algorithm not in _algorithms_of(loaded):
         fitting = " or ".join(_algorithms_of(loaded)) or "no algorithm of C2PA"
-        mistakes.append(f"provenance.algorithm: the key in {private_key} signs with {fitting}.")
+        mistakes.append(f"provenance.algorithm: the private key signs with {fitting}.")
     if (
         first is not None
         and loaded is not None
         and _public(first.public_key()) != _public(loaded.public_key())
     ):
-        mistakes.append(f"provenance.private_key: {private_key} is not the key of {certificate}.")
+        mistakes.append(f"provenance.private_key: {quoted(private_key)} is not the key of the certificate.")
     if mistakes:
         raise ConfigurationError("\n".join(mistakes))
     assert loaded is not None
@@ -186,7 +187,7 @@ def _read(file: str, key: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
-        raise ConfigurationError(f"{key}: {file} cannot be read: {error.strerror}.") from None
+        raise ConfigurationError(f"{key}: {quoted(file)} cannot be read: {error.strerror}.") from None
 
 
 def _certificate_in(data: bytes, file: str, mistakes: list[str], now: datetime) -> x509.Certificate | None:
@@ -194,14 +195,14 @@ def _certificate_in(data: bytes, file: str, mistakes: list[str], now: datetime) 
     try:
         certificate = x509.load_pem_x509_certificates(data)[0]
     except ValueError:
-        mistakes.append(f"provenance.certificate: {file} is not a PEM file of certificates.")
+        mistakes.append(f"provenance.certificate: {quoted(file)} is not a PEM file of certificates.")
         return None
     if now > certificate.not_valid_after_utc:
         ended = certificate.not_valid_after_utc.date()
-        mistakes.append(f"provenance.certificate: the certificate in {file} ended on {ended}.")
+        mistakes.append(f"provenance.certificate: the certificate in {quoted(file)} ended on {ended}.")
     if now < certificate.not_valid_before_utc:
         begins = certificate.not_valid_before_utc.date()
-        mistakes.append(f"provenance.certificate: the certificate in {file} begins on {begins}.")
+        mistakes.append(f"provenance.certificate: the certificate in {quoted(file)} begins on {begins}.")
     return certificate
 
 
@@ -210,14 +211,14 @@ def _key_in(data: bytes, file: str, mistakes: list[str]) -> _PrivateKey | None:
         key = serialization.load_pem_private_key(data, password=None)
     except TypeError:
         mistakes.append(
-            f"provenance.private_key: the key in {file} is encrypted, and the bot has no password."
+            f"provenance.private_key: the key in {quoted(file)} is encrypted, and the bot has no password."
         )
     except (ValueError, UnsupportedAlgorithm):
-        mistakes.append(f"provenance.private_key: {file} is not a PEM file of a private key.")
+        mistakes.append(f"provenance.private_key: {quoted(file)} is not a PEM file of a private key.")
     else:
         if isinstance(key, _PRIVATE_KEYS):
             return key
-        mistakes.append(f"provenance.private_key: C2PA has no algorithm for the key in {file}.")
+        mistakes.append(f"provenance.private_key: C2PA has no algorithm for the key in {quoted(file)}.")
     return None
 
 

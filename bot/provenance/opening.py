@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 
 from bot.config import ProvenanceConfig
+from bot.config.mistakes import quoted
 from bot.errors import ConfigurationError
 from bot.metrics import ProvenanceMetrics
 from bot.provenance.certificates import Credentials, kept_credentials, read_credentials, self_made
@@ -39,7 +40,7 @@ def _signer(config: ProvenanceConfig) -> ManifestSigner:
         return ManifestSigner(credentials)
     except Unusable as error:
         raise ConfigurationError(
-            f"provenance.certificate: {config.certificate} cannot sign pictures: {error}."
+            f"provenance.certificate: {quoted(config.certificate)} cannot sign pictures: {error}."
         ) from error
 
 

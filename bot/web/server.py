@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import hdrs, web
 
+from bot.config.mistakes import quoted
 from bot.errors import ConfigurationError
 from bot.metrics import WELL, Metrics
 from bot.web.health import Check, examine
@@ -66,7 +67,7 @@ def _unusable(host: str, port: int, error: OSError) -> str:
             "SDJAX__WEB__PORT, or 0 for none."
         )
     remedy = "" if error.errno in (errno.EMFILE, errno.ENFILE) else " Name an address of this machine."
-    return f"web.host: {host}:{port} cannot be used: {reason}.{remedy}"
+    return f"web.host: {quoted(host)} cannot be used: {reason}.{remedy}"
 
 
 class _Pages:

@@ -122,7 +122,7 @@ async def test_checkpoints_and_devices_are_looked_at_in_a_process_of_their_own(t
     told = {finding.text.split()[0].rstrip(":"): finding for finding in findings}
     assert findings[0].well
     assert "which fits" in findings[0].text
-    assert "the LoRA ink has no file" in problems(findings)
+    assert "the LoRA “ink” has no file" in problems(findings)
     assert not told["lost"].well
 
 

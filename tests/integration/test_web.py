@@ -237,7 +237,7 @@ async def test_an_address_that_cannot_be_served_is_a_mistake_in_the_configuratio
     with pytest.raises(ConfigurationError) as refused:
         async with serving("192.0.2.7", 9090, Metrics(), refresh=nothing, checks={}):
             pass
-    assert str(refused.value) == f"web.host: 192.0.2.7:9090 cannot be used: {said}"
+    assert str(refused.value) == f"web.host: “192.0.2.7” cannot be used: {said}"
 
 
 async def test_port_0_serves_nothing() -> None:

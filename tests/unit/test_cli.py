@@ -124,17 +124,17 @@ def test_every_mistake_of_a_configuration_is_one_of_the_last_lines(
     [
         (
             '[discord]\ntoken_file = "not there"\n',
-            "discord.token_file: the token file not there cannot be read",
+            "discord.token_file: the token file “not there” cannot be read",
         ),
-        (f'[prompts]\nkeywords_file = "{sys.executable}"\n', "python is no CSV file"),
+        (f'[prompts]\nkeywords_file = "{sys.executable}"\n', "” is no CSV file"),
         (
             '[web]\ntoken_file = "not there"\n[discord]\ntoken_file = "nowhere"\n',
-            "not there cannot be read: No such file or directory.\n"
-            "discord.token_file: the token file nowhere cannot be read",
+            "“not there” cannot be read: No such file or directory.\n"
+            "discord.token_file: the token file “nowhere” cannot be read",
         ),
         (
             '[[models]]\ncheckpoint = "/not/there"\n',
-            "demo: there is no checkpoint /not/there: correct its path.",
+            "models[1].checkpoint: there is no file or folder “/not/there”: correct its path.",
         ),
         (
             '[queue]\ndatabase = "sqlite+aiosqlite://var/queue"\n',
@@ -209,7 +209,7 @@ def test_a_supervisor_starts_again_where_weights_alone_are_missing(
         f'[queue]\ndatabase = "sqlite+aiosqlite:///{tmp_path}/q"\n[[models]]\ncheckpoint = "/mnt/sdxl"\n'
     )
     assert run(monkeypatch, command, "--config", str(file)) == status  # 2: a restart cannot help
-    assert "demo: there is no checkpoint /mnt/sdxl: correct its path." in capsys.readouterr().err
+    assert "there is no file or folder “/mnt/sdxl”: correct its path." in capsys.readouterr().err
 
 
 def test_a_database_without_its_driver_is_refused_before_the_start(

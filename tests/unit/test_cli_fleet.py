@@ -1,4 +1,4 @@
-"""The command line's answers about a fleet without a Ray cluster, and about a part of a configuration."""
+"""The command line about a fleet without a Ray cluster, a part of a configuration, secrets in variables."""
 
 from __future__ import annotations
 
@@ -73,3 +73,20 @@ def test_a_worker_of_unknown_models_does_not_start(
     status, said = asked(monkeypatch, capsys, file, "worker", "--only", "sdxl", "--only", "demo")
     assert status == 2
     assert said == "sdjax-bot: There is no model “sdxl”; there are demo.\n"
+
+
+@pytest.mark.parametrize("command", ["check-config", "run"])
+def test_a_secret_in_the_variable_of_a_file_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "certificate.pem").write_text("")
+    monkeypatch.setenv("SDJAX__PROVENANCE__CERTIFICATE", str(tmp_path / "certificate.pem"))
+    monkeypatch.setenv("SDJAX__PROVENANCE__PRIVATE_KEY", "-----BEGIN PRIVATE KEY-----\nhunter2/\n-----END")
+    monkeypatch.setenv("SDJAX__WEB__TOKEN_FILE", "hunter2")
+    monkeypatch.setenv("SDJAX__MODELS__0__LORAS", '{ ink = "hunter2" }')
+    assert run(monkeypatch, command) == 2
+    assert capsys.readouterr().err.splitlines()[-3:] == [
+        "sdjax-bot: SDJAX__WEB__TOKEN_FILE: the token file “…” cannot be read: No such file or directory.",
+        "SDJAX__PROVENANCE__PRIVATE_KEY: “…” cannot be read: No such file or directory.",
+        "SDJAX__MODELS__0__LORAS: the LoRA “…” has no file “…”: correct its path.",
+    ]

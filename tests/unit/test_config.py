@@ -77,15 +77,15 @@ def test_the_licence_comes_from_a_worker_where_this_configuration_names_none() -
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
-        ({"engin": {}}, "engin: there is no key of this name; the nearest is “engine”."),
+        ({"engin": {}}, "engin: there is no key of this name; the nearest is engine."),
         (
             {"engine": {"seats_per_devise": 1}},
             "engine.seats_per_devise: there is no key of this name in [engine]; "
-            "the nearest is “seats_per_device”.",
+            "the nearest is seats_per_device.",
         ),
         (
             {"models": [{"stepps": 1}]},
-            "models[1].stepps: there is no key of this name in [models[1]]; the nearest is “max_steps”.",
+            "models[1].stepps: there is no key of this name in [models[1]]; the nearest is max_steps.",
         ),
         (
             {"engine": {"seats_per_device": "2"}},
@@ -151,7 +151,7 @@ def test_the_licence_comes_from_a_worker_where_this_configuration_names_none() -
             {"models": [{"licence": "MIT", "licence_link": "example.org"}]},
             "models[1].licence_link: “example.org” is not an address of the form https://host/path.",
         ),
-        ({"models": [{}, {}]}, "models: 2 models are called “demo”."),
+        ({"models": [{}, {}]}, "models[2].name: “demo” is the name of models[1] too."),
         ({"models": []}, "models: at least 1 is wanted, not []."),
         (
             {"discord": {"api_url": "discord.com"}},
@@ -262,7 +262,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
         }
     )
     assert {mistake.split(":")[0] for mistake in mistakes} == {
-        "models",
+        "models[2].name",
         "models[1].sampler",
         "models[1].max_steps",
         "models[1].sizes",
@@ -301,7 +301,7 @@ def test_an_invalid_token_is_refused_and_not_repeated(tmp_path: Path, token: str
 def test_a_missing_token_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="set DISCORD_TOKEN"):
         DiscordConfig().read_token({})
-    with pytest.raises(ConfigurationError, match=r"token cannot be read: No such file"):
+    with pytest.raises(ConfigurationError, match=r"token” cannot be read: No such file"):
         DiscordConfig(token_file=str(tmp_path / "token")).read_token({})
     (tmp_path / "empty").write_text("\n")
     with pytest.raises(ConfigurationError, match="is empty"):
@@ -340,8 +340,8 @@ def test_invalid_names_of_loras_are_refused_by_name() -> None:
 def test_a_key_without_its_whole_name_is_met_with_the_keys_that_have_that_word() -> None:
     assert mistakes_in({"models": [{"steps": 4, "samplr": "ddim"}]}) == [
         "models[1].steps: there is no key of this name in [models[1]]; "
-        "near it are “num_inference_steps” and “max_steps”.",
-        "models[1].samplr: there is no key of this name in [models[1]]; the nearest is “sampler”.",
+        "near it are num_inference_steps and max_steps.",
+        "models[1].samplr: there is no key of this name in [models[1]]; the nearest is sampler.",
     ]
 
 

@@ -25,12 +25,13 @@ def test_every_mistake_in_groups_of_the_fleet_is_listed() -> None:
         {"role": "front", "name": "front", "most": 2, "cors": 1},
     ]
     assert mistakes_in({"fleet": {"groups": groups}}) == [
+        "fleet.groups[2].name: “a” is the name of fleet.groups[1] too.",
         "fleet.groups[1].models: there is no model “none”.",
         "fleet.groups[1].most: 2 is less than least = 3.",
         "fleet.groups[2].gpus: 1.5 GPUs: a part of a GPU, or whole GPUs.",
         "fleet.groups[2].custom.attic: 0.0001 is the least, not 0.",
         "fleet.groups[3].most: fronts do not depend on the waiting work: least says how many of them run.",
-        "fleet.groups[3].cors: there is no key of this name in [fleet.groups[3]]; the nearest is “cores”.",
+        "fleet.groups[3].cors: there is no key of this name in [fleet.groups[3]]; the nearest is cores.",
     ]
     refused = {"name": "a", "tpus": 3, "cores": 0.00001, "custom": {"GPU": 1.0}}
     assert mistakes_in({"fleet": {"groups": [refused]}}) == [
@@ -39,5 +40,5 @@ def test_every_mistake_in_groups_of_the_fleet_is_listed() -> None:
         "fleet.groups[1].custom: GPU: use the keys cores, gpus, tpus and memory_gib.",
     ]
     assert mistakes_in({"fleet": {"groups": [{"name": "a"}, {"name": "a"}]}}) == [
-        "fleet.groups: “a” is named twice."
+        "fleet.groups[2].name: “a” is the name of fleet.groups[1] too."
     ]

@@ -50,9 +50,9 @@ def test_without_a_file_there_are_no_styles() -> None:
         ('[[styles]]\nname = "-"', "is no name for a style"),
         ('[[styles]]\nname = "a"\nsteps = 0', "styles[1].steps: 1 is the least"),
         ('[[styles]]\nname = "a"\nsampler = "magic"', "is none of"),
-        ('[[styles]]\nname = "a"\nnegativ = "x"', "the nearest is “negative_prompt”"),
-        ('[[styles]]\nname = "a"\n[[styles]]\nname = "A"', "two styles are called “a”"),
-        ('[[style]]\nname = "a"', "the nearest is “styles”"),
+        ('[[styles]]\nname = "a"\nnegativ = "x"', "the nearest is negative_prompt"),
+        ('[[styles]]\nname = "a"\n[[styles]]\nname = "A"', "two styles are called 'a'"),
+        ('[[style]]\nname = "a"', "the nearest is styles"),
     ],
 )
 def test_a_mistake_is_one_sentence_with_the_file(tmp_path: Path, text: str, words: str) -> None:

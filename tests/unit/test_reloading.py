@@ -78,17 +78,25 @@ async def test_what_can_change_is_taken_and_one_line_names_what_needs_a_restart(
 MISTAKES = {
     "[queue]\nmax_waiting = 0\nlease = 1\n": ("queue.max_waiting: 1 is the least", "queue.lease: there is"),
     "[queue\n": ("is not TOML",),
-    '[web]\ntoken_file = "no"\n[discord]\ntoken_file = "none"\n': ("file no cannot", "file none cannot"),
+    '[web]\ntoken_file = "no"\n[discord]\ntoken_file = "none"\n': ("file “no” cannot", "file “none” cannot"),
 }
 
 
 @pytest.mark.parametrize("broken", MISTAKES)
 async def test_every_mistake_is_logged_and_nothing_changes(
-    text: Text, process: Process, reloading: Reloading, caplog: pytest.LogCaptureFixture, broken: str
+    text: Text,
+    process: Process,
+    reloading: Reloading,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    broken: str,
 ) -> None:
     text.write(broken)
+    monkeypatch.setenv("SDJAX__PROMPTS__KEYWORDS_FILE", "hunter2")
     await reloading.reload()
     assert process.taken == []
+    assert "hunter2" not in caplog.text
     for words in MISTAKES[broken]:
         assert words in caplog.text
     assert caplog.records[-1].getMessage() == "the configuration stays as it was"

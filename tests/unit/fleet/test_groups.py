@@ -92,7 +92,7 @@ def test_paths_of_parts_and_fronts_and_a_port_are_listed_too() -> None:
         "provenance": {},
     }
     found = {sentence.partition(":")[0] for sentence in mistakes(configured(**values))}
-    ours = {"models[1].loras.ink", "models[1].picture_classifier", "web.port"}
+    ours = {"models[1].loras", "models[1].picture_classifier", "web.port"}
     assert found == ours | {"discord.token_file", "provenance.folder"}
     values["provenance"] = {"certificate": "cert.pem", "private_key": "/key.pem"}
     found = {sentence.partition(":")[0] for sentence in mistakes(configured(**values))}

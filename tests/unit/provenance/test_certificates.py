@@ -92,28 +92,28 @@ def test_files_that_cannot_be_read_or_are_something_else_are_one_sentence_each(t
     certificate, key = write_certificate(tmp_path)
     gone = str(tmp_path / "gone.pem")
     reason = "cannot be read: No such file or directory."
-    assert mistakes_with(gone, key) == [f"provenance.certificate: {gone} {reason}"]
-    assert mistakes_with(certificate, gone) == [f"provenance.private_key: {gone} {reason}"]
+    assert mistakes_with(gone, key) == [f"provenance.certificate: “{gone}” {reason}"]
+    assert mistakes_with(certificate, gone) == [f"provenance.private_key: “{gone}” {reason}"]
     (tmp_path / "gone.pem").write_text("something else")
     assert mistakes_with(gone, gone) == [
-        f"provenance.certificate: {gone} is not a PEM file of certificates.",
-        f"provenance.private_key: {gone} is not a PEM file of a private key.",
+        f"provenance.certificate: “{gone}” is not a PEM file of certificates.",
+        f"provenance.private_key: “{gone}” is not a PEM file of a private key.",
     ]
 
 
 def test_a_key_that_does_not_fit_is_named(tmp_path: Path) -> None:
     certificate, key = write_certificate(tmp_path)
     assert mistakes_with(certificate, key, "es384") == [
-        f"provenance.algorithm: the key in {key} signs with es256."
+        "provenance.algorithm: the private key signs with es256."
     ]
     (tmp_path / "other").mkdir()
     _, other = write_certificate(tmp_path / "other")
     assert mistakes_with(certificate, other) == [
-        f"provenance.private_key: {other} is not the key of {certificate}."
+        f"provenance.private_key: “{other}” is not the key of the certificate."
     ]
     _, locked = write_certificate(tmp_path / "other", password=b"secret")
     assert mistakes_with(certificate, locked) == [
-        f"provenance.private_key: the key in {locked} is encrypted, and the bot has no password."
+        f"provenance.private_key: the key in “{locked}” is encrypted, and the bot has no password."
     ]
 
 
