@@ -188,15 +188,15 @@ def _restart(error: EngineClosed) -> NoReturn:
 @CONFIG
 @click.option(
     "--role",
-    type=click.Choice(["run", "front", "worker"]),
+    type=click.Choice(["run", "front", "worker", "fleet"]),
     default="run",
     show_default=True,
-    help="What is started with it: a front needs no checkpoints, a worker no token.",
+    help="What is started with it: a front needs no checkpoints, a worker no token; a fleet shares them.",
 )
 def check_config(path: Path | None, role: str) -> None:
     """Report every mistake in a configuration; if it has none, every mistake in what it names.
 
-    Where it has groups of the fleet, the role run includes every mistake that `fleet start` reports.
+    The role fleet includes every mistake that `fleet start` reports.
     """
     from bot.config import Config
 
@@ -205,11 +205,10 @@ def check_config(path: Path | None, role: str) -> None:
     from bot.app.named_files import check_start
     from bot.fleet.groups import mistakes
 
-    if config.fleet.groups and role == "run" and (found := mistakes(config)):
-        raise ConfigurationError("\n".join(["The fleet cannot be started with this configuration:", *found]))
+    shared = mistakes(config) if role == "fleet" else []
     models = () if role == "front" else None
     try:
-        check_start(config, os.environ, front=role != "worker", models=models)
+        check_start(config, os.environ, front=role != "worker", models=models, others=shared)
     except UnreadableCheckpoint as error:
         raise ConfigurationError(str(error)) from None
     offered = ", ".join(model.name for model in config.models)

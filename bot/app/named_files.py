@@ -21,14 +21,15 @@ def check_start(
     *,
     front: bool = True,
     models: Container[str] | None = None,
+    others: Iterable[str] = (),
 ) -> None:
     """Raise ConfigurationError with a sentence for each mistake that would stop a start; blocks.
 
     Where only weights are missing, raise UnreadableCheckpoint: their disk may be mounted a moment later, and
     a supervisor starts again after that error. Without `front`, mistakes that concern only fronts are left
-    out; weights are looked for of the `models` of these names, None for all.
+    out; weights are looked for of the `models` of these names, None for all. `others` are further mistakes.
     """
-    mistakes = _refusals([partial(check_url, config.queue.database), *_checks(config, front)])
+    mistakes = [*others, *_refusals([partial(check_url, config.queue.database), *_checks(config, front)])]
     mistakes += mistakes_in_tracing(config.traces, environ)
     names = [model.name for model in config.models] if models is None else models
     missing = list(mistakes_in_weights(config, names))
