@@ -65,7 +65,7 @@ class StoppableClock:
 
 
 class Turns:
-    """The order of turns; only the clock of the engine whose turn it is runs."""
+    """The order in which engines take turns. An engine's clock stands still outside its turn."""
 
     def __init__(self, clocks: Mapping[Hashable, StoppableClock], order: Sequence[Hashable]) -> None:
         self._clocks = clocks

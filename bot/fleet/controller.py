@@ -1,6 +1,7 @@
 """The controller: looks at the work that waits and at the units, and starts and drains units.
 
-Every look reads the state of the cluster anew, so a failed look or a dead controller costs time only.
+The controller keeps no state and reads the cluster at each look. A failed look or a dead controller costs
+time only.
 """
 
 from __future__ import annotations

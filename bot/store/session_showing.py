@@ -153,7 +153,7 @@ class SessionShowing(Verbs):
             return bool((await connection.execute(sa.update(sessions).where(ours).values(values))).rowcount)
 
     async def crowd(self, session: GroupSession) -> Crowd:
-        """Return who has painted in the present round, most pictures first, and its other counts."""
+        """Return the counts of the present round; its painters are sorted by their pictures, most first."""
         here = session_jobs.join(images, images.c.job_id == session_jobs.c.job_id)
         which = (session_jobs.c.session_id == session.id) & (session_jobs.c.round == session.round)
         look = sa.select(session_jobs.c.user_id, images.c.state, images.c.showing).select_from(here)

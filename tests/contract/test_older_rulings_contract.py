@@ -60,6 +60,19 @@ async def test_a_ruling_counts_and_has_one_appeal(store: Store) -> None:
         await store.appeals.appeal_pictures(job.id, ARTIST)
 
 
+async def withheld_and_appealed(store: Store, clock: Clock, *, expires: bool) -> Job:
+    """Return a job of two pictures; the first is withheld by a ruling or an expired review, and appealed."""
+    job = await first_held(store, origin(1, guild_id=HERE), (CAT, DOG))
+    if expires:
+        clock.now += 72 * HOUR
+        assert await store.reviews.expire(limit=9) == 1
+    else:
+        (review,) = await waiting(store)
+        await store.reviews.decide(review.id, DARK.outcome, replace(BY, reason=DARK.reason))
+    await store.appeals.appeal_pictures(job.id, job.origin.user_id)
+    return job
+
+
 @pytest.mark.parametrize(("said", "reason"), [("unfit", "unfit"), ("", "too dark")])
 async def test_an_appeal_that_it_declines_is_declined(store: Store, said: str, reason: str) -> None:
     job = await rejected(store)
@@ -129,14 +142,7 @@ async def test_its_ruling_stays_with_the_picture_when_another_of_the_job_is_deci
 async def test_a_rejection_that_it_upholds_stays_when_another_of_the_job_is_decided(
     store: Store, clock: Clock, expires: bool, said: str
 ) -> None:
-    job = await first_held(store, origin(1, guild_id=HERE), (CAT, DOG))
-    if expires:
-        clock.now += 72 * HOUR
-        assert await store.reviews.expire(limit=9) == 1
-    else:
-        (review,) = await waiting(store)
-        await store.reviews.decide(review.id, DARK.outcome, replace(BY, reason=DARK.reason))
-    await store.appeals.appeal_pictures(job.id, job.origin.user_id)
+    job = await withheld_and_appealed(store, clock, expires=expires)
     await older_rules(store, Ruling(outcome=Outcome.DECLINED, reason=said))
     assert await refused(store) == [True, False]
     clock.now += 1.0
@@ -218,14 +224,7 @@ async def test_an_appeal_that_it_has_ended_stays_ended_once_its_review_is_forgot
 async def test_what_it_shows_after_an_appeal_and_then_withholds_has_its_last_ruling(
     store: Store, clock: Clock, last: Ruling, expires: bool, opens: bool
 ) -> None:
-    job = await first_held(store, origin(1, guild_id=HERE), (CAT, DOG))
-    if expires:
-        clock.now += 72 * HOUR
-        assert await store.reviews.expire(limit=9) == 1
-    else:
-        (review,) = await waiting(store)
-        await store.reviews.decide(review.id, DARK.outcome, replace(BY, reason=DARK.reason))
-    await store.appeals.appeal_pictures(job.id, job.origin.user_id)
+    job = await withheld_and_appealed(store, clock, expires=expires)
     if opens:  # it opens the review alone
         async with store.shared.database.write() as connection:
             await connection.execute(sa.update(jobs).values(appeal=None))

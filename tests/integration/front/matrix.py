@@ -60,7 +60,10 @@ Refusals = Mapping[Who, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What is sent, and who is refused. In an id or a value, `{job}` is the target, `{member}` its person."""
+    """An interaction, and the members to whom it is refused.
+
+    In an id or a value, `{job}` is the job and `{member}` its requester.
+    """
 
     refused: Refusals = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
