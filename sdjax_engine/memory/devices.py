@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -22,6 +23,11 @@ REPLICATED = PartitionSpec()  # type: ignore[no-untyped-call]
 BY_SEAT = PartitionSpec(AXIS)  # type: ignore[no-untyped-call]
 
 ACCELERATOR_PACKAGES = ("jax_cuda13_plugin", "jax_cuda12_plugin", "jax_rocm7_plugin", "libtpu")
+
+CONTAINER_LIMITS = (  # of the memory of a container, by the version of its cgroups: 2, 1
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 
 NO_MEMORY = ("RESOURCE_EXHAUSTED", "OUT_OF_MEMORY", "Out of memory", "out of memory", "bad_alloc")
 
@@ -41,6 +47,13 @@ def setup_cpu(count: int) -> bool:
 def usable_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def host_memory() -> int:
+    """Return how many bytes the host has, or its container may use where that is less."""
+    pages: int = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limits = [path.read_text().strip() for path in CONTAINER_LIMITS if path.exists()]
+    return min([pages, *(int(limit) for limit in limits if limit != "max")])
 
 
 def open_mesh() -> Mesh:

@@ -13,7 +13,6 @@ too late changes nothing.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -185,6 +184,7 @@ class Residency:
     ) -> None:
         self._transport = Transport(mesh, pinned=pinned)
         self._ledger = Ledger(budget)
+        self._given = budget
         self._most = most
         self._models: dict[str, ModelParameters] = {}
         self._latest: str | None = None  # the model of the last `bring`, unless the ledger changed since
@@ -199,9 +199,12 @@ class Residency:
         return self._ledger.budget
 
     def or_raise_it(self, lacking: int) -> str:
-        """Return the end of a sentence about too little memory; empty where the devices have not so much."""
+        """Return the end of a sentence about too little memory; empty where a larger budget does not help."""
         wanted = (self.budget or 0) + lacking
-        return ", or raise device_memory_gib" if self._most is None or wanted <= self._most else ""
+        # A shortage lowers the ledger's budget below the given one, and would lower a larger one too.
+        too_small = self._given is not None and self._given < wanted
+        there = self._most is None or wanted <= self._most
+        return ", or raise device_memory_gib" if too_small and there else ""
 
     @property
     def taken(self) -> int:
@@ -374,4 +377,4 @@ def most_memory(mesh: Mesh) -> int | None:
     """Return how many bytes each device has, on the CPU its part of the host's memory; None where unknown."""
     if not devices.is_cpu(mesh):
         return reported_memory(mesh)
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // devices.device_count(mesh)
+    return devices.host_memory() // devices.device_count(mesh)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -68,6 +70,20 @@ def test_the_configured_memory_is_believed_beside_what_the_devices_report(
     mesh = cast("Mesh", SimpleNamespace(devices=np.array([device])))
     assert usable_memory(mesh, configured) == usable
     assert most_memory(mesh) == most
+
+
+@pytest.mark.parametrize(
+    ("limit", "usable"), [(None, None), ("max", None), ("9223372036854771712", None), ("4096000", 4_096_000)]
+)
+def test_the_cpus_devices_share_what_the_container_may_use(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: str | None, usable: int | None
+) -> None:
+    monkeypatch.setattr(devices, "CONTAINER_LIMITS", [tmp_path / "of-another-version", tmp_path / "limit"])
+    if limit is not None:
+        (tmp_path / "limit").write_text(f"{limit}\n")
+    host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    mesh = devices.open_mesh()
+    assert most_memory(mesh) == (usable or host) // devices.device_count(mesh)
 
 
 @pytest.mark.parametrize(("asked", "expected"), [(3, 3), (0, devices.usable_cores())])
