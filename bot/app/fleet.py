@@ -16,7 +16,6 @@ from bot.fleet.controller import GroupReport, Report, Spec
 from bot.fleet.groups import mistakes, warnings
 from bot.fleet.planning import Phase
 from bot.store import Store
-from bot.store.demand import NO_ROLES
 
 POLL_SECONDS = 0.5
 
@@ -83,7 +82,7 @@ def stop(config: Config, address: str, tell: Callable[[str], None]) -> None:
 def grant(config: Config, role: str) -> None:
     """Let a role of PostgreSQL read the waiting work; raises ConfigurationError or StoreUnavailable."""
     if not config.queue.database.startswith("postgresql"):
-        raise ConfigurationError(NO_ROLES)
+        raise ConfigurationError("Only PostgreSQL has roles: queue.database names an SQLite file.")
 
     async def granted(store: Store) -> None:
         await store.demands.grant(role)

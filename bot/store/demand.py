@@ -18,7 +18,6 @@ from bot.store.database import Verbs, insert
 from bot.store.fleet_tables import accelerators
 
 VIEW = "fleet_demand"
-NO_ROLES = "Only PostgreSQL has roles: queue.database names an SQLite file."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +62,8 @@ class Demands(Verbs):
                 )
 
     async def grant(self, role: str) -> None:
-        """Let a role of PostgreSQL read the view; raises ConfigurationError without such a role."""
+        """Let a role read the view, on PostgreSQL only; raises ConfigurationError without such a role."""
         async with self._database.write() as connection:
-            if connection.dialect.name != "postgresql":
-                raise ConfigurationError(NO_ROLES)
             known = sa.text("SELECT 1 FROM pg_roles WHERE rolname = :role")
             if await connection.scalar(known, {"role": role}) is None:
                 raise ConfigurationError(

@@ -157,10 +157,3 @@ async def test_a_role_of_its_own_reads_the_view_and_nothing_else(
             await connection.execute(sa.text("DROP OWNED BY scaler"))
         await store.close()
         postgres_server.execute("DROP ROLE scaler")
-
-
-async def test_sqlite_has_no_role_to_grant(sqlite_url: str) -> None:
-    store = await Store.open(sqlite_url)
-    with pytest.raises(ConfigurationError, match="Only PostgreSQL has roles"):
-        await store.demands.grant("scaler")
-    await store.close()
