@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 import unicodedata
 from collections.abc import Iterator
@@ -217,6 +218,27 @@ def test_a_command_has_its_name_in_the_language(language: str) -> None:
         if (name := texts.gettext(command.name)) != command.name:
             for message in messages(language):
                 assert f"/{command.name}" not in str(message.string), f"the command is /{name}"
+
+
+@pytest.mark.parametrize(
+    ("language", "term", "translation"),
+    [
+        ("ar", "almost identical", "[تي]كاد"),
+        ("ko", "almost identical", "거의 같"),
+        ("zh", "almost identical", "几乎相同"),
+        ("ar", "standard pictures", "الصور القياسية"),
+        ("ko", "standard pictures", "표준 그림"),
+        ("zh", "standard pictures", "标准图片"),
+        ("ar", "can have at most", "على الأكثر"),
+        ("ko", "can have at most", "까지"),
+        ("zh", "can have at most", "最多"),
+    ],
+)
+def test_a_term_has_one_translation(language: str, term: str, translation: str) -> None:
+    having = [message for message in messages(language) if term in forms(message.id)[0]]
+    assert len(having) > 1
+    for message in having:
+        assert [said for said in forms(message.string) if not re.search(translation, said)] == [], message.id
 
 
 def test_chinese_addresses_people_in_one_way() -> None:
