@@ -15,6 +15,7 @@ LONGEST_PAGE = 150
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 COPYING = re.compile(r"\.venv/bin/[^`\n]*\binstall '?\.(?=[\[\s'`])")
 HOST = re.compile(r"`([\w.-]+\.(?:com|net))`")
+JOINED_ITEMS = re.compile(r"[.;] - .*")
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -64,6 +65,13 @@ def test_no_page_of_the_docs_is_longer_than_the_limit() -> None:
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     assert broken(page) == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_ends_with_its_line_and_begins_each_item_on_one(page: Path) -> None:
+    text = page.read_text()
+    assert text.endswith("\n")
+    assert JOINED_ITEMS.findall(CODE.sub("", text)) == []
 
 
 def test_no_page_replaces_the_clone_in_its_environment_by_a_copy() -> None:
