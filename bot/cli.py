@@ -191,7 +191,7 @@ def _restart(error: EngineClosed) -> NoReturn:
     type=click.Choice(["run", "front", "worker", "fleet"]),
     default="run",
     show_default=True,
-    help="What is started with it: a front needs no checkpoints, a worker no token; a fleet shares them.",
+    help="What is started with it: a front needs no checkpoints, a worker no token; a fleet shares the file.",
 )
 def check_config(path: Path | None, role: str) -> None:
     """Report every mistake in a configuration; if it has none, every mistake in what it names.
