@@ -74,6 +74,10 @@ def test_a_page_ends_with_its_line_and_begins_each_item_on_one(page: Path) -> No
     assert JOINED_ITEMS.findall(CODE.sub("", text)) == []
 
 
+def test_the_pages_have_one_word_for_all_people() -> None:
+    assert [page.name for page in pages() if "everybody" in page.read_text().casefold()] == []
+
+
 def test_no_page_replaces_the_clone_in_its_environment_by_a_copy() -> None:
     """`make install` installs the clone itself; a copy would stay as it is after `git pull`."""
     assert COPYING.search("`.venv/bin/pip install '.[cuda]'`")

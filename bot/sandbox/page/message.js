@@ -56,7 +56,7 @@ export function renderMessage(message, context) {
 
 // The last tab stop of a message, after the message's own buttons.
 function deleteButton(message, name, context) {
-  const ask = () => confirm(`Delete this message of ${name} for everybody?`) && context.remove(message);
+  const ask = () => confirm(`Delete this message of ${name} for everyone?`) && context.remove(message);
   return iconButton("trash", "Delete as a moderator", ask, { class: "icon-button moderate" });
 }
 
