@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -62,19 +61,35 @@ def refusal(errors: Mapping[str, Any], commands: Sequence[Mapping[str, Any]]) ->
     """Return Discord's nested errors as one sentence with the names of these commands and their options."""
     mistakes = list(_mistakes(errors, commands, "commands"))
     if any(error.get("code") == TOO_LARGE for error in errors.get("_errors", ())):  # and Discord names none
-        largest = max(commands, key=lambda command: len(json.dumps(command, ensure_ascii=False)))
-        mistakes.append(f"the largest is {largest['name']!r}")
+        mistakes.append(f"the largest is {max(commands, key=_counted)['name']!r}")
     return (
         f"Discord refuses the commands: {'; '.join(mistakes)}. "
-        "Change what the configuration, here or of a worker, offers there, or update the bot."
+        "Change the offer in this configuration or in the worker's, or update the bot."
     )
 
 
-def _mistakes(errors: Mapping[str, Any], sent: Any, *place: str) -> Iterator[str]:
+def _counted(part: Mapping[str, Any]) -> int:
+    """Return how many characters Discord counts in a command, an option or a choice.
+
+    Values count, and each name and description in its longest language. Source: Discord's documentation of
+    application commands, limits of slash commands.
+    """
+    count = len(str(part.get("value", "")))
+    for field in ("name", "description"):
+        texts = [part.get(field, ""), *(part.get(f"{field}_localizations") or {}).values()]
+        count += max(map(len, texts))
+    return count + sum(map(_counted, [*part.get("options", ()), *part.get("choices", ())]))
+
+
+def _mistakes(errors: Any, sent: Any, *place: str) -> Iterator[str]:
     """Yield each error with its place, such as the name of an option, in what was sent."""
+    if not isinstance(errors, Mapping):  # undocumented: it is shown as it came
+        yield f"{', '.join(place)}: {errors}"
+        return
     for key, below in errors.items():
         if key == "_errors":
-            yield from (f"{', '.join(place)}: {error['message'].rstrip('.')}" for error in below)
+            for error in below:
+                yield f"{', '.join(place)}: {str(error.get('message', error)).rstrip('.')}"
             continue
         try:
             part = sent[int(key)] if isinstance(sent, list) else sent[key]

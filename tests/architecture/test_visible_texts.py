@@ -36,7 +36,7 @@ UNSEEN: Mapping[str, tuple[str, ...]] = {
     "bot/front/registration.py": (  # the operator's log, and the end of a start
         "the largest is ",
         "Discord refuses the commands: ",
-        ". Change what the configuration, here or of a worker, offers there, or update the bot.",
+        ". Change the offer in this configuration or in the worker's, or update the bot.",
     ),
 }
 """Words that no person reads on Discord, or that must be English."""

@@ -268,9 +268,25 @@ async def test_whose_settings_is_chosen_in_the_language_of_the_person() -> None:
             "commands: Command exceeds maximum size (8000); the largest is 'paint'",
         ),
         ({"_errors": [{"message": "Invalid Form Body"}]}, "commands: Invalid Form Body"),
+        (
+            {"0": {"name": ["Required."]}, "1": {"_errors": [{"code": "ODD"}]}},
+            "command 'help', name: ['Required.']; command 'paint': {'code': 'ODD'}",
+        ),
     ],
 )
 def test_a_refusal_names_what_discord_refuses(errors: dict[str, Any], mistakes: str) -> None:
     options = [{"name": "model", "choices": [{"name": "SD"}, {"name": "SDXL"}]}]
     sentence = refusal(errors, [{"name": "help"}, {"name": "paint", "options": options}])
-    assert sentence.startswith(f"Discord refuses the commands: {mistakes}. Change what")
+    assert sentence.startswith(f"Discord refuses the commands: {mistakes}. Change the")
+
+
+def test_the_largest_command_is_the_one_in_which_discord_counts_the_most_characters() -> None:
+    texts = dict.fromkeys(("ko", "zh-CN", "zh-TW"), "x" * 30)
+    translated = [{"name": "n", "name_localizations": texts, "value": "v"}] * 25
+    long = [{"name": "n", "value": "v" * 50}] * 25
+    sent = [
+        {"name": name, "description": "d", "options": [{"name": "o", "description": "d", "choices": choices}]}
+        for name, choices in (("translated", translated), ("long", long))
+    ]
+    error = {"_errors": [{"code": TOO_LARGE, "message": "Command exceeds maximum size (8000)"}]}
+    assert "; the largest is 'long'." in refusal(error, sent)
