@@ -11,7 +11,7 @@ from bot.app.front import FrontSide, open_front, prepare_front
 from bot.app.offers import Following
 from bot.app.queue import Queue, open_queue
 from bot.app.reloading import Load, Prepare, Reloading, Take
-from bot.app.worker import Report, open_worker, prepare_worker, run_until_shutdown, with_defaults
+from bot.app.worker import Report, open_worker, prepare_worker, publish, run_until_shutdown, with_defaults
 from bot.config import Config
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.worker.worker import Worker
@@ -48,10 +48,11 @@ async def serve(
             await tasks.wait_for(log_in(front.client, token, config.discord.api_url))
             following = front.following(complete, queue)
             await tasks.wait_for(following.begin(front.client.services.offers))
+            await publish(complete, queue)  # `following` would take the offers of an earlier start
             front.start(tasks)
+            tasks.start(following.run(), "offers")
             try:
                 worker = await open_worker(complete, queue, report, tasks, stack)
-                tasks.start(following.run(), "offers")
                 if load is not None:
                     prepare = _preparing(front, worker, queue, following, report)
                     tasks.start(Reloading(config, load, prepare).run(shutdown.reload), "reload")

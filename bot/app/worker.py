@@ -54,6 +54,7 @@ async def serve(
         queue.start(tasks)
         try:
             complete = await tasks.wait_for(with_defaults(config, report))
+            await publish(complete, queue)
             worker = await open_worker(complete, queue, report, tasks, stack)
             if load is not None:
                 prepare = functools.partial(_prepare, worker=worker, queue=queue, report=report)
@@ -77,10 +78,7 @@ async def prepare_worker(config: Config, *, worker: Worker, queue: Queue) -> Tak
 
     async def take() -> None:
         queue.change(config)
-        await while_unavailable(
-            config.queue.lease_seconds,
-            lambda: queue.store.offers.publish([model.offer for model in config.models]),
-        )
+        await while_unavailable(config.queue.lease_seconds, publish, config, queue)
         failures = await worker.change(
             change, rules=rules_by_model(config), drain_seconds=config.queue.drain_seconds
         )
@@ -95,14 +93,18 @@ async def with_defaults(config: Config, report: Report) -> Config:
     return await in_uninterruptible_thread(lambda: read_defaults(config, report))
 
 
+async def publish(config: Config, queue: Queue) -> None:
+    """Publish the offers for fronts; `config` has the defaults of its checkpoints."""
+    await queue.store.offers.publish([model.offer for model in config.models])
+
+
 async def open_worker(
     config: Config, queue: Queue, report: Report, tasks: BackgroundTasks, stack: AsyncExitStack
 ) -> Worker:
-    """Publish the offers, open the engine, and make its worker; `stack` closes the engine.
+    """Open the engine, and make its worker; `stack` closes the engine.
 
     `config` has the defaults of its checkpoints.
     """
-    await queue.store.offers.publish([model.offer for model in config.models])
     turn = await tasks.wait_for(wait_for_cache(config))
     stack.push_async_callback(turn.close)
     engine = await tasks.wait_for(in_uninterruptible_thread(lambda: open_engine(config, report)))

@@ -14,13 +14,15 @@ from serving import DEADLINE
 
 from bot.app import both, front
 from bot.app.discord_side import log_in
+from bot.app.offers import Following
+from bot.app.queue import Queue
 from bot.config import Config
 from bot.demo import first_picture
 from bot.errors import BotError, CommandsRefused, ConfigurationError, DiscordUnavailable
 from bot.front.client import LONGEST_WAIT
 from bot.front.command_tree import Option, make_command
 from bot.sandbox.server import Sandbox
-from bot.shutdown import Shutdown
+from bot.shutdown import BackgroundTasks, Shutdown
 
 SetAddress = Callable[[str, str], None]
 
@@ -127,6 +129,30 @@ async def test_a_front_that_has_to_wait_before_it_registers_connects(
     await connects(config, sandbox)
     assert caplog.text.count("Discord did not take the commands: Too many requests. Retry in 3600.50") == 1
     assert "Traceback" not in caplog.text
+
+
+async def test_a_bot_registers_its_commands_again_while_its_engine_opens(
+    config: Config, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "bot")
+    shutdown = Shutdown()
+
+    async def opening(
+        _config: Config, queue: Queue, _report: object, tasks: BackgroundTasks, _stack: object
+    ) -> None:
+        assert await queue.store.offers.published(["demo"])
+        assert "is retried: Discord did not take the commands" in caplog.text
+        sandbox.misbehave(drop_requests=0)
+        async with asyncio.timeout(DEADLINE):
+            while "registered everywhere" not in caplog.text:  # noqa: ASYNC110 - the log has no event
+                await asyncio.sleep(0.01)
+        shutdown.request()
+        await tasks.wait_for_shutdown()
+
+    monkeypatch.setattr(both, "open_worker", opening)
+    monkeypatch.setitem(Following.run.__kwdefaults__, "poll_seconds", 0.01)
+    sandbox.misbehave(drop_requests=20, on="/commands")
+    await both.serve(config, shutdown=shutdown, report=print)
 
 
 async def test_a_long_wait_that_discord_asks_for_at_the_login_is_reported_with_its_seconds(
