@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import aiohttp
@@ -38,6 +40,7 @@ from sdjax_engine.request import Offer
 log = logging.getLogger(__name__)
 
 LONGEST_WAIT = 60.0  # seconds; for a longer Retry-After discord.py raises instead of waiting
+JOIN_WAIT = 5.0  # seconds at least before another attempt to register in a server that the bot has joined
 REFUSED_WAIT = 600.0  # seconds; Discord answers 400, without Retry-After, to new commands after 200 in a day
 
 
@@ -59,6 +62,16 @@ def _wait(error: Exception) -> float:
         return error.retry_after
     refused = isinstance(error, discord.HTTPException) and not isinstance(error, discord.DiscordServerError)
     return REFUSED_WAIT if refused else 0.0
+
+
+@contextmanager
+def _registering() -> Iterator[None]:
+    """Raise DiscordUnavailable for errors after which another attempt to register may succeed."""
+    try:
+        yield
+    except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as error:
+        words = f"Discord did not take the commands: {error}".partition("\n")[0]
+        raise DiscordUnavailable(words, retry_after=_wait(error)) from error
 
 
 class Bot(discord.AutoShardedClient):
@@ -147,11 +160,8 @@ class Bot(discord.AutoShardedClient):
         """
         if 0 not in (self.shard_ids or [0]):
             return
-        try:
+        with _registering():
             await self._register_everywhere()
-        except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as error:
-            words = f"Discord did not take the commands: {error}".partition("\n")[0]
-            raise DiscordUnavailable(words, retry_after=_wait(error)) from error
 
     async def setup_hook(self) -> None:
         """Determine the shards, after the login and before the gateway connects."""
@@ -180,10 +190,24 @@ class Bot(discord.AutoShardedClient):
         await self._noted(self.services.store.erasure.note_presence([guild.id]))
         for served in self.guilds_served:
             if served.id == guild.id:
-                try:
-                    await self._register_in(served)
-                except CommandsRefused as error:
-                    log.error("%s", error)
+                await self._register_joined(served)
+
+    async def _register_joined(self, guild: discord.Object) -> None:
+        """Register in a configured server that the bot has joined, again after each passing error.
+
+        The front of the server's shard does it: `register` of a front without shard 0 does nothing.
+        """
+        while not self.is_closed():
+            try:
+                with _registering():
+                    await self._register_in(guild)
+                return
+            except CommandsRefused as error:
+                log.error("%s", error)
+                return
+            except DiscordUnavailable as error:
+                log.warning("registering the commands in server %d is retried: %s", guild.id, error)
+                await asyncio.sleep(max(error.retry_after, JOIN_WAIT))
 
     async def on_ready(self) -> None:
         """Log the bot's user and its servers, and record the servers that joined or left meanwhile."""

@@ -20,7 +20,7 @@ from bot.app.offers import Following
 from bot.config import Config
 from bot.errors import CommandsRefused, DiscordUnavailable
 from bot.files.artifacts import Artifacts
-from bot.front.client import REFUSED_WAIT
+from bot.front.client import JOIN_WAIT, REFUSED_WAIT
 from bot.front.command_tree import make_command
 from bot.jobs import State
 from bot.sandbox.client import Member
@@ -148,6 +148,27 @@ async def test_a_refusal_in_a_server_that_the_bot_has_joined_is_one_sentence(
     (guild,) = served.bot.guilds
     await served.bot.on_guild_join(guild)
     assert caplog.messages.count("Discord refuses the commands") == 1
+
+
+async def test_the_registration_in_a_server_that_the_bot_has_joined_is_retried_after_the_wait(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    errors, waits = [discord.RateLimited(3600.5), ConnectionError("cut")], []
+
+    async def register(_guild: discord.Object) -> None:
+        if errors:
+            raise errors.pop(0)
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr("bot.front.client.asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(served.bot.tree, "register", register)
+    monkeypatch.setattr(served.bot, "guilds_served", [discord.Object(GUILD_ID)])
+    (guild,) = served.bot.guilds
+    await served.bot.on_guild_join(guild)
+    assert (errors, waits) == ([], [3600.5, JOIN_WAIT])
+    assert caplog.text.count(f"server {GUILD_ID} is retried: Discord did not take the commands: ") == 2
 
 
 async def asked(member: Member) -> None:
