@@ -93,7 +93,7 @@ class LostForGood(MissingArtifact):
 class DiscordUnavailable(BotError):
     """Discord cannot be reached, or has closed the connection for good; the message says which.
 
-    Another attempt fails too before `retry_after` seconds have passed.
+    Wait `retry_after` seconds before another attempt.
     """
 
     def __init__(self, message: str, *, retry_after: float = 0.0) -> None:
