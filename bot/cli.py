@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -117,7 +117,7 @@ def front(path: Path | None, ready_file: Path | None) -> None:
         from bot.app.named_files import check_start
 
     check_start(config, os.environ, models=())
-    run_front(config, load=lambda: reread(path), ready=lambda: tell_ready(ready_file))
+    run_front(config, load=lambda: reread(path, models=()), ready=lambda: tell_ready(ready_file))
 
 
 @commands.command()
@@ -141,7 +141,7 @@ def worker(path: Path | None, ready_file: Path | None, only: Sequence[str], acce
     try:
         run_worker(
             config,
-            load=lambda: for_worker(reread(path, front=False), only, accelerator),
+            load=lambda: for_worker(reread(path, front=False, models=only or None), only, accelerator),
             ready=lambda: tell_ready(ready_file),
         )
     except EngineClosed as error:
@@ -155,16 +155,19 @@ def _outlive_early_reloads() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-def reread(path: Path | None, *, front: bool = True) -> Config:
+def reread(path: Path | None, *, front: bool = True, models: Container[str] | None = None) -> Config:
     """Load the configuration again, for a process that runs already.
 
-    Raises ConfigurationError, also for the files that it names; without `front`, only for those of a worker.
+    Raises ConfigurationError, also for the files that it names: without `front`, only those of a worker; the
+    weights of the `models` of these names, None for all.
     """
     from bot.app.named_files import mistakes_in_files
+    from bot.app.named_weights import mistakes_in_weights
     from bot.config import Config
 
     config = Config.load(path)
-    if mistakes := mistakes_in_files(config, front=front):
+    mistakes = [*mistakes_in_files(config, front=front), *mistakes_in_weights(config, models)]
+    if mistakes:
         raise ConfigurationError("\n".join(mistakes))
     return config
 

@@ -31,8 +31,7 @@ def check_start(
     """
     mistakes = [*others, *_refusals([partial(check_url, config.queue.database), *_checks(config, front)])]
     mistakes += mistakes_in_tracing(config.traces, environ)
-    names = [model.name for model in config.models] if models is None else models
-    missing = list(mistakes_in_weights(config, names))
+    missing = list(mistakes_in_weights(config, models))
     if mistakes:
         raise ConfigurationError("\n".join([*mistakes, *missing]))
     if missing:

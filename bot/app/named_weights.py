@@ -10,12 +10,17 @@ from bot.config.mistakes import quoted
 from sdjax_engine.weights.files import DEMO, is_hub_id
 
 
-def mistakes_in_weights(config: Config, models: Container[str]) -> Iterator[str]:
-    """Give a sentence for each file or folder of these models that does not exist."""
+def mistakes_in_weights(config: Config, models: Container[str] | None) -> Iterator[str]:
+    """Give a sentence for each file or folder of these models, None for all, that does not exist."""
     for number, model in enumerate(config.models, 1):
-        if model.name in models:
-            yield from _folder(f"models[{number}].checkpoint", model.checkpoint)
+        if models is None or model.name in models:
+            yield from mistakes_in_checkpoint(config, number)
             yield from mistakes_in_parts(config, number)
+
+
+def mistakes_in_checkpoint(config: Config, number: int) -> Iterator[str]:
+    """Give a sentence if the checkpoint of a model, counted from 1, does not exist."""
+    yield from _folder(f"models[{number}].checkpoint", config.models[number - 1].checkpoint)
 
 
 def mistakes_in_parts(config: Config, number: int) -> Iterator[str]:
@@ -28,19 +33,19 @@ def mistakes_in_parts(config: Config, number: int) -> Iterator[str]:
     if config.engine.preview_seconds > 0:
         yield from _folder(f"models[{number}].preview_decoder", model.preview_decoder)
     for place, (name, file) in enumerate(model.loras.items(), 1):
-        if not _is(Path.is_file, file):
+        if not is_path(Path.is_file, file):
             lora = f"LoRA {place}, {quoted(name)}," if len(model.loras) > 1 else f"the LoRA {quoted(name)}"
             yield f"models[{number}].loras: {lora} has no file {quoted(file)}: correct its path."
 
 
 def _folder(key: str, source: str) -> Iterator[str]:
-    if source and source != DEMO and not is_hub_id(source) and not _is(Path.exists, source):
+    if source and source != DEMO and not is_hub_id(source) and not is_path(Path.exists, source):
         yield f"{key}: there is no file or folder {quoted(source)}: correct its path."
 
 
-def _is(kind: Callable[[Path], bool], source: str) -> bool:
-    """Return whether there is a file of this kind; a text that can be no path is none."""
+def is_path(kind: Callable[[Path], bool], source: str | Path) -> bool:
+    """Return whether there is a file of this kind that can be reached; a text that can be no path is none."""
     try:
         return kind(Path(source).expanduser())
-    except (OSError, RuntimeError, ValueError):  # too long, the home of nobody, a null character
+    except (OSError, RuntimeError, ValueError):  # too long or closed, the home of nobody, a null character
         return False

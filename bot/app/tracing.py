@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import os
+import re
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
-from pathlib import Path
 
 from yarl import URL
 
 from bot.config.operators import TracesConfig
 from bot.errors import ConfigurationError
 from bot.log import version
-from bot.redaction import redact
 from bot.tracing import NO_TRACING, Tracing
 
 PACKAGES = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
@@ -34,9 +34,8 @@ def open_tracing(config: TracesConfig, variables: Mapping[str, str], *, name: st
             name=name, role=role, version=version()
         )
     except ValueError as error:
-        raise ConfigurationError(
-            f"A variable of OpenTelemetry cannot be used: {redact(str(error))}"
-        ) from error
+        names = ", ".join(re.findall(r"\bOTEL_[A-Z_]+", str(error)))
+        raise ConfigurationError(f"{names or 'A variable of OpenTelemetry'} cannot be used.") from error
     return tracing
 
 
@@ -62,17 +61,21 @@ def _is_installed(package: str) -> bool:
 
 
 def _wrong(variables: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each variable whose value OpenTelemetry would accept and then not follow."""
+    """Yield a sentence for each variable whose value OpenTelemetry would accept and then not follow.
+
+    No sentence shows the value: it may be a secret of another variable.
+    """
     exporter = variables.get("OTEL_TRACES_EXPORTER", "").strip()
     if exporter not in ("", "otlp"):
-        yield f"OTEL_TRACES_EXPORTER is “{exporter}”: only “otlp” and “none” are known here."
+        yield "OTEL_TRACES_EXPORTER: only “otlp” and “none” are known here."
     if (found := _of_traces(variables, "PROTOCOL")) and found[1] != ONLY_PROTOCOL:
-        yield f"{found[0]} is “{found[1]}”: only “{ONLY_PROTOCOL}” is known here."
+        yield f"{found[0]}: only “{ONLY_PROTOCOL}” is known here."
     if (found := _of_traces(variables, "ENDPOINT")) and not _is_address(found[1]):
-        yield f"{found[0]} must be an address such as http://127.0.0.1:4318, not “{redact(found[1])}”."
+        yield f"{found[0]} must be an address such as http://127.0.0.1:4318."
     for kind in ("CERTIFICATE", "CLIENT_KEY", "CLIENT_CERTIFICATE"):
-        if (found := _of_traces(variables, kind)) and not Path(found[1]).is_file():
-            yield f"{found[0]}: there is no file {found[1]}."
+        # `Path` raises an error for a text that is too long for a name.
+        if (found := _of_traces(variables, kind)) and not os.path.isfile(found[1]):  # noqa: PTH113
+            yield f"{found[0]}: it names no file."
 
 
 def _of_traces(variables: Mapping[str, str], kind: str) -> tuple[str, str] | None:

@@ -83,7 +83,7 @@ async def prepare_worker(config: Config, *, worker: Worker, queue: Queue) -> Tak
             change, rules=rules_by_model(config), drain_seconds=config.queue.drain_seconds
         )
         for name, error in failures.items():
-            log.error("%s is not offered: %s", name, error)
+            log.error("%s", Config.say_again(f"{name} is not offered: {error}"))
 
     return take
 

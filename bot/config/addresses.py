@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from yarl import URL
 
 from bot.config.mistakes import InvalidValue, quoted
+from bot.config.paths import check_path
 
 SUPPORTED_DATABASES = ("sqlite+aiosqlite", "postgresql+asyncpg")
 UNENCRYPTED = ("http", "ws", "ftp")
@@ -34,10 +35,12 @@ def check_gateway_url(value: str) -> str:
 
 def check_database(value: str) -> str:
     """Return the address of the queue's database; raises InvalidValue."""
-    scheme, separator, _ = value.partition("://")
+    scheme, separator, rest = value.partition("://")
     if not separator or scheme not in SUPPORTED_DATABASES:
         choices = " or ".join(f"{scheme}://…" for scheme in SUPPORTED_DATABASES)
         raise InvalidValue(f"{quoted(value)} is not a database this bot can use: write {choices}")
+    if scheme == SUPPORTED_DATABASES[0]:
+        check_path(rest.partition("?")[0])
     return value
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from bot.config.mistakes import InvalidValue
+from bot.config.paths import PathText
 from bot.config.section import Section
 
 
@@ -26,7 +27,7 @@ class EngineSection(Section):
     device_memory_gib: Annotated[float, Field(ge=0, le=4096)] = 0.0
     preview_seconds: Annotated[float, Field(ge=0, le=3600)] = 3.0
     stuck_seconds: Annotated[float, Field(ge=0, le=86400)] = 300.0
-    cache_dir: str = "var/cache"
+    cache_dir: PathText = "var/cache"
     cache_group: bool = False
     cache_wait: bool = False
     accelerator: Annotated[str, Field(max_length=64)] = ""

@@ -19,7 +19,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from bot.config.mistakes import KEY, InvalidValue, hidden, say
+from bot.config.mistakes import KEY, InvalidValue, hidden, quoted, say
 from bot.redaction import HIDDEN, redact
 
 PREFIX, BETWEEN, FILE = "SDJAX__", "__", "_FILE"
@@ -72,10 +72,15 @@ class Overlaid:
         return say(place, said)
 
     def say_again(self, sentence: str) -> str:
-        """Return a sentence that begins with a key, such as `web.token_file`, as `say` makes it."""
+        """Return a sentence that begins with a key, such as `web.token_file`, as `say` makes it.
+
+        A sentence without a key names the variable that has one of its texts in quotes, and hides them.
+        """
         found = _SENTENCE.fullmatch(sentence)
-        if not found:
-            return sentence
+        if not found:  # the engine knows no keys
+            names = (each.name for each in self.variables if _quotes(sentence, each.parsed))
+            name = next(names, None)
+            return f"{name}: {hidden(sentence)}" if name else sentence
         parts = _PARTS.findall(found[1])
         return self.say(tuple(key or int(number) - 1 for key, number in parts), found[2])
 
@@ -194,6 +199,15 @@ def _without_texts(place: KeyPath, annotation: Any) -> Iterator[str | int]:
         else:
             annotation = None
             yield HIDDEN
+
+
+def _quotes(sentence: str, value: Any) -> bool:
+    """Return whether the sentence has a text of the value in quotes."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return any(_quotes(sentence, each) for each in value)
+    return isinstance(value, str) and quoted(value) in sentence
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from bot.config.mistakes import InvalidValue, quoted
+from bot.config.paths import PathText
 from bot.config.section import Section, repeated
 from bot.levels import DEFAULT_THRESHOLD, Level
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, WHOLE, Offer, Sampler
@@ -94,7 +95,7 @@ class ModelConfig(Section):
     """One checkpoint, and what people may ask of it. The first size is the default."""
 
     name: Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[\w.+-]+$")] = "demo"
-    checkpoint: Annotated[str, Field(min_length=1)] = "demo"
+    checkpoint: Annotated[PathText, Field(min_length=1)] = "demo"
     revision: str = ""
     variant: str = ""
     sizes: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sizes)] = ("128x128",)
@@ -107,12 +108,12 @@ class ModelConfig(Section):
     safety_checker: bool = True
     flagged: Annotated[_ByLevel, BeforeValidator(_for_each_level)] = ("withhold",) * 3
     flagged_age_restricted: Annotated[_ByLevel, BeforeValidator(_for_each_level)] = ("spoiler",) * 3
-    picture_classifier: str = ""
+    picture_classifier: PathText = ""
     picture_levels: dict[str, Level] = Field(default_factory=dict)
     picture_threshold: Annotated[float, Field(gt=0, le=1)] = DEFAULT_THRESHOLD
-    loras: Annotated[dict[str, str], AfterValidator(_check_loras)] = Field(default_factory=dict)
+    loras: Annotated[dict[str, PathText], AfterValidator(_check_loras)] = Field(default_factory=dict)
     lora_rank: Annotated[int, Field(ge=1, le=MAX_LORA_RANK)] = 64
-    preview_decoder: str = ""
+    preview_decoder: PathText = ""
     licence: Annotated[str, Field(max_length=MAX_LICENCE), AfterValidator(_check_licence)] = ""
     licence_link: Annotated[str, Field(max_length=MAX_LINK)] = ""
     _samplers: tuple[Sampler, ...] = ()  # the samplers that suit the checkpoint, once it has been read

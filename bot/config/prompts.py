@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_validator
 
 from bot.config.mistakes import InvalidValue, quoted, sentences
+from bot.config.paths import PathText
 from bot.config.section import Section, repeated
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, Sampler
 
@@ -53,9 +54,9 @@ class _StylesFile(Section):
 class PromptsConfig(Section):
     """The styles that every server has, how many prompts one request may have, and suggested keywords."""
 
-    styles_file: str = ""
+    styles_file: PathText = ""
     max_permutations: Annotated[int, Field(ge=1, le=100)] = 12
-    keywords_file: str = ""
+    keywords_file: PathText = ""
     _styles: tuple[StyleSection, ...] = PrivateAttr(default=())
 
     @property

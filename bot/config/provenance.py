@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from bot.config.mistakes import InvalidValue
+from bot.config.paths import PathText
 from bot.config.section import Section
 
 Algorithm = Literal["es256", "es384", "es512", "ps256", "ps384", "ps512", "ed25519"]
@@ -20,10 +21,10 @@ class ProvenanceConfig(Section):
     """
 
     sign: bool = True
-    certificate: str = ""
-    private_key: Annotated[str, Field(validate_default=True)] = ""
+    certificate: PathText = ""
+    private_key: Annotated[PathText, Field(validate_default=True)] = ""
     algorithm: Annotated[Algorithm, Field(validate_default=True)] = "es256"
-    folder: Annotated[str, Field(min_length=1)] = "var/provenance"
+    folder: Annotated[PathText, Field(min_length=1)] = "var/provenance"
     label: bool = True
 
     @field_validator("private_key")

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from bot.app.named_weights import mistakes_in_parts
+from bot.app.named_weights import mistakes_in_checkpoint, mistakes_in_parts
 from bot.config import Config, ModelConfig
 from bot.doctor.findings import Finding, well, wrong
 from sdjax_engine.errors import EngineError
@@ -84,11 +84,13 @@ def _checkpoints(config: Config) -> Iterator[Finding]:
     most = most_memory(mesh)
     memory = int(config.engine.device_memory_gib * 2**30) or most
     for number, model in enumerate(config.models, 1):
+        mistakes = list(mistakes_in_checkpoint(config, number))
         try:
-            yield _opened(model, dtype, memory, most)
+            if not mistakes:
+                yield _opened(model, dtype, memory, most)
         except EngineError as error:
-            yield wrong(CHECKPOINTS, f"{model.name}: {error}")
-        for mistake in mistakes_in_parts(config, number):
+            mistakes.append(f"models[{number}].checkpoint: {error}")
+        for mistake in (*mistakes, *mistakes_in_parts(config, number)):
             yield wrong(CHECKPOINTS, mistake)
 
 

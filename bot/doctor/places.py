@@ -12,13 +12,15 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from bot.app.named_files import mistakes_in_files
+from bot.app.named_weights import is_path
 from bot.app.tracing import mistakes_in_tracing
 from bot.config import Config
 from bot.doctor.findings import Finding, well, wrong
+from bot.errors import ConfigurationError
+from bot.files.artifacts import open_place
 from bot.ownership import OTHERS
 from bot.redaction import redact
 from bot.store.postgresql_server import has_password
@@ -37,16 +39,13 @@ async def pictures(url: str) -> AsyncIterator[Finding]:
 
 def _tried(url: str) -> Finding:
     place = redact(url)
-    try:
-        files, root = url_to_fs(url)
-    except (ValueError, ImportError) as error:
-        return wrong(PICTURES, f"{place} is no place that can be used: {error}.")
-    if isinstance(files, LocalFileSystem) and not Path(root).exists():
+    files, root = open_place(url)
+    if isinstance(files, LocalFileSystem) and not is_path(Path.exists, root):
         folder = nearest(Path(root))
         if not takes_files(folder):
             return wrong(PICTURES, f"{place} cannot be made in {folder}: give that to the bot's user.")
         return well(PICTURES, f"{place} is not there yet: the first start makes it.")
-    return _in_place(files, str(root), place)
+    return _in_place(files, root, place)
 
 
 def _in_place(files: Any, root: str, place: str) -> Finding:
@@ -117,8 +116,8 @@ def database_file(config: Config) -> Path | None:
 def local_folder(url: str) -> Path | None:
     """Return the folder of an address of this machine; None for another."""
     try:
-        files, root = url_to_fs(url)
-    except (ValueError, ImportError):
+        files, root = open_place(url)
+    except ConfigurationError:
         return None
     return Path(root) if isinstance(files, LocalFileSystem) else None
 
@@ -134,10 +133,7 @@ def takes_files(folder: Path) -> bool:
 
 def nearest(path: Path) -> Path:
     """Return `path`, or the nearest folder above it that exists."""
-    for each in (path, *path.parents):
-        if each.exists():
-            return each
-    return Path("/")
+    return next((each for each in (path, *path.parents) if is_path(Path.exists, each)), Path("/"))
 
 
 async def files(config: Config, *, front: bool) -> AsyncIterator[Finding]:
@@ -189,7 +185,7 @@ def _problem(path: Path) -> str | None:
     """Return what to do about a file or folder; None where it is well, or not there yet."""
     try:
         found = path.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):  # a null character; `files` reports it
         return None
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:  # no file, maybe a secret in its place; `files` reports it

@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
+from bot.config.mistakes import quoted
 from bot.errors import ConfigurationError, MissingArtifact, ResultsUnavailable
 from bot.ownership import make_folder
 from bot.redaction import redact
@@ -44,13 +45,8 @@ class Artifacts:
     """
 
     def __init__(self, url: str, *, call_seconds: float = CALL_SECONDS) -> None:
-        try:
-            self._files, self._root = url_to_fs(url)
-        except (ValueError, ImportError) as error:
-            raise ConfigurationError(
-                f"Results cannot be kept at {redact(url)}: {redact(str(error))}."
-            ) from error
-        self._place = redact(str(self._root))  # for messages
+        self._files, self._root = open_place(url)
+        self._place = redact(self._root)  # for messages
         self._local = isinstance(self._files, LocalFileSystem)
         self._call_seconds = call_seconds
         self._threads = Threads("files", most=CALLS_AT_ONCE)
@@ -171,6 +167,23 @@ class Artifacts:
 def _name(data: bytes, suffix: str) -> str:
     digest = hashlib.sha256(data).hexdigest()
     return _checked(f"{digest[:2]}/{digest}.{suffix.removeprefix('.')}")
+
+
+def open_place(url: str) -> tuple[Any, str]:
+    """Return fsspec's client of a place for pictures, and the path of the place in it.
+
+    Raises ConfigurationError, whose text has the place in quotes.
+    """
+    place = redact(url)
+    try:
+        files, root = url_to_fs(url)
+    except ImportError as error:  # it says which package is missing
+        raise ConfigurationError(f"queue.artifacts: {quoted(place)} cannot be used: {error}.") from error
+    except ValueError as error:
+        raise ConfigurationError(
+            f"queue.artifacts: {quoted(place)} is neither a folder nor an address of fsspec."
+        ) from error
+    return files, str(root)
 
 
 def is_name(text: str) -> bool:

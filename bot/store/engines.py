@@ -26,20 +26,20 @@ def parse_url(url: str) -> sa.URL:
         parsed = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
         # The text is not repeated: it may hold a password.
-        raise ConfigurationError(f"The queue's database is no URL, such as {EXAMPLE}.") from None
+        raise ConfigurationError(f"queue.database: this is no URL, such as {EXAMPLE}.") from None
     if "@" in (parsed.host or ""):
-        raise ConfigurationError("An @ in the password of the queue's database must be written %40.")
+        raise ConfigurationError("queue.database: an @ in its password must be written %40.")
     backend = parsed.get_backend_name()
     if backend not in _DRIVERS:
-        raise ConfigurationError(f"The queue's database is sqlite or postgresql, not {backend}.")
+        raise ConfigurationError("queue.database: this is neither sqlite nor postgresql.")
     if backend == "sqlite" and parsed.host:
         raise ConfigurationError(
-            f"The queue's database has two slashes before its file: write three, as in {EXAMPLE}, or four "
+            f"queue.database: it has two slashes before its file: write three, as in {EXAMPLE}, or four "
             "before a whole path."
         )
     if backend == "sqlite" and parsed.database in (None, "", ":memory:"):
         raise ConfigurationError(
-            "The queue's database needs a file: in memory it would forget accepted jobs."
+            "queue.database: SQLite needs a file: in memory it would forget accepted jobs."
         )
     return parsed.set(drivername=_DRIVERS[backend])
 
@@ -52,5 +52,11 @@ def patient(url: sa.URL) -> sa.URL:
 
 
 def create_engine(url: sa.URL) -> AsyncEngine:
-    """Return the engine of a URL; it connects to nothing yet."""
-    return (create_sqlite_engine if url.get_backend_name() == "sqlite" else create_postgresql_engine)(url)
+    """Return the engine of a URL; it connects to nothing yet. Raises ConfigurationError."""
+    create = create_sqlite_engine if url.get_backend_name() == "sqlite" else create_postgresql_engine
+    try:
+        return create(url)
+    except (ValueError, sa.exc.ArgumentError):
+        # The values are not repeated: one may be a secret.
+        options = ", ".join(sorted(url.query))
+        raise ConfigurationError(f"queue.database: correct the value of an option: {options}.") from None

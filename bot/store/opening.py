@@ -50,13 +50,14 @@ async def make_database(url: str) -> Database:
     A transaction waits up to UPGRADE_SECONDS for SQLite's lock. Raises like `open_database`.
     """
     parsed = parse_url(url)
+    engine = create_engine(patient(parsed))
     if parsed.get_backend_name() == "sqlite":
         place = sqlite_path(parsed)
         with translated(place):
             await in_uninterruptible_thread(lambda: check_file(parsed))
     else:
         place = postgresql_place(parsed)
-    return Database(create_engine(patient(parsed)), place)
+    return Database(engine, place)
 
 
 def connect_database(url: str) -> Database:

@@ -31,7 +31,7 @@ def create_postgresql_engine(url: sa.URL) -> AsyncEngine:
     unknown = sorted(url.query.keys() - _TEXTS - _NUMBERS.keys())
     if unknown:
         raise ConfigurationError(
-            f"The queue's database has options that its driver does not have: {', '.join(unknown)}"
+            f"queue.database: its driver does not have the options: {', '.join(unknown)}"
             f"{' (write ssl=require for TLS)' if 'sslmode' in unknown else ''}."
         )
     try:
@@ -44,7 +44,7 @@ def create_postgresql_engine(url: sa.URL) -> AsyncEngine:
         )
     except ModuleNotFoundError:
         raise ConfigurationError(
-            "A queue on postgresql needs its driver: pip install 'sdjax-bot[postgres]'."
+            "queue.database: PostgreSQL needs its driver: pip install 'sdjax-bot[postgres]'."
         ) from None
 
 
@@ -60,7 +60,4 @@ def postgresql_place(url: sa.URL) -> str:
 
 
 def _numbers(url: sa.URL) -> dict[str, Any]:
-    try:
-        return {name: kind(str(url.query[name])) for name, kind in _NUMBERS.items() if name in url.query}
-    except ValueError as error:
-        raise ConfigurationError(f"An option of the queue's database is no number: {error}.") from None
+    return {name: kind(str(url.query[name])) for name, kind in _NUMBERS.items() if name in url.query}

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from bot.config.mistakes import quoted
 from bot.errors import ConfigurationError, StoreUnavailable
 from bot.ownership import make_file, make_private
 from bot.picture_hashes import stored_distance
@@ -116,8 +117,8 @@ def check_file_system(path: Path) -> None:
     """Raise ConfigurationError where the file at `path` would lie on a network file system; blocks."""
     if kind := network_file_system(path):
         raise ConfigurationError(
-            f"{path} lies on a network file system ({kind}), where SQLite's queue is not safe: let "
-            "queue.database name a file on a disk of this machine, or a PostgreSQL database."
+            f"queue.database: {quoted(path)} lies on a network file system ({kind}), where SQLite's queue is "
+            "not safe: name a file on a disk of this machine, or a PostgreSQL database."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 Report = Callable[[str], None]
@@ -12,6 +13,7 @@ PICKLES = ("*.bin", "*.ckpt", "*.pt", "*.pth", "*.pkl")
 TEXT_FILES = (INDEX, "*/*.json", "*/*.txt")
 TOKENIZER_FILES = ("vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
 DIFFUSERS_STEM, TRANSFORMERS_STEM = "diffusion_pytorch_model", "model"
+_HUB_ID = re.compile(r"[\w-][\w.-]{0,95}/[\w-][\w.-]{0,95}", re.ASCII)
 FILES = (".safetensors", ".ckpt")
 STEMS = {
     "text_encoder": TRANSFORMERS_STEM,
@@ -24,10 +26,7 @@ STEMS = {
 
 def is_hub_id(source: str) -> bool:
     """Return whether `source` could be `owner/name` on the hub and no path."""
-    parts = source.split("/")
-    return (
-        len(parts) == 2 and not source.endswith(FILES) and all(part and part[0] not in ".~" for part in parts)
-    )
+    return _HUB_ID.fullmatch(source) is not None and not source.endswith(FILES)
 
 
 def stem_of(component: str) -> str:

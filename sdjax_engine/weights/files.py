@@ -33,7 +33,7 @@ def find_source(
     if path.exists():
         return path
     if source == DEMO or not is_hub_id(source):
-        raise UnreadableCheckpoint(f"There is no checkpoint folder or file {path}.")
+        raise UnreadableCheckpoint(f"There is no checkpoint folder or file “{source}”.")
     from sdjax_engine.weights.hub import download  # noqa: PLC0415 - the hub's client is slow to import
 
     return download(

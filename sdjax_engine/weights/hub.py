@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,7 @@ from sdjax_engine.wording import first_line
 
 SECONDS_BETWEEN_REPORTS = 2.0
 FORBIDDEN = (401, 403)
+_ADDRESS = re.compile(r"https?://[^\s'\"]+(?<![:.])")
 # Errors of connections that fail during a transfer: those of the client's HTTP library, from which the hub's
 # errors derive, and those of its second transfer method.
 CUT_OFF: tuple[type[Exception], ...] = (
@@ -79,7 +81,7 @@ def fetch(
     repo_id: str, patterns: Sequence[str], *, revision: str | None, report: Report | None = None
 ) -> Path:
     """Fetch the files of these patterns and return the snapshot's folder; raises UnreadableCheckpoint."""
-    with refusals(repo_id, revision):
+    with refusals(repo_id):
         return Path(
             snapshot_download(
                 repo_id,
@@ -91,29 +93,29 @@ def fetch(
 
 
 @contextmanager
-def refusals(repo_id: str, revision: str | None) -> Iterator[None]:
-    """Turn the hub's errors into one sentence each."""
+def refusals(repo_id: str) -> Iterator[None]:
+    """Turn the hub's errors into one sentence each, with the checkpoint's name in quotes."""
     try:
         yield
     except GatedRepoError as error:
         raise UnreadableCheckpoint(
-            f"{repo_id} asks for its terms to be accepted: do so on its page, then log in with "
+            f"“{repo_id}” asks for its terms to be accepted: do so on its page, then log in with "
             f"`hf auth login` or set HF_TOKEN."
         ) from error
     except RevisionNotFoundError as error:
-        raise UnreadableCheckpoint(f"{repo_id} has no revision {revision!r}.") from error
+        raise UnreadableCheckpoint(f"“{repo_id}” has no such revision: correct its name.") from error
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise UnreadableCheckpoint(
-            f"There is neither a folder {repo_id} nor a checkpoint of that name on the hub that you may "
+            f"There is neither a folder “{repo_id}” nor a checkpoint of that name on the hub that you may "
             f"read: if it is private, log in with `hf auth login` or set HF_TOKEN."
         ) from error
     except (LocalEntryNotFoundError, OfflineModeIsEnabled) as error:
         raise UnreadableCheckpoint(not_reached(repo_id, error)) from error
     except HfHubHTTPError as error:
         raise UnreadableCheckpoint(
-            f"The hub refuses {repo_id}: {first_line(error)}"
+            f"The hub refuses “{repo_id}”: {_reason(error)}"
             if error.response.status_code not in FORBIDDEN
-            else f"The hub does not let you read {repo_id}: log in with `hf auth login` or set HF_TOKEN."
+            else f"The hub does not let you read “{repo_id}”: log in with `hf auth login` or set HF_TOKEN."
         ) from error
     except CUT_OFF as error:
         raise UnreadableCheckpoint(not_reached(repo_id, error)) from error
@@ -122,9 +124,14 @@ def refusals(repo_id: str, revision: str | None) -> Iterator[None]:
 def not_reached(repo_id: str, error: Exception) -> str:
     cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
     return (
-        f"There is no folder {repo_id}, and the hub cannot be reached for a checkpoint of that name: "
-        f"{first_line(cause)}"
+        f"There is no folder “{repo_id}”, and the hub cannot be reached for a checkpoint of that name: "
+        f"{_reason(cause)}"
     )
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line of an error, without addresses: they contain the names of what was asked."""
+    return _ADDRESS.sub("the hub", first_line(error))
 
 
 def progress_bar(repo_id: str, report: Report | None) -> type[Any]:

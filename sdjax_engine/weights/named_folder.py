@@ -20,7 +20,7 @@ def find_named_folder(source: str, files: Sequence[str], report: Report | None) 
     if path.exists() or not is_hub_id(source):
         *others, last = (name for name in files if "?" not in name)
         raise UnreadableCheckpoint(
-            f"There is no folder {path}: name a folder with {', '.join(others)} and {last}, or a hub id."
+            f"There is no folder “{source}”: name a folder with {', '.join(others)} and {last}, or a hub id."
         )
     from sdjax_engine.weights.hub import fetch  # noqa: PLC0415 - the hub's client is slow to import
 

@@ -114,16 +114,23 @@ async def test_postgresql_says_its_version_rights_level_clock_and_connections(
         postgres_server.execute("DROP ROLE reader")
 
 
-async def test_checkpoints_and_devices_are_looked_at_in_a_process_of_their_own(tmp_path: Path) -> None:
+async def test_checkpoints_and_devices_are_looked_at_in_a_process_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     file = tmp_path / "bot.toml"
     demo = '[[models]]\nname = "demo"\nloras = { ink = "no/ink.safetensors" }\n'
-    file.write_text(f'{demo}[[models]]\nname = "lost"\ncheckpoint = "{tmp_path}/lost"\n')
+    others = {"lost": f"{tmp_path}/lost", "fetched": "some/where"}
+    file.write_text(
+        demo + "".join(f'[[models]]\nname = "{a}"\ncheckpoint = "{b}"\n' for a, b in others.items())
+    )
     findings = await found(lambda: painting.in_process(file, painting.CHECKPOINTS), seconds=120)
     told = {finding.text.split()[0].rstrip(":"): finding for finding in findings}
     assert findings[0].well
     assert "which fits" in findings[0].text
     assert "the LoRA “ink” has no file" in problems(findings)
-    assert not told["lost"].well
+    assert "there is no file or folder" in told["models[2].checkpoint"].text
+    assert "There is no folder “some/where”" in told["models[3].checkpoint"].text
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ async def test_erasure_locks_images_in_the_order_of_heartbeats(store: Store) -> 
             "postgresql://bot:{0}@host/queue?sslmode=require&colour=red",
             "colour, sslmode (write ssl=require for TLS)",
         ),
-        ("postgresql://bot:{0}@host/queue?timeout=soon", "'soon'"),
+        ("postgresql://bot:{0}@host/queue?timeout=soon&ssl=require", "an option: ssl, timeout."),
         ("postgresql://bot:a@{0}@host/queue", "%40"),
         ("postgresql://bot:{0}@host:port/queue", "is no URL"),
     ],

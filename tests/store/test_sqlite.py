@@ -110,7 +110,15 @@ async def test_a_full_disk_refuses_new_jobs_and_keeps_the_accepted(store: Store)
 
 
 @pytest.mark.parametrize(
-    "url", ["sqlite://", "sqlite:///:memory:", "mysql://somewhere/queue", "not a url", "sqlite+aiosqlite://"]
+    "url",
+    [
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:////tmp/queue?timeout=soon",
+        "mysql://somewhere/queue",
+        "not a url",
+        "sqlite+aiosqlite://",
+    ],
 )
 async def test_a_database_that_can_never_work_is_a_mistake_in_the_configuration(url: str) -> None:
     with pytest.raises(ConfigurationError):

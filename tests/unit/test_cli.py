@@ -220,7 +220,7 @@ def test_a_database_without_its_driver_is_refused_before_the_start(
     file.write_text('[queue]\ndatabase = "postgresql+asyncpg://bot:secret@localhost/queue"\n')
     assert run(monkeypatch, "check-config", "--config", str(file)) == 2
     assert capsys.readouterr().err == (
-        "sdjax-bot: A queue on postgresql needs its driver: pip install 'sdjax-bot[postgres]'.\n"
+        "sdjax-bot: queue.database: PostgreSQL needs its driver: pip install 'sdjax-bot[postgres]'.\n"
     )
 
 

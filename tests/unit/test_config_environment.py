@@ -189,6 +189,10 @@ def test_no_mistake_shows_a_text_from_the_environment(tmp_path: Path) -> None:
         "SDJAX__PROVENANCE__PRIVATE_KEY": secret,
     }
     environs += [pair, dict.fromkeys(pair, "hunter2")]
+    options = ("timeout", "statement_cache_size", "prepared_statement_cache_size", "port")
+    addresses = [f"postgresql+asyncpg://bot@db/queue?{option}=hunter2" for option in options]
+    addresses += ["sqlite+aiosqlite:///queue?timeout=hunter2"]
+    environs += [{"SDJAX__QUEUE__DATABASE": address} for address in addresses]
     refused = []
     for environ in environs:
         try:
@@ -198,6 +202,19 @@ def test_no_mistake_shows_a_text_from_the_environment(tmp_path: Path) -> None:
             refused.append(Config.say_again(str(error), environ))
     assert len(refused) == len(environs)  # at least, that machines cannot share a queue in SQLite
     assert not [said for said in refused if "hunter2" in said.casefold()]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SDJAX__MODELS__1__CHECKPOINT", "hunter2/abc"),
+        ("SDJAX__MODELS", '[{ name = "a" }, { name = "b", preview_decoder = "hunter2/abc" }]'),
+    ],
+)
+def test_a_text_in_a_sentence_without_a_key_is_replaced_by_its_variable(name: str, value: str) -> None:
+    environ = {"SDJAX__LOG__LEVEL": "debug", name: value}
+    said = Config.say_again("There is no “hunter2/abc”.\nThere is no “hunter2”.", environ)
+    assert said == f"{name}: There is no “…”.\nThere is no “hunter2”."
 
 
 def test_a_mistake_of_the_file_keeps_its_texts_beside_equal_ones_of_variables(tmp_path: Path) -> None:

@@ -111,7 +111,13 @@ async def test_the_place_for_pictures_is_tried_and_left_as_it_was(tmp_path: Path
     assert problems(await found(lambda: places.pictures("memory://doctor"))) == ""
     assert "cannot be made" in problems(await found(lambda: places.pictures(f"{NO_WRITING}/here")))
     assert "cannot be written" in problems(await found(lambda: places.pictures("/proc/self")))
-    assert "no place that can be used" in problems(await found(lambda: places.pictures("nothing://x")))
+    assert "queue.artifacts: “nothing://x” is neither a folder" in problems(
+        await found(lambda: places.pictures("nothing://x"))
+    )
+
+
+def test_the_nearest_folder_is_looked_for_also_above_a_name_that_no_file_can_have(tmp_path: Path) -> None:
+    assert places.nearest(tmp_path / ("x" * 300) / "cache") == tmp_path
 
 
 async def test_secrets_that_others_can_read_are_named_with_the_command_that_helps(

@@ -6,12 +6,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from huggingface_hub.errors import OfflineModeIsEnabled
 
 from bot.app.reloading import Reloading, Take
 from bot.cli import reread
 from bot.config import Config
 from bot.errors import StoreUnavailable
 from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.weights.hub import refusals
 
 
 class Process:
@@ -79,6 +81,10 @@ MISTAKES = {
     "[queue]\nmax_waiting = 0\nlease = 1\n": ("queue.max_waiting: 1 is the least", "queue.lease: there is"),
     "[queue\n": ("is not TOML",),
     '[web]\ntoken_file = "no"\n[discord]\ntoken_file = "none"\n': ("file “no” cannot", "file “none” cannot"),
+    '[[models]]\nloras = { ink = "no ink" }\n': (
+        "SDJAX__MODELS__0__CHECKPOINT: there is no file or folder “…”",
+        "models[1].loras: the LoRA “ink” has no file “no ink”",
+    ),
 }
 
 
@@ -94,6 +100,7 @@ async def test_every_mistake_is_logged_and_nothing_changes(
 ) -> None:
     text.write(broken)
     monkeypatch.setenv("SDJAX__PROMPTS__KEYWORDS_FILE", "hunter2")
+    monkeypatch.setenv("SDJAX__MODELS__0__CHECKPOINT", "hunter2 pass")
     await reloading.reload()
     assert process.taken == []
     assert "hunter2" not in caplog.text
@@ -112,6 +119,23 @@ async def test_a_model_that_cannot_be_read_changes_nothing(
         "There is no checkpoint here.",
         "the configuration stays as it was",
     ]
+
+
+async def test_the_hub_refuses_a_checkpoint_whose_name_comes_from_a_variable(
+    process: Process,
+    reloading: Reloading,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SDJAX__MODELS__0__CHECKPOINT", "hunter2/abc")
+    with pytest.raises(UnreadableCheckpoint) as caught, refusals("hunter2/abc"):
+        raise OfflineModeIsEnabled("Cannot reach https://hub/api/models/hunter2/abc/revision/r: offline mode")
+    process.unprepared = caught.value
+    await reloading.reload()
+    assert caplog.messages[0] == (
+        "SDJAX__MODELS__0__CHECKPOINT: There is no folder “…”, and the hub cannot be reached for a "
+        "checkpoint of that name: Cannot reach the hub: offline mode."
+    )
 
 
 async def test_a_process_that_cannot_take_all_of_it_can_reload_again(

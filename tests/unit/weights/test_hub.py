@@ -203,7 +203,7 @@ def test_token_gives_access_to_its_repository(visit: Visit) -> None:
         ("hidden", ("someone/hidden", "private", "HF_TOKEN")),
         ("absent", ("someone/absent", "neither a folder")),
         ("absent decoder", ("someone/absent", "neither a folder")),
-        ("no such revision", ("someone/tiny", "'lost'")),
+        ("no such revision", ("“someone/tiny”", "no such revision")),
     ],
 )
 def test_unreadable_repositories_raise_one_sentence(call: str, words: tuple[str, ...], visit: Visit) -> None:
@@ -216,7 +216,7 @@ def test_unreadable_repositories_raise_one_sentence(call: str, words: tuple[str,
 def test_connection_that_fails_during_a_transfer_raises_one_sentence(error: type[Exception]) -> None:
     sentence = r"someone/tiny.*cannot be reached.*the line is dead"
 
-    with pytest.raises(UnreadableCheckpoint, match=sentence), refusals("someone/tiny", None):
+    with pytest.raises(UnreadableCheckpoint, match=sentence), refusals("someone/tiny"):
         raise error("the line is dead")
 
 

@@ -94,5 +94,5 @@ async def test_nobody_waits_for_a_folder_of_another_configuration_or_without_the
 
 async def test_a_folder_that_cannot_be_used_stops_no_worker(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    for folder in (tmp_path / "file" / "cache", tmp_path / ("long" * 100)):
+    for folder in (tmp_path / "file" / "cache", Path("/proc/sdjax")):
         await (await wait_for_cache(configured(folder))).close()

@@ -1,0 +1,28 @@
+"""Texts of the configuration that name a file or folder of a machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from bot.config.mistakes import InvalidValue
+
+MOST_IN_NAME, MOST_IN_PATH = 255, 2000  # bytes; file systems take no longer name, and Linux 4095 for a path
+
+
+def check_path(value: str) -> str:
+    """Return the value if a file may have this path; raises InvalidValue.
+
+    Without this check each use of the path would have to expect that the system refuses the text itself.
+    """
+    if "\0" in value:
+        raise InvalidValue("no file has a null character in its path")
+    names = value.encode(errors="replace").split(b"/")
+    if max(map(len, names)) > MOST_IN_NAME or sum(map(len, names)) > MOST_IN_PATH:
+        raise InvalidValue(f"a path has at most {MOST_IN_NAME} bytes in each name, and {MOST_IN_PATH} in all")
+    return value
+
+
+PathText = Annotated[str, AfterValidator(check_path)]
+"""A path; the file need not exist."""
