@@ -208,10 +208,11 @@ def check_config(path: Path | None, role: str) -> None:
     from bot.app.named_files import check_start
     from bot.fleet.groups import mistakes
 
-    shared = mistakes(config) if role == "fleet" else []
+    fronts = any(group.role == "front" for group in config.fleet.groups)
+    is_front, shared = (fronts, mistakes(config)) if role == "fleet" else (role != "worker", [])
     models = () if role == "front" else None
     try:
-        check_start(config, os.environ, front=role != "worker", models=models, others=shared)
+        check_start(config, os.environ, front=is_front, models=models, others=shared)
     except UnreadableCheckpoint as error:
         raise ConfigurationError(str(error)) from None
     offered = ", ".join(model.name for model in config.models)

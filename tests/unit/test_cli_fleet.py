@@ -45,6 +45,23 @@ def test_what_the_machines_of_a_fleet_cannot_share_is_listed(
     assert asked(monkeypatch, capsys, file, "check-config") == (0, "")  # `run` uses no groups
 
 
+@pytest.mark.parametrize(("role", "named"), [("worker", False), ("front", True)])
+def test_files_of_fronts_are_read_where_the_fleet_has_fronts(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    role: str,
+    *,
+    named: bool,
+) -> None:
+    file = tmp_path / "config.toml"
+    group = f'[[fleet.groups]]\nname = "a"\nrole = "{role}"\nleast = 1\n'
+    front = '[provenance]\nsign = false\n[prompts]\nkeywords_file = "/no/keywords"\n'
+    file.write_text(f"{group}{SHARED}{front}")
+    status, said = asked(monkeypatch, capsys, file, "check-config", "--role", "fleet")
+    assert (status, "/no/keywords" in said) == (2 * named, named)
+
+
 @pytest.mark.parametrize("command", [("start",), ("status",), ("stop",), ("drain", "cpu")])
 def test_without_a_cluster_each_command_says_how_to_start_one(
     monkeypatch: pytest.MonkeyPatch,
