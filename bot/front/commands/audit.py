@@ -187,7 +187,7 @@ def _said(entry: Entry, texts: Texts) -> str:
     if entry.act is Act.UNBLOCK:
         return texts.gettext("{actor} unblocked {subject}", **fields)
     if entry.act is Act.PAUSE:
-        return texts.gettext("{actor} paused {place}", actor=fields["actor"], place=place)
+        return texts.gettext("{actor} paused painting in {place}", actor=fields["actor"], place=place)
     if entry.act is Act.RESUME:
         return texts.gettext("{actor} resumed painting in {place}", actor=fields["actor"], place=place)
     if entry.act is Act.CANCEL:

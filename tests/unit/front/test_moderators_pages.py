@@ -46,7 +46,7 @@ def test_an_entry_shows_time_people_and_reason() -> None:
     assert entry_lines(ENTRIES, Texts("en")) == [
         "- <t:1780000000:R> · <@11> blocked <@12> · ends <t:1780003600:R> · \\*spam\\*",
         "- <t:1780000000:R> · <@11> unblocked <@12>",
-        "- <t:1780000000:R> · <@11> paused <#31>",
+        "- <t:1780000000:R> · <@11> paused painting in <#31>",
         "- <t:1780000000:R> · <@11> resumed painting in this server",
         "- <t:1780000000:R> · <@11> deleted 3 requests of <@12>",
         "- <t:1780000000:R> · person no. 5 deleted 1 request of person no. 6",
