@@ -11,7 +11,7 @@ from flax import nnx
 
 from sdjax_engine.models.attention import GEGLU, Transformer2DModel
 from sdjax_engine.weights import Component
-from sdjax_engine.weights.blueprint import Blueprint, nested
+from sdjax_engine.weights.blueprint import Blueprint, Layout, layout_of, nested
 
 Params = dict[str, Any]
 """Nested dictionaries of arrays; the keys are the parts of the reference's parameter names."""
@@ -28,7 +28,7 @@ class UnboundNetwork:
 
     def bind(self, params: Params) -> Any:
         """Return the module with these parameters, for use within one traced function."""
-        return nnx.merge(self.blueprint.graphdef, nnx.restore_int_paths(params))
+        return nnx.merge(self.blueprint.layout.graphdef, nnx.restore_int_paths(params))
 
 
 def take_apart(component: Component) -> tuple[UnboundNetwork, Params]:
@@ -56,13 +56,14 @@ def as_removed(unet: Component) -> Component:
     their first norm had an epsilon of 1e-5 instead of 1e-6. Names and shapes of the parameters are the same.
     """
 
-    def make() -> nnx.Module:
-        module = nnx.clone(unet.blueprint.make())  # models of one form share what `make` returns
+    def make() -> Layout:
+        layout = unet.blueprint.layout
+        module = nnx.merge(layout.graphdef, layout.state)
         for _, part in nnx.iter_modules(module):
             if isinstance(part, Transformer2DModel):
                 part.norm.eps = REMOVED_NORM_EPS
                 for block in part.transformer_blocks:
                     block.ff.net[0] = TanhGEGLU(block.ff.net[0])
-        return module
+        return layout_of(module)
 
     return replace(unet, blueprint=Blueprint(make))

@@ -7,8 +7,9 @@ delayed until a module is needed.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -24,30 +25,41 @@ Parameters = dict[str, jax.Array]
 """A network's parameters by their paths with dots, a plain tree."""
 
 
-class Blueprint:
-    """Makes one network's module; `make` returns it without memory for its parameters.
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """A network without memory, as flax splits it, and its parameters by the reference's names.
 
-    The graph definition is made once, by the first thread that needs it. `make` may raise
-    UnreadableCheckpoint for an impossible configuration.
+    The graph definition's representation differs between processes.
     """
 
-    def __init__(self, make: Callable[[], nnx.Module]) -> None:
-        self.make = make
-        self._lock = threading.Lock()
-        self._form: tuple[Any, Any] | None = None
+    graphdef: nnx.GraphDef[Any]
+    state: nnx.State[Any, Any]
+    parameters: Mapping[str, Parameter]
 
-    @property
-    def graphdef(self) -> nnx.GraphDef[Any]:
-        """The module's graph definition; its representation differs between processes."""
-        return self._parts[0]
 
-    @property
-    def wanted(self) -> dict[str, Parameter]:
-        """The parameters that the module has, by the reference's names."""
-        from flax import nnx  # noqa: PLC0415
+def layout_of(network: nnx.Module) -> Layout:
+    """Return the layout of a network whose parameters have no memory."""
+    from flax import nnx  # noqa: PLC0415
 
-        _, state = self._parts
-        return reference_names((tuple(path), each.shape) for path, each in nnx.to_flat_state(state))
+    graphdef, state = nnx.split(network)
+    shapes = ((tuple(path), each.shape) for path, each in nnx.to_flat_state(state))
+    return Layout(graphdef=graphdef, state=state, parameters=reference_names(shapes))
+
+
+class Blueprint:
+    """Makes one network's module; `make` returns its layout.
+
+    The layout is asked for once, by the first thread that needs it. `make` may raise UnreadableCheckpoint for
+    an impossible configuration.
+    """
+
+    def __init__(self, make: Callable[[], Layout]) -> None:
+        self._make = make
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The network's layout."""
+        return self._make()
 
     def module(self, parameters: Mapping[str, Any]) -> Any:
         """Return the module over these parameters, for use within one traced function.
@@ -56,24 +68,15 @@ class Blueprint:
         """
         from flax import nnx  # noqa: PLC0415
 
-        shapes = {each.key: each.shape for each in self.wanted.values()}
+        shapes = {each.key: each.shape for each in self.layout.parameters.values()}
         laid = {key: by_window(array, shapes[key]) for key, array in parameters.items()}
-        return nnx.merge(self.graphdef, nnx.restore_int_paths(nested(laid)))
+        return nnx.merge(self.layout.graphdef, nnx.restore_int_paths(nested(laid)))
 
     def adapted(self, parameters: Mapping[str, Any], bank: Bank, rows: jax.Array, scales: jax.Array) -> Any:
         """Return the module over these parameters with LoRAs attached (see `models.lora.attach`)."""
         from sdjax_engine.models.lora import attach  # noqa: PLC0415
 
         return attach(self.module(parameters), bank, rows, scales)
-
-    @property
-    def _parts(self) -> tuple[Any, Any]:
-        from flax import nnx  # noqa: PLC0415
-
-        with self._lock:
-            if self._form is None:
-                self._form = nnx.split(self.make())
-            return self._form
 
 
 def nested(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from sdjax_engine.models.safety_checker_config import settle_safety_checker_conf
 from sdjax_engine.models.unet_config import settle_unet_config
 from sdjax_engine.models.vae_config import settle_vae_config
 from sdjax_engine.models.vit_config import settle_vit_config
-from sdjax_engine.weights.blueprint import Blueprint
+from sdjax_engine.weights.blueprint import Blueprint, Layout, layout_of
 from sdjax_engine.weights.tensors import Parameter, Stored, find_problems
 from sdjax_engine.wording import first_line
 
@@ -68,7 +68,7 @@ class Form:
 
 
 FORMS_KEPT = 16
-"""How many networks are kept, also after their models are unloaded: most models have the same forms.
+"""How many layouts are kept, also after their models are unloaded: most models have the same forms.
 
 An SDXL's UNet takes a third of a second to make and 9 MB of objects.
 """
@@ -87,7 +87,7 @@ class Plan:
     @property
     def wanted(self) -> Mapping[str, Parameter]:
         """Its parameters by the reference's names; raises UnreadableCheckpoint if it cannot be built."""
-        return self.blueprint.wanted
+        return self.blueprint.layout.parameters
 
 
 NO_NETWORK = (TypeError, ValueError, ArithmeticError, MemoryError)
@@ -112,33 +112,33 @@ def plan(part: Part, *, dtype: DTypeLike) -> Plan:
     return Plan(part=part, blueprint=Blueprint(lambda: build(part, dtype)), dtype=dtype)
 
 
-def build(part: Part, dtype: DTypeLike) -> Any:
+def build(part: Part, dtype: DTypeLike) -> Layout:
     """Build a network without memory; raises UnreadableCheckpoint if that is impossible."""
     try:
-        return described(part.model, part.config, dtype)
+        return layout(part.model, part.config, dtype)
     except NO_NETWORK as error:
         raise not_a_network(part.origin, error) from error
 
 
-def described(model: str, config: Mapping[str, Any], dtype: DTypeLike) -> Any:
-    """Return a network of class `model` without memory for its parameters.
+def layout(model: str, config: Mapping[str, Any], dtype: DTypeLike) -> Layout:
+    """Return the layout of a network of class `model`, which models of one form share.
 
-    Models of one form share it. Only a copy may be changed. `config` is settled: see `settle_config`.
+    `config` is settled: see `settle_config`.
     """
     text = json.dumps(config, sort_keys=True)
     with _making:
-        return _network(Form(model=model, text=text, dtype=jnp.dtype(dtype).name, config=config))
+        return _layout(Form(model=model, text=text, dtype=jnp.dtype(dtype).name, config=config))
 
 
 @lru_cache(maxsize=FORMS_KEPT)
-def _network(form: Form) -> Any:
+def _layout(form: Form) -> Layout:
     network = getattr(import_module(f"sdjax_engine.models.{KINDS[form.model].home}"), form.model)
-    return network(form.config, dtype=jnp.dtype(form.dtype))
+    return layout_of(network(form.config, dtype=jnp.dtype(form.dtype)))
 
 
 def autoencoder_in_float32(config: Mapping[str, Any]) -> Blueprint:
     """Return the blueprint of the autoencoder of this configuration in float32."""
-    return Blueprint(lambda: described("AutoencoderKL", config, "float32"))
+    return Blueprint(lambda: layout("AutoencoderKL", config, "float32"))
 
 
 def check_tensors(origin: str, plans: Mapping[str, Plan]) -> None:

@@ -74,7 +74,7 @@ def test_bomb_is_refused_in_a_short_sentence_before_a_network_is_built(
     lay: Callable[[Path], object], words: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay(folder)
-    monkeypatch.setattr(networks, "described", refuse_building)
+    monkeypatch.setattr(networks, "layout", refuse_building)
 
     with pytest.raises(UnreadableCheckpoint) as caught:
         load_checkpoint(str(folder))

@@ -188,13 +188,13 @@ def test_hub_id_is_read_from_the_cache_without_a_network(
     assert checkpoint.fingerprint == load_checkpoint(str(original)).fingerprint
 
 
-def test_models_of_one_form_share_the_description_of_their_network(original: Path) -> None:
+def test_models_of_one_form_share_the_layout_of_their_network(original: Path) -> None:
     one, other = load_checkpoint(str(original)).unet, load_checkpoint(str(original)).unet
-    assert one.blueprint.make() is other.blueprint.make()
+    assert one.blueprint.layout is other.blueprint.layout
 
 
-def test_the_guide_changes_a_copy_of_the_description(original: Path) -> None:
+def test_the_guide_changes_a_copy_of_the_network(original: Path) -> None:
     unet = load_checkpoint(str(original)).unet
-    before = nnx.graphdef(unet.blueprint.make())
-    assert as_removed(unet).blueprint.graphdef != before
-    assert nnx.graphdef(unet.blueprint.make()) == before
+    before = unet.blueprint.layout.graphdef
+    assert as_removed(unet).blueprint.layout.graphdef != before
+    assert nnx.graphdef(unet.module()) == before
