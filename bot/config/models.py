@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from bot.config.mistakes import InvalidValue, quoted
-from bot.config.paths import PathText
+from bot.config.paths import GivenPath, PathText
 from bot.config.section import Section, repeated
 from bot.levels import DEFAULT_THRESHOLD, Level
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, WHOLE, Offer, Sampler
@@ -95,7 +95,7 @@ class ModelConfig(Section):
     """One checkpoint, and what people may ask of it. The first size is the default."""
 
     name: Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[\w.+-]+$")] = "demo"
-    checkpoint: Annotated[PathText, Field(min_length=1)] = "demo"
+    checkpoint: GivenPath = "demo"
     revision: str = ""
     variant: str = ""
     sizes: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sizes)] = ("128x128",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from bot.config.mistakes import InvalidValue
 
@@ -25,4 +25,6 @@ def check_path(value: str) -> str:
 
 
 PathText = Annotated[str, AfterValidator(check_path)]
-"""A path; the file need not exist."""
+"""A path, or empty; the file need not exist."""
+GivenPath = Annotated[str, Field(min_length=1), AfterValidator(check_path)]
+"""A path that may not be empty."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from bot.config.mistakes import InvalidValue
-from bot.config.paths import PathText
+from bot.config.paths import GivenPath, PathText
 from bot.config.section import Section
 
 Algorithm = Literal["es256", "es384", "es512", "ps256", "ps384", "ps512", "ed25519"]
@@ -24,7 +24,7 @@ class ProvenanceConfig(Section):
     certificate: PathText = ""
     private_key: Annotated[PathText, Field(validate_default=True)] = ""
     algorithm: Annotated[Algorithm, Field(validate_default=True)] = "es256"
-    folder: Annotated[PathText, Field(min_length=1)] = "var/provenance"
+    folder: GivenPath = "var/provenance"
     label: bool = True
 
     @field_validator("private_key")

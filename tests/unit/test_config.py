@@ -74,9 +74,6 @@ def test_the_licence_comes_from_a_worker_where_this_configuration_names_none() -
     assert other.with_defaults(offered).offer.licence_link == "https://example.org/"
 
 
-PATH_LIMITS = "a path has at most 255 bytes in each name, and 2000 in all."
-
-
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
@@ -178,23 +175,6 @@ PATH_LIMITS = "a path has at most 255 bytes in each name, and 2000 in all."
             "discord.shard_ids: 2 is none of the 2 shards, whose numbers begin at 0.",
         ),
         ({"discord": {"shard_count": 2, "shard_ids": [1, 1]}}, "discord.shard_ids: 1 is named twice."),
-        (
-            {"provenance": {"certificate": "a\0b", "private_key": "x"}},
-            "provenance.certificate: no file has a null character in its path.",
-        ),
-        (
-            {"prompts": {"styles_file": "\0"}},
-            "prompts.styles_file: no file has a null character in its path.",
-        ),
-        *(
-            ({"engine": {"cache_dir": path}}, f"engine.cache_dir: {PATH_LIMITS}")
-            for path in ("그" * 86, "/".join(["folder"] * 400))
-        ),
-        ({"models": [{"loras": {"ink": "x" * 256}}]}, f"models[1].loras.ink: {PATH_LIMITS}"),
-        (
-            {"queue": {"database": f"sqlite+aiosqlite:///var/{'x' * 256}?timeout=1"}},
-            f"queue.database: {PATH_LIMITS}",
-        ),
         ({"discord": {"guild_ids": [5, 5]}}, "discord.guild_ids: 5 is named twice."),
         (
             {"queue": {"database": "mysql://x"}},
