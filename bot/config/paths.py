@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 from bot.config.mistakes import InvalidValue
 
 MOST_IN_NAME, MOST_IN_PATH = 255, 2000  # bytes; file systems take no longer name, and Linux 4095 for a path
+LOCAL = ("file", "local")  # schemes of fsspec
 
 
 def check_path(value: str) -> str:
@@ -24,7 +25,17 @@ def check_path(value: str) -> str:
     return value
 
 
+def check_place(value: str) -> str:
+    """Return the value if it may be an address of fsspec, or a path like those of `check_path`."""
+    scheme, separator, _ = value.partition("://")
+    if separator and scheme not in LOCAL and "\0" not in value:
+        return value  # it may have a long password, and a bucket's names have no limit of a file system
+    return check_path(value)
+
+
 PathText = Annotated[str, AfterValidator(check_path)]
 """A path, or empty; the file need not exist."""
 GivenPath = Annotated[str, Field(min_length=1), AfterValidator(check_path)]
 """A path that may not be empty."""
+PlaceText = Annotated[str, Field(min_length=1), AfterValidator(check_place)]
+"""A path or an address for pictures."""

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from bot.config.addresses import check_database
 from bot.config.mistakes import InvalidValue
-from bot.config.paths import GivenPath
+from bot.config.paths import PlaceText
 from bot.config.section import Section, Snowflake, repeated
 
 
@@ -33,7 +33,7 @@ class QueueConfig(Section):
     """Where jobs and pictures are kept, how many images may wait, and the shares of the fair order."""
 
     database: Annotated[str, AfterValidator(check_database)] = "sqlite+aiosqlite:///var/sdjax.sqlite3"
-    artifacts: GivenPath = "var/artifacts"
+    artifacts: PlaceText = "var/artifacts"
     lease_seconds: Annotated[float, Field(ge=5, le=3600)] = 60.0
     drain_seconds: Annotated[float, Field(ge=0, le=3600)] = 60.0
     max_waiting_per_user: Annotated[int, Field(ge=1)] = 60
