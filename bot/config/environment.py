@@ -25,6 +25,7 @@ from bot.redaction import HIDDEN, redact
 PREFIX, BETWEEN, FILE = "SDJAX__", "__", "_FILE"
 _SENTENCE = re.compile(r"([a-z_]+(?:\.[a-z_]+|\[\d+\])*): (.+)\.", re.DOTALL)
 _PARTS = re.compile(r"([a-z_]+)|(\d+)")
+_SOURCES = ("checkpoint", "picture_classifier", "preview_decoder")  # of a model: the engine quotes them
 
 KeyPath = tuple[str | int, ...]
 """Keys and indices that lead to a value of the document."""
@@ -74,13 +75,14 @@ class Overlaid:
     def say_again(self, sentence: str) -> str:
         """Return a sentence that begins with a key, such as `web.token_file`, as `say` makes it.
 
-        A sentence without a key names the variable that has one of its texts in quotes, and hides them.
+        A sentence without a key names the variable that sets the source of weights which it quotes.
         """
         found = _SENTENCE.fullmatch(sentence)
         if not found:  # the engine knows no keys
-            names = (each.name for each in self.variables if _quotes(sentence, each.parsed))
-            name = next(names, None)
-            return f"{name}: {hidden(sentence)}" if name else sentence
+            for variable in self.variables:
+                for place in _sources(variable.place, variable.parsed, sentence):
+                    return self.say(place, sentence.removesuffix("."))
+            return sentence
         parts = _PARTS.findall(found[1])
         return self.say(tuple(key or int(number) - 1 for key, number in parts), found[2])
 
@@ -201,13 +203,13 @@ def _without_texts(place: KeyPath, annotation: Any) -> Iterator[str | int]:
             yield HIDDEN
 
 
-def _quotes(sentence: str, value: Any) -> bool:
-    """Return whether the sentence has a text of the value in quotes."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        return any(_quotes(sentence, each) for each in value)
-    return isinstance(value, str) and quoted(value) in sentence
+def _sources(place: KeyPath, value: Any, sentence: str) -> Iterator[KeyPath]:
+    """Yield the places, in the value of this place, of sources of weights that the sentence has in quotes."""
+    if isinstance(value, dict | list):
+        for part, below in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _sources((*place, part), below, sentence)
+    elif place[0] == "models" and place[-1] in _SOURCES and quoted(value) in sentence:
+        yield place
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:

@@ -205,16 +205,36 @@ def test_no_mistake_shows_a_text_from_the_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "below"),
     [
-        ("SDJAX__MODELS__1__CHECKPOINT", "hunter2/abc"),
-        ("SDJAX__MODELS", '[{ name = "a" }, { name = "b", preview_decoder = "hunter2/abc" }]'),
+        ("SDJAX__MODELS__1__CHECKPOINT", "hunter2/abc", ""),
+        (
+            "SDJAX__MODELS",
+            '[{ name = "a" }, { name = "b", preview_decoder = "hunter2/abc" }]',
+            "[2].preview_decoder",
+        ),
     ],
 )
-def test_a_text_in_a_sentence_without_a_key_is_replaced_by_its_variable(name: str, value: str) -> None:
+def test_a_text_in_a_sentence_without_a_key_is_replaced_by_its_variable(
+    name: str, value: str, below: str
+) -> None:
     environ = {"SDJAX__LOG__LEVEL": "debug", name: value}
     said = Config.say_again("There is no “hunter2/abc”.\nThere is no “hunter2”.", environ)
-    assert said == f"{name}: There is no “…”.\nThere is no “hunter2”."
+    assert said == f"{name}{below}: There is no “…”.\nThere is no “hunter2”."
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("SDJAX__FLEET__NAME", "art", "There is no fleet “art” here: start it with “sdjax-bot fleet start”."),
+        ("SDJAX__ENGINE__ACCELERATOR", "cpu", "The fleet has no group “cpu”; it has gpu."),
+        ("SDJAX__MODELS__0__SAMPLER", "euler", "The sampler “euler” does not suit demo: choose from ddim."),
+    ],
+)
+def test_a_sentence_about_a_command_is_not_about_a_variable_with_an_equal_text(
+    name: str, value: str, sentence: str
+) -> None:
+    assert Config.say_again(sentence, {name: value}) == sentence
 
 
 def test_a_mistake_of_the_file_keeps_its_texts_beside_equal_ones_of_variables(tmp_path: Path) -> None:
