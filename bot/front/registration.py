@@ -60,7 +60,7 @@ def _essence(value: Any) -> Any:
 def refusal(errors: Mapping[str, Any], commands: Sequence[Mapping[str, Any]]) -> str:
     """Return Discord's nested errors as one sentence with the names of these commands and their options."""
     mistakes = list(_mistakes(errors, commands, "commands"))
-    if any(error.get("code") == TOO_LARGE for error in errors.get("_errors", ())):  # and Discord names none
+    if TOO_LARGE in str(errors.get("_errors")):  # and Discord names none
         mistakes.append(f"the largest is {max(commands, key=_counted)['name']!r}")
     return (
         f"Discord refuses the commands: {'; '.join(mistakes)}. "
@@ -87,9 +87,10 @@ def _mistakes(errors: Any, sent: Any, *place: str) -> Iterator[str]:
         yield f"{', '.join(place)}: {errors}"
         return
     for key, below in errors.items():
-        if key == "_errors":
+        if key == "_errors" and isinstance(below, list):
             for error in below:
-                yield f"{', '.join(place)}: {str(error.get('message', error)).rstrip('.')}"
+                message = error.get("message", error) if isinstance(error, Mapping) else error
+                yield f"{', '.join(place)}: {str(message).rstrip('.')}"
             continue
         try:
             part = sent[int(key)] if isinstance(sent, list) else sent[key]

@@ -272,6 +272,8 @@ async def test_whose_settings_is_chosen_in_the_language_of_the_person() -> None:
             {"0": {"name": ["Required."]}, "1": {"_errors": [{"code": "ODD"}]}},
             "command 'help', name: ['Required.']; command 'paint': {'code': 'ODD'}",
         ),
+        ({"_errors": ["Odd."]}, "commands: Odd"),
+        ({"_errors": {"code": "ODD"}}, "commands, _errors, code: ODD"),
     ],
 )
 def test_a_refusal_names_what_discord_refuses(errors: dict[str, Any], mistakes: str) -> None:
