@@ -34,7 +34,7 @@ def open_tracing(config: TracesConfig, variables: Mapping[str, str], *, name: st
             name=name, role=role, version=version()
         )
     except ValueError as error:
-        names = ", ".join(re.findall(r"\bOTEL_[A-Z_]+", str(error)))
+        names = ", ".join(_variables_in(str(error)))
         raise ConfigurationError(f"{names or 'A variable of OpenTelemetry'} cannot be used.") from error
     return tracing
 
@@ -58,6 +58,12 @@ def _is_installed(package: str) -> bool:
         return find_spec(package) is not None
     except ModuleNotFoundError:  # of a package above it
         return False
+
+
+def _variables_in(message: str) -> list[str]:
+    """Return the variables that an error of OpenTelemetry names, maybe by the parameters that they set."""
+    parameters = re.findall(r"\b(?:max_queue_size|max_export_batch_size|schedule_delay)", message)
+    return re.findall(r"\bOTEL_[A-Z_]+", message) or [f"OTEL_BSP_{each.upper()}" for each in parameters]
 
 
 def _wrong(variables: Mapping[str, str]) -> Iterator[str]:

@@ -90,11 +90,19 @@ def test_a_variable_that_cannot_be_used_is_refused_with_a_sentence(
         open_tracing(ON, variables, **PROCESS)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "named"),
+    [
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many", "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "-1", "OTEL_BSP_SCHEDULE_DELAY"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "8", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE, OTEL_BSP_MAX_QUEUE_SIZE"),
+    ],
+)
 def test_a_limit_that_opentelemetry_refuses_is_a_mistake_in_the_configuration(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, named: str
 ) -> None:
-    monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many")
-    with pytest.raises(ConfigurationError, match=r"^OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT cannot be used\.$"):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigurationError, match=rf"^{named} cannot be used\.$"):
         open_tracing(ON, {}, **PROCESS)
 
 
