@@ -12,6 +12,7 @@ from bot.store.sqlite_file import create_sqlite_engine
 UPGRADE_SECONDS = 60.0
 """How long a start waits for SQLite's lock while another process upgrades the tables."""
 EXAMPLE = "sqlite+aiosqlite:///var/queue.sqlite3"
+MOST_PORT = 65535
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
 
 
@@ -27,6 +28,8 @@ def parse_url(url: str) -> sa.URL:
     except (sa.exc.ArgumentError, ValueError):
         # The text is not repeated: it may hold a password.
         raise ConfigurationError(f"queue.database: this is no URL, such as {EXAMPLE}.") from None
+    if not 0 <= (parsed.port or 0) <= MOST_PORT:
+        raise ConfigurationError(f"queue.database: {MOST_PORT} is the largest port.")
     if "@" in (parsed.host or ""):
         raise ConfigurationError("queue.database: an @ in its password must be written %40.")
     backend = parsed.get_backend_name()

@@ -60,4 +60,8 @@ def postgresql_place(url: sa.URL) -> str:
 
 
 def _numbers(url: sa.URL) -> dict[str, Any]:
-    return {name: kind(str(url.query[name])) for name, kind in _NUMBERS.items() if name in url.query}
+    """Return the numbers among the options; raises ValueError, also for those that the driver refuses."""
+    numbers = {name: kind(str(url.query[name])) for name, kind in _NUMBERS.items() if name in url.query}
+    if not (numbers.get("command_timeout", 1) > 0 and numbers.get("statement_cache_size", 0) >= 0):
+        raise ValueError
+    return numbers
