@@ -21,6 +21,13 @@ MISSING = (
     "requirements-otel.lock."
 )
 ONLY_PROTOCOL = "http/protobuf"
+NUMBERS = (
+    "OTEL_BSP_SCHEDULE_DELAY",
+    "OTEL_BSP_EXPORT_TIMEOUT",
+    "OTEL_BSP_MAX_QUEUE_SIZE",
+    "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
+)
+_HEADER = re.compile(r"[!#-'*+.0-9A-Z^-z|~-]+[ \t]*=[ \t]*[ !#-+\--:<-\[\]-~]*")
 
 
 def open_tracing(config: TracesConfig, variables: Mapping[str, str], *, name: str, role: str) -> Tracing:
@@ -78,6 +85,14 @@ def _wrong(variables: Mapping[str, str]) -> Iterator[str]:
         yield f"{found[0]}: only “{ONLY_PROTOCOL}” is known here."
     if (found := _of_traces(variables, "ENDPOINT")) and not _is_address(found[1]):
         yield f"{found[0]} must be an address such as http://127.0.0.1:4318."
+    # Of the following OpenTelemetry would log the values, and headers hold keys.
+    if (found := _of_traces(variables, "HEADERS")) and not _are_headers(found[1]):
+        yield f"{found[0]} must be a list such as name=value,name=value, with other characters as %22."
+    if (found := _of_traces(variables, "TIMEOUT")) and not re.fullmatch(r"\d+(\.\d+)?", found[1]):
+        yield f"{found[0]}: a number is wanted."
+    for name in NUMBERS:
+        if (text := variables.get(name, "").strip()) and not re.fullmatch(r"[+-]?\d+", text):
+            yield f"{name}: a whole number is wanted."
     for kind in ("CERTIFICATE", "CLIENT_KEY", "CLIENT_CERTIFICATE"):
         # `Path` raises an error for a text that is too long for a name.
         if (found := _of_traces(variables, kind)) and not os.path.isfile(found[1]):  # noqa: PTH113
@@ -88,6 +103,11 @@ def _of_traces(variables: Mapping[str, str], kind: str) -> tuple[str, str] | Non
     """Return the name and the value of a variable of the exporter: that of traces, or else of all signals."""
     names = (f"OTEL_EXPORTER_OTLP_TRACES_{kind}", f"OTEL_EXPORTER_OTLP_{kind}")
     return next(((name, variables[name].strip()) for name in names if variables.get(name, "").strip()), None)
+
+
+def _are_headers(text: str) -> bool:
+    headers = [header.strip() for header in text.split(",")]
+    return all(_HEADER.fullmatch(header) for header in headers if header)
 
 
 def _is_address(text: str) -> bool:

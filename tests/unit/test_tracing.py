@@ -77,6 +77,10 @@ print("ended")
             {"OTEL_EXPORTER_OTLP_CERTIFICATE": "/none.pem"},
             "OTEL_EXPORTER_OTLP_CERTIFICATE: it names no file.",
         ),
+        ({"OTEL_EXPORTER_OTLP_HEADERS": "a=b, hunter2"}, "OTEL_EXPORTER_OTLP_HEADERS must be a list"),
+        ({"OTEL_EXPORTER_OTLP_TRACES_HEADERS": 'key="hunter2"'}, "OTEL_EXPORTER_OTLP_TRACES_HEADERS must be"),
+        ({"OTEL_EXPORTER_OTLP_TIMEOUT": "hunter2"}, "OTEL_EXPORTER_OTLP_TIMEOUT: a number is wanted."),
+        ({"OTEL_BSP_MAX_QUEUE_SIZE": "hunter2"}, "OTEL_BSP_MAX_QUEUE_SIZE: a whole number is wanted."),
         ({"OTEL_EXPORTER_OTLP_CLIENT_KEY": "x" * 300}, "OTEL_EXPORTER_OTLP_CLIENT_KEY: it names no file."),
     ],
 )
@@ -88,6 +92,17 @@ def test_a_variable_that_cannot_be_used_is_refused_with_a_sentence(
     assert not any(value in mistake for value in variables.values())
     with pytest.raises(ConfigurationError, match=r"\.$"):
         open_tracing(ON, variables, **PROCESS)
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"OTEL_EXPORTER_OTLP_HEADERS": "api-key=a%20b, Authorization = Bearer x.y/z==,"},
+        {"OTEL_EXPORTER_OTLP_TIMEOUT": "2.5", "OTEL_BSP_MAX_QUEUE_SIZE": "-1"},
+    ],
+)
+def test_headers_and_numbers_that_opentelemetry_reads_are_no_mistakes(variables: dict[str, str]) -> None:
+    assert mistakes_in_tracing(ON, variables) == []
 
 
 @pytest.mark.parametrize(
