@@ -210,9 +210,11 @@ def check_config(path: Path | None, role: str) -> None:
 
     fronts = any(group.role == "front" for group in config.fleet.groups)
     is_front, shared = (fronts, mistakes(config)) if role == "fleet" else (role != "worker", [])
-    models = () if role == "front" else None
+    paints = (
+        any(group.role == "worker" for group in config.fleet.groups) if role == "fleet" else role != "front"
+    )
     try:
-        check_start(config, os.environ, front=is_front, models=models, others=shared)
+        check_start(config, os.environ, front=is_front, models=None if paints else (), others=shared)
     except UnreadableCheckpoint as error:
         raise ConfigurationError(str(error)) from None
     offered = ", ".join(model.name for model in config.models)

@@ -103,7 +103,7 @@ def refusals(repo_id: str) -> Iterator[None]:
             f"`hf auth login` or set HF_TOKEN."
         ) from error
     except RevisionNotFoundError as error:
-        raise UnreadableCheckpoint(f"“{repo_id}” has no such revision: correct its name.") from error
+        raise UnreadableCheckpoint(f"“{repo_id}” has no such revision: correct the key revision.") from error
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise UnreadableCheckpoint(
             f"There is neither a folder “{repo_id}” nor a checkpoint of that name on the hub that you may "

@@ -45,21 +45,22 @@ def test_what_the_machines_of_a_fleet_cannot_share_is_listed(
     assert asked(monkeypatch, capsys, file, "check-config") == (0, "")  # `run` uses no groups
 
 
-@pytest.mark.parametrize(("role", "named"), [("worker", False), ("front", True)])
-def test_files_of_fronts_are_read_where_the_fleet_has_fronts(
+@pytest.mark.parametrize(("role", "read"), [("worker", "/no/weights"), ("front", "/no/keywords")])
+def test_the_files_of_a_role_are_read_where_the_fleet_has_it(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     role: str,
-    *,
-    named: bool,
+    read: str,
 ) -> None:
     file = tmp_path / "config.toml"
     group = f'[[fleet.groups]]\nname = "a"\nrole = "{role}"\nleast = 1\n'
     front = '[provenance]\nsign = false\n[prompts]\nkeywords_file = "/no/keywords"\n'
-    file.write_text(f"{group}{SHARED}{front}")
+    worker = '[[models]]\ncheckpoint = "/no/weights"\n'
+    file.write_text(f"{group}{SHARED}{front}{worker}")
     status, said = asked(monkeypatch, capsys, file, "check-config", "--role", "fleet")
-    assert (status, "/no/keywords" in said) == (2 * named, named)
+    assert status == 2
+    assert {path for path in ("/no/weights", "/no/keywords") if path in said} == {read}
 
 
 @pytest.mark.parametrize("command", [("start",), ("status",), ("stop",), ("drain", "cpu")])

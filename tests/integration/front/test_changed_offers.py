@@ -171,6 +171,27 @@ async def test_the_registration_in_a_server_that_the_bot_has_joined_is_retried_a
     assert caplog.text.count(f"server {GUILD_ID} is retried: Discord did not take the commands: ") == 2
 
 
+@pytest.mark.parametrize(("name", "value"), [("get_guild", lambda _id: None), ("_leaving", True)])
+async def test_the_registration_is_not_retried_once_the_server_removed_the_bot_or_the_bot_leaves(
+    served: Served, monkeypatch: pytest.MonkeyPatch, name: str, value: object
+) -> None:
+    calls = []
+
+    async def register(_guild: discord.Object) -> None:
+        calls.append(1)
+        raise ConnectionError("cut")
+
+    async def sleep(_seconds: float) -> None:
+        monkeypatch.setattr(served.bot, name, value)
+
+    monkeypatch.setattr("bot.front.client.asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(served.bot.tree, "register", register)
+    monkeypatch.setattr(served.bot, "guilds_served", [discord.Object(GUILD_ID)])
+    (guild,) = served.bot.guilds
+    await served.bot.on_guild_join(guild)
+    assert calls == [1]
+
+
 async def asked(member: Member) -> None:
     """Request a setting that a worker refuses."""
     await member.message_of(await member.imagine(prompt="a red circle", sampler="pndm"))
