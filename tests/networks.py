@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from flax import nnx
 
-from sdjax_engine.weights.blueprint import Blueprint, Parameters
+from sdjax_engine.weights.blueprint import Blueprint, Parameters, layout_of
 from sdjax_engine.weights.tensor_names import arrange
 
 Array = npt.NDArray[np.float32]
@@ -34,9 +34,9 @@ class Filled:
         dtype: str = "float32",
         take: bool = False,
     ) -> None:
-        self.blueprint = Blueprint(lambda: kind(config, dtype=jnp.dtype(dtype)))
+        self.blueprint = Blueprint(lambda: layout_of(kind(config, dtype=jnp.dtype(dtype))))
         theirs = dict(reference.named_parameters())
-        wanted = self.blueprint.wanted
+        wanted = self.blueprint.layout.parameters
         assert wanted.keys() == theirs.keys()
         self.parameters: Parameters = {}
         for name, parameter in wanted.items():

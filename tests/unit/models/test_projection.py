@@ -22,7 +22,7 @@ from sdjax_engine.models.lora import layers_of
 from sdjax_engine.models.lora_bank import Factors
 from sdjax_engine.models.unet import UNet2DConditionModel
 from sdjax_engine.models.unet_config import cross_attentions, settle_unet_config
-from sdjax_engine.weights.blueprint import Blueprint, Parameters
+from sdjax_engine.weights.blueprint import Blueprint, Parameters, layout_of
 
 Array = npt.NDArray[Any]
 SEATS, HALVES, KEYS, RANK = 2, 2, 9, 2
@@ -49,8 +49,8 @@ class ProjectedUNet:
 
     def __init__(self, config: dict[str, Any], *, loras: bool = False) -> None:
         self._rng = np.random.default_rng(0)
-        self._blueprint = Blueprint(lambda: UNet2DConditionModel(config, dtype="float32"))
-        wanted = self._blueprint.wanted.values()
+        self._blueprint = Blueprint(lambda: layout_of(UNet2DConditionModel(config, dtype="float32")))
+        wanted = self._blueprint.layout.parameters.values()
         self.parameters = {each.key: self._noise(*each.shape, scale=1 / 8) for each in wanted}
         self._bank = self._random_bank() if loras else {}
         self.context = self._noise(ROWS, KEYS, config["cross_attention_dim"])
