@@ -72,3 +72,36 @@ def test_many_chinese_terms_are_found_as_each_alone() -> None:
 @given(st.text(alphabet="ab\n가", min_size=150, max_size=300))
 def test_long_texts_are_squeezed_as_short_ones(text: str) -> None:
     assert squeeze(text) == re.sub(r"(.)(?=\1)", "", text)
+
+
+def test_bounds_cut_between_pieces_and_not_at_their_spaces() -> None:
+    assert bounded(["ab cd", "ef gh", "ij kl", "mn op"], 12) == ["ab cd", "mn op"]
+
+
+def test_a_text_that_a_person_can_send_has_no_bound() -> None:
+    assert bound_of(LONGEST_SENT * "a") is None
+    assert bound_of((LONGEST_SENT + 1) * "a") == 600
+
+
+def test_half_of_the_bound_is_the_beginning_and_half_the_end() -> None:
+    first, last = beginning_and_end(NOISE, 600).split("\n")
+    assert NOISE.startswith(first)
+    assert NOISE.endswith(last)
+    assert 280 < len(first) <= 300
+    assert 280 < len(last) <= 300
+    assert beginning_and_end(NOISE, len(NOISE)) == NOISE
+
+
+def test_a_text_without_spaces_is_cut_at_its_commas_and_one_without_either_has_no_whole_word() -> None:
+    text = NOISE.replace(" ", ",")
+    first, last = beginning_and_end(text, 600).split("\n")
+    assert text.startswith(first)
+    assert text.endswith(last)
+    assert (first[-1], last[0]) == (",", ",")
+    assert beginning_and_end(1_000 * "a가", 600) == "\n"
+
+
+@pytest.mark.parametrize(("changes", "kept"), [(1_500, True), (1_501, False)])
+def test_a_text_of_few_changes_between_scripts_is_read_whole(changes: int, *, kept: bool) -> None:
+    text = (1_000 * "a가")[: changes + 1]
+    assert (beginning_and_end(text, 600) == text) is kept

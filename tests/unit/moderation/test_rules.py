@@ -137,3 +137,24 @@ def test_any_text_and_any_terms_have_a_verdict(text: str, terms: list[str]) -> N
     allowing = PromptRule(name="y", action=Action.ALLOW, terms=tuple(terms))
     Judge([refusing, allowing]).verdict([text], channel_ids=())
     Judge([refusing]).verdict([text], channel_ids=())
+
+
+def test_a_rule_that_holds_needs_no_rule_that_refuses() -> None:
+    assert rule_of("blood", rules=(replace(BLOOD, action=Action.HOLD),)) == "No gore"
+
+
+def test_a_judge_counts_its_words_and_is_ready_without_any() -> None:
+    judge = Judge((BLOOD, BRAND))
+    assert (len(judge), judge.is_ready, Judge(()).is_ready) == (5, False, True)
+    judge.prepare()
+    assert judge.is_ready is True
+
+
+def test_the_reading_of_a_text_that_was_read_before_is_used() -> None:
+    verdict = Judge((BLOOD,)).verdict(("a castle",), channel_ids=(), known={"a castle": read("blood")})
+    assert verdict is not None
+    assert verdict.found == ("blood",)
+
+
+def test_nothing_but_a_space_stands_for_an_allowed_phrase() -> None:
+    assert rule_of("a blood orange", rules=(PromptRule(name="Letters", terms=("xx",)), ORANGE)) is None
