@@ -197,7 +197,7 @@ class Bot(discord.AutoShardedClient):
 
         The front of the server's shard does it: `register` of a front without shard 0 does nothing.
         """
-        while not self._leaving and self.get_guild(guild.id):
+        while not (self._leaving or self.is_closed()) and self.get_guild(guild.id):
             try:
                 with _registering():
                     await self._register_in(guild)

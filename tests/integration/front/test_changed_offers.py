@@ -171,7 +171,10 @@ async def test_the_registration_in_a_server_that_the_bot_has_joined_is_retried_a
     assert caplog.text.count(f"server {GUILD_ID} is retried: Discord did not take the commands: ") == 2
 
 
-@pytest.mark.parametrize(("name", "value"), [("get_guild", lambda _id: None), ("_leaving", True)])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("get_guild", lambda _id: None), ("_leaving", True), ("is_closed", lambda: True)],
+)
 async def test_the_registration_is_not_retried_once_the_server_removed_the_bot_or_the_bot_leaves(
     served: Served, monkeypatch: pytest.MonkeyPatch, name: str, value: object
 ) -> None:
