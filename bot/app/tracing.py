@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 from yarl import URL
@@ -20,14 +22,9 @@ MISSING = (
     "traces.export needs the packages of OpenTelemetry: install sdjax-bot[otel], or the packages in "
     "requirements-otel.lock."
 )
-ONLY_PROTOCOL = "http/protobuf"
-NUMBERS = (
-    "OTEL_BSP_SCHEDULE_DELAY",
-    "OTEL_BSP_EXPORT_TIMEOUT",
-    "OTEL_BSP_MAX_QUEUE_SIZE",
-    "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
-)
 _HEADER = re.compile(r"[!#-'*+.0-9A-Z^-z|~-]+[ \t]*=[ \t]*[ !#-+\--:<-\[\]-~]*")
+_RATIO = "traceidratio"
+_SAMPLERS = ("always_on", "always_off", _RATIO)
 
 
 def open_tracing(config: TracesConfig, variables: Mapping[str, str], *, name: str, role: str) -> Tracing:
@@ -74,29 +71,19 @@ def _variables_in(message: str) -> list[str]:
 
 
 def _wrong(variables: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each variable whose value OpenTelemetry would accept and then not follow.
+    """Yield a sentence for each variable whose value OpenTelemetry would log, or accept and then not follow.
 
     No sentence shows the value: it may be a secret of another variable.
     """
-    exporter = variables.get("OTEL_TRACES_EXPORTER", "").strip()
-    if exporter not in ("", "otlp"):
-        yield "OTEL_TRACES_EXPORTER: only “otlp” and “none” are known here."
-    if (found := _of_traces(variables, "PROTOCOL")) and found[1] != ONLY_PROTOCOL:
-        yield f"{found[0]}: only “{ONLY_PROTOCOL}” is known here."
-    if (found := _of_traces(variables, "ENDPOINT")) and not _is_address(found[1]):
-        yield f"{found[0]} must be an address such as http://127.0.0.1:4318."
-    # Of the following OpenTelemetry would log the values, and headers hold keys.
-    if (found := _of_traces(variables, "HEADERS")) and not _are_headers(found[1]):
-        yield f"{found[0]} must be a list such as name=value,name=value, with other characters as %22."
-    if (found := _of_traces(variables, "TIMEOUT")) and not re.fullmatch(r"\d+(\.\d+)?", found[1]):
-        yield f"{found[0]}: a number is wanted."
-    for name in NUMBERS:
-        if (text := variables.get(name, "").strip()) and not re.fullmatch(r"[+-]?\d+", text):
-            yield f"{name}: a whole number is wanted."
-    for kind in ("CERTIFICATE", "CLIENT_KEY", "CLIENT_CERTIFICATE"):
-        # `Path` raises an error for a text that is too long for a name.
-        if (found := _of_traces(variables, kind)) and not os.path.isfile(found[1]):  # noqa: PTH113
-            yield f"{found[0]}: it names no file."
+    for kind, is_right, sentence in _OF_THE_EXPORTER:
+        if (found := _of_traces(variables, kind)) and not is_right(found[1]):
+            yield f"{found[0]}{sentence}"
+    for name, is_right, sentence in _OTHERS:
+        if (text := variables.get(name, "")).strip() and not is_right(text):
+            yield f"{name}{sentence}"
+    ratio = variables.get("OTEL_TRACES_SAMPLER_ARG", "")
+    if variables.get("OTEL_TRACES_SAMPLER", "").lower().endswith(_RATIO) and not 0 <= _number(ratio) <= 1:
+        yield "OTEL_TRACES_SAMPLER_ARG: a number from 0 to 1 is wanted."
 
 
 def _of_traces(variables: Mapping[str, str], kind: str) -> tuple[str, str] | None:
@@ -116,3 +103,69 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return address.scheme in ("http", "https") and bool(address.host)
+
+
+def _is_file(text: str) -> bool:
+    return os.path.isfile(text)  # noqa: PTH113 - `Path` raises an error for a text that is too long for a name
+
+
+def _number(text: str) -> float:
+    """Return the number that OpenTelemetry reads in a text; not a number where there is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        int(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_sampler(text: str) -> bool:
+    return text.lower().removeprefix("parentbased_") in _SAMPLERS
+
+
+def _are_detectors(text: str) -> bool:
+    known = {"*", *entry_points(group="opentelemetry_resource_detector").names}
+    return all(name.strip() in known for name in text.split(",") if name.strip())
+
+
+_Checks = tuple[tuple[str, Callable[[str], bool], str], ...]
+"""The name of a variable, whether its value is right, and the end of the sentence for one that is not."""
+_OF_THE_EXPORTER: _Checks = (
+    ("PROTOCOL", "http/protobuf".__eq__, ": only “http/protobuf” is known here."),
+    ("ENDPOINT", _is_address, " must be an address such as http://127.0.0.1:4318."),
+    ("HEADERS", _are_headers, " must be a list such as name=value,name=value, with other characters as %22."),
+    ("TIMEOUT", lambda text: 0 < _number(text) < math.inf, ": a number of seconds above 0 is wanted."),
+    (
+        "COMPRESSION",
+        lambda text: text.lower() in ("none", "gzip", "deflate"),
+        ": only “none”, “gzip” and “deflate” are known.",
+    ),
+    *(
+        (kind, _is_file, ": it names no file.")
+        for kind in ("CERTIFICATE", "CLIENT_KEY", "CLIENT_CERTIFICATE")
+    ),
+)
+_OTHERS: _Checks = (
+    ("OTEL_TRACES_EXPORTER", lambda text: text.strip() == "otlp", ": only “otlp” and “none” are known here."),
+    (
+        "OTEL_TRACES_SAMPLER",
+        _is_sampler,
+        f": only “always_on”, “always_off” and “{_RATIO}” are known, each maybe after “parentbased_”.",
+    ),
+    (
+        "OTEL_RESOURCE_ATTRIBUTES",
+        lambda text: all("=" in item for item in text.split(",")),
+        " must be a list such as name=value,name=value.",
+    ),
+    ("OTEL_EXPERIMENTAL_RESOURCE_DETECTORS", _are_detectors, ": it names a detector that is not installed."),
+    *(
+        (f"OTEL_BSP_{name}", _is_whole, ": a whole number is wanted.")
+        for name in ("SCHEDULE_DELAY", "EXPORT_TIMEOUT", "MAX_QUEUE_SIZE", "MAX_EXPORT_BATCH_SIZE")
+    ),
+)

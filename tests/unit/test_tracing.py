@@ -79,7 +79,21 @@ print("ended")
         ),
         ({"OTEL_EXPORTER_OTLP_HEADERS": "a=b, hunter2"}, "OTEL_EXPORTER_OTLP_HEADERS must be a list"),
         ({"OTEL_EXPORTER_OTLP_TRACES_HEADERS": 'key="hunter2"'}, "OTEL_EXPORTER_OTLP_TRACES_HEADERS must be"),
-        ({"OTEL_EXPORTER_OTLP_TIMEOUT": "hunter2"}, "OTEL_EXPORTER_OTLP_TIMEOUT: a number is wanted."),
+        ({"OTEL_EXPORTER_OTLP_TIMEOUT": "hunter2"}, "OTEL_EXPORTER_OTLP_TIMEOUT: a number of sec"),
+        ({"OTEL_EXPORTER_OTLP_TIMEOUT": "0.0"}, "OTEL_EXPORTER_OTLP_TIMEOUT: a number of seconds above"),
+        ({"OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "inf"}, "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: a number of"),
+        ({"OTEL_EXPORTER_OTLP_COMPRESSION": "zstd"}, "OTEL_EXPORTER_OTLP_COMPRESSION: only “none”, “gzip”"),
+        ({"OTEL_TRACES_SAMPLER": "hunter2"}, "OTEL_TRACES_SAMPLER: only “always_on”, “always_off” and “tra"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "a=b,hunter2"}, "OTEL_RESOURCE_ATTRIBUTES must be a list such as"),
+        (
+            {"OTEL_EXPERIMENTAL_RESOURCE_DETECTORS": "otel,hunter2"},
+            "OTEL_EXPERIMENTAL_RESOURCE_DETECTORS: it names a detector that is not installed.",
+        ),
+        (
+            {"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "1.5"},
+            "OTEL_TRACES_SAMPLER_ARG: a number from 0 to 1",
+        ),
+        ({"OTEL_TRACES_SAMPLER": "TraceIdRatio"}, "OTEL_TRACES_SAMPLER_ARG: a number from 0 to 1"),
         ({"OTEL_BSP_MAX_QUEUE_SIZE": "hunter2"}, "OTEL_BSP_MAX_QUEUE_SIZE: a whole number is wanted."),
         ({"OTEL_EXPORTER_OTLP_CLIENT_KEY": "x" * 300}, "OTEL_EXPORTER_OTLP_CLIENT_KEY: it names no file."),
     ],
@@ -99,9 +113,15 @@ def test_a_variable_that_cannot_be_used_is_refused_with_a_sentence(
     [
         {"OTEL_EXPORTER_OTLP_HEADERS": "api-key=a%20b, Authorization = Bearer x.y/z==,"},
         {"OTEL_EXPORTER_OTLP_TIMEOUT": "2.5", "OTEL_BSP_MAX_QUEUE_SIZE": "-1"},
+        {"OTEL_EXPORTER_OTLP_TIMEOUT": ".5", "OTEL_BSP_MAX_QUEUE_SIZE": "1_000"},
+        {"OTEL_EXPORTER_OTLP_TIMEOUT": "1e1", "OTEL_EXPORTER_OTLP_COMPRESSION": " GZIP"},
+        {"OTEL_TRACES_SAMPLER": "ParentBased_TraceIdRatio", "OTEL_TRACES_SAMPLER_ARG": "0.1"},
+        {"OTEL_TRACES_SAMPLER": "always_off", "OTEL_TRACES_SAMPLER_ARG": "1.5"},
+        {"OTEL_RESOURCE_ATTRIBUTES": "team=a=b,c=", "OTEL_EXPERIMENTAL_RESOURCE_DETECTORS": "otel, process,"},
+        {"OTEL_EXPERIMENTAL_RESOURCE_DETECTORS": "*"},
     ],
 )
-def test_headers_and_numbers_that_opentelemetry_reads_are_no_mistakes(variables: dict[str, str]) -> None:
+def test_values_that_opentelemetry_reads_are_no_mistakes(variables: dict[str, str]) -> None:
     assert mistakes_in_tracing(ON, variables) == []
 
 
