@@ -206,22 +206,22 @@ def check_config(path: Path | None, role: str) -> None:
     reading = Config.read(path)
     config = reading.config
     from bot.app.named_files import check_start
-    from bot.fleet.groups import mistakes
+    from bot.fleet.groups import mistakes, painted_models
 
-    fronts = any(group.role == "front" for group in config.fleet.groups)
-    is_front, shared = (fronts, mistakes(config)) if role == "fleet" else (role != "worker", [])
-    paints = (
-        any(group.role == "worker" for group in config.fleet.groups) if role == "fleet" else role != "front"
-    )
+    is_front, shared = role != "worker", []
+    names = [model.name for model in config.models] if role != "front" else []
+    if role == "fleet":
+        is_front = any(group.role == "front" for group in config.fleet.groups)
+        names, shared = painted_models(config), mistakes(config)
     try:
-        check_start(config, os.environ, front=is_front, models=None if paints else (), others=shared)
+        check_start(config, os.environ, front=is_front, models=names, others=shared)
     except UnreadableCheckpoint as error:
         raise ConfigurationError(str(error)) from None
     offered = ", ".join(model.name for model in config.models)
     for warning in config.warnings:
         click.echo(f"sdjax-bot: {warning}", err=True)
-    if names := [variable.name for variable in reading.variables]:
-        click.echo(f"From the environment: {', '.join(names)}.")
+    if variables := [variable.name for variable in reading.variables]:
+        click.echo(f"From the environment: {', '.join(variables)}.")
     click.echo(f"{path or 'The environment'} is in order; it offers {offered}.")
 
 

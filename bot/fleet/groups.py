@@ -38,6 +38,12 @@ def sizes(config: Config) -> tuple[Size, ...]:
     )
 
 
+def painted_models(config: Config) -> list[str]:
+    """Return the names of the models that units load; one may be there twice."""
+    workers = [group for group in config.fleet.groups if group.role == "worker"]
+    return [name for group in workers for name in _models(config, group)]
+
+
 def mistakes(config: Config) -> list[str]:
     """Return a sentence for each value that processes on several machines cannot share."""
     found = []

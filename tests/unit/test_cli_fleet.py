@@ -63,6 +63,18 @@ def test_the_files_of_a_role_are_read_where_the_fleet_has_it(
     assert {path for path in ("/no/weights", "/no/keywords") if path in said} == {read}
 
 
+def test_weights_are_looked_for_of_the_models_that_the_groups_of_a_fleet_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "config.toml"
+    models = "".join(f'[[models]]\nname = "{name}"\ncheckpoint = "/no/{name}"\n' for name in "abc")
+    groups = "".join(f'[[fleet.groups]]\nname = "{name}"\nleast = 1\nmodels = ["{name}"]\n' for name in "ac")
+    file.write_text(f"{groups}{SHARED}{models}")
+    status, said = asked(monkeypatch, capsys, file, "check-config", "--role", "fleet")
+    assert status == 2
+    assert {name for name in "abc" if f"/no/{name}" in said} == {"a", "c"}
+
+
 @pytest.mark.parametrize("command", [("start",), ("status",), ("stop",), ("drain", "cpu")])
 def test_without_a_cluster_each_command_says_how_to_start_one(
     monkeypatch: pytest.MonkeyPatch,
