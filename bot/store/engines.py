@@ -28,8 +28,8 @@ def parse_url(url: str) -> sa.URL:
     except (sa.exc.ArgumentError, ValueError):
         # The text is not repeated: it may hold a password.
         raise ConfigurationError(f"queue.database: this is no URL, such as {EXAMPLE}.") from None
-    if not 0 <= (parsed.port or 0) <= MOST_PORT:
-        raise ConfigurationError(f"queue.database: {MOST_PORT} is the largest port.")
+    if parsed.port is not None and not 1 <= parsed.port <= MOST_PORT:
+        raise ConfigurationError(f"queue.database: a port is a number from 1 to {MOST_PORT}.")
     if "@" in (parsed.host or ""):
         raise ConfigurationError("queue.database: an @ in its password must be written %40.")
     backend = parsed.get_backend_name()

@@ -62,6 +62,8 @@ def postgresql_place(url: sa.URL) -> str:
 def _numbers(url: sa.URL) -> dict[str, Any]:
     """Return the numbers among the options; raises ValueError, also for those that the driver refuses."""
     numbers = {name: kind(str(url.query[name])) for name, kind in _NUMBERS.items() if name in url.query}
-    if not (numbers.get("command_timeout", 1) > 0 and numbers.get("statement_cache_size", 0) >= 0):
+    if not all(
+        number >= 0 if name == "statement_cache_size" else number > 0 for name, number in numbers.items()
+    ):
         raise ValueError
     return numbers
