@@ -32,6 +32,8 @@ def parse_url(url: str) -> sa.URL:
         raise ConfigurationError(f"queue.database: a port is a number from 1 to {MOST_PORT}.")
     if "@" in (parsed.host or ""):
         raise ConfigurationError("queue.database: an @ in its password must be written %40.")
+    if not _is_host(parsed.host or ""):
+        raise ConfigurationError("queue.database: its host is no name of a machine.")
     backend = parsed.get_backend_name()
     if backend not in _DRIVERS:
         raise ConfigurationError("queue.database: this is neither sqlite nor postgresql.")
@@ -59,7 +61,16 @@ def create_engine(url: sa.URL) -> AsyncEngine:
     create = create_sqlite_engine if url.get_backend_name() == "sqlite" else create_postgresql_engine
     try:
         return create(url)
-    except (ValueError, sa.exc.ArgumentError):
+    except (ValueError, OverflowError, TypeError, sa.exc.ArgumentError):
         # The values are not repeated: one may be a secret.
         options = ", ".join(sorted(url.query))
         raise ConfigurationError(f"queue.database: correct the value of an option: {options}.") from None
+
+
+def _is_host(name: str) -> bool:
+    """Return whether a name can be looked up: each part has at most 63 characters."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return True

@@ -20,6 +20,8 @@ from bot.picture_hashes import stored_distance
 from bot.store.mounts import network_file_system
 
 _BUSY_SECONDS = 10.0
+_MOST_BUSY_SECONDS = 2_000_000.0
+"""SQLite keeps its wait as milliseconds of 32 bits."""
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",  # readers never wait for the writer
     # With NORMAL a power cut may lose the last commits: a job that a person saw as queued would be lost.
@@ -60,16 +62,22 @@ class _Connection(sqlite3.Connection):
 
 
 def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
-    """Return an engine whose driver begins no transactions by itself: `Database` begins them."""
+    """Return an engine whose driver begins no transactions by itself: `Database` begins them.
+
+    Raises ValueError, OverflowError or TypeError for options that the driver refuses.
+    """
+    arguments = {"isolation_level": None, "timeout": _busy_seconds(url), "factory": _Connection}
     engine = create_async_engine(
         url,
-        connect_args={"isolation_level": None, "timeout": _busy_seconds(url), "factory": _Connection},
+        connect_args=arguments,
         # Each connection has a thread, and the event loop waits until a new thread runs: 0.3 s on a busy
         # machine. So all connections are kept open.
         pool_size=CONNECTIONS,
         max_overflow=0,
         hide_parameters=True,  # parameters include tokens and prompts, and errors are logged
     )
+    _, options = engine.dialect.create_connect_args(url)
+    sqlite3.connect(":memory:", **{**options, **arguments}).close()
     sa.event.listen(engine.sync_engine, "connect", _set_up)
     return engine
 
@@ -128,7 +136,10 @@ def sqlite_path(url: sa.URL) -> str:
 
 
 def _busy_seconds(url: sa.URL) -> float:
-    return float(str(url.query.get("timeout", _BUSY_SECONDS)))
+    seconds = float(str(url.query.get("timeout", _BUSY_SECONDS)))
+    if not 0 <= seconds <= _MOST_BUSY_SECONDS:
+        raise ValueError
+    return seconds
 
 
 def _set_up(connection: DBAPIConnection, _record: object) -> None:

@@ -192,6 +192,7 @@ async def test_erasure_locks_images_in_the_order_of_heartbeats(store: Store) -> 
         ("postgresql://bot:{0}@host:-1/queue", "a port is a number from 1 to 65535"),
         ("postgresql://bot:a@{0}@host/queue", "%40"),
         ("postgresql://bot:{0}@host:port/queue", "is no URL"),
+        (f"postgresql://bot:{{0}}@{'h' * 64}/queue", "its host is no name of a machine"),
     ],
 )
 def test_an_address_that_can_never_work_is_a_mistake_in_the_configuration(url: str, advice: str) -> None:

@@ -14,7 +14,7 @@ from stores import Clock, small_disk
 
 from bot.errors import ConfigurationError, StoreUnavailable
 from bot.jobs import State
-from bot.store import Store, sqlite_file
+from bot.store import Store, check_url, sqlite_file
 from bot.store.sqlite_file import CONNECTIONS
 
 
@@ -140,3 +140,15 @@ async def test_a_start_waits_for_another_process_that_upgrades_the_tables(
         assert not opening.done()
         other.execute("COMMIT")
         await (await opening).close()
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["timeout=nan", "timeout=-1", "timeout=1e9", "cached_statements=99999999999", "detect_types=all"],
+)
+def test_an_option_that_the_driver_refuses_is_a_mistake_in_the_configuration(
+    tmp_path: Path, option: str
+) -> None:
+    with pytest.raises(ConfigurationError, match="an option: " + option.partition("=")[0]):
+        check_url(f"sqlite:///{tmp_path}/queue.sqlite3?{option}")
+    assert list(tmp_path.iterdir()) == []
