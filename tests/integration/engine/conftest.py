@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from checkpoints import make_tiny_checkpoint
 from engines import SMALLEST, TINY
+from slow_devices import slow_devices
 
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.compiling.executables import Executables
@@ -26,6 +27,7 @@ from sdjax_engine.startup.registry import lanes
 from sdjax_engine.weights import load_checkpoint
 
 SEATS_PER_DEVICE = 2
+A_RUN = 0.2  # seconds; the least time of a run on slow devices
 
 OpenEngine = Callable[..., Engine]
 
@@ -89,6 +91,13 @@ def open_engine(model: LoadedModel, device_lanes: dict[Lane, DeviceLane]) -> Ite
 @pytest.fixture
 def engine(open_engine: OpenEngine) -> Engine:
     return open_engine()
+
+
+@pytest.fixture(name="slow_devices")
+def _slow_devices() -> Iterator[None]:
+    """Let pictures of few steps take long, instead of keeping the cores busy with many steps."""
+    with slow_devices(A_RUN):
+        yield
 
 
 def seats_of(device: DeviceLane) -> Seats[PendingRequest]:

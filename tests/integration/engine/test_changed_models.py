@@ -24,7 +24,7 @@ from sdjax_engine.startup.registry import Registry
 from sdjax_engine.startup.warm_up import WarmUp
 
 DEADLINE = 120
-LONG = like(num_inference_steps=150)
+LONG = like(num_inference_steps=48)
 
 
 @pytest.fixture(scope="module")
@@ -64,13 +64,14 @@ def change(engine: Engine, *specs: ModelSpec) -> None:
     assert engine.change_models(engine.read_models(specs)) == {}
 
 
+@pytest.mark.usefixtures("slow_devices")
 def test_a_model_comes_and_goes_while_another_paints(
     engine: Engine, plain: ModelSpec, second: ModelSpec
 ) -> None:
     assert engine.wait_until_ready(DEADLINE)
     lanes, taken = engine.lanes, taken_by(engine)
     before = fingerprint(engine.submit(PLAIN).result(DEADLINE))
-    under_way = [engine.submit(LONG) for _ in range(8)]
+    under_way = [engine.submit(LONG) for _ in range(5)]
     change(engine, plain, second)
     assert [offer.model for offer in engine.offers] == ["tiny", "second"]
     picture = engine.submit(like(model="second")).result(DEADLINE)
@@ -115,6 +116,7 @@ def test_a_request_whose_lane_is_not_ready_is_painted_before_its_model_leaves(
     assert {lane.model for lane in engine.lanes} == {"tiny"}
 
 
+@pytest.mark.usefixtures("slow_devices")
 def test_loras_come_and_go_and_requests_under_way_keep_theirs(
     engine: Engine, plain: ModelSpec, files: dict[str, Path]
 ) -> None:
@@ -128,7 +130,7 @@ def test_loras_come_and_go_and_requests_under_way_keep_theirs(
     without = engine.submit(PLAIN).result(DEADLINE)
     assert np.abs(picture.pixels.astype(int) - bare.pixels).max() > 8
     assert np.abs(without.pixels.astype(int) - bare.pixels).max() <= 1
-    under_way = [engine.submit(like(adapted, seed=seed, num_inference_steps=150)) for seed in range(8)]
+    under_way = [engine.submit(like(LONG, loras=adapted.loras, seed=seed)) for seed in range(5)]
     closing = threading.Thread(target=lambda: change(engine, plain))
     closing.start()
     for future in under_way:

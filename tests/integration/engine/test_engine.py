@@ -23,7 +23,7 @@ from sdjax_engine.request import Image, Progress, Request, Sampler, Variation
 
 OpenEngine = Callable[..., Engine]
 DEADLINE = 120.0
-LONG = like(num_inference_steps=150)
+LONG = like(num_inference_steps=48)
 
 
 def paint(engine: Engine, *requests: Request) -> list[Image]:
@@ -117,7 +117,7 @@ def test_progress_goes_up_to_the_last_step(engine: Engine) -> None:
 def test_progress_never_goes_back_for_any_sampler_and_company(engine: Engine) -> None:
     """Newcomers cut the runs of others short; samplers may have more evaluations than steps."""
     requests = [
-        like(sampler=sampler, num_inference_steps=steps) for sampler in SUITED for steps in (1, 2, 3, 17)
+        like(sampler=sampler, num_inference_steps=steps) for sampler in SUITED for steps in (1, 2, 3, 9)
     ]
     told: list[list[Progress]] = [[] for _ in requests]
     futures = [
@@ -171,6 +171,7 @@ def test_a_lane_that_the_engine_lacks_is_refused_by_submit(
     paint(engine, PLAIN)
 
 
+@pytest.mark.usefixtures("slow_devices")
 def test_a_waiting_image_can_be_cancelled(engine: Engine) -> None:
     futures = [engine.submit(LONG) for _ in range(engine.capacity(LONG.lane) + 1)]
     assert engine.cancel(futures[-1])
@@ -179,6 +180,7 @@ def test_a_waiting_image_can_be_cancelled(engine: Engine) -> None:
         futures[-1].result(DEADLINE)
 
 
+@pytest.mark.usefixtures("slow_devices")
 def test_a_running_image_can_be_cancelled_and_its_seat_is_free_again(engine: Engine) -> None:
     futures = [submit_and_wait_for_start(engine, LONG)]
     futures += [engine.submit(LONG) for _ in range(engine.capacity(LONG.lane) - 1)]
@@ -242,10 +244,11 @@ def test_a_close_from_a_callback_ends_the_engine(open_engine: OpenEngine) -> Non
 def test_no_lane_starves(engine: Engine) -> None:
     """An image of another lane gets one seat's share of the devices, however many others wait."""
     order: list[str] = []
-    guided = [engine.submit(like(seed=seed)) for seed in range(8)]
-    other = engine.submit(like(guidance_scale=1.0))
+    short = like(num_inference_steps=2)
+    guided = [engine.submit(like(short, seed=seed)) for seed in range(8)]
+    other = engine.submit(like(short, guidance_scale=1.0))
     other.add_done_callback(lambda _future: order.append("other"))
-    guided += [engine.submit(like(seed=seed)) for seed in range(80)]
+    guided += [engine.submit(like(short, seed=seed)) for seed in range(80)]
     for future in guided:
         future.add_done_callback(lambda _future: order.append("guided"))
     wait([*guided, other], DEADLINE)

@@ -17,7 +17,7 @@ from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.request import Lane, Progress, Request, Trouble
 
 DEADLINE = 120.0
-LONG = like(num_inference_steps=150)
+LONG = like(num_inference_steps=40)
 
 
 @pytest.fixture

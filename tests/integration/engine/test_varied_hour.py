@@ -22,7 +22,7 @@ from sdjax_engine.request import Image, Lane, Lora, Request
 
 DEADLINE = 120.0
 SECONDS = 10.0
-MOST = 200
+MOST = 80
 SIZES = ((16, 16), (24, 16))
 GUIDANCE = {(16, 16): (1.0, 1.0, 1.5, 12.5), (24, 16): (0.0, 1.0)}
 INTERVALS = ((0.0, 1.0), (0.0, 0.6), (0.3, 0.8))
