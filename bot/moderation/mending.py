@@ -82,7 +82,7 @@ def words_in_shapes(lower: str, model_numbers: frozenset[str]) -> list[str]:
     text = _ascii(lower)
     mixed = _mixed(text.translate(_ASCII_LISTING), model_numbers)
     with_l = [piece for piece in mixed if "1" in piece or "!" in piece or "|" in piece]
-    with_both = [piece for piece in with_l if "1" in piece and ("!" in piece or "|" in piece)]
+    with_both = [piece for piece in with_l if "1" in piece and "!" in piece]
     mixed += _mixed("\n".join(_listed(text)), model_numbers)
     versions = ((mixed, _AS_I), (with_l, _AS_L), (with_both, _AS_I_AND_L))
     return "\n".join(["\n".join(chosen).translate(table) for chosen, table in versions]).lower().split()
@@ -113,7 +113,7 @@ def _ascii(lower: str) -> str:
     for picture, letters in _PICTURED.items():
         if picture in text:
             text = text.replace(picture, letters)
-    return _SHOUTING.sub("", text) if "!" in text or "?" in text else text
+    return _SHOUTING.sub("", text) if "!" in text else text
 
 
 def _with_other_shapes(text: str) -> str:
