@@ -81,8 +81,9 @@ def _wrong(variables: Mapping[str, str]) -> Iterator[str]:
     for name, is_right, sentence in _OTHERS:
         if (text := variables.get(name, "")).strip() and not is_right(text):
             yield f"{name}{sentence}"
-    ratio = variables.get("OTEL_TRACES_SAMPLER_ARG", "")
-    if variables.get("OTEL_TRACES_SAMPLER", "").lower().endswith(_RATIO) and not 0 <= _number(ratio) <= 1:
+    uses_ratio = variables.get("OTEL_TRACES_SAMPLER", "").lower().endswith(_RATIO)
+    ratio = variables.get("OTEL_TRACES_SAMPLER_ARG", "").strip()  # 1 where it is empty
+    if uses_ratio and ratio and not 0 <= _number(ratio) <= 1:
         yield "OTEL_TRACES_SAMPLER_ARG: a number from 0 to 1 is wanted."
 
 
@@ -134,6 +135,10 @@ def _are_detectors(text: str) -> bool:
     return all(name.strip() in known for name in text.split(",") if name.strip())
 
 
+def _is_provider(text: str) -> bool:
+    return text in entry_points(group="opentelemetry_otlp_credential_provider").names
+
+
 _Checks = tuple[tuple[str, Callable[[str], bool], str], ...]
 """The name of a variable, whether its value is right, and the end of the sentence for one that is not."""
 _OF_THE_EXPORTER: _Checks = (
@@ -160,10 +165,18 @@ _OTHERS: _Checks = (
     ),
     (
         "OTEL_RESOURCE_ATTRIBUTES",
-        lambda text: all("=" in item for item in text.split(",")),
+        lambda text: all("=" in item for item in text.split(",") if item.strip()),
         " must be a list such as name=value,name=value.",
     ),
     ("OTEL_EXPERIMENTAL_RESOURCE_DETECTORS", _are_detectors, ": it names a detector that is not installed."),
+    *(
+        (
+            f"OTEL_PYTHON_EXPORTER_OTLP_HTTP_{name}",
+            _is_provider,
+            ": it names a provider that is not installed.",
+        )
+        for name in ("CREDENTIAL_PROVIDER", "TRACES_CREDENTIAL_PROVIDER")
+    ),
     *(
         (f"OTEL_BSP_{name}", _is_whole, ": a whole number is wanted.")
         for name in ("SCHEDULE_DELAY", "EXPORT_TIMEOUT", "MAX_QUEUE_SIZE", "MAX_EXPORT_BATCH_SIZE")
