@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -9,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from bot.errors import ConfigurationError
 
+MOST_PORT = 65535
 # The query parameters of an address that asyncpg takes.
 _TEXTS = {"host", "port", "user", "password", "passfile", "service", "servicefile", "database", "ssl"}
 _TEXTS |= {"target_session_attrs", "krbsrvname", "gsslib", "prepared_statement_cache_size"}
@@ -25,7 +27,8 @@ _SETTINGS = {
 def create_postgresql_engine(url: sa.URL) -> AsyncEngine:
     """Return an engine whose transactions are READ COMMITTED by default; connects to nothing.
 
-    Raises ConfigurationError without the driver, or for options that the driver does not have.
+    Raises ConfigurationError without the driver, for options that the driver does not have, or for a host or
+    a port that can never work.
     """
     arguments = {**_PATIENCE, "server_settings": _SETTINGS, **_numbers(url)}
     unknown = sorted(url.query.keys() - _TEXTS - _NUMBERS.keys())
@@ -35,7 +38,7 @@ def create_postgresql_engine(url: sa.URL) -> AsyncEngine:
             f"{' (write ssl=require for TLS)' if 'sslmode' in unknown else ''}."
         )
     try:
-        return create_async_engine(
+        engine = create_async_engine(
             url.difference_update_query(_NUMBERS),
             connect_args=arguments,
             isolation_level="READ COMMITTED",  # the locks are designed for this level
@@ -46,6 +49,9 @@ def create_postgresql_engine(url: sa.URL) -> AsyncEngine:
         raise ConfigurationError(
             "queue.database: PostgreSQL needs its driver: pip install 'sdjax-bot[postgres]'."
         ) from None
+    _, options = engine.dialect.create_connect_args(url)
+    _check_servers(options)
+    return engine
 
 
 def has_password(url: str) -> bool:
@@ -57,6 +63,31 @@ def has_password(url: str) -> bool:
 def postgresql_place(url: sa.URL) -> str:
     """Return the database's address without passwords, for messages."""
     return url.difference_update_query(["password"]).render_as_string(hide_password=True)
+
+
+def _check_servers(options: Mapping[str, Any]) -> None:
+    """Raise ConfigurationError for a host or a port of the driver's options that can never work."""
+    hosts, ports = (_listed(options.get(name)) for name in ("host", "port"))
+    if not all(1 <= port <= MOST_PORT for port in ports):
+        raise ConfigurationError(f"queue.database: a port is a number from 1 to {MOST_PORT}.")
+    # A path is the folder of a socket.
+    if not all(host.startswith("/") or _is_host(host) for host in hosts):
+        raise ConfigurationError("queue.database: its host is no name of a machine.")
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _is_host(name: str) -> bool:
+    """Return whether a name can be looked up: each part has at most 63 characters."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return True
 
 
 def _numbers(url: sa.URL) -> dict[str, Any]:

@@ -193,6 +193,11 @@ async def test_erasure_locks_images_in_the_order_of_heartbeats(store: Store) -> 
         ("postgresql://bot:a@{0}@host/queue", "%40"),
         ("postgresql://bot:{0}@host:port/queue", "is no URL"),
         (f"postgresql://bot:{{0}}@{'h' * 64}/queue", "its host is no name of a machine"),
+        ("postgresql://bot:{0}@/queue?host=127.0.0.1&port=-1", "a port is a number from 1 to 65535"),
+        ("postgresql://bot:{0}@host/queue?port=99999", "a port is a number from 1 to 65535"),
+        ("postgresql://bot:{0}@/queue?host=one:5432&host=two:99999", "a port is a number from 1 to 65535"),
+        (f"postgresql://bot:{{0}}@/queue?host=one:1&host={'h' * 64}:2", "its host is no name of a machine"),
+        (f"postgresql://bot:{{0}}@/queue?host={'h' * 64}", "its host is no name of a machine"),
     ],
 )
 def test_an_address_that_can_never_work_is_a_mistake_in_the_configuration(url: str, advice: str) -> None:
@@ -200,6 +205,21 @@ def test_an_address_that_can_never_work_is_a_mistake_in_the_configuration(url: s
         check_url(url.format(PASSWORD))
     assert advice in str(told.value)
     assert PASSWORD not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        "[::1]:5432/queue",
+        "bücher.example./queue",
+        "my_server/queue",
+        f"/queue?host=/run/{'s' * 64}/..data",
+        "/queue?host=one:5432&host=two:5433",
+        "/queue?host=one,two&port=5432,5433",
+    ],
+)
+def test_each_way_to_name_a_server_is_taken(server: str) -> None:
+    check_url(f"postgresql://bot@{server}")
 
 
 def test_an_address_can_set_timeouts_and_disable_statement_caches() -> None:

@@ -140,6 +140,10 @@ def test_every_mistake_of_a_configuration_is_one_of_the_last_lines(
             '[queue]\ndatabase = "sqlite+aiosqlite://var/queue"\n',
             "has two slashes before its file: write three",
         ),
+        (
+            '[queue]\ndatabase = "sqlite+aiosqlite://bot@/queue"\n',
+            "has two slashes before its file: write three",
+        ),
     ],
 )
 def test_files_in_a_configuration_must_exist(
