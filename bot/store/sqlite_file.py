@@ -19,6 +19,9 @@ from bot.ownership import make_file, make_private
 from bot.picture_hashes import stored_distance
 from bot.store.mounts import network_file_system
 
+# The options of an address that can be used. With `uri`, the database may be in memory, or in another file
+# than the one that is checked.
+_OPTIONS = {"timeout", "isolation_level", "detect_types", "check_same_thread", "cached_statements"}
 _BUSY_SECONDS = 10.0
 _MOST_BUSY_SECONDS = 2_000_000.0
 """SQLite keeps its wait as milliseconds of 32 bits."""
@@ -64,8 +67,11 @@ class _Connection(sqlite3.Connection):
 def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
     """Return an engine whose driver begins no transactions by itself: `Database` begins them.
 
-    Raises ValueError, OverflowError or TypeError for options that the driver refuses.
+    Raises ConfigurationError for options that cannot be used; ValueError, OverflowError or TypeError for
+    values that the driver refuses.
     """
+    if unknown := sorted(url.query.keys() - _OPTIONS):
+        raise ConfigurationError(f"queue.database: SQLite cannot have the options: {', '.join(unknown)}.")
     arguments = {"isolation_level": None, "timeout": _busy_seconds(url), "factory": _Connection}
     engine = create_async_engine(
         url,

@@ -152,3 +152,16 @@ def test_an_option_that_the_driver_refuses_is_a_mistake_in_the_configuration(
     with pytest.raises(ConfigurationError, match="an option: " + option.partition("=")[0]):
         check_url(f"sqlite:///{tmp_path}/queue.sqlite3?{option}")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "address", ["file::memory:?uri=true", "file:queue?uri=true&mode=memory", "queue.sqlite3?mode=ro"]
+)
+def test_an_option_that_would_name_another_file_or_be_ignored_is_refused(address: str) -> None:
+    with pytest.raises(ConfigurationError, match="SQLite cannot have the options: "):
+        check_url(f"sqlite:///{address}")
+
+
+def test_an_address_can_have_the_options_of_the_driver() -> None:
+    options = "check_same_thread=false&detect_types=0&cached_statements=0&timeout=0&isolation_level=IMMEDIATE"
+    check_url(f"sqlite:///queue.sqlite3?{options}")
