@@ -26,7 +26,7 @@ OTHER_BLOCKS = {
     "mid_block_type": "UNetMidBlock2DCrossAttn",
     "up_block_types": ("UpBlock2D", "CrossAttnUpBlock2D"),
 }
-"""A UNet of the blocks that SMALLEST lacks: it samples down and up, with attention after that."""
+"""A UNet of the blocks that SMALLEST lacks, with attention in the middle and on the way up."""
 
 LEAST_EFFORT = {"JAX_EXEC_TIME_OPTIMIZATION_EFFORT": "-1.0", "JAX_MEMORY_FITTING_EFFORT": "-1.0"}
 """Makes the same kernels in half the time, and only places their arrays worse, which no test looks at."""
