@@ -22,6 +22,7 @@ def forms(stem: str, endings: list[str]) -> set[str]:
         ("حربي", forms("حرب", ["ي", "ى", "ية", "يه"]) | forms("حربي", [*PRONOUNS, *ENDINGS, "ت"])),
         ("حربى", forms("حرب", ["ي", "ى", "ية", "يه"]) | forms("حربى", [*PRONOUNS, *ENDINGS, "ت"])),
         ("سلاح", {"سلاح", "سلاحت"} | forms("سلاح", PRONOUNS + ENDINGS)),
+        ("قنابل", forms("قنابل", ["", "ت", "ي", "ية", "يه", *PRONOUNS, *ENDINGS])),
         ("انتحار", forms("انتحار", ["", "ت", "ي", "ية", "يه", *PRONOUNS, *ENDINGS])),
         ("جثة", forms("جث", ["ة", "ه", "ات"]) | forms("جثت", AFTER_TEH) | forms("جثات", PRONOUNS)),
         (

@@ -49,6 +49,8 @@ def test_clauses_are_read_without_numbers_and_repeated_characters_too(
         ("血,腥", "血腥", True),
         ("血,腥图", "血腥", True),
         ("图血,腥", "血腥", True),
+        ("月,血,腥图", "血腥", True),
+        ("图血,腥,月", "血腥", True),
         ("图血,腥图", "血腥", False),
         ("血,月腥", "血腥", False),
         ("看a 片", "a片", True),
@@ -61,6 +63,10 @@ def test_clauses_are_read_without_numbers_and_repeated_characters_too(
         ("禁180", "禁18", False),
         ("小偷偷偷", "偷偷", True),
         ("水枪支持", "枪支", False),
+        ("吸血鬼", "血鬼", False),
+        ("热血", "血", True),
+        ("屠格涅夫七色", "夫七", False),
+        ("格涅夫七色", "夫七", True),
         ("水枪支", "枪支", True),
         ("枪支持", "枪支", True),
     ],
@@ -74,6 +80,9 @@ def test_a_match_that_common_words_explain_does_not_count_until_there_are_too_ma
     most = MAX_EXPLAINED // 2  # each match is looked at within its clause, and across ends of clauses
     assert found(read_clauses("水枪支持," * most), ["枪支"]) == set()
     assert found(read_clauses("水枪支持," * (most + 1)), ["枪支"]) == {"枪支"}
+    most = MAX_EXPLAINED // 3  # and within the clauses without repeated characters
+    assert found(read_clauses("花花," + "水枪支持," * most), ["枪支"]) == set()
+    assert found(read_clauses("花花," + "水枪支持," * (most + 1)), ["枪支"]) == {"枪支"}
 
 
 @pytest.mark.parametrize(
