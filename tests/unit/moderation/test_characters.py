@@ -39,6 +39,10 @@ from bot.moderation.characters import skeleton
         ("누드", "누드\n\n"),
         ("누우드", "누우드\n\n누드"),
         ("ㅅㅔ a", "  a\n세\n"),
+        ("누우ㅅ", " \n누웃\n누우\n누"),
+        ("ㅇIa", " a\n이\nᄋI\n"),
+        ("\U000e01efé", "e"),
+        ("\U0010ffffé", "\U0010ffffe"),
         ("세ㄱ스 bIg", "  bIg\n섹스\n세ᄀ스\n\nblg"),
     ],
 )
@@ -52,3 +56,22 @@ def test_of_a_long_text_only_the_first_characters_become_several_letters() -> No
     assert most is not None
     made = skeleton(text)
     assert made == "kg" * most + " " * (3000 - most)
+
+
+RED = "red " * 3000
+
+
+@pytest.mark.parametrize(("before", "others"), [("", ""), ("é ", ""), ("ㅅㅔ ", "세\n\n")])
+def test_of_a_long_text_the_words_with_a_capital_i_at_its_beginning_and_end_are_read(
+    before: str, others: str
+) -> None:
+    made = skeleton(f"{before}bIood {RED}gIow {RED}cIay")
+    assert made.endswith(f" bIood {RED}gIow {RED}cIay\n{others}blood clay"[not before :])
+
+
+def test_of_many_words_with_jamo_the_first_and_the_last_are_read() -> None:
+    text = " ".join("ㅋ" + chr(ord("가") + number) for number in range(1000))
+    _, *words, last = skeleton(text).split("\n")
+    assert words[:2] == ["ᄏ가", "ᄏ각"]
+    assert words[-1] == "ᄏ" + chr(ord("가") + 999)
+    assert (len(words), last) == (200, "")

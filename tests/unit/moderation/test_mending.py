@@ -62,6 +62,7 @@ def test_digits_and_signs_have_the_shapes_of_letters() -> None:
         ("n." * (LONGEST_PIECE // 2) + "n", []),
         ("the star's ray", []),
         ("별.별", ["별별"]),
+        ("별 15", []),
         ("د.م", ["دم"]),
         ("س1ح x", ["سح", "ساح"]),
         ("س1ح د0م", ["سح", "دم", "ساح", "دهم"]),

@@ -44,7 +44,16 @@ def test_repeated_letters_are_kept_beside_the_words_without_them() -> None:
     assert text.squeezed == ["biod", "꽃이", "봄", "blod"]
 
 
+def test_a_capital_i_may_be_a_small_l() -> None:
+    assert read("bIood").words == ["biood", "blood"]
+
+
+def test_words_of_one_letter_are_runs_without_the_particle_after_them() -> None:
+    assert read("x를 y를").runs == ["x를y를"]
+
+
 def test_a_capital_letter_with_digits_is_the_number_of_a_model() -> None:
+    assert read("F1").words == ["f"]
     assert read("F16 f16 a55 A5b 5A").words == ["f", "a", "b", "ab", "ass", "asb", "sa"]
 
 
@@ -56,6 +65,7 @@ def test_a_capital_letter_with_digits_is_the_number_of_a_model() -> None:
         ("bloo d", ["blood"]),
         ("(b) lood!", ["blood"]),
         ("a lood", []),
+        (',.;:!?()[]{}<>"/\\*_~`|。、b lood', ["blood"]),
         ("a bl oo d x", ["abloodx", "bloodx", "ood"]),
         ("bl, oo. d!", ["blood", "ood"]),
         ("of no me x", ["mex"]),
