@@ -77,6 +77,16 @@ CAUGHT = {
     "the beginning of a word": ("bloodstained", "blood*"),
     "the end of a word": ("lifeblood", "*blood"),
     "the middle of a word": ("unbloodied", "*blood*"),
+    "a Korean term with a number": ("18금은 x", "18금"),
+    "a term with a capital I": ("biood", "bIood"),
+    "a Chinese term with a space": ("血腥", "血 腥"),
+    "a masked term without its sign": ("fck", "f*ck"),
+    "a term of two scripts": ("b 가", "b가"),
+    "a short phrase without its space": ("redox", "red ox"),
+    "a word of half a run of letters": ("x b l o o d x y z w", "blood"),
+    "syllables apart before others": ("시 체를 x 시 체가나", "시체"),
+    "syllables apart among others": ("시 체가나 x 시 체를 x 시 체가나", "시체"),
+    "syllables apart, too many to look at each": ("시 체가나 x " * 70, "시체"),
 }
 PASSED = {
     "within a word": ("class of glass", "ass"),
@@ -108,6 +118,11 @@ PASSED = {
     "a letter within a word": ("xylophone x-ray", "x"),
     "a number within a number": ("1690", "69"),
     "the beginning of another word": ("a cold bloodhound", "hound*"),
+    "the beginning of a longer word": ("bloodstained", "*blood"),
+    "syllables apart within another word": ("시 체가나", "시체"),
+    "a short word within a run of letters": ("x n u d e x y z w v", "nude"),
+    "more than half of a run of letters": ("x k i l l e r x y z", "killer"),
+    "a word of Hebrew with an Arabic ending": ("דםه", "דם"),
 }
 
 
@@ -153,6 +168,18 @@ def test_both_lists_must_match() -> None:
     assert both.matches("a gun in a school")
     assert not both.matches("a gun in a field")
     assert not both.matches("a pen in a school")
+
+
+def test_both_are_found_where_they_are_hidden() -> None:
+    assert BothOf(["nude"], ["kid"]).matches("nu.de kid")
+
+
+def test_a_term_that_is_a_harmless_phrase_counts_for_no_list() -> None:
+    assert not BothOf(["xx"], ["kid"], harmless=["xx"]).matches("xx kid")
+
+
+def test_an_arabic_word_can_be_read_with_a_short_clitic_and_with_a_long_one() -> None:
+    assert find_all("والدم", ["دم", "الدم"]) == ["دم", "الدم"]
 
 
 def test_a_harmless_phrase_counts_for_neither_list() -> None:
