@@ -113,7 +113,7 @@ def _ascii(lower: str) -> str:
     for picture, letters in _PICTURED.items():
         if picture in text:
             text = text.replace(picture, letters)
-    return _SHOUTING.sub("", text) if "!" in text else text
+    return _SHOUTING.sub("", text) if "!" in text or "?" in text else text
 
 
 def _with_other_shapes(text: str) -> str:

@@ -96,6 +96,8 @@ def test_words_with_signs_within_are_mended(lower: str, expected: list[str]) -> 
         ("nud€", ["nude"]),
         ("stop!!!", []),
         ("why?! now", []),
+        ("n(u)d3" + "?" * 30, ["de", "nude"]),
+        ("n(u)d3" + "!" * 30, ["de", "nude"]),
         ("n()de", ["node"]),
         ("nvwde", []),
         ("bad|-|at", ["badhat"]),
