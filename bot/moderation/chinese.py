@@ -70,18 +70,6 @@ def read_clauses(text: str) -> Clauses:
     return Clauses(clauses=clauses, versions=tuple(dict.fromkeys(versions)))
 
 
-@lru_cache(maxsize=4096)
-def loose_pattern(term: str) -> re.Pattern[str]:
-    """Match the characters of a term in order, repeated or not, with any signs and numbers between them.
-
-    The term has no digits, so the pattern never backtracks.
-    """
-    first, *others = map(re.escape, term)
-    # re finds a pattern that begins with a character several times as fast as one that begins otherwise.
-    repeated = (rf"{first}(?<!{first * 2}){first}*", *(f"{other}+" for other in others))
-    return re.compile(r"[\W\d_]*".join(repeated))
-
-
 def found(text: Clauses, terms: Iterable[str]) -> set[str]:
     """Return which terms a text holds; a term is one string without spaces and signs."""
     budget = [MAX_EXPLAINED]

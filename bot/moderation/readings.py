@@ -127,16 +127,14 @@ def read(text: str) -> Readings:
     lower = near = _folded(cased)
     if near_cased is not cased:
         near = _folded(near_cased)
-    plain = numbered = words_of(lower)
+    plain = words_of(lower)
+    numbered = numbered_words_of(lower) if has_digit(lower) else plain
     words = [*plain, *words_in_pieces(near)]
     signed = "\n".join(dict.fromkeys([chunk for chunk in near_cased.split() if not chunk.isalpha()]))
     if signed:
         folded = signed.casefold()
         words += mending.mended_words(folded)
-        model_numbers: frozenset[str] = frozenset()
-        if has_digit(signed):
-            numbered = numbered_words_of(lower)
-            model_numbers = _model_numbers(signed)
+        model_numbers = _model_numbers(signed) if has_digit(signed) else frozenset()
         words += mending.words_in_shapes(folded, model_numbers)
     runs = spaced_runs(near, numbered if near is lower else numbered_words_of(near))
     words += words_of_runs(runs)

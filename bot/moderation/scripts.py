@@ -20,7 +20,7 @@ _REPEATED = re.compile(r"(.)(?=\1)")
 _SHORT = 100  # characters; for shorter texts re is as fast as an array
 _ENCODING, _ERRORS = "utf-32-le", "surrogatepass"
 
-CJK = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
+CJK = "\u3040-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
 """Han and kana, which are written without spaces between words."""
 HANGUL = "\u1100-\u11ff가-힣"
 ARABIC = "\u0620-\u064a\u066e-\u06d3\u06d5\u06fa-\u06ff"

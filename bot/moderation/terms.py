@@ -39,7 +39,6 @@ _FEWEST_CONSONANTS = 2
 _MOST_PLACES = 64
 _SHORTEST_JOINED_PHRASE = 5
 _SHORTEST_INSIDE_RUN = 5
-_FEW = 6
 _EVERY_SCRIPT = "bI1 가ㄱ 中 ع"  # reading it builds the tables of characters, once in a process
 
 Hits = dict[str, set[str]]
@@ -83,7 +82,7 @@ class Vocabulary:
             if self._nouns & self._numbered:
                 numbered = (word for word in text.numbered if not word.isalpha())
                 self._add_nouns(hits, self._like_nouns.findall("\n".join(("", *numbered))))
-            for word in self._numbered.intersection(text.numbered):
+            for word in self._words.intersection(text.numbered):
                 hits[word].add(word)
         return hits
 
@@ -254,14 +253,9 @@ class Terms:
             yield from self._numbers_of_phrases(text, hits)
 
     def _possible_chinese(self, text: Readings) -> list[str]:
-        """Return the Chinese terms whose characters are all in a text; of few, only those found in order."""
+        """Return the Chinese terms whose characters are all in a text."""
         there = set() if text.lower.isascii() else set(self._chinese_character.findall(text.lower))
-        possible = [term for term in self._chinese if there.issuperset(term)] if there else []
-        if len(possible) > _FEW:
-            return possible
-        return [
-            term for term in possible if has_digit(term) or chinese.loose_pattern(term).search(text.lower)
-        ]
+        return [term for term in self._chinese if there.issuperset(term)] if there else []
 
     @cached_property
     def _chinese_character(self) -> re.Pattern[str]:

@@ -40,6 +40,7 @@ from bot.moderation.characters import skeleton
         ("누우드", "누우드\n\n누드"),
         ("ㅅㅔ a", "  a\n세\n"),
         ("누우ㅅ", " \n누웃\n누우\n누"),
+        ("ㅔ1|ㅅb", " b\nᅦ1|ᄉ\n"),
         ("ㅇIa", " a\n이\nᄋI\n"),
         ("\U000e01efé", "e"),
         ("\U0010ffffé", "\U0010ffffe"),

@@ -48,7 +48,7 @@ def test_a_capital_i_may_be_a_small_l() -> None:
     assert read("bIood").words == ["biood", "blood"]
 
 
-def test_words_of_one_letter_are_runs_without_the_particle_after_them() -> None:
+def test_letters_apart_are_a_run_with_their_particles() -> None:
     assert read("x를 y를").runs == ["x를y를"]
 
 
@@ -168,3 +168,8 @@ def test_hidden_spellings_of_a_long_text_are_read_at_its_beginning_and_end() -> 
     assert {"blood", "body", "red"} <= set(text.words)
     assert "nude" not in text.words
     assert text.plain.count("red") == 6000
+
+
+def test_numbers_in_the_middle_of_a_long_text_are_kept() -> None:
+    lines = "a-b c.d " * 500
+    assert "15yo" in read(f"{lines}15yo {lines}").numbered

@@ -136,7 +136,10 @@ def test_numbered_words_keep_their_digits(text: str, expected: list[str]) -> Non
     assert numbered_words_of(text) == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), [("", False), ("ab", False), ("é별", False), ("a月", True)])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("", False), ("ab", False), ("é별", False), ("a月", True), ("カ", True), ("・", False)],
+)
 def test_han_and_kana_are_found(text: str, *, expected: bool) -> None:
     assert has_cjk(text) is expected
 
@@ -169,5 +172,5 @@ def test_digits_are_found(text: str, *, expected: bool) -> None:
         ("نa", [False, False, False]),
     ],
 )
-def test_the_last_character_says_the_script_of_a_word(word: str, expected: list[bool]) -> None:
+def test_the_script_of_a_word_is_that_of_its_end_or_latin_as_a_whole(word: str, expected: list[bool]) -> None:
     assert [is_hangul(word), is_arabic(word), is_latin(word)] == expected
