@@ -29,6 +29,7 @@ from bot.store.transitions import lock_job, renew
 
 DAY_SECONDS = 86_400.0
 APPEALS_A_DAY = 3  # of one person
+REFUSALS_KEPT = 5  # of one person, the newest; no more of them can be appealed in a day
 DUE, LEFT = "due", "left"  # answers to send, and answers to add to the person's next one
 UNTOLD = (reviews.c.kind == Kind.APPEAL.value) & (reviews.c.answer == LEFT)
 """The condition for declined appeals of prompts whose persons could not be told yet."""
@@ -59,6 +60,7 @@ class Appeals(Verbs):
     ) -> int:
         """Store a refused prompt for a day, so that its person can appeal, and return its id.
 
+        Of one person only the newest `REFUSALS_KEPT` are stored, however many requests are refused.
         With `hold` the pictures of an accepted prompt are held for review. An accepted prompt counts `charge`
         against the quotas, even where they have no room for it.
         """
@@ -80,7 +82,12 @@ class Appeals(Verbs):
             "request": request,
         }
         async with self._database.write() as connection:
-            return await open_review(connection, Kind.REFUSED, **whose, now=now, **row)
+            await wait_for_turn(connection, origin.user_id)  # of two refusals at once, one counts the other
+            added = await open_review(connection, Kind.REFUSED, **whose, now=now, **row)
+            theirs = (reviews.c.user_id == origin.user_id) & (reviews.c.kind == Kind.REFUSED.value)
+            older = sa.select(reviews.c.id).where(theirs).order_by(reviews.c.id.desc()).offset(REFUSALS_KEPT)
+            await connection.execute(sa.delete(reviews).where(reviews.c.id.in_(older)))
+            return added
 
     async def appeal_refusal(self, review_id: int, user_id: int) -> None:
         """Let moderators look at a refused prompt.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -55,8 +58,16 @@ def create_engine(url: sa.URL) -> AsyncEngine:
     """Return the engine of a URL; it connects to nothing yet. Raises ConfigurationError."""
     create = create_sqlite_engine if url.get_backend_name() == "sqlite" else create_postgresql_engine
     try:
-        return create(url)
+        return create(url, json_serializer=json_text)
     except (ValueError, OverflowError, TypeError, sa.exc.ArgumentError):
         # The values are not repeated: one may be a secret.
         options = ", ".join(sorted(url.query))
         raise ConfigurationError(f"queue.database: correct the value of an option: {options}.") from None
+
+
+def json_text(value: Any) -> str:
+    """Return JSON with people's words as they are: escapes would double or triple the words of most scripts.
+
+    Lone surrogates stay escaped, because no database takes them as text.
+    """
+    return json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace").decode()

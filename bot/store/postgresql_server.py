@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,7 +24,7 @@ _SETTINGS = {
 }
 
 
-def create_postgresql_engine(url: sa.URL) -> AsyncEngine:
+def create_postgresql_engine(url: sa.URL, *, json_serializer: Callable[[Any], str]) -> AsyncEngine:
     """Return an engine whose transactions are READ COMMITTED by default; connects to nothing.
 
     Raises ConfigurationError without the driver, for options that the driver does not have, or for a host or
@@ -41,6 +41,7 @@ def create_postgresql_engine(url: sa.URL) -> AsyncEngine:
         engine = create_async_engine(
             url.difference_update_query(_NUMBERS),
             connect_args=arguments,
+            json_serializer=json_serializer,
             isolation_level="READ COMMITTED",  # the locks are designed for this level
             pool_pre_ping=True,
             hide_parameters=True,  # parameters include tokens and prompts, and errors are logged

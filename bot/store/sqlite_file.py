@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ class _Connection(sqlite3.Connection):
         super().close()
 
 
-def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
+def create_sqlite_engine(url: sa.URL, *, json_serializer: Callable[[Any], str]) -> AsyncEngine:
     """Return an engine whose driver begins no transactions by itself: `Database` begins them.
 
     Raises ConfigurationError for options that cannot be used; ValueError, OverflowError or TypeError for
@@ -76,6 +77,7 @@ def create_sqlite_engine(url: sa.URL) -> AsyncEngine:
     engine = create_async_engine(
         url,
         connect_args=arguments,
+        json_serializer=json_serializer,
         # Each connection has a thread, and the event loop waits until a new thread runs: 0.3 s on a busy
         # machine. So all connections are kept open.
         pool_size=CONNECTIONS,

@@ -15,10 +15,10 @@ from bot.erasure import forget
 from bot.errors import UnknownJob, UserMistake
 from bot.files import Artifacts, Files
 from bot.holds import Cause, Hold, Outcome
-from bot.jobs import Job, Showing, State
+from bot.jobs import Job, Recipe, Showing, State
 from bot.quotas import Charge, Measure, Quota
 from bot.store import Store
-from bot.store.appeals import APPEALS_A_DAY
+from bot.store.appeals import APPEALS_A_DAY, REFUSALS_KEPT
 from bot.store.auditing import Act, By
 from bot.store.reporting import REPORTS_A_DAY
 from bot.store.review_messages import DueReview
@@ -201,9 +201,13 @@ async def test_reports_have_limits(store: Store) -> None:
         await report(store, jobs[-1], MINA)
 
 
+async def refused_of(store: Store, user_id: int, number: int, asked_for: Recipe | None = None) -> int:
+    asked = origin(number, guild_id=HERE, user_id=user_id)
+    return await store.appeals.note_refusal(asked_for or recipe(), asked, rule="knives", weight=1.0, places=1)
+
+
 async def refused(store: Store, number: int) -> int:
-    asked = origin(number, guild_id=HERE)
-    return await store.appeals.note_refusal(recipe(), asked, rule="knives", weight=1.0, places=1)
+    return await refused_of(store, ARTIST, number)
 
 
 async def test_an_accepted_prompt_is_painted_once_and_its_refusal_holds_no_token(store: Store) -> None:
@@ -219,6 +223,37 @@ async def test_an_accepted_prompt_is_painted_once_and_its_refusal_holds_no_token
     (job,) = await store.jobs.active()
     assert (job.recipe, job.origin.interaction_id, job.origin.interaction_token) == (recipe(), 5, "")
     assert (job.state, job.hold) == (State.WAITING, None)
+
+
+async def test_only_the_newest_refusals_of_a_person_are_stored_in_as_many_characters_as_were_typed(
+    store: Store,
+) -> None:
+    theirs = await refused_of(store, OMAR, 1)
+    words = recipe(prompt="가나다라마" * 400, negative_prompt="나쁜" * 500 + "\ud800")
+    mine = [await refused_of(store, ARTIST, number, words) for number in range(2, 30)]
+    mine += await asyncio.gather(*(refused_of(store, ARTIST, number, words) for number in range(30, 42)))
+    async with store.shared.database.read() as connection:
+        size = sa.func.length(sa.cast(reviews.c.request, sa.Text))
+        found = {
+            row.id: row.size for row in await connection.execute(sa.select(reviews.c.id, size.label("size")))
+        }
+    assert found.keys() == {theirs, *sorted(mine)[-REFUSALS_KEPT:]}
+    assert max(found.values()) < 5000
+    with pytest.raises(UserMistake, match="appeal_over"):
+        await store.appeals.appeal_refusal(mine[0], ARTIST)
+    await store.appeals.appeal_refusal(max(mine), ARTIST)
+    (review,) = await waiting(store)
+    assert review.request is not None
+    assert review.request["recipe"]["prompt"] == words.prompt
+    assert review.request["recipe"]["negative_prompt"] == words.negative_prompt
+
+
+async def test_an_appeal_stays_when_later_prompts_are_refused(store: Store) -> None:
+    appealed = await refused(store, 1)
+    await store.appeals.appeal_refusal(appealed, ARTIST)
+    for number in range(2, REFUSALS_KEPT + 4):
+        await refused(store, number)
+    assert [review.id for review in await waiting(store)] == [appealed]
 
 
 async def test_a_declined_prompt_has_an_answer_that_waits_for_the_person_if_it_cannot_be_sent(
