@@ -6,7 +6,7 @@ Several samplers are read where each starts from the picture of the one before; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bot.generation_data.comfyui_editor import prompt_of
@@ -35,6 +35,8 @@ LORAS = ("LoraLoader", "LoraLoaderModelOnly")
 VALUES = ("value", "seed", "text", "string", "int", "float", "number", "noise_seed", "Text", "String")
 CONDITIONINGS = ("conditioning", "positive", "conditioning_1", "input", "any")
 """Inputs of nodes that take one conditioning and pass it on."""
+LATENTS = ("samples", "latent", "latent_image", "pixels", "image", "upscale_image", "input", "any")
+"""Inputs of nodes that take a latent image or a picture and pass it on."""
 
 Node = Mapping[str, Any]
 
@@ -102,8 +104,9 @@ class _Graph:
     def _first_sampler(self) -> Node:
         """Return the sampler that starts the chain; raises NoGenerationData unless there is one chain."""
         found = [key for key, node in self._nodes.items() if _type(node) in SAMPLERS]
-        used = [key for key in found if key in self._reached()] or found
-        earlier = {key: self._earlier_sampler(key) for key in used}
+        reached = self._reached()
+        used = [key for key in found if key in reached] or found
+        earlier = self._earlier_samplers(used)
         firsts = [key for key in used if earlier[key] is None]
         followed = [key for key in earlier.values() if key is not None]
         if len(firsts) != 1 or len(set(followed)) != len(followed):
@@ -124,19 +127,26 @@ class _Graph:
             waiting += [link for link in links if link is not None]
         return reached
 
-    def _earlier_sampler(self, key: str) -> str | None:
-        """Return the id of the sampler whose picture this one continues."""
-        seen = {key}
-        link = _link(self._nodes[key]["inputs"].get("latent_image"))
-        while link is not None and link in self._nodes and link not in seen:
-            seen.add(link)
-            node = self._nodes[link]
-            if _type(node) in SAMPLERS:
-                return link
-            inputs = node["inputs"]
-            names = ("samples", "latent", "latent_image", "pixels", "image", "upscale_image", "input", "any")
-            link = next(filter(None, (_link(inputs.get(name)) for name in names)), None)
-        return None
+    def _earlier_samplers(self, keys: Iterable[str]) -> dict[str, str | None]:
+        """Return the sampler whose picture each of these samplers continues; each node is visited once."""
+        found: dict[str, str | None] = {}  # by the nodes that a latent image comes through
+
+        def earlier(link: str | None) -> str | None:
+            path: list[str] = []
+            while link is not None and link in self._nodes and link not in found:
+                path.append(link)
+                found[link] = None  # a ring leads to no sampler
+                node = self._nodes[link]
+                if _type(node) in SAMPLERS:
+                    found[link] = link
+                    break
+                link = next(filter(None, (_link(node["inputs"].get(name)) for name in LATENTS)), None)
+            sampler = None if link is None else found.get(link)
+            found.update(dict.fromkeys(path, sampler))
+            return sampler
+
+        starts = {key: earlier(_link(self._nodes[key]["inputs"].get("latent_image"))) for key in keys}
+        return {key: None if sampler == key else sampler for key, sampler in starts.items()}
 
     def _node(self, value: Any) -> Node | None:
         link = _link(value)
@@ -174,7 +184,7 @@ class _Graph:
                 return ""
             if _type(node).startswith("CLIPTextEncode"):
                 return self._encoded(node)
-            if sum(_is_conditioning(each) for each in node["inputs"]) > 1 and "Combine" in _type(node):
+            if "Combine" in _type(node) and sum(map(_is_conditioning, node["inputs"])) > 1:
                 raise NoGenerationData("generation_data_graph")
             inputs = node["inputs"]
             through = name if _link(inputs.get(name)) else None

@@ -2,9 +2,12 @@
 
 import copy
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from counted_calls import calls_of
 
 from bot.generation_data import NoGenerationData, Tool, read_text
 from sdjax_engine.request import Lora
@@ -262,3 +265,28 @@ def test_cycle_at_any_input_ends(name: str) -> None:
         n10=node("X", value=["10", 0], model=["10", 0], samples=["10", 0]), sampler={name: ["10", 0]}
     )
     assert read_text(json.dumps(found)).prompt == "a bird"
+
+
+def samplers_of_one_output(count: int) -> dict[str, Any]:
+    found = {str(number): node("KSampler") for number in range(count)}
+    return found | {"s": node("SaveImage", **{str(number): ["s", 0] for number in range(count)})}
+
+
+def samplers_behind_one_chain(count: int) -> dict[str, Any]:
+    found = {str(number): node("KSampler", latent_image=["a0", 0]) for number in range(count)}
+    return found | {f"a{number}": node("R", samples=[f"a{number + 1}", 0]) for number in range(count)}
+
+
+def chain_of_samplers(count: int) -> dict[str, Any]:
+    found = {str(number + 1): node("KSampler", latent_image=[str(number), 0]) for number in range(count)}
+    return found | {"s": node("SaveImage", images=[str(count), 0])}
+
+
+@pytest.mark.parametrize("made", [samplers_of_one_output, samplers_behind_one_chain, chain_of_samplers])
+def test_twice_the_nodes_are_about_twice_the_work(made: Callable[[int], dict[str, Any]]) -> None:
+    def read(text: str) -> None:
+        with suppress(NoGenerationData):
+            read_text(text)
+
+    one, two = (json.dumps(made(count)) for count in (200, 400))
+    assert calls_of(lambda: read(two)) < 2.5 * calls_of(lambda: read(one))
