@@ -9,6 +9,7 @@ HIDDEN: Final = "…"
 _LOGIN = re.compile(r"(?<=://)[^\s/?#@]*@")
 # A password may contain unescaped /, ? or #, which end a host: everything up to the last @ is removed.
 _UNESCAPED_LOGIN = re.compile(r"(?<=://)[^\s'\"“”@/]*:(?!\d{1,5}/)[^\s'\"“”]*@")
+_WORD = re.compile(r"[^\s'\"“”]+")
 _PASSWORD = re.compile(r"(?i)(?<=[?&])((?:pass(?:word|wd)?|secret|token|key)=)[^\s&#'\"“”]+")
 _BOT_TOKEN = re.compile(r"(?<![\w-])[\w-]{18,}\.[\w-]{5,}\.[\w-]{25,}(?![\w-])")
 _INTERACTION_TOKEN = re.compile(r"(/(?:webhooks|interactions)/\d+/)[\w.~%-]+")
@@ -16,8 +17,14 @@ _INTERACTION_TOKEN = re.compile(r"(/(?:webhooks|interactions)/\d+/)[\w.~%-]+")
 
 def redact(text: str) -> str:
     """Return `text` without logins in addresses and without what looks like a token of Discord."""
-    text = _UNESCAPED_LOGIN.sub(f"{HIDDEN}@", text)
+    text = _WORD.sub(_without_unescaped_login, text)
     text = _LOGIN.sub(f"{HIDDEN}@", text)
     text = _PASSWORD.sub(rf"\1{HIDDEN}", text)
     text = _BOT_TOKEN.sub(HIDDEN, text)
     return _INTERACTION_TOKEN.sub(rf"\1{HIDDEN}", text)
+
+
+def _without_unescaped_login(word: re.Match[str]) -> str:
+    # After the last @ is no login. A search there would begin at each :// and read the word to its end.
+    before, last, after = word[0].rpartition("@")
+    return _UNESCAPED_LOGIN.sub(f"{HIDDEN}@", before + last) + after
