@@ -176,7 +176,8 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         tracing=queue.tracing,
     )
     await stack.enter_async_context(client)
-    message_locks, sender = MessageLocks(), Sender(client, queue.artifacts, clock=clock, signing=signing)
+    guard, message_locks = client.rate_guard, MessageLocks()
+    sender = Sender(client, queue.artifacts, clock=clock, rate_guard=guard, signing=signing)
     membership = queue.membership
     progress = Progress(
         queue.store, sender, message_locks, front=name, clock=clock, fronts=lambda: membership.fronts
@@ -190,7 +191,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         metrics=metrics.delivery,
         tracing=queue.tracing,
     )
-    desk = Desk(client, lambda: client.services, clock=clock)
+    desk = Desk(client, lambda: client.services, rate_guard=guard, clock=clock)
     queue.checks.update(gateway=client.health, outbox=outbox.health)
     exclude_existing()  # all modules are imported, and no command waits yet
     reviews = ReviewOutbox(queue.store, client, sender, Uploads(queue.artifacts, signing))

@@ -7,17 +7,22 @@ Discord bans the address, and translates the errors of the others.
 from __future__ import annotations
 
 import io
+import json
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
+import aiohttp
 import discord
 
 from bot.delivery.buttons import ButtonContent, MenuContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.pictures import PictureFile
 from bot.delivery.refusals import TRANSIENT, DeliveryDelayed, Refusal, Refused, understand
+
+log = logging.getLogger(__name__)
 
 COLOURS: Mapping[Tone, int] = MappingProxyType(
     {
@@ -31,9 +36,12 @@ COLOURS: Mapping[Tone, int] = MappingProxyType(
 
 WINDOW_SECONDS = 600.0
 MAX_INVALID = 2_500  # Discord bans an address at 10,000 in ten minutes; other programs may share the address
-TOO_MANY = 429
-INVALID = frozenset({401, 403, TOO_MANY})
+LONGEST_WAIT = 60.0  # seconds; for a longer Retry-After a request is not repeated by discord.py
+FORBIDDEN, TOO_LARGE, TOO_MANY, PASSING = 403, 413, 429, 503
+INVALID = frozenset({401, FORBIDDEN, TOO_MANY})
+BLOCKED_BY_CLOUDFLARE = 40333
 BAN_SECONDS = 60.0  # used if a ban has no Retry-After
+FIRST_BLOCK_SECONDS, LONGEST_BLOCK_SECONDS = 5.0, 300.0
 
 
 def parts_of(content: MessageContent, files: Sequence[PictureFile]) -> dict[str, Any]:
@@ -98,15 +106,46 @@ def _menu(content: MenuContent) -> discord.ui.Select[discord.ui.LayoutView]:
     )
 
 
+class NotDiscords(discord.HTTPException):
+    """An answer that is not Discord's own: a block of this address, or a page of a host in between.
+
+    It is no `Forbidden` and no `NotFound`, because it says nothing about the message, and its status is that
+    of an error that passes. `seconds` is how long to wait before the next request.
+    """
+
+    def __init__(self, response: aiohttp.ClientResponse, *, seconds: float = 0.0) -> None:
+        super().__init__(response, "this answer is not Discord's own")
+        self.seconds = seconds
+        self.status = PASSING  # discord.py takes a 401 for a refused token
+
+
 class RateGuard:
-    """Counts refused requests of all messages, and says before each request whether it may be made."""
+    """Counts refused requests of one process, and says before each request whether it may be made.
+
+    `watch` shows it every answer that Discord gives to a client, also those to requests without `request`.
+    """
 
     def __init__(self, *, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._waits_until = 0.0
         self._quiet_until = 0.0
+        self._blocked_until = 0.0
+        self._blocks = 0  # blocks since the last request that was answered well
         self._window_ends = 0.0
         self._invalid = 0
+
+    def watch(self, trace: aiohttp.TraceConfig) -> None:
+        """Let the guard see each answer to a client with this trace, before discord.py reads it."""
+
+        async def answered(
+            _session: aiohttp.ClientSession, _context: SimpleNamespace, end: aiohttp.TraceRequestEndParams
+        ) -> None:
+            refused = 400 <= end.response.status < 500
+            error = self.judge(end.response, await end.response.read() if refused else b"")
+            if error is not None:
+                raise error
+
+        trace.on_request_end.append(answered)
 
     @contextmanager
     def request(self, *, by_token: bool) -> Iterator[None]:
@@ -117,34 +156,83 @@ class RateGuard:
         self.check(by_token=by_token)
         try:
             yield
+        except discord.RateLimited as error:
+            if not by_token:
+                self._waits_until = max(self._waits_until, self._clock() + error.retry_after)
+            raise DeliveryDelayed(str(error), seconds=error.retry_after) from error
         except BaseException as error:
-            self.note(error)
             _raise_translated(error, by_token=by_token)
             raise
-        else:
-            self.note(None)
 
     def check(self, *, by_token: bool) -> None:
         """Raise `DeliveryDelayed` with the seconds to wait if this request must not be made now.
 
         The bot's own rate limit does not apply to requests `by_token` of an interaction.
         """
-        until = self._quiet_until if by_token else max(self._quiet_until, self._waits_until)
+        until = max(self._quiet_until, self._blocked_until)
+        self._check(until if by_token else max(until, self._waits_until))
+
+    def check_first_answer(self) -> None:
+        """Raise `DeliveryDelayed` if Discord would ban this address for a further request.
+
+        A first answer does not wait for the end of a block: three seconds later it is of no use.
+        """
+        self._check(self._quiet_until)
+
+    def _check(self, until: float) -> None:
         left = until - self._clock()
         if left > 0:
             raise DeliveryDelayed(f"Discord wants no requests for {left:.0f} s", seconds=left)
 
-    def note(self, error: BaseException | None) -> None:
-        """Record how a request ended: `error`, or None for success."""
-        now = self._clock()
-        if isinstance(error, discord.RateLimited):
-            self._waits_until = max(self._waits_until, now + error.retry_after)
+    def judge(self, response: aiohttp.ClientResponse, body: bytes) -> discord.DiscordException | None:
+        """Count an answer; return the error to raise for an answer that discord.py would misunderstand.
+
+        Such an answer is not Discord's own, or wants a longer wait than a request may take.
+        """
+        now, status = self._clock(), response.status
+        if not 400 <= status < 500 or status == TOO_LARGE:  # each host says in its own way what is too large
+            self._note_well(status)
+            return None
+        if status in INVALID:
             self._count(now)
-        elif isinstance(error, discord.HTTPException) and error.status in INVALID:
-            if error.status == TOO_MANY and "Via" not in error.response.headers:
-                # Cloudflare banned this address. discord.py does not retry then.
-                self._quiet_until = max(self._quiet_until, now + _seconds_to_wait(error))
-            self._count(now)
+        said = _read(response, body)
+        if status == TOO_MANY:
+            return self._too_many(response, said, now)
+        if status == FORBIDDEN and (said is None or said.get("code") == BLOCKED_BY_CLOUDFLARE):
+            return NotDiscords(response, seconds=self._note_block(response, now))
+        return None if said is not None else NotDiscords(response)
+
+    def _too_many(
+        self, response: aiohttp.ClientResponse, said: Mapping[str, Any] | None, now: float
+    ) -> discord.DiscordException | None:
+        wait = (said or {}).get("retry_after")
+        if "Via" not in response.headers or not isinstance(wait, int | float):  # Cloudflare bans the address
+            seconds = _seconds_to_wait(response, BAN_SECONDS)
+            self._quiet_until = max(self._quiet_until, now + seconds)
+            return NotDiscords(response, seconds=seconds)
+        return discord.RateLimited(wait) if wait > LONGEST_WAIT else None
+
+    def _note_well(self, status: int) -> None:
+        if self._blocks and status < 300:
+            self._blocks = 0
+            log.info("Discord answers this address again")
+
+    def _note_block(self, response: aiohttp.ClientResponse, now: float) -> float:
+        """Return the seconds until the next request: twice as many after each one that meets the block.
+
+        The first wait is short, because a single odd request can be refused like a blocked address.
+        """
+        if now >= self._blocked_until:
+            self._blocks += 1
+            wait = min(FIRST_BLOCK_SECONDS * 2.0 ** (self._blocks - 1), LONGEST_BLOCK_SECONDS)
+            self._blocked_until = now + _seconds_to_wait(response, wait)
+            if self._blocks == 1:
+                log.warning(
+                    "an answer of status %d is not Discord's own: this address seems to be blocked for a "
+                    "while; requests wait for %.0f s, then longer",
+                    *(response.status, self._blocked_until - now),
+                )
+        return self._blocked_until - now
 
     def _count(self, now: float) -> None:
         if now >= self._window_ends:
@@ -154,20 +242,31 @@ class RateGuard:
             self._quiet_until = max(self._quiet_until, self._window_ends)
 
 
+def _read(response: aiohttp.ClientResponse, body: bytes) -> Mapping[str, Any] | None:
+    """Return Discord's error; None for any other body, by the rule of discord.py."""
+    if response.headers.get("Content-Type") != "application/json":
+        return None
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return None
+    return said if isinstance(said, dict) else None
+
+
 def _raise_translated(error: BaseException, *, by_token: bool) -> None:
+    if isinstance(error, NotDiscords):
+        raise DeliveryDelayed(str(error), seconds=error.seconds) from error
     if isinstance(error, discord.HTTPException):
         refusal = understand(error, by_token=by_token)
         if refusal is Refusal.LATER:
-            raise DeliveryDelayed(str(error)) from error
+            raise DeliveryDelayed(str(error).partition("\n")[0]) from error
         raise Refused(refusal) from error
-    if isinstance(error, discord.RateLimited):
-        raise DeliveryDelayed(str(error), seconds=error.retry_after) from error
     if isinstance(error, TRANSIENT):
         raise DeliveryDelayed(f"Discord cannot be reached: {error}") from error
 
 
-def _seconds_to_wait(error: discord.HTTPException) -> float:
+def _seconds_to_wait(response: aiohttp.ClientResponse, default: float) -> float:
     try:
-        return float(error.response.headers.get("Retry-After", BAN_SECONDS))
+        return float(response.headers.get("Retry-After", default))
     except ValueError:
-        return BAN_SECONDS
+        return default

@@ -21,10 +21,21 @@ TOO_MANY_EDITS = 30046  # of messages older than an hour
 REQUEST_TOO_LARGE = 40005
 MISSING_PERMISSIONS = 50013
 CANNOT_MESSAGE_USER = 50007
+EXPLICIT_CONTENT = 20009  # which the person does not take
 INVALID_TOKEN = 50027
 ARCHIVED = 50083
 NO_MUTUAL_SERVER = 50278
 LOCKED = 160005
+NO_ACCESS = frozenset(
+    {
+        50001,  # no access
+        20012,  # not authorised for this application
+        40007,  # banned from the server
+        50003,  # not in a direct message
+        50005,  # the message is another application's
+        50009,  # the channel wants more verification
+    }
+)
 DEAD_TOKEN = frozenset({UNKNOWN_WEBHOOK, UNKNOWN_INTERACTION, INVALID_TOKEN})
 
 TRANSIENT = (aiohttp.ClientError, OSError, TimeoutError)
@@ -90,6 +101,7 @@ OF_CODE: Mapping[int, Refusal] = MappingProxyType(
         ARCHIVED: Refusal.THREAD_ARCHIVED,
         LOCKED: Refusal.THREAD_ARCHIVED,
         CANNOT_MESSAGE_USER: Refusal.DIRECT_CLOSED,
+        EXPLICIT_CONTENT: Refusal.DIRECT_CLOSED,
         NO_MUTUAL_SERVER: Refusal.DIRECT_CLOSED,
     }
 )
@@ -103,10 +115,19 @@ def understand(error: discord.HTTPException, *, by_token: bool) -> Refusal:
         return OF_CODE[error.code]
     if error.status == 413:
         return Refusal.TOO_LARGE
-    if by_token and (error.code in DEAD_TOKEN or error.status in (401, 403, 404)):
-        return Refusal.DEAD_TOKEN
     if error.status == 403:
-        return Refusal.NO_PERMISSION if error.code == MISSING_PERMISSIONS else Refusal.NO_ACCESS
+        return _forbidden(error.code, by_token=by_token)
+    if by_token and (error.code in DEAD_TOKEN or error.status in (401, 404)):
+        return Refusal.DEAD_TOKEN
     if error.status == 404:
         return Refusal.MESSAGE_DELETED
     return Refusal.REJECTED
+
+
+def _forbidden(code: int, *, by_token: bool) -> Refusal:
+    """Return the meaning of a 403. An unknown code is no reason to give a result up."""
+    if code not in NO_ACCESS | DEAD_TOKEN | {MISSING_PERMISSIONS}:
+        return Refusal.LATER
+    if by_token:
+        return Refusal.DEAD_TOKEN
+    return Refusal.NO_PERMISSION if code == MISSING_PERMISSIONS else Refusal.NO_ACCESS

@@ -82,7 +82,10 @@ class Attempt:
 
 
 class Sender:
-    """Sends the content of jobs' messages through `client`, with the files of `artifacts`, signed."""
+    """Sends the content of jobs' messages through `client`, with the files of `artifacts`, signed.
+
+    `rate_guard` is that of the client.
+    """
 
     def __init__(
         self,
@@ -90,13 +93,14 @@ class Sender:
         artifacts: Artifacts,
         *,
         clock: Callable[[], float],
+        rate_guard: RateGuard | None = None,
         signing: Signing | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
         self._uploads = Uploads(artifacts, signing)
         self._dead_tokens: dict[str, None] = {}
-        self.rate_guard = RateGuard(clock=clock)
+        self.rate_guard = rate_guard or RateGuard(clock=clock)
 
     def can_edit(self, job: Job) -> bool:
         """Return whether the job's message can probably be edited now; makes no request."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -13,6 +14,7 @@ import discord
 from bot.app.discord_side import log_in
 from bot.app.offers import with_offers
 from bot.config import Config
+from bot.delivery.discord_requests import RateGuard
 from bot.doctor.findings import Finding, well, wrong
 from bot.errors import BotError, ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.front.address import use_address
@@ -45,7 +47,11 @@ class DiscordSide:
         use_address(config.discord.api_url, config.discord.gateway_url)
         self._config = config
         self._token = ""
-        self._client = discord.Client(intents=discord.Intents.none(), max_ratelimit_timeout=30.0)
+        trace = aiohttp.TraceConfig()
+        RateGuard(clock=time.monotonic).watch(trace)
+        self._client = discord.Client(
+            intents=discord.Intents.none(), max_ratelimit_timeout=30.0, http_trace=trace
+        )
         self._login = asyncio.ensure_future(self._log_in())
 
     async def close(self) -> None:

@@ -126,7 +126,8 @@ async def report(interaction: Interaction, error: Exception) -> None:
     if _too_late(error):
         log.warning("an interaction was answered too late, or by another process too: %s", error)
         return
-    unanswered = isinstance(error, discord.HTTPException) and answered(interaction) is None
+    refused = isinstance(error, discord.HTTPException | discord.RateLimited)
+    unanswered = refused and answered(interaction) is None
     if unanswered or isinstance(error, DiscordUnavailable):
         log.warning("Discord refused an answer, so the person is told that there is none: %s", error)
         return

@@ -108,7 +108,7 @@ class Attachments:
         return is_attachment(address, self._origins) or is_proxied(address, self._proxies)
 
     async def _body(self, response: aiohttp.ClientResponse, what: str) -> bytes:
-        if response.status in GONE:
+        if response.status in GONE and response.content_type != "text/html":  # a page is not the store's
             raise UserMistake("picture_gone", what=what)
         if response.status != 200:
             log.warning("an attachment could not be fetched: Discord answered %d", response.status)

@@ -14,6 +14,8 @@ import aiohttp
 import discord
 
 from bot.config import Config
+from bot.delivery.discord_requests import LONGEST_WAIT, NotDiscords, RateGuard
+from bot.delivery.refusals import NO_ACCESS
 from bot.errors import CommandsRefused, ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.front.configured import attachments_of, configured_services, rates_of
@@ -39,7 +41,6 @@ from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
 
-LONGEST_WAIT = 60.0  # seconds; for a longer Retry-After discord.py raises instead of waiting
 JOIN_WAIT = 5.0  # seconds at least before another attempt to register in a server that the bot has joined
 REFUSED_WAIT = 600.0  # seconds; Discord answers 400, without Retry-After, to new commands after 200 in a day
 
@@ -60,6 +61,8 @@ def _wait(error: Exception) -> float:
     """Return the seconds before another attempt to register the commands."""
     if isinstance(error, discord.RateLimited):
         return error.retry_after
+    if isinstance(error, NotDiscords):
+        return error.seconds
     refused = isinstance(error, discord.HTTPException) and not isinstance(error, discord.DiscordServerError)
     return REFUSED_WAIT if refused else 0.0
 
@@ -98,6 +101,9 @@ class Bot(discord.AutoShardedClient):
     ) -> None:
         metrics = metrics or Metrics().front
         self._counting, self._gateway = Counting(metrics), GatewayConnections(metrics)
+        self.rate_guard = RateGuard(clock=clock)
+        trace = self._counting.trace()
+        self.rate_guard.watch(trace)
         self._resolver = Resolver()
         self._room = WaitingRoom(places=config.pictures.waiting_files)
         pace = Pace(rates_of(config), clock=time.monotonic)
@@ -110,7 +116,7 @@ class Bot(discord.AutoShardedClient):
             max_messages=None,
             max_ratelimit_timeout=LONGEST_WAIT,
             shard_count=config.discord.shard_count or None,
-            http_trace=self._counting.trace(),
+            http_trace=trace,
         )
         self.shard_ids = list(config.discord.shard_ids) or None
         self._counts_shards = not config.discord.shard_count
@@ -129,6 +135,7 @@ class Bot(discord.AutoShardedClient):
             clock=clock,
             metrics=metrics,
             was_unclear=self._counting.was_unclear,
+            rate_guard=self.rate_guard,
             signing=signing or Signing(),
             tracing=tracing,
         )
@@ -180,7 +187,9 @@ class Bot(discord.AutoShardedClient):
         """Register in one configured server; False where the server refuses."""
         try:
             await self.tree.register(guild)
-        except discord.Forbidden:
+        except discord.Forbidden as error:
+            if error.code not in NO_ACCESS:
+                raise
             log.error("%s", _not_a_member(str(guild.id)))
             return False
         return True

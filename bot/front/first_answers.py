@@ -20,6 +20,7 @@ from typing import Any, cast
 import aiohttp
 import discord
 
+from bot.delivery.refusals import DeliveryDelayed
 from bot.errors import DiscordUnavailable
 from bot.front.services import Interaction, services_of
 from bot.metrics import FrontMetrics
@@ -97,6 +98,10 @@ async def _answer(
     began, number = time.monotonic(), 0
     while True:
         try:
+            services_of(interaction).rate_guard.check_first_answer()
+        except DeliveryDelayed as error:
+            raise DiscordUnavailable(f"An interaction is not answered: {error}.") from error
+        try:
             async with asyncio.timeout(min(ATTEMPT_SECONDS * 2**number, LONGEST_ATTEMPT_SECONDS)):
                 sent = await attempt()
             break
@@ -162,6 +167,8 @@ class Counting:
             _context: SimpleNamespace,
             end: aiohttp.TraceRequestExceptionParams,
         ) -> None:
+            if isinstance(end.exception, discord.DiscordException):
+                return  # Discord's answer, which the rate guard replaces by an error; it is counted already
             self._lost(end.url.path)
             if not isinstance(end.exception, asyncio.CancelledError):
                 self._metrics.discord_requests.labels("unreachable").inc()

@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 import discord
 
 from bot.config import LimitsConfig, RetentionConfig
+from bot.delivery.discord_requests import RateGuard
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
 from bot.front.keywords import Keywords
@@ -69,7 +70,8 @@ class Services:
     `front` is this process's name. `announce` shows a new job in the answer to its interaction. `weights` are
     the weights of roles by their ids: a person has the largest weight of their roles, or 1. `policy` is the
     operator's policy, and `bounds` limits the policies of servers. `was_unclear` says whether an attempt at
-    the first answer to an interaction, given its id, had an unknown outcome. `languages` are the languages
+    the first answer to an interaction, given its id, had an unknown outcome. `rate_guard` says when Discord
+    wants no more requests from this address. `languages` are the languages
     set for persons and servers by their ids, `language` is the one of all others; if it is empty, each person
     is answered in the language of their Discord. `hard_rule` is the rule that no server can switch off.
     `styles` are available in every server. `signing` signs the files that are sent. `label` says whether
@@ -92,6 +94,7 @@ class Services:
     clock: Callable[[], float]
     metrics: FrontMetrics
     was_unclear: Callable[[int], bool]
+    rate_guard: RateGuard
     hard_rule: BothOf
     language: str = ""
     languages: Mapping[int, str] = field(default_factory=dict)

@@ -13,6 +13,7 @@ class Faults:
     These fields count future requests whose path contains `on`: `rest_429`, `rest_5xx`, `lose_answers`
     (executed, but answered with 502), `drop_requests` (the connection is cut before execution),
     `drop_answers` (executed, then the connection is cut) and `hang_answers` (executed, never answered).
+    `pages` are answered with a page of HTML and `page_status`, as Cloudflare answers a blocked address.
     `refuse_intents` counts future logins at the gateway.
     `retry_after` is sent with the 429s. `slow_ms` delays every answer until it is set to 0.
     """
@@ -23,6 +24,8 @@ class Faults:
     drop_requests: int = 0
     drop_answers: int = 0
     hang_answers: int = 0
+    pages: int = 0
+    page_status: int = 403
     refuse_intents: int = 0
     on: str = ""
     retry_after: float = 0.25

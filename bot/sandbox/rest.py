@@ -19,6 +19,8 @@ from bot.sandbox.uploads import Body, read_multipart
 
 PREFIX = "/api/v10"
 HANGING_SECONDS = 0.05  # between two checks whether the bot has disconnected
+INVALID = frozenset({401, 403, 429})
+PAGE = "<!DOCTYPE html><html><head><title>Attention Required! | Cloudflare</title></head></html>"
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -50,6 +52,10 @@ class Reply:
 
 class _Cut(Exception):
     """The connection is cut without an answer."""
+
+
+class _Page(Exception):
+    """The answer is a page of HTML from a host before Discord."""
 
 
 NO_CONTENT = Reply(status=204)
@@ -102,11 +108,15 @@ class Rest:
             if rejection.violation:
                 self._core.log.violation(f"{operation.method} {request.path}: {rejection}")
             reply = Reply(status=rejection.status, body=rejection.body)
+        except _Page:
+            status = self._core.faults.page_status
+            self._core.invalid_requests += status in INVALID
+            return web.Response(status=status, text=PAGE, content_type="text/html")
         except _Cut:
             if request.transport is not None:
                 request.transport.close()
             return web.Response(status=500)  # the connection is closed already
-        self._core.invalid_requests += reply.status in (401, 403, 429)
+        self._core.invalid_requests += reply.status in INVALID
         self._core.observer(
             Exchange(
                 method=operation.method,
@@ -144,6 +154,9 @@ class Rest:
 
     def _check_faults(self, request: web.Request, headers: dict[str, str]) -> None:
         faults = self._core.faults
+        if faults.take("pages", request.path):
+            self._core.interactions.excuse_all()
+            raise _Page
         if faults.take("rest_429", request.path):
             self._core.interactions.excuse_all()
             headers.update(refusal_headers(faults.retry_after, scope="shared"))

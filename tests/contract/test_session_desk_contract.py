@@ -9,6 +9,7 @@ import pytest
 from session_steps import voting
 from stores import Clock
 
+from bot.delivery.discord_requests import RateGuard
 from bot.delivery.refusals import DeliveryDelayed
 from bot.front.sessions.desk import KEPT_SECONDS, WAIT_SECONDS, Desk
 from bot.store import Store
@@ -50,7 +51,7 @@ async def test_a_board_that_discord_takes_later_keeps_no_ballot_from_being_edite
     store: Store, clock: Clock, vote: GroupSession
 ) -> None:
     services: Any = SimpleNamespace(store=store, front="one")
-    desk = Desk(SimpleNamespace(user=None), lambda: services, clock=clock)  # type: ignore[arg-type]
+    desk = Desk(SimpleNamespace(user=None), lambda: services, rate_guard=RateGuard(clock=clock), clock=clock)  # type: ignore[arg-type]
     courier: Any = Courier()
     desk._courier = courier
 

@@ -102,7 +102,8 @@ async def serving(
         signing=signing,
         tracing=tracing,
     )
-    message_locks, sender = MessageLocks(), Sender(bot, artifacts, clock=time.time, signing=signing)
+    guard, message_locks = bot.rate_guard, MessageLocks()
+    sender = Sender(bot, artifacts, clock=time.time, rate_guard=guard, signing=signing)
     progress = Progress(store, sender, message_locks, front=name, clock=time.time)
     outbox = Outbox(
         *(store, sender, message_locks),
@@ -113,7 +114,7 @@ async def serving(
         tracing=tracing,
     )
     reviews = ReviewOutbox(store, bot, sender, Uploads(artifacts, signing))
-    desk = Desk(bot, lambda: bot.services, clock=time.time)
+    desk = Desk(bot, lambda: bot.services, rate_guard=guard, clock=time.time)
     async with bot:
         await bot.login("a-token")
         await bot.register()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,9 +25,9 @@ class Courier:
     Every verb raises Refused, and DeliveryDelayed where Discord may take the message later.
     """
 
-    def __init__(self, client: discord.Client, *, clock: Callable[[], float]) -> None:
+    def __init__(self, client: discord.Client, rate_guard: RateGuard) -> None:
         self._client = client
-        self._rate_guard = RateGuard(clock=clock)
+        self._rate_guard = rate_guard
 
     async def post(
         self,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import discord
 
 from bot.delivery.content import MessageContent
+from bot.delivery.discord_requests import RateGuard
 from bot.delivery.refusals import DeliveryDelayed, Refusal, Refused
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.services import Services
@@ -63,11 +64,16 @@ class Desk:
     """Shows the sessions of one front, several at once."""
 
     def __init__(
-        self, client: discord.Client, services: Callable[[], Services], *, clock: Callable[[], float]
+        self,
+        client: discord.Client,
+        services: Callable[[], Services],
+        *,
+        rate_guard: RateGuard,
+        clock: Callable[[], float],
     ) -> None:
         self._client = client
         self._services = services
-        self._courier = Courier(client, clock=clock)
+        self._courier = Courier(client, rate_guard)
         self._clock = clock
         self._shown: dict[str, _Shown] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}

@@ -101,7 +101,7 @@ async def begin(interaction: Interaction, parent: Parent, plan: Plan, texts: Tex
         kind = discord.ChannelType.news_thread if news else discord.ChannelType.public_thread
         return await parent.create_thread(name=name[:MAX_THREAD_NAME], type=kind)
     except discord.HTTPException as error:  # without the right, or Discord takes no more threads here
-        if error.status >= 500:
+        if error.status >= 500:  # also an answer that is not Discord's own
             raise
         forum = isinstance(parent, discord.ForumChannel)
         raise UserMistake("session_no_post" if forum else "session_no_thread") from None

@@ -178,6 +178,38 @@ async def test_a_long_retry_after_delays_deliveries_without_requests_meanwhile(
     assert sandbox.invalid_requests - asked <= 1  # with its own token, which has expired
 
 
+@pytest.fixture
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.delivery.discord_requests.FIRST_BLOCK_SECONDS", 0.1)
+    monkeypatch.setattr("bot.delivery.discord_requests.BAN_SECONDS", 0.1)
+    monkeypatch.setattr("bot.delivery.outbox.LONGEST_WAIT", 0.1)
+
+
+@pytest.mark.usefixtures("short_waits")
+@pytest.mark.parametrize(
+    "page",
+    [
+        (403, "/webhooks/"),  # by the interaction's token
+        (403, "/channels/"),  # by the bot, after the token's end
+        (401, "/channels/"),
+        (404, "/webhooks/"),
+        (429, "/channels/"),
+    ],
+)
+async def test_a_page_in_place_of_discords_answer_ends_no_delivery(
+    served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes, page: tuple[int, str]
+) -> None:
+    status, where = page
+    queued, job = await ask(mina, served)
+    if where == "/channels/":
+        sandbox.misbehave(expire_tokens=True)
+    sandbox.misbehave(pages=1, page_status=status, on=where)
+    assert await outcome.only(job) == "edited"
+    assert not sandbox._core.faults.pages
+    (message,) = await mina.messages()
+    assert (message["id"], len(message["attachments"])) == (queued["id"], 1)
+
+
 async def test_a_content_that_discord_refuses_is_reported_in_the_message(
     served: Served, sandbox: Sandbox, mina: Member, outcome: DeliveryOutcomes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
