@@ -35,7 +35,7 @@ from jax.sharding import Mesh
 from jax.stages import Compiled, Lowered
 
 from sdjax_engine.compiling.cache_folder import is_trusted
-from sdjax_engine.compiling.code_digest import source_digest
+from sdjax_engine.compiling.code_digest import COMPILING, source_digest, versions
 from sdjax_engine.compiling.serialized import Serialized
 
 FOLDER, SUFFIX = "programs", ".program"
@@ -83,14 +83,15 @@ class Executables:
             file_format, digest, payload = split(place.read_bytes())
             if file_format != FORMAT or digest != hashlib.sha256(payload).hexdigest().encode():
                 return None
-            os.utime(place)
+            with suppress(OSError):  # a folder that may only be read
+                os.utime(place)
             kept = Serialized(*pickle.loads(payload))  # noqa: S301 - written by this user, as was checked
             return kept.on_all(meshes)
         except Exception:  # noqa: BLE001 - the program is compiled instead
             return None
 
     def keep(self, place: Path, program: Serialized) -> None:
-        """Write an executable, and remove files that it replaces; raises OSError."""
+        """Write an executable, and remove files that were not loaded for long; raises OSError."""
         payload = pickle.dumps(tuple(program))
         content = FORMAT + hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload
         place.parent.mkdir(mode=0o770 if self.group else 0o700, parents=True, exist_ok=True)
@@ -118,7 +119,7 @@ class Executables:
 
 @contextmanager
 def replaced_file(place: Path) -> Iterator[Path]:
-    """Give a path to write, which then replaces `place` at once; older files of the program are removed."""
+    """Give a path to write, which then replaces `place` at once; files not loaded for 60 days are removed."""
     part = place.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
     part.unlink(missing_ok=True)
     try:
@@ -127,17 +128,18 @@ def replaced_file(place: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-    forget(place)
+    forget_unused(place.parent)
 
 
-def forget(place: Path) -> None:
-    """Remove earlier executables of the program at `place`, and files that were not loaded for 60 days."""
+def forget_unused(folder: Path) -> None:
+    """Remove the files that were not loaded for 60 days.
+
+    Other files stay: machines with other processors or versions may share the folder.
+    """
     oldest = time.time() - SECONDS_KEPT_UNUSED
-    same = place.name.rpartition("-")[0] + "-"
-    for file in place.parent.iterdir():
+    for file in folder.iterdir():
         with suppress(OSError):
-            replaced = file.name.startswith(same) and file.suffix == SUFFIX and file != place
-            if replaced or file.stat().st_mtime < oldest:
+            if file.stat().st_mtime < oldest:
                 file.unlink()
 
 
@@ -145,8 +147,8 @@ def environment_of(device: jax.Device) -> list[object]:
     """Return the versions and settings of the libraries, and the processor."""
     settings = {name: repr(value) for name, value in jax.config.values.items() if not IRRELEVANT.search(name)}
     flags = [os.environ.get(name, "") for name in FLAGS]
-    versions = [sys.version, flags, settings, device.client.platform_version]
-    return [*versions, processor() if device.platform == "cpu" else ""]
+    libraries = [sys.version, *versions(COMPILING), device.client.platform_version]
+    return [libraries, flags, settings, processor() if device.platform == "cpu" else ""]
 
 
 def argument_lines(arguments: Any) -> Iterator[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -162,17 +164,39 @@ def test_where_files_cannot_have_two_names_they_are_copied(
     assert verbs(said) == ["compiled", "loaded"]
 
 
-def test_an_upgrade_replaces_what_it_no_longer_uses(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("differs", ["processor", "source_digest"])
+def test_machines_and_versions_that_share_a_folder_keep_each_others_executables(
+    differs: str, make: Make, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in ("one", "another", "one", "another"):
+        monkeypatch.setattr(executables, differs, lambda each=each: each)
+        make()
+    compilations = 1 if differs == "source_digest" else 2  # other source lowers to the same program
+    assert verbs(said) == ["compiled"] * compilations + ["loaded"] * (4 - compilations)
+
+
+@pytest.mark.parametrize("package", ["jax", "jaxlib"])
+def test_an_upgrade_of_a_library_that_compiles_never_loads_what_the_old_version_compiled(
+    package: str, make: Make, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make()
-    make(facts="another program")
-    before = kept(tmp_path)
-    monkeypatch.setattr(executables, "source_digest", lambda: "another")
+    installed = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: "99.0" if name == package else installed(name))
     make()
-    after = kept(tmp_path)
-    assert len(before) == len(after) == 2
-    assert len(set(before) & set(after)) == 1
+    assert verbs(said) == ["compiled", "compiled"]
+
+
+def test_executables_in_a_folder_that_may_only_be_read_are_loaded(
+    make: Make, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make()
+
+    def refuse(*_arguments: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    make()
+    assert verbs(said) == ["compiled", "loaded"]
 
 
 def test_what_nobody_has_wanted_for_long_is_removed(make: Make, mesh: Mesh, tmp_path: Path) -> None:
