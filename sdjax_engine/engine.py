@@ -29,6 +29,7 @@ from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency, most_memory, usable_memory
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.pictures import Fitted
+from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.models.attention_backend import found_backend
 from sdjax_engine.models.attention_choice import describe
 from sdjax_engine.request import Image, Lane, Offer, OnProgress, Request
@@ -63,7 +64,8 @@ class Engine:
         self._warm_up: WarmUp | None = None
         self._prepares = True
         self._changing = threading.Lock()
-        self._submitting = threading.Lock()  # no model is removed during a submission
+        self._models_changed = threading.Condition()  # no model is removed while it is held
+        self._replaced: frozenset[str] = frozenset()
         self._thread = EngineThread(queues, clock=clock, stuck_after=stuck_after)
         self._thread.start()
 
@@ -135,34 +137,46 @@ class Engine:
         """Close the leaving models once all their requests are answered, and use the arriving models.
 
         `change` is from the last `read_models`. From the start of this call, `submit` refuses the leaving
-        models; the other models keep painting. New lanes are made ready in the background, as in `open`.
-        Returns the errors of models that cannot be used, by name. Raises EngineClosed.
+        models, and waits for the models that replace others; the other models keep painting. New lanes are
+        made ready in the background, as in `open`. Returns the errors of models that cannot be used, by
+        name. Raises EngineClosed.
         """
+        arriving = frozenset(read.spec.offer.model for read in change.arriving)
         with self._changing:
-            registry, warm_up = self._registry, self._warm_up
-            assert registry is not None, "`read_models` has read the change"
-            started = registry.compiler.clock()
-            with self._submitting:
+            with self._models_changed:
+                self._replaced = change.leaving & arriving
                 self._models = {
                     name: model for name, model in self._models.items() if name not in change.leaving
                 }
-            lanes = leaving_lanes(registry, change)
-            self._thread.intake.wait_for_answers(lanes)
-            if warm_up is not None:
-                warm_up.stop()
-            opened = [self._thread.queues[lane].device for lane in lanes if lane in self._thread.queues]
             try:
-                self._thread.intake.close_lanes(lanes)
-            except EngineClosed:  # a draining close waits for lanes that the warm-up opens
-                self._begin_warm_up(registry, started=started)
-                raise
-            for device in opened:
-                device.free()
-            release(registry, change)
-            self._registry, failures = arrived(registry, change)
-            with self._submitting:
-                self._models = self._registry.models
-            self._begin_warm_up(self._registry, started=started)
+                return self._change_models(change)
+            finally:
+                with self._models_changed:
+                    self._replaced = frozenset()
+                    self._models_changed.notify_all()
+
+    def _change_models(self, change: Change) -> Mapping[str, EngineError]:
+        """Change the models, of which none that leaves gets a request any more."""
+        registry, warm_up = self._registry, self._warm_up
+        assert registry is not None, "`read_models` has read the change"
+        started = registry.compiler.clock()
+        lanes = leaving_lanes(registry, change)
+        self._thread.intake.wait_for_answers(lanes)
+        if warm_up is not None:
+            warm_up.stop()
+        opened = [self._thread.queues[lane].device for lane in lanes if lane in self._thread.queues]
+        try:
+            self._thread.intake.close_lanes(lanes)
+        except EngineClosed:  # a draining close waits for lanes that the warm-up opens
+            self._begin_warm_up(registry, started=started)
+            raise
+        for device in opened:
+            device.free()
+        release(registry, change)
+        self._registry, failures = arrived(registry, change)
+        with self._models_changed:
+            self._models = self._registry.models
+        self._begin_warm_up(self._registry, started=started)
         return failures
 
     @property
@@ -277,19 +291,37 @@ class Engine:
         not be made ready, cancelled, or with EngineClosed if the engine itself breaks. `on_progress` is
         called when the image gets its seat, with step 0, and at each run's end. With `previews`, some of
         these calls get a small picture of what is painted so far. `on_progress` and the callbacks of the
-        future are called on the engine's thread: keep them short.
-        Raises InvalidRequest and EngineClosed.
+        future are called on the engine's thread: keep them short. While the request's model is replaced, the
+        call waits for the new one, except in a callback. Raises InvalidRequest and EngineClosed.
         """
-        model = self._models.get(request.model)
+        while True:
+            model = self._model_of(request)
+            model.offer.check(request)
+            prepared = model.prepare(request, start, programs=programs)
+            lanes = self._lanes_for(request, prepared)
+            pending = PendingRequest(
+                prepared=prepared, lanes=lanes, on_progress=on_progress, previews=previews
+            )
+            with self._models_changed:
+                if self._models.get(request.model) is model:  # else it is leaving since
+                    return self._thread.intake.submit(pending)
+
+    def _model_of(self, request: Request) -> LoadedModel:
+        """Return the request's model; waits while it is replaced. Raises InvalidRequest and EngineClosed."""
+        may_wait = not self._thread.is_current  # a callback that waited would hold up the replacement
+        with self._models_changed:
+            self._models_changed.wait_for(lambda: not (may_wait and request.model in self._replaced))
+            model = self._models.get(request.model)
         if model is None:
+            self._thread.intake.check_open()
             raise InvalidRequest("model", value=request.model, choices=", ".join(self._models))
-        model.offer.check(request)
-        registry = self._registry
+        return model
+
+    def _lanes_for(self, request: Request, prepared: Prepared) -> tuple[Lane, ...]:
+        """Return the lanes that paint a request, and count their use; raises InvalidRequest."""
+        registry, intake = self._registry, self._thread.intake
         serving = {} if registry is None else registry.serving
         lanes = tuple(serving.get(lane, lane) for lane in request.lanes)
-        prepared = model.prepare(request, start, programs=programs)
-        pending = PendingRequest(prepared=prepared, lanes=lanes, on_progress=on_progress, previews=previews)
-        intake = self._thread.intake
         offered = self._thread.queues if registry is None else registry.lanes
         from_pictures = lanes[1:] if prepared.picture is None else lanes
         for lane in lanes:
@@ -302,10 +334,7 @@ class Engine:
             # Refused requests do not count: the next start fails if the most used lane cannot be made ready.
             used = [registry.names[lane] for lane in lanes]
             registry.usage.count(*used, *map(pictures_of, from_pictures))
-        with self._submitting:
-            if self._models.get(request.model) is not model:
-                raise InvalidRequest("model", value=request.model, choices=", ".join(self._models))
-            return intake.submit(pending)
+        return lanes
 
     def _starts_from_pictures(self, lane: Lane) -> bool:
         """Return whether an image of this lane may start from a picture, now or later."""

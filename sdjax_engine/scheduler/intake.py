@@ -57,13 +57,17 @@ class Intake:
     def submit(self, pending: PendingRequest) -> Future[Image]:
         """Accept a request and return its future; raises EngineClosed."""
         with self._changed:
-            if self._closing:
-                raise EngineClosed(CLOSING)
+            self.check_open()
             self._arrivals.append(pending)
             self._unanswered[pending] = None
             self._changed.notify_all()
         pending.future.add_done_callback(partial(self._forget, pending))
         return pending.future
+
+    def check_open(self) -> None:
+        """Raise EngineClosed if requests are no longer accepted."""
+        if self._closing:
+            raise EngineClosed(CLOSING)
 
     def open_queue(self, queue: LaneQueue) -> None:
         """Serve one more lane, and the requests that wait for it; an earlier failure to open it is void."""

@@ -65,6 +65,11 @@ class EngineThread:
         """How often a stuck thread was abandoned for a new one."""
         return self._restarts
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is the thread that works, as callbacks are."""
+        return threading.current_thread() is self._thread
+
     def start(self) -> None:
         """Start both threads."""
         self._thread.start()

@@ -7,7 +7,7 @@ import gc
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +58,13 @@ def taken_by(engine: Engine) -> int:
     """The bytes of each device that are in use."""
     assert engine._registry is not None
     return engine._registry.residency.taken
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    ends = time.monotonic() + DEADLINE
+    while not is_so():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
 
 
 def change(engine: Engine, *specs: ModelSpec) -> None:
@@ -133,8 +140,10 @@ def test_loras_come_and_go_and_requests_under_way_keep_theirs(
     under_way = [engine.submit(like(LONG, loras=adapted.loras, seed=seed)) for seed in range(5)]
     closing = threading.Thread(target=lambda: change(engine, plain))
     closing.start()
-    for future in under_way:
-        assert future.result(DEADLINE).request.loras
+    wait_until(lambda: not engine.offers)
+    while_it_is_replaced = engine.submit(PLAIN)
+    assert all(future.result(0).request.loras for future in under_way)
+    assert fingerprint(while_it_is_replaced.result(DEADLINE)) == fingerprint(bare)
     closing.join(DEADLINE)
     with pytest.raises(InvalidRequest) as refused:
         engine.submit(adapted)
