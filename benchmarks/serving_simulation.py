@@ -82,7 +82,12 @@ def simulate(simulation: Simulation, arrivals: Sequence[TimedArrival]) -> Outcom
     """Serve these arrivals with the engine's loop."""
     clock = VirtualClock()
     queue = simulation.queue(clock)
-    scheduler = Scheduler({LANE: queue}, clock=clock, watchdog=Watchdog(clock=clock, stuck_after=0.0))
+    scheduler = Scheduler(
+        {LANE: queue},
+        clock=clock,
+        watchdog=Watchdog(clock=clock, stuck_after=0.0),
+        on_first_pass=PendingRequest.begin_second_pass,  # no request of the simulation has one
+    )
     coming, served = deque(arrivals), list[ServedArrival]()
     while coming or scheduler.table.present:
         while coming and coming[0].at <= clock.now:

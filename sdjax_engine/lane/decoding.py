@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +21,7 @@ import numpy.typing as npt
 
 from sdjax_engine.compiling.compiler import Program
 from sdjax_engine.compiling.per_device import Shares, call_on
+from sdjax_engine.daemon_thread import DaemonThread
 from sdjax_engine.denoising.traced import Decoded
 from sdjax_engine.lane.rows import ALONE, DecoderPlace, SeatGrid
 from sdjax_engine.lane.runs import are_ready
@@ -140,7 +140,7 @@ class DecodeThread:
     """Calls programs in a thread of its own, one after the other; the thread ends with this object."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sdjax-decode")
+        self._thread = DaemonThread("sdjax-decode")
 
     def __call__(self, program: Callable[..., Any], *arguments: Any) -> Any:
         """Call a program in the thread; returns its result or raises its error."""

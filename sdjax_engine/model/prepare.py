@@ -40,7 +40,7 @@ class Prepared:
     UNet is conditioned on, `loras` the rows of the LoRA bank that the seat gathers. `guided` says of each
     evaluation whether it needs the negative prompt; those beyond its end do not. `programs` are the programs
     that must make the evaluations, as `lane.rows.as_text` has them; None: the cheapest. `second` is the
-    second pass, whose `picture` is known after the first.
+    second pass. Its `picture` is known after the first; before, it is what a mask keeps, else None.
     """
 
     request: Request
@@ -93,7 +93,7 @@ class Preparation:
         prepared = replace(self._prepared(request, start, from_picture=start is not None), programs=first)
         if request.second_pass is None:
             return prepared
-        rest = self._prepared(request.second, None, from_picture=True)
+        rest = self._prepared(request.second, kept_in_second_pass(request), from_picture=True)
         return replace(prepared, second=replace(rest, programs=second))
 
     def _check_mask(self, start: Fitted) -> None:
@@ -141,6 +141,14 @@ class Preparation:
             loras=loras,
             guided=table.rows[:, Column.GUIDANCE] > 1 if two_texts else NOT_GUIDED,
         )
+
+
+def kept_in_second_pass(request: Request) -> Fitted | None:
+    """Return the start picture and the mask in the size of the second pass; None without a mask."""
+    if request.mask_image is None:
+        return None
+    size = request.second
+    return fitted(replace(request, height=size.height, width=size.width))
 
 
 class Planner:

@@ -34,6 +34,7 @@ class Intake:
         self._changed = threading.Condition()
         self._unanswered: dict[PendingRequest, None] = {}
         self._arrivals: list[PendingRequest] = []
+        self._second_passes: list[PendingRequest] = []
         self._cancelled: list[PendingRequest] = []
         self._unserved: dict[Wanted, dict[PendingRequest, None]] = {}
         self._opened: list[LaneQueue] = []
@@ -68,6 +69,13 @@ class Intake:
         """Raise EngineClosed if requests are no longer accepted."""
         if self._closing:
             raise EngineClosed(CLOSING)
+
+    def come_back(self, pending: PendingRequest) -> None:
+        """Take in a request again, for its second pass."""
+        with self._changed:
+            if not pending.answered:
+                self._second_passes.append(pending)
+                self._changed.notify_all()
 
     def open_queue(self, queue: LaneQueue) -> None:
         """Serve one more lane, and the requests that wait for it; an earlier failure to open it is void."""
@@ -147,30 +155,34 @@ class Intake:
                     wake_at = scheduler.next_turn_at
                     self._changed.wait(None if wake_at is None else max(0.0, wake_at - self._clock()))
                 answers = self._take_in(scheduler)
-                goes_on = bool(scheduler.table.present or self._unserved) or not self._closing
+                goes_on = bool(self._unanswered) or not self._closing
             if not answers:
                 return goes_on
             for answer in answers:
                 answer()
 
     def _something_to_do(self, scheduler: Scheduler) -> bool:
-        if self._arrivals or self._cancelled or self._opened or self._look_again or self._dropping:
+        if self._arrivals or self._second_passes or self._cancelled or self._opened:
+            return True
+        if self._look_again or self._dropping:
             return True
         if self._leaving and self._may_leave(scheduler):
             return True
         turn_at = scheduler.next_turn_at
-        if scheduler.onward or (turn_at is not None and turn_at <= self._clock()):
+        if turn_at is not None and turn_at <= self._clock():
             return True
         if any(self._failure(wanted) for wanted in self._unserved):
             return True
-        return self._closing and not (scheduler.table.present or self._unserved)
+        return self._closing and not self._unanswered
 
     def _take_in(self, scheduler: Scheduler) -> list[Callable[[], object]]:
         """Give the scheduler the arrivals, and return the calls that answer or cancel requests."""
         for queue in self._opened:
             scheduler.table.open(queue)
         arrivals, cancelled = self._arrivals, self._cancelled
-        self._arrivals, self._cancelled, self._opened, self._look_again = [], [], [], False
+        arrivals += reversed(self._second_passes)  # each goes before all others: the oldest is the last
+        self._arrivals, self._second_passes, self._cancelled = [], [], []
+        self._opened, self._look_again = [], False
         settled = [
             wanted
             for wanted in self._unserved
@@ -178,7 +190,7 @@ class Intake:
         ]
         answers: list[Callable[[], object]] = []
         served = [each for wanted in settled for each in self._unserved.pop(wanted)]
-        for pending in [*served, *arrivals, *reversed(scheduler.onward)]:
+        for pending in [*served, *arrivals]:
             wanted = wanted_by(pending)
             if can_paint(scheduler, wanted):
                 scheduler.table.join(pending, self._clock())
@@ -186,7 +198,6 @@ class Intake:
                 answers.append(partial(pending.fail, error))
             else:
                 self._unserved.setdefault(wanted, {})[pending] = None
-        scheduler.onward = []
         for pending in cancelled:
             self._drop(scheduler, pending)
         if self._leaving and self._may_leave(scheduler):  # after the drops, which look in the lanes' seats

@@ -42,6 +42,7 @@ logger = logging.getLogger(__name__)
 
 MOST_ATTEMPTS = 2
 STUCK = "The devices hung twice while this picture was painted."
+OnFirstPass = Callable[[PendingRequest, Image], None]
 COMPILING = 60.0  # seconds that compiling the programs of a lane takes, about
 
 
@@ -49,19 +50,24 @@ class Scheduler:
     """The requests of the engine and the work on them; used by one thread at a time.
 
     `table` has the open lanes and the requests in them; `landed` counts the batches that the devices have
-    finished. `onward` requests have finished the first pass of two and wait for the lane of the second; the
-    newest is the last.
+    finished. `on_first_pass` gets each request that has finished the first pass of two, with its picture:
+    the request is in no lane until it comes in again.
     """
 
     def __init__(
-        self, queues: Mapping[Lane, LaneQueue], *, clock: Callable[[], float], watchdog: Watchdog
+        self,
+        queues: Mapping[Lane, LaneQueue],
+        *,
+        clock: Callable[[], float],
+        watchdog: Watchdog,
+        on_first_pass: OnFirstPass,
     ) -> None:
         self.watchdog = watchdog
         self.landed = 0
-        self.onward: list[PendingRequest] = []
         self.run_times = RunTimes()
         self.table = RequestTable(queues)
         self._clock = clock
+        self._on_first_pass = on_first_pass
         self._shares: LaneShares[Lane] = LaneShares()
         self._landed_at = clock()
 
@@ -112,9 +118,8 @@ class Scheduler:
         Nothing of this one is changed. The first turn of the other restarts what the devices worked on; a
         request that is restarted for the second time is answered with an error.
         """
-        other = Scheduler({}, clock=self._clock, watchdog=watchdog)
+        other = Scheduler({}, clock=self._clock, watchdog=watchdog, on_first_pass=self._on_first_pass)
         other.table = self.table.restarted()
-        other.onward = list(self.onward)
         other.run_times = self.run_times
         return other
 
@@ -255,8 +260,7 @@ class Scheduler:
         if pending.prepared.second is None:
             pending.give(image)
         else:
-            pending.begin_second_pass(image)
-            self.onward.append(pending)
+            self._on_first_pass(pending, image)
         learns = queue.previews is not None and queue.previews.latent_rgb.learns
         if queue.previews is not None and learns and not queue.device.decodes_previews:
             with without_previews(queue):
@@ -333,10 +337,10 @@ class Scheduler:
     def _try_again(
         self, queue: LaneQueue, requests: Sequence[PendingRequest], trouble: Trouble, error: EngineError
     ) -> None:
-        """Restart requests before all others, alone after an error; at the second attempt they fail."""
-        again = {pending: None for pending in requests if pending.attempts + 1 < MOST_ATTEMPTS}
+        """Restart requests before all others, alone after an error; the same trouble twice ends a request."""
+        again = {pending: None for pending in requests if pending.attempts[trouble] + 1 < MOST_ATTEMPTS}
         for pending in again:
-            pending.attempts += 1
+            pending.attempts[trouble] += 1
         self.table.restart(queue, list(again), alone=trouble is Trouble.FAILED, now=self._clock())
         for pending in requests:
             if pending in again:

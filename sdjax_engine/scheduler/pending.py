@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -32,7 +33,7 @@ class State(Enum):
     WAITING = "in the queue of its lane, or its lane is not open yet"
     SEATED = "has a seat of the batch"
     IN_FLIGHT = "its last evaluations or its decoding are with the devices; its seat is free"
-    DECODED = "the devices have made the picture, and the host reads it"
+    DECODED = "the devices have made the picture, and the host reads it, or enlarges it for a second pass"
     ANSWERED = "its future has the picture or an error, or is cancelled"
 
 
@@ -52,10 +53,10 @@ class PendingRequest:
     """A request in the engine.
 
     The future may be cancelled at any moment, from any thread; the cancellation or the answer counts,
-    whichever comes first. With `previews`, its progress has previews. `attempts` counts how often the
-    request was started again, except after a shortage of memory; `decoded_again` says whether its latents
-    have been decoded a second time. `prepared` and `lane` are those of the pass that it is in, and `request`
-    is the whole request. `lanes` are those of its passes, by default the request's own.
+    whichever comes first. With `previews`, its progress has previews. `attempts` counts, for each reason,
+    how often its pass was started again, except after a shortage of memory; `decoded_again` says whether its
+    latents have been decoded a second time. `prepared` and `lane` are those of the pass that it is in, and
+    `request` is the whole request. `lanes` are those of its passes, by default the request's own.
     `seconds_of_first_pass` is None before the second pass. `programs` are those of the passes that are
     painted, `programs_of_latents` those of latents that are decoded again. `device_seconds` is its share of
     the devices' time, which includes both passes and attempts that ended in a restart.
@@ -66,7 +67,7 @@ class PendingRequest:
     on_progress: OnProgress | None = None
     previews: bool = False
     seated_at: float = 0.0
-    attempts: int = 0
+    attempts: Counter[Trouble] = field(default_factory=Counter)
     decoded_again: bool = False
     lanes: tuple[Lane, ...] = ()
     _state: State = State.WAITING
@@ -110,16 +111,20 @@ class PendingRequest:
             self._state = state
 
     def begin_second_pass(self, image: Image) -> None:
-        """Wait for a seat of the second pass, which starts from the picture of the first."""
+        """Wait for a seat of the second pass, which starts from the picture of the first.
+
+        Enlarging the picture takes some hundredths of a second: not on the thread that keeps devices busy.
+        """
         first, second = self.prepared, self.prepared.second
         assert second is not None, "a request of one pass has no second"
-        start = second_start(image.pixels, second.request)
+        start = second_start(image.pixels, second.request, kept=second.picture)
         with self._lock:
             if not self.answered:
                 self.seconds_of_first_pass = image.seconds
                 self.prepared, self.lane = replace(second, picture=start), self.lanes[-1]
                 self.programs, self.programs_of_latents = image.programs, ""
                 self.decoded_again = False
+                self.attempts.clear()
                 self._work_done = work_of(first)
                 self._state = State.WAITING
 

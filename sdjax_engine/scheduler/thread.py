@@ -12,12 +12,15 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 
-from sdjax_engine.errors import EngineClosed
-from sdjax_engine.request import Lane
+from sdjax_engine.daemon_thread import DaemonThread
+from sdjax_engine.errors import EngineClosed, PaintingFailed
+from sdjax_engine.request import Image, Lane
 from sdjax_engine.scheduler.intake import Intake
 from sdjax_engine.scheduler.lane_queue import LaneQueue, RunTimes
 from sdjax_engine.scheduler.loop import Scheduler
+from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.watchdog import Abandoned, Watchdog
+from sdjax_engine.wording import first_line
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +49,10 @@ class EngineThread:
         self._restarts = 0
         self._hanging = False
         self._ended = threading.Event()
-        self._scheduler = Scheduler(queues, clock=clock, watchdog=self._new_watchdog())
+        self._enlarging = DaemonThread("sdjax-enlarge")
+        self._scheduler = Scheduler(
+            queues, clock=clock, watchdog=self._new_watchdog(), on_first_pass=self._on_first_pass
+        )
         self._thread = self._thread_for(self._scheduler)
         self._guarding = threading.Thread(target=self._guard, name="sdjax-engine watch", daemon=True)
 
@@ -109,6 +115,19 @@ class EngineThread:
             raise
         else:
             self._end(STOPPED)
+
+    def _on_first_pass(self, pending: PendingRequest, image: Image) -> None:
+        """Enlarge the picture of a first pass beside the devices' work; then the request comes in again."""
+        self._enlarging.submit(self._begin_second_pass, pending, image)
+
+    def _begin_second_pass(self, pending: PendingRequest, image: Image) -> None:
+        try:
+            pending.begin_second_pass(image)
+        except Exception as error:
+            logger.exception("a picture could not be enlarged")
+            pending.fail(PaintingFailed(f"The picture could not be enlarged: {first_line(error)}"))
+        else:
+            self.intake.come_back(pending)
 
     def _end(self, reason: str) -> None:
         """Accept no more requests, and answer those that are left, whatever their callbacks raise."""

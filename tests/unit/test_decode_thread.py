@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -59,6 +61,16 @@ def test_a_call_returns_and_raises_what_the_program_does(queue: Callable[..., An
     with pytest.raises(ValueError, match="no such program"):
         queue(fail)
     assert queue(threading.get_ident) == queue(threading.get_ident)
+
+
+def test_a_decoding_that_hangs_does_not_hold_up_the_exit_of_the_process() -> None:
+    script = """
+import time
+from sdjax_engine.daemon_thread import DaemonThread
+
+DaemonThread("hangs").submit(time.sleep, 999)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=DEADLINE)
 
 
 def test_the_decode_thread_is_separate_and_ends_with_its_owner() -> None:

@@ -30,7 +30,13 @@ class Lane:
             seats=Seats(devices=DEVICES, seats_per_device=2),
         )
         watchdog = Watchdog(clock=self._clock, stuck_after=0.0)
-        self.scheduler = Scheduler({queue.lane: queue}, clock=self._clock, watchdog=watchdog)
+        self.scheduler = Scheduler(
+            {queue.lane: queue},
+            clock=self._clock,
+            watchdog=watchdog,
+            on_first_pass=self._begin_second_pass,
+        )
+        self._second_passes: list[PendingRequest] = []
 
     def paint(self, *requests: PendingRequest) -> list[Image]:
         for request in requests:
@@ -38,10 +44,14 @@ class Lane:
         while self.scheduler.table.present:
             self.now = max(self.now, self.scheduler.next_turn_at or self.now)  # the devices are at work
             self.scheduler.turn()
-            for onward in self.scheduler.onward:
-                self.scheduler.table.join(onward, self.now)
-            self.scheduler.onward.clear()
+            for pending in self._second_passes:
+                self.scheduler.table.join(pending, self.now)
+            self._second_passes.clear()
         return [request.future.result() for request in requests]
+
+    def _begin_second_pass(self, pending: PendingRequest, image: Image) -> None:
+        pending.begin_second_pass(image)
+        self._second_passes.append(pending)
 
     def _clock(self) -> float:
         return self.now

@@ -171,12 +171,21 @@ def test_a_cancelled_image_of_an_unopened_lane_ends_at_once_and_delays_no_close(
     assert ends(lambda: thread.close(drain=True))
 
 
+def no_second_pass(_pending: PendingRequest, _image: Image) -> None:
+    raise AssertionError("no request of this test has a second pass")
+
+
 def work_of_a_turn(waiting: int) -> int:
     """How many bytecode instructions of the engine a turn takes while so many requests wait."""
     script = Script()
     queue = queue_of(ScriptedDevices(script, devices=1, seats_per_device=4))
     clock = Hanging().clock
-    scheduler = Scheduler({LANE: queue}, clock=clock, watchdog=Watchdog(clock=clock, stuck_after=0.0))
+    scheduler = Scheduler(
+        {LANE: queue},
+        clock=clock,
+        watchdog=Watchdog(clock=clock, stuck_after=0.0),
+        on_first_pass=no_second_pass,
+    )
     for number in range(waiting):
         one = prepared(seed=number % 200, evaluations=1000, prompt=str(number))
         scheduler.table.join(PendingRequest(prepared=one), clock())
@@ -209,7 +218,7 @@ def test_a_lane_closes_at_once_with_the_cancellation_of_its_last_request(hanging
     queue = queue_of(ScriptedDevices(hanging.script, devices=1, seats_per_device=2))
     watchdog = Watchdog(clock=hanging.clock, stuck_after=0.0)
     scheduler, intake = (
-        Scheduler({LANE: queue}, clock=hanging.clock, watchdog=watchdog),
+        Scheduler({LANE: queue}, clock=hanging.clock, watchdog=watchdog, on_first_pass=no_second_pass),
         Intake(hanging.clock),
     )
     pending = PendingRequest(prepared=prepared())

@@ -21,7 +21,7 @@ from scripted_devices import SHORTAGE, Script, ScriptedDevices, latents_of, pixe
 from sdjax_engine.errors import PaintingFailed
 from sdjax_engine.model.latent_rgb import LatentRGB
 from sdjax_engine.model.prepare import Prepared
-from sdjax_engine.request import Progress, Trouble
+from sdjax_engine.request import Image, Progress, Trouble
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.loop import MOST_ATTEMPTS, Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest, State
@@ -97,7 +97,12 @@ class Evening:
             seats=Seats(devices=1, seats_per_device=4),
             previews=Previews(seconds=0.0, most_share=1e6, latent_rgb=known_colours()),
         )
-        self.scheduler = Scheduler({queue.lane: queue}, clock=self.clock, watchdog=self.watchdog())
+        self.scheduler = Scheduler(
+            {queue.lane: queue},
+            clock=self.clock,
+            watchdog=self.watchdog(),
+            on_first_pass=self.begin_second_pass,
+        )
 
     def clock(self) -> float:
         return self.now
@@ -110,6 +115,10 @@ class Evening:
         pending = PendingRequest(prepared=wanted, on_progress=told.append, previews=True)
         self.told[pending] = told
         self.requests.append(pending)
+        self.coming.append(pending)
+
+    def begin_second_pass(self, pending: PendingRequest, image: Image) -> None:
+        pending.begin_second_pass(image)
         self.coming.append(pending)
 
     def on_call(self, name: str) -> None:
@@ -141,11 +150,11 @@ class Evening:
             raise RuntimeError("the devices answered after all, with an error")
 
     def turn(self) -> None:
-        for pending in [*self.coming, *reversed(self.scheduler.onward)]:
+        for pending in self.coming:
             self.scheduler.table.join(pending, self.now)
         for pending in self.cancelled:
             self.scheduler.table.remove(pending)
-        self.coming, self.cancelled, self.scheduler.onward = [], [], []
+        self.coming, self.cancelled = [], []
         scheduler = self.scheduler
         self.now = max(self.now, scheduler.next_turn_at or self.now)
         try:
@@ -159,7 +168,7 @@ class Evening:
         for each in wanted:
             self.come(each)
         turns = 0
-        while self.coming or self.scheduler.table.present or self.scheduler.onward:
+        while self.coming or self.scheduler.table.present:
             self.turn()
             turns += 1
             assert turns < 1000, "somebody waits for ever"
@@ -206,12 +215,15 @@ def check_answers(evening: Evening) -> None:
         except CancelledError:
             continue
         except PaintingFailed:
-            assert pending.attempts + 1 == MOST_ATTEMPTS
+            assert max(pending.attempts.values()) + 1 == MOST_ATTEMPTS
         else:
             assert image.request == request
             assert np.array_equal(image.pixels, pixels_of(request.seed))
-        troubles = [progress.trouble for progress in evening.told[pending] if progress.trouble]
-        assert len([each for each in troubles if each is not Trouble.OUT_OF_MEMORY]) == pending.attempts
+        troubles = [progress for progress in evening.told[pending] if progress.trouble]
+        in_second_pass = pending.seconds_of_first_pass is not None
+        counted = Counter(each.trouble for each in troubles if each.in_second_pass == in_second_pass)
+        del counted[Trouble.OUT_OF_MEMORY]
+        assert counted == +pending.attempts
         if asked[request] == 1:
             assert evening.script.admitted[request] <= 1 + len(troubles), "painted without need"
 
@@ -310,6 +322,21 @@ def test_an_image_between_its_passes_survives_an_abandoned_thread() -> None:
         assert pending.future.exception(0) is None
 
 
+def test_a_hang_and_an_error_and_an_error_of_another_pass_have_a_retry_each() -> None:
+    two_passes = prepared(seed=70, evaluations=2, second=3)
+    calls = spend({}, [two_passes]).calls
+    first_read, last_read = (place for place, name in enumerate(calls) if name == "fetch")
+    for hang in range(first_read):
+        for error in range(hang + 2, len(spend({hang: Hang()}, [two_passes]).calls)):
+            evening = spend({hang: Hang(), error: Fail()}, [two_passes])
+            assert all(pending.future.exception(0) is None for pending in evening.requests), (hang, error)
+    for error in (first_read, first_read - 1):
+        failed = spend({error: Fail()}, [two_passes]).calls
+        again = len(failed) - len(calls) + last_read
+        evening = spend({error: Fail(), again: Fail()}, [two_passes])
+        assert all(pending.future.exception(0) is None for pending in evening.requests), (error, again)
+
+
 def test_memory_that_is_short_where_a_picture_is_read_halves_the_seats() -> None:
     calls = spend({}).calls
     evening = spend({calls.index("fetch"): Fail(shortage=True)})
@@ -327,4 +354,4 @@ def test_a_picture_that_cannot_be_judged_fails_at_once_and_no_other() -> None:
         evening.serve(wanted)
     assert evening.script.mistakes == []
     [unjudged] = [pending for pending in evening.requests if pending.future.exception(0) is not None]
-    assert (unjudged.attempts, str(unjudged.future.exception(0))) == (0, "no numbers")
+    assert (unjudged.attempts.total(), str(unjudged.future.exception(0))) == (0, "no numbers")

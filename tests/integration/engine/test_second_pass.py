@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from engines import PLAIN, TINY, fingerprint, like
 from PIL import Image as Pictures
 
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
-from sdjax_engine.errors import EngineClosed, InvalidRequest
+from sdjax_engine.errors import EngineClosed, InvalidRequest, PaintingFailed
 from sdjax_engine.images import encode_png, parameters_text, read_recipe
 from sdjax_engine.request import Image, Progress, Request, SecondPass
+from sdjax_engine.scheduler import pending as pending_requests
 
 DEADLINE = 120.0
 OFFER = dataclasses.replace(TINY, sizes=((16, 16), (32, 32), (32, 48)))
@@ -64,6 +68,59 @@ def test_two_passes_paint_what_two_requests_paint(engine: Engine) -> None:
     assert together.pixels.shape == (32, 32, 3)
     assert np.array_equal(together.pixels, apart.pixels)
     assert together.request == LARGE
+
+
+def painted_in(pixels: npt.NDArray[np.uint8]) -> bytes:
+    file = io.BytesIO()
+    Pictures.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def test_what_a_mask_keeps_is_kept_in_the_second_pass_too(engine: Engine) -> None:
+    sent = np.zeros((32, 32, 3), np.uint8)
+    sent[:, ::4] = (230, 60, 20)
+    left_is_kept = np.zeros((32, 32), np.uint8)
+    left_is_kept[:, 16:] = 255
+    masked = like(LARGE, init_image=painted_in(sent), mask_image=painted_in(left_is_kept))
+    [first, together] = paint(engine, like(masked, second_pass=None), masked)
+    larger = enlarged(first)
+    assert larger.init_image is not None
+    start = np.asarray(Pictures.open(io.BytesIO(larger.init_image))).copy()
+    start[:, :16] = sent[:, :16]
+    [apart] = paint(engine, like(larger, init_image=painted_in(start)))
+    assert np.array_equal(together.pixels, apart.pixels)
+
+
+def test_a_picture_is_enlarged_beside_the_work_of_the_devices(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one picture is being enlarged, others are painted."""
+    begun, finish = threading.Event(), threading.Event()
+    enlarge = pending_requests.second_start
+
+    def slowly(*arguments: Any, **more: Any) -> Any:
+        begun.set()
+        assert finish.wait(DEADLINE)
+        return enlarge(*arguments, **more)
+
+    monkeypatch.setattr(pending_requests, "second_start", slowly)
+    large = engine.submit(LARGE)
+    assert begun.wait(DEADLINE)
+    assert paint(engine, PLAIN)
+    assert not large.done()
+    finish.set()
+    assert large.result(DEADLINE).pixels.shape == (32, 32, 3)
+
+
+def test_a_picture_that_cannot_be_enlarged_is_answered(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: Any, **_more: Any) -> Any:
+        raise MemoryError("no room for the larger picture")
+
+    monkeypatch.setattr(pending_requests, "second_start", fail)
+    with pytest.raises(PaintingFailed, match="no room for the larger picture"):
+        engine.submit(LARGE).result(DEADLINE)
 
 
 def test_company_changes_no_picture_of_two_passes(engine: Engine) -> None:

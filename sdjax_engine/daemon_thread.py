@@ -1,0 +1,43 @@
+"""A thread for calls that may hang: the exit of the interpreter does not wait for it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+Call = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
+
+
+class DaemonThread:
+    """Makes calls in a daemon thread called `name`, one after the other; the thread ends with this object.
+
+    The threads of `concurrent.futures` are joined when the interpreter ends, however long their calls take.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
+        thread = threading.Thread(target=make_calls, args=(self._calls,), name=name, daemon=True)
+        thread.start()
+        weakref.finalize(self, self._calls.put, None)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Make a call after those before it, and return the future of its result or error."""
+        future: Future[Any] = Future()
+        self._calls.put((future, function, arguments))
+        return future
+
+
+def make_calls(calls: queue.SimpleQueue[Call | None]) -> None:
+    """Make each call of a queue until None comes."""
+    while (call := calls.get()) is not None:
+        future, function, arguments = call
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(function(*arguments))
+            except BaseException as error:  # noqa: BLE001 - passed on to the future
+                future.set_exception(error)
+        del call, future, function, arguments  # nothing is held while the thread waits
