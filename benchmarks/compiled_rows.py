@@ -92,7 +92,7 @@ class Row:
 
 def usable(target: Target) -> int:
     """Return the bytes of a device that a start uses: all but the margin that it keeps free."""
-    return int(target.memory * (1 - KEPT_FREE))
+    return int(target.memory * target.given_by_jax * (1 - KEPT_FREE))
 
 
 def needed(parameters: int, claims: Mapping[Hashable, Need]) -> int:

@@ -69,6 +69,11 @@ class Target:
         return self.facts is not None
 
     @property
+    def given_by_jax(self) -> float:
+        """The share of the memory that JAX takes by default."""
+        return 0.75 if self.is_gpu else 1.0
+
+    @property
     def description(self) -> str:
         """The text that describes a GPU to XLA."""
         major, minor = self.capability

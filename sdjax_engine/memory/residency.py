@@ -367,7 +367,11 @@ def usable_memory(mesh: Mesh, configured: int) -> int | None:
 
 
 def reported_memory(mesh: Mesh) -> int | None:
-    """Return how many bytes of each device may be used by what the devices report; None where they do not."""
+    """Return how many bytes of each device may be used by what the devices report; None where they do not.
+
+    A GPU reports the share of its memory that JAX takes: three quarters, unless the environment variable
+    XLA_PYTHON_CLIENT_MEM_FRACTION names another.
+    """
     stats = [each.memory_stats() or {} for each in mesh.devices.flat]
     limits = [int(each["bytes_limit"]) for each in stats if "bytes_limit" in each]
     return int(min(limits) * (1 - KEPT_FREE)) if limits else None

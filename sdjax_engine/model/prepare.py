@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.model.pictures import Fitted, fitted
-from sdjax_engine.prompts import TokenizedText, padded_text, read_prompt
+from sdjax_engine.prompts import TokenizedText, padded_text, read_prompt, tokens_of_each
 from sdjax_engine.request import WHOLE, Offer, PromptFacts, Request, Sampler
 from sdjax_engine.samplers import MAX_ROWS, SAMPLERS, SchedulerConfig, pipeline_config, plan
 from sdjax_engine.samplers.tables import Column, Table
@@ -111,7 +111,7 @@ class Preparation:
         rows, evaluations = table.padded(MAX_ROWS), table.evaluations
         loras = self._loras.seat_rows(request.loras)
         tokens, negative_tokens = (
-            [each.tokens(prompt, max_chunks=self.ids_shape[1]) for each in self._tokenizers]
+            tokens_of_each(self._tokenizers, prompt, max_chunks=self.ids_shape[1])
             for prompt in map(read_prompt, (request.prompt, request.negative_prompt))
         )
         facts = tuple(

@@ -7,7 +7,7 @@ read_prompt ──► tokens of each piece ──► divide into chunks ──�
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -139,6 +139,17 @@ class Tokenizer:
             cut=prompt.text[left[0].place :] if left else "",
         )
 
+    def lengthened(self, tokens: Tokens, chunks: int) -> Tokens:
+        """Return the tokens with empty chunks after their own, so that they have `chunks`."""
+        missing = chunks - len(tokens.ids)
+        empty = np.tile(self._fill([]), (missing, 1))
+        ones = np.ones((missing, self.length), np.float32)
+        return replace(
+            tokens,
+            ids=np.concatenate([tokens.ids, empty]),
+            weights=np.concatenate([tokens.weights, ones]),
+        )
+
     def _encoding(self, text: str) -> tokenizers.Encoding:
         return self.bpe.encode(text, add_special_tokens=False)
 
@@ -157,6 +168,13 @@ class Tokenizer:
         weights = np.ones(self.length, np.float32)
         weights[1 : len(chunk) + 1] = [token.weight for token in chunk]
         return weights
+
+
+def tokens_of_each(tokenizers: Sequence[Tokenizer], prompt: Prompt, *, max_chunks: int) -> list[Tokens]:
+    """Return a prompt as each text encoder takes it; all have the chunks of the one that needs most."""
+    found = [each.tokens(prompt, max_chunks=max_chunks) for each in tokenizers]
+    chunks = max(len(tokens.ids) for tokens in found)
+    return [each.lengthened(tokens, chunks) for each, tokens in zip(tokenizers, found, strict=True)]
 
 
 def divide(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from checkpoints import make_tiny_checkpoint
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from sdjax_engine.prompts import Tokenizer, Tokens, read_prompt
+from sdjax_engine.prompts import Tokenizer, Tokens, read_prompt, tokens_of_each
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +24,20 @@ def words_of(tokens: Tokens, tokenizer: Tokenizer) -> list[str]:
         tokenizer.bpe.decode(chunk[1 : chunk[1:].index(tokenizer.end_id) + 1]).replace("</w>", " ").strip()
         for chunk in tokens.ids.tolist()
     ]
+
+
+def test_encoders_whose_tokenizers_need_different_numbers_of_chunks_get_as_many(tokenizer: Tokenizer) -> None:
+    """The shorter one has empty chunks, as a BREAK at the end of its text would make."""
+    short = dataclasses.replace(tokenizer, length=12)
+    long = dataclasses.replace(tokenizer, length=22)
+    prompt = read_prompt("a (red:1.5) circle " * 5)
+    first, second = tokens_of_each([short, long], prompt, max_chunks=3)
+    assert first.ids.shape == first.weights.shape == (2, 12)
+    assert second.ids.shape == second.weights.shape == (2, 22)
+    assert second.ids[1].tolist() == long.encode("").tolist()
+    alone = long.tokens(prompt, max_chunks=3)
+    assert second.ids[:1].tolist() == alone.ids.tolist()
+    assert (second.count, second.limit, second.cut) == (alone.count, alone.limit, alone.cut)
 
 
 @pytest.mark.parametrize("text", ["", "  ", "()", "[(:1.5)]"])
