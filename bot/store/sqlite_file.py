@@ -32,6 +32,7 @@ _PRAGMAS = (
     # FULL costs one fsync a commit (benchmarks/store.py prints what that is here).
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
+    "PRAGMA secure_delete = ON",  # deleted words do not stay in free pages of the file
 )
 CONNECTIONS = 15
 BITS_APART = "bits_apart"
