@@ -36,21 +36,30 @@ def _about_one(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command()
-@_about_one
+@CONFIG
+@click.option("--user", "user_id", type=ID, help="Id of the person.")
+@click.option(
+    "--job", "job_id", help="A job: of the person who asked for it. The log of deletions names jobs."
+)
+@click.option("--server", "guild_id", type=ID, help="Id of the server.")
 @click.option("--yes", is_flag=True, help="Do not ask first, as on a terminal.")
-def forget(path: Path | None, user_id: int | None, guild_id: int | None, yes: bool) -> None:
+def forget(
+    path: Path | None, user_id: int | None, job_id: str | None, guild_id: int | None, yes: bool
+) -> None:
     """Delete all that the queue keeps of a person or of a server.
 
-    Requests with their prompts, pictures, and the pictures they were started from. It works beside a running
-    bot. Messages that were sent to Discord stay there.
+    Requests with their prompts, pictures, and the pictures they were started from; other people's copies of
+    a person's pictures too. It works beside a running bot. Messages that were sent to Discord stay there.
     """
+    if [user_id, job_id, guild_id].count(None) != 2:
+        raise click.UsageError("Say --user ID, --job ID or --server ID, one of them.")
     config = configured(path)
     if not yes and sys.stdin.isatty():
-        whose = _named(user_id, guild_id)
+        whose = f"The person of job {job_id}" if job_id else _named(user_id, guild_id)
         click.confirm(f"{whose}: delete all requests and pictures? This cannot be undone.", abort=True)
     from bot.app.forgetting import forget_now
 
-    count = forget_now(config, user_id=user_id, guild_id=guild_id)
+    count = forget_now(config, user_id=user_id, guild_id=guild_id, job_id=job_id)
     click.echo(f"{count} requests are forgotten, with their pictures.")
 
 

@@ -26,22 +26,34 @@ async def forget(
     guild_id: int | None = None,
     first: Callable[[Sequence[Job]], Awaitable[None]] = _leave_alone,
 ) -> int:
-    """Delete all jobs and preferences of one person or of one server, and the files; return how many jobs.
+    """Delete all that is stored of one person or of one server, and the files; return how many jobs.
 
-    In the audit log a number replaces the person; the log of a server stays.
+    Other people's copies of a person's pictures go too. In the audit log a number replaces the person; the
+    log of a server stays.
 
     `first` is called with some jobs at a time before their rows go, so that a deletion that was interrupted
     can be repeated. Raises StoreUnavailable.
     """
-    forgotten = 0
-    while jobs := await rows.jobs_of(user_id=user_id, guild_id=guild_id, limit=JOBS_AT_ONCE):
+    forgotten, oldest = set[str](), ""
+
+    async def erase(jobs: Sequence[Job]) -> None:
         await first(jobs)
-        await files.drop(await rows.erase([job.id for job in jobs]))
-        forgotten += len(jobs)
+        of_person = user_id is not None
+        await files.drop(await rows.erase([job.id for job in jobs], unless_copied=of_person))
+
+    while jobs := await rows.jobs_of(user_id=user_id, guild_id=guild_id, limit=JOBS_AT_ONCE):
+        job_ids = [job.id for job in jobs]
+        while user_id is not None and (copies := await rows.copies_of(job_ids, limit=JOBS_AT_ONCE)):
+            await erase(copies)
+        await erase(jobs)
+        forgotten.update(job_ids)
+        oldest = job_ids[-1]
     await rows.erase_preferences(user_id=user_id, guild_id=guild_id)
     if user_id is not None:
         await rows.erase_share(user_id)
         await rows.erase_acts(user_id)
-    # After restoring an older backup, the operator deletes again the persons and servers of these lines.
-    log.info("everything of %s is deleted", f"server {guild_id}" if user_id is None else f"person {user_id}")
-    return forgotten
+    # After restoring an older backup, the operator deletes again what these lines say. They name no person:
+    # the job tells its person only where the job is back.
+    whose = f"server {guild_id}" if user_id is None else f"the person of job {oldest}"
+    log.info("everything of %s is deleted", whose if oldest or user_id is None else "a person without jobs")
+    return len(forgotten)

@@ -23,7 +23,7 @@ DUTY = "sweep"
 SWEEP_SECONDS = 300.0
 DUTY_SECONDS = 3 * SWEEP_SECONDS  # after this time without a sweep, another process takes the duty
 DAY_SECONDS = 86_400.0
-LISTING_SECONDS = DAY_SECONDS
+LISTING_SECONDS = DAY_SECONDS  # the search of the whole folder, and of all persons
 YOUNG_SECONDS = 3600.0  # a younger file may belong to a job that is being stored
 ROWS_PER_TRANSACTION = 50  # files or jobs
 TOKENS_PER_TRANSACTION = 500
@@ -86,6 +86,7 @@ class Sweeper:
         now = self._clock()
         if now >= self._listed_at + LISTING_SECONDS:
             await self._list_files()
+            await self._forget_idle()
             self._listed_at = now
         await self._drop(
             lambda: self._store.retention.unfinished_deletions(limit=ROWS_PER_TRANSACTION),
@@ -161,6 +162,11 @@ class Sweeper:
         while await self._on_duty():
             if not await self._store.retention.forget_tokens(before=now, limit=TOKENS_PER_TRANSACTION):
                 break
+
+    async def _forget_idle(self) -> None:
+        """Delete the places in the fair order of persons without jobs."""
+        while await self._on_duty() and await self._store.retention.forget_idle(limit=TOKENS_PER_TRANSACTION):
+            pass
 
     async def _end_reviews(self, now: float) -> None:
         """End reviews whose time is over; forget refused prompts, and ended reviews as old as old jobs."""

@@ -11,15 +11,20 @@ from bot.files import Artifacts, Files
 from bot.store import Store
 
 
-def forget_now(config: Config, *, user_id: int | None, guild_id: int | None) -> int:
-    """Delete the data and the files; return how many jobs. Raises ConfigurationError or StoreUnavailable."""
-    return asyncio.run(_forget(config, user_id=user_id, guild_id=guild_id))
+def forget_now(
+    config: Config, *, user_id: int | None, guild_id: int | None, job_id: str | None = None
+) -> int:
+    """Delete the data and the files of a person, of a job's person or of a server; return how many jobs.
 
-
-async def _forget(config: Config, *, user_id: int | None, guild_id: int | None) -> int:
+    The person of a job that is not stored is unknown. Raises ConfigurationError or StoreUnavailable.
+    """
     artifacts = Artifacts(config.queue.artifacts)
 
     async def act(store: Store) -> int:
-        return await forget(store.erasure, Files(store.files, artifacts), user_id=user_id, guild_id=guild_id)
+        person = user_id if job_id is None else await store.erasure.person_of(job_id)
+        if person is None and guild_id is None:
+            return 0
+        files = Files(store.files, artifacts)
+        return await forget(store.erasure, files, user_id=person, guild_id=guild_id)
 
-    return await with_store(config, act)
+    return asyncio.run(with_store(config, act))

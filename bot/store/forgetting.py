@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.jobs import Job
+from bot.jobs import COPIES, Job
 from bot.store.auditing import erased_number, replace_person
 from bot.store.automod_tables import automod
 from bot.store.database import Verbs, insert
@@ -35,7 +35,6 @@ from bot.store.tables import (
     restrictions,
     start_pictures,
     styles,
-    virtual_clock,
     wildcards,
 )
 from bot.store.transitions import ACTIVE, cancel_images
@@ -70,21 +69,45 @@ class Erasure(Verbs):
             ordered = look.order_by(jobs.c.interaction_id.desc()).limit(limit)
             return await load_jobs(connection, list(await connection.scalars(ordered)))
 
+    async def person_of(self, job_id: str) -> int | None:
+        """Return the person who asked for a job; None where the job is not stored."""
+        look = sa.select(jobs.c.user_id).where(jobs.c.id == job_id)
+        async with self._database.read() as connection:
+            person: int | None = await connection.scalar(look)
+        return person
+
+    async def copies_of(self, job_ids: Collection[str], *, limit: int) -> list[Job]:
+        """Return copies of these jobs, and of their copies, of any person, that have no copies themselves."""
+        below = sa.select(jobs.c.id).where(jobs.c.parent_id.in_(job_ids), is_copy(jobs))
+        tree = below.cte("below", recursive=True)
+        deeper, copy = jobs.alias(), jobs.alias()
+        further = sa.select(deeper.c.id).join(tree, deeper.c.parent_id == tree.c.id).where(is_copy(deeper))
+        tree = tree.union(further)
+        last = ~sa.exists().where(copy.c.parent_id == tree.c.id, is_copy(copy))
+        async with self._database.read() as connection:
+            found = list(await connection.scalars(sa.select(tree.c.id).where(last).limit(limit)))
+            return await load_jobs(connection, found)
+
     async def files_sent(self, user_id: int) -> set[str]:
         """Return the start pictures that a person sent, without those of jobs that they repeat."""
         theirs = sa.select(start_pictures.c.artifact).join(jobs).where(jobs.c.user_id == user_id)
         async with self._database.read() as connection:
             return set(await connection.scalars(theirs.where(start_pictures.c.source == OWN)))
 
-    async def erase(self, job_ids: Collection[str]) -> list[str]:
+    async def erase(self, job_ids: Collection[str], *, unless_copied: bool = False) -> list[str]:
         """Delete the rows of these jobs, in any state; workers stop painting them.
 
-        Returns the files that nothing else needs: the caller deletes them and calls `files.note_deleted`.
+        With `unless_copied` a job stays that has a copy which is none of these jobs: see `copies_of`. Returns
+        the files that nothing else needs: the caller deletes them and calls `files.note_deleted`.
         """
         now = self._clock()
         which = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids)).order_by(jobs.c.id)
         async with self._changing() as (connection, changes):
             locked = list(await connection.scalars(which.with_for_update()))
+            if unless_copied:  # a new copy locks its job first
+                further = jobs.c.parent_id.in_(locked) & is_copy(jobs) & jobs.c.id.not_in(locked)
+                copied = set(await connection.scalars(sa.select(jobs.c.parent_id).where(further)))
+                locked = [job_id for job_id in locked if job_id not in copied]
             # All at once and in the order of heartbeats, which lock images of several jobs.
             theirs = sa.select(images.c.id).where(images.c.job_id.in_(locked)).order_by(images.c.id)
             await connection.execute(theirs.with_for_update())
@@ -101,12 +124,13 @@ class Erasure(Verbs):
         return unneeded
 
     async def erase_share(self, user_id: int) -> None:
-        """Delete a person's place in the fair order, unless that would put them before others."""
-        time = sa.select(virtual_clock.c.time).scalar_subquery()
+        """Delete a person's place in the fair order, unless the person has asked for something meanwhile.
+
+        What never ran is refunded, so a place that is far ahead was earned in a lane that had room.
+        """
         idle = ~sa.exists().where(jobs.c.user_id == user_id)
-        paid = sa.delete(last_tags).where(last_tags.c.user_id == user_id, last_tags.c.tag <= time, idle)
         async with self._database.write() as connection:
-            await connection.execute(paid)
+            await connection.execute(sa.delete(last_tags).where(last_tags.c.user_id == user_id, idle))
 
     async def erase_preferences(self, *, user_id: int | None = None, guild_id: int | None = None) -> None:
         """Delete the preferences and favourites of one person, or all that a server and its channels keep."""
@@ -182,6 +206,11 @@ def _of(*, user_id: int | None, guild_id: int | None) -> sa.ColumnElement[bool]:
         raise ValueError("a person or a server, and not both")
     of_server = _inside(jobs) & (jobs.c.guild_id == guild_id)
     return of_server if user_id is None else jobs.c.user_id == user_id
+
+
+def is_copy(table: sa.FromClause) -> sa.ColumnElement[bool]:
+    """Return the condition for copies of other jobs that are not deleted."""
+    return table.c.descent.in_(COPIES) & table.c.deleted_at.is_(None)
 
 
 def _goes_with_server(kept: sa.Table) -> sa.ColumnElement[bool]:

@@ -15,7 +15,7 @@ from bot.file_states import DELETION_SECONDS, FileState
 from bot.jobs import Showing
 from bot.store.database import Verbs, insert
 from bot.store.files import let_go, named
-from bot.store.forgetting import files_of
+from bot.store.forgetting import files_of, is_copy
 from bot.store.tables import (
     HOLDS_TOKEN,
     deliveries,
@@ -24,6 +24,7 @@ from bot.store.tables import (
     files,
     images,
     jobs,
+    last_tags,
     start_pictures,
 )
 from bot.store.transitions import ACTIVE
@@ -121,9 +122,10 @@ class Retention(Verbs):
         """Delete jobs that ended before this time; return how many, and the files that no job names any more.
 
         A job stays while its result is not delivered or is held for review, while it is a person's favourite,
-        and while another job starts from its picture, which its recipe can repaint.
+        while another job starts from its picture, which its recipe can repaint, and while there is a copy of
+        it, which must go too when its person has everything deleted.
         """
-        others = start_pictures.alias()
+        others, copies = start_pictures.alias(), jobs.alias()
         started_from = (
             sa.exists()
             .where(images.c.job_id == jobs.c.id, others.c.artifact == images.c.artifact)
@@ -134,7 +136,8 @@ class Retention(Verbs):
         held = sa.exists().where(
             images.c.job_id == jobs.c.id, images.c.artifact.is_not(None), images.c.showing == Showing.HOLD
         )
-        wanted = undelivered | started_from | held | sa.exists().where(favourite)
+        copied = sa.exists().where(copies.c.parent_id == jobs.c.id, is_copy(copies))
+        wanted = undelivered | started_from | held | copied | sa.exists().where(favourite)
         forgettable = (jobs.c.finished_at < before) & ~wanted
         old = sa.select(jobs.c.id).where(forgettable).order_by(jobs.c.finished_at, jobs.c.id).limit(limit)
         async with self._database.read() as connection:
@@ -153,6 +156,21 @@ class Retention(Verbs):
             )
             await let_go(connection, chosen, now=self._clock())
         return len(job_ids), chosen
+
+    async def forget_idle(self, *, limit: int) -> int:
+        """Delete at most `limit` places in the fair order of persons without jobs; return how many."""
+        idle = ~sa.exists().where(jobs.c.user_id == last_tags.c.user_id)
+        look = sa.select(last_tags.c.user_id).where(idle).limit(limit)
+        async with self._database.read() as connection:
+            few = list(await connection.scalars(look))
+        if not few:
+            return 0
+        theirs = sa.select(last_tags.c.user_id).where(last_tags.c.user_id.in_(few))
+        async with self._database.write() as connection:
+            ordered = theirs.order_by(last_tags.c.user_id).with_for_update(skip_locked=True)
+            locked = list(await connection.scalars(ordered))  # a request under way has its person locked
+            gone = sa.delete(last_tags).where(last_tags.c.user_id.in_(locked), idle)
+            return (await connection.execute(gone)).rowcount
 
     async def forget_tokens(self, *, before: float, limit: int) -> int:
         """Delete at most `limit` interaction tokens that expired before this time; return how many."""

@@ -145,16 +145,22 @@ async def withdraw(connection: AsyncConnection, job_ids: Collection[str], *, now
 
 
 async def erase_from_reviews(connection: AsyncConnection, user_id: int, number: int, *, now: float) -> None:
-    """Delete a person's refused prompts and reports, and replace the person by `number` in reviews."""
+    """Delete a person's refused prompts and reports, and replace the person by `number` in reviews.
+
+    The messages that show words of the person become due.
+    """
     theirs = reviews.c.user_id == user_id
     refused = reviews.c.kind == Kind.REFUSED.value
     await connection.execute(sa.delete(reviews).where(theirs, refused))
     await close(connection, theirs, Outcome.WITHDRAWN, now=now)
     silent = {"user_id": number, "request": sa.null(), "reason": "", "answer": None, **message_due(now)}
     await connection.execute(sa.update(reviews).where(theirs).values(silent))
+    reported = sa.select(reports.c.job_id).where(reports.c.user_id == user_id)
+    quoting = reviews.c.job_id.in_(reported) & (waits() | reviews.c.message_id.is_not(None))
+    await connection.execute(sa.update(reviews).where(quoting).values(message_due(now)))
     await connection.execute(sa.delete(reports).where(reports.c.user_id == user_id))
-    decided = sa.update(reviews).where(reviews.c.decided_by == user_id)
-    await connection.execute(decided.values(decided_by=number))
+    naming = {"decided_by": number, **message_due(now)}
+    await connection.execute(sa.update(reviews).where(reviews.c.decided_by == user_id).values(naming))
 
 
 async def _sharing(connection: AsyncConnection, job_ids: Collection[str]) -> list[str]:

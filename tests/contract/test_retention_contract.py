@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+import sqlalchemy as sa
 from finished_jobs import OTHER, PICTURE, delivered, painted
 from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock
 
 from bot.errors import UnknownJob
+from bot.jobs import Descent, Parent
 from bot.store import Store
+from bot.store.tables import last_tags
 
 DAY = 86_400.0
 
@@ -129,6 +132,29 @@ async def test_a_job_is_not_deleted_by_age_while_another_starts_from_its_picture
     clock.now += DAY
     assert await store.retention.forget_jobs(before=clock.now, limit=9) == (1, [OTHER])
     assert await store.retention.forget_jobs(before=clock.now, limit=9) == (1, [PICTURE])
+
+
+async def test_a_job_is_not_deleted_by_age_while_there_is_a_copy_of_it(store: Store, clock: Clock) -> None:
+    job = await delivered(store, 1, PICTURE)
+    clock.now += DAY
+    single = Parent(job_id=job.id, descent=Descent.SINGLE, index=0)
+    copy = await store.jobs.copy(job.id, origin(2, user_id=12, parent=single), index=0)
+    assert await store.retention.forget_jobs(before=clock.now, limit=9) == (0, [])
+    await store.deliveries.delete_result(copy.id, user_id=12)
+    assert await store.retention.forget_jobs(before=clock.now, limit=9) == (1, [PICTURE])
+
+
+async def test_the_place_in_the_fair_order_of_a_person_without_jobs_is_deleted(
+    store: Store, clock: Clock
+) -> None:
+    await delivered(store, 1, PICTURE)
+    await store.jobs.enqueue(RECIPE, origin(2, user_id=12))
+    assert await store.retention.forget_idle(limit=9) == 0
+    clock.now += DAY
+    await store.retention.forget_jobs(before=clock.now, limit=9)
+    assert await store.retention.forget_idle(limit=9) == 1
+    async with store.shared.database.read() as connection:
+        assert list(await connection.scalars(sa.select(last_tags.c.user_id))) == [12]
 
 
 async def test_found_files_are_recorded_once_and_count_as_used_now(store: Store, clock: Clock) -> None:

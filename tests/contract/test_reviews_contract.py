@@ -322,6 +322,28 @@ async def test_an_erased_person_ends_holds_and_leaves_reviews_without_name_and_w
         assert list(await connection.execute(sa.select(reports))) == []
 
 
+async def test_the_moderators_messages_lose_the_words_of_a_person_who_reported_and_the_name_of_a_moderator(
+    store: Store, files: Files
+) -> None:
+    waiting_one, decided = [await painted(store, number) for number in (1, 2)]
+    for job in (waiting_one, decided):
+        await report(store, job, OMAR)
+    [review] = [each for each in await waiting(store) if each.job_id == decided.id]
+    await store.reviews.decide(review.id, Outcome.SHOWN, By(actor_id=WEI, guild_id=HERE))
+    for message in await due(store):
+        assert message.reported == ("ugly",)
+        await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL)
+    await forget(store.erasure, files, user_id=OMAR)
+    again = await due(store)
+    assert [message.reported for message in again] == [(), ()]
+    for message in again:
+        await store.review_messages.settle(message, message_id=7, channel_id=CHANNEL)
+    await forget(store.erasure, files, user_id=WEI)
+    [message] = await due(store)
+    assert message.review.id == review.id
+    assert (message.review.decided_by or 0) < 0
+
+
 async def test_what_a_server_reviews_goes_with_it(store: Store, files: Files) -> None:
     await store.reviews.set_settings(BY, hours=2)
     job = await painted(store)

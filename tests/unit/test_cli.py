@@ -261,14 +261,27 @@ def test_forget_deletes_a_person_or_a_server(
     database = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
     config = tmp_path / "config.toml"
     config.write_text(f'[queue]\ndatabase = "{database}"\nartifacts = "{tmp_path}/results"\n')
-    asyncio.run(_ask(database, [1, 2]))
+    [first, _] = asyncio.run(_ask(database, [1, 2]))
     assert run(monkeypatch, "forget", "--config", str(config), *whose) == 0
     flush()
     told = capsys.readouterr()
     assert told.out == "2 requests are forgotten, with their pictures.\n"
-    assert f"everything of {'person' if '--user' in whose else 'server'} {whose[1]} is deleted" in told.err
+    logged = f"server {whose[1]}" if "--server" in whose else f"the person of job {first}"
+    assert f"everything of {logged} is deleted" in told.err
     assert run(monkeypatch, "forget", "--config", str(config), *whose) == 0
     assert capsys.readouterr().out == "0 requests are forgotten, with their pictures.\n"
+
+
+def test_forget_deletes_the_person_of_a_job(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    database = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
+    config = tmp_path / "config.toml"
+    config.write_text(f'[queue]\ndatabase = "{database}"\nartifacts = "{tmp_path}/results"\n')
+    [job_id, *_] = asyncio.run(_ask(database, [1, 2]))
+    for count in (2, 0):
+        assert run(monkeypatch, "forget", "--config", str(config), "--job", job_id) == 0
+        assert capsys.readouterr().out == f"{count} requests are forgotten, with their pictures.\n"
 
 
 class Terminal(io.StringIO):
@@ -362,7 +375,7 @@ def test_a_command_about_a_person_requires_the_person_or_server(
 ) -> None:
     for whose in ([], ["--user", "11", "--server", "21"]):
         assert run(monkeypatch, command, "--config", "config.toml", *whose) == 2
-        assert "--user ID or --server ID" in capsys.readouterr().err
+        assert "--server ID" in capsys.readouterr().err
 
 
 async def _standing(database: str) -> list[Restriction]:
@@ -379,11 +392,11 @@ async def _kept(database: str) -> int:
     return count
 
 
-async def _ask(database: str, numbers: list[int]) -> None:
+async def _ask(database: str, numbers: list[int]) -> list[str]:
     store = await Store.open(database)
-    for number in numbers:
-        await store.jobs.enqueue(RECIPE, origin(number))
+    found = [(await store.jobs.enqueue(RECIPE, origin(number))).id for number in numbers]
     await store.close()
+    return found
 
 
 def test_help_names_every_command(

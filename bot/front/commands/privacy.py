@@ -18,7 +18,7 @@ from bot.front.answers import tell_end
 from bot.front.command_tree import Command, make_command
 from bot.front.exporting import files_of, moderated, packed
 from bot.front.first_answers import acknowledge, acknowledge_press
-from bot.front.removal import remove_copies, remove_message
+from bot.front.removal import remove_message
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.jobs import Job
 from bot.store.preferences import Owner, Scope
@@ -146,7 +146,6 @@ async def _forget(interaction: Interaction, services: Services) -> None:
 
     async def remove_messages(jobs: Sequence[Job]) -> None:
         for job in jobs:
-            await remove_copies(interaction, job)
             if address := await remove_message(interaction.client, job):
                 stayed.append(address)
 

@@ -267,6 +267,33 @@ async def test_reports_reach_moderators_and_enough_of_them_hide_the_picture(
     await pictured(ravi, message)
 
 
+async def test_no_message_has_words_of_a_person_after_everything_of_theirs_is_deleted(
+    served: Served, ravi: Member, mina: Member, wei: Member
+) -> None:
+    await served.store.reviews.set_channel(GENERAL, BY)
+    _, mine = await painted(served, ravi, "a quokka", variants=2)
+    mine = await pictured(ravi, mine)
+    await mina.message_of(await mina.press(mine, "U1"), lambda shown: bool(shown["attachments"]))
+    _, others = await painted(served, mina, "a gnome")
+    form = await ravi.modal_of(await ravi.menu(await pictured(mina, others), REPORT))
+    await ravi.message_of(await ravi.submit(form, reason="it ate my quokka"))
+    form = await mina.modal_of(await mina.menu(mine, REPORT))
+    await mina.message_of(await mina.submit(form, reason="ugly"))
+    for prompt in ("a quokka", "a gnome"):
+        await review_of(wei, prompt)
+    await ravi.press(await ravi.message_of(await ravi.use("privacy")), "Delete everything")
+    question = await ravi.wait_for_message(lambda seen: "This cannot be undone" in text_of(seen))
+    await ravi.press(question, "Delete everything now")
+    await ravi.wait_for_message(lambda seen: "1 request was deleted." in text_of(seen))
+
+    async def silent() -> bool:
+        seen = [each for place in ("general", "art") for each in await wei.messages(place)]
+        return not any("quokka" in str(each) or str(RAVI) in text_of(each) for each in seen)
+
+    await until(silent)
+    assert await review_of(wei, "a gnome"), "what Ravi reported is still to be reviewed"
+
+
 async def test_words_that_a_rule_holds_are_hidden_from_others_in_the_queue(
     served: Served, ravi: Member, wei: Member
 ) -> None:
