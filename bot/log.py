@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import re
 import socket
 import sys
 import threading
-from collections import deque
+import time
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -33,6 +35,7 @@ FLUSH_SECONDS = 2.0
 
 GATEWAY_HEARTBEAT_SECONDS = 41.25  # between two heartbeats, as Discord wants them
 NEARLY = 1.0
+RARE_SECONDS = 60.0
 
 FIELDS = ("job", "image", "lane", "trace", "durations")
 """What a line may say beside its message: its job, image, lane and trace, and durations in seconds."""
@@ -51,12 +54,14 @@ def set_up(level: str = "info", form: Literal["text", "json"] = "text", stream: 
 
     A thread writes the lines, so that no caller waits for the reader; see `flush`. Verbose libraries log
     warnings only. Failed exports of traces are logged once each. discord.py's debug lines are never logged.
-    Lines about a StoreUnavailable that is logged already are dropped, and false alarms of discord.py.
+    Lines about a StoreUnavailable that is logged already are dropped, and false alarms of discord.py. Lines
+    that strangers can cause as often as they like are short and rare.
     """
     handler = LinesHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     handler.addFilter(_is_news)
     handler.addFilter(_is_no_false_alarm)
+    handler.addFilter(StrangersLines())
     handler.addFilter(_add_subject)
     root = logging.getLogger()
     for old in list(root.handlers):
@@ -182,6 +187,41 @@ def _is_no_false_alarm(record: logging.LogRecord) -> bool:
         and isinstance(behind, float)
         and abs(behind - GATEWAY_HEARTBEAT_SECONDS) < NEARLY
     )
+
+
+class StrangersLines:
+    """Shortens the lines that anybody who reaches a port can cause; each passes once in `RARE_SECONDS`."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._passed_at: dict[str, float] = {}
+        self._dropped: Counter[str] = Counter()
+
+    def __call__(self, record: logging.LogRecord) -> bool:
+        """The filter for `logging`: return whether to write the record, which may be changed."""
+        said = _caused_by_strangers(record)
+        if said is None:
+            return True
+        if self._clock() - self._passed_at.get(said, -math.inf) < RARE_SECONDS:
+            self._dropped[said] += 1
+            return False
+        self._passed_at[said] = self._clock()
+        dropped = self._dropped.pop(said, 0)
+        record.msg, record.args, record.exc_info, record.exc_text = said, (), None, None
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+        if dropped:
+            record.msg = f"{said}; {dropped} more times since the last such line"
+        return True
+
+
+def _caused_by_strangers(record: logging.LogRecord) -> str | None:
+    """Return the short line for a record that strangers can cause; None for any other record."""
+    error = record.exc_info[1] if record.exc_info else None
+    if record.name == "asyncio" and isinstance(error, OSError) and "socket.accept()" in record.getMessage():
+        return f"a connection is not accepted: {os.strerror(error.errno or 0)}"
+    if type(error).__module__ == "aiohttp.http_exceptions":
+        return "a request that is no valid HTTP was refused"
+    return None
 
 
 def _add_subject(record: logging.LogRecord) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
@@ -24,6 +25,11 @@ SWITCH_SECONDS = 0.0005
 
 The loop takes the lock dozens of times to answer one command. Other threads trace programs or prepare runs
 meanwhile. With Python's default of 5 ms the waits add up to seconds before an acknowledgement.
+"""
+
+MOST_FILES = 65_536
+"""The soft limit is 1,024 on most systems, for programs that call `select`. Connections to Discord, to
+PostgreSQL and to the pages share it.
 """
 
 
@@ -144,10 +150,19 @@ def run_process(work: Callable[[Shutdown], Coroutine[Any, Any, None]]) -> None:
         await work(shutdown)
 
     sys.setswitchinterval(SWITCH_SECONDS)
+    allow_files()
     asyncio.run(main())
     if uninterruptible_thread_runs():
         # Python's own exit would unload libraries that the thread is still calling.
         exit_now(0)
+
+
+def allow_files() -> None:
+    """Raise this process's soft limit on open files to its hard limit, and to `MOST_FILES` at most."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if resource.RLIM_INFINITY != soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def exit_now(status: int) -> NoReturn:

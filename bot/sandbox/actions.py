@@ -28,6 +28,7 @@ from bot.sandbox.state import (
     Flag,
     Member,
     Message,
+    number_of,
 )
 from bot.sandbox.uploads import Body, Upload, said_size
 
@@ -276,7 +277,7 @@ class Actions:
         return {"values": values, "resolved": {}}
 
     def _message(self, member: Member, wanted: Any) -> Message:
-        message = self._world.messages.get(int(wanted)) if str(wanted).isdecimal() else None
+        message = self._world.messages.get(number_of(wanted))
         if message is None or not self.sees(member, message):
             raise Refused([f"There is no message {wanted}."])
         return message
@@ -284,8 +285,7 @@ class Actions:
     async def modal(self, body: Json) -> Json:
         """Submit a modal: {member, interaction, values}."""
         member = self.member(body.get("member"))
-        wanted = str(body.get("interaction"))
-        origin = self._core.interactions.get(int(wanted)) if wanted.isdecimal() else None
+        origin = self._core.interactions.get(number_of(body.get("interaction")))
         if origin is None or origin.modal is None or origin.member_id != member.user.id:
             raise Refused(["There is no such modal."])
         values = body.get("values") or {}

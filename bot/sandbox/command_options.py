@@ -10,7 +10,7 @@ from typing import Any
 from bot.sandbox import command_rules as kinds
 from bot.sandbox.objects import attachment_object, member_object, role_object, user_object
 from bot.sandbox.rejections import Json
-from bot.sandbox.state import Attachment, Channel, World
+from bot.sandbox.state import Attachment, Channel, World, number_of
 from bot.sandbox.uploads import Upload, picture_size, safe_filename, said_size
 
 
@@ -166,7 +166,7 @@ def _number(value: Any, *, whole: bool) -> int | float:
 
 def _attachment(value: Any, typed: _Typed) -> str:
     """Return the attachment id of the uploaded file of this number, as Discord's client sends it."""
-    upload = typed.files.get(int(value)) if str(value).isdecimal() else None
+    upload = typed.files.get(number_of(value))
     if upload is None:
         raise ValueError("must be a file.")
     if len(upload.data) > typed.most_bytes:
@@ -193,7 +193,7 @@ def _attachment(value: Any, typed: _Typed) -> str:
 
 def _mentioned(option: Json, value: str, typed: _Typed) -> str:
     kind, types = option["type"], option.get("channel_types")
-    world, number = typed.world, int(value) if value.isdecimal() else 0
+    world, number = typed.world, number_of(value)
     if kind in (kinds.USER, kinds.MENTIONABLE) and number in world.members:
         member = world.members[number]
         permissions = str(world.permissions(number, typed.channel))

@@ -8,7 +8,7 @@ from typing import Any
 from bot.sandbox.command_rules import CHAT_INPUT, MAX_COMMANDS, check_commands
 from bot.sandbox.log import Log
 from bot.sandbox.rejections import Json, Rejection, unknown
-from bot.sandbox.state import DIRECT_MESSAGE, GROUP_DM, Event, World
+from bot.sandbox.state import DIRECT_MESSAGE, GROUP_DM, Event, World, number_of
 
 DAY_SECONDS = 24 * 3600.0
 CREATIONS_PER_DAY = 200
@@ -51,7 +51,7 @@ class Commands:
 
     def get(self, scope: str, command_id: str) -> Json:
         """Return one command; raises 10063."""
-        command = self._scopes.get(scope, {}).get(int(command_id)) if command_id.isdecimal() else None
+        command = self._scopes.get(scope, {}).get(number_of(command_id))
         if command is None:
             raise unknown("application command", 10063)
         return command

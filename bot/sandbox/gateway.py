@@ -31,7 +31,7 @@ from bot.sandbox.sessions import (
     Session,
     frame,
 )
-from bot.sandbox.state import DIRECT_MESSAGE, GROUP_DM, Event, Message
+from bot.sandbox.state import DIRECT_MESSAGE, GROUP_DM, Event, Message, number_of
 
 HEARTBEAT_MS = 41_250
 MAX_PAYLOAD_BYTES = 4096
@@ -248,7 +248,7 @@ class Gateway:
             "members": [member_object(world, member) for member in found],
             "chunk_index": 0,
             "chunk_count": 1,
-            "not_found": [user for user in wanted if not user.isdecimal() or int(user) not in world.members],
+            "not_found": [user for user in wanted if number_of(user) not in world.members],
         }
         session.dispatch("GUILD_MEMBERS_CHUNK", chunk | ({"nonce": data["nonce"]} if "nonce" in data else {}))
 

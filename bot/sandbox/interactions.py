@@ -19,7 +19,7 @@ from bot.sandbox.objects import (
     user_object,
 )
 from bot.sandbox.rejections import Json, Rejection, unknown
-from bot.sandbox.state import DIRECT_MESSAGE, PRIVATE, Channel, Event, Flag, Message, World
+from bot.sandbox.state import DIRECT_MESSAGE, PRIVATE, Channel, Event, Flag, Message, World, number_of
 
 OUTSIDE_FOLLOW_UPS = 5  # of one interaction if only its member has installed the bot
 FAILURES = {
@@ -202,7 +202,7 @@ class Interactions:
 
         A bot whose request was lost sends it again: the same response twice is no violation.
         """
-        interaction = self._by_id.get(int(interaction_id)) if interaction_id.isdecimal() else None
+        interaction = self._by_id.get(number_of(interaction_id))
         if interaction is None or interaction.token != token:
             raise unknown("interaction", 10062)
         if interaction.acknowledged is not None:

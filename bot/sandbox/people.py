@@ -68,6 +68,22 @@ async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.Stre
     return await handler(request)
 
 
+@web.middleware
+async def refuse_strangers(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer 403 to pages of other origins, which browsers name in the request; bots name none."""
+    origin = request.headers.get(hdrs.ORIGIN)
+    if origin and _authority_of(origin) != request.host:
+        return _json({"errors": ["Only the sandbox's own page may do this."]}, status=403)
+    return await handler(request)
+
+
+def _authority_of(origin: str) -> str | None:
+    try:
+        return URL(origin).authority
+    except ValueError:
+        return None
+
+
 def _host_of(request: web.Request) -> str | None:
     try:
         return URL(f"http://{request.headers.get(hdrs.HOST, '')}").host
@@ -84,14 +100,6 @@ class People:
         self._actions = Actions(core)
         self._listeners: dict[asyncio.Queue[str | None], Member] = {}
         core.world.listeners.append(self._on_event)
-
-    @web.middleware
-    async def refuse_strangers(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer 403 to pages of other origins, which browsers name in the request."""
-        origin = request.headers.get(hdrs.ORIGIN)
-        if request.path.startswith("/sandbox/") and origin and URL(origin).authority != request.host:
-            return _json({"errors": ["Only the sandbox's own page may do this."]}, status=403)
-        return await handler(request)
 
     def routes(self) -> list[web.RouteDef]:
         """Return the endpoints for the application's router."""

@@ -10,7 +10,7 @@ from bot.sandbox.log import Log
 from bot.sandbox.objects import attachment_object, channel_object
 from bot.sandbox.permissions import Permission
 from bot.sandbox.rejections import FormErrors, Json, thread_archived, thread_locked
-from bot.sandbox.state import Attachment, Channel, Event, Flag, Message, World
+from bot.sandbox.state import Attachment, Channel, Event, Flag, Message, World, number_of
 from bot.sandbox.uploads import Body, Upload, picture_size, safe_filename
 
 
@@ -115,8 +115,8 @@ class Posting:
                 kept = old[key]
                 changed = entry.get("description", kept.description) != kept.description
                 result.append(self._world.describe(kept, entry["description"]) if changed else kept)
-            elif key.isdecimal() and int(key) in body.files:
-                described[int(key)] = entry
+            elif (number := number_of(key)) in body.files:
+                described[number] = entry
             else:
                 sentence = f"There is neither an attachment nor an uploaded file {key}."
                 errors.add(("attachments", index, "id"), "ATTACHMENT_NOT_FOUND", sentence)

@@ -15,7 +15,7 @@ from bot.sandbox.objects import (
 )
 from bot.sandbox.rejections import FormErrors, missing_access, unknown
 from bot.sandbox.rest import Call, Operation, Reply
-from bot.sandbox.state import Member
+from bot.sandbox.state import Member, number_of
 
 SESSION_STARTS, RESET_MS = 1000, 24 * 60 * 60 * 1000  # per day; a sandbox does not run longer
 
@@ -94,7 +94,7 @@ class About:
         return Reply(body=[role_object(role) for role in self._world.roles.values()])
 
     def _find(self, user_id: str) -> Member:
-        member = self._world.members.get(int(user_id)) if user_id.isdecimal() else None
+        member = self._world.members.get(number_of(user_id))
         if member is None:
             raise unknown("Member", 10007, violation=False)
         return member
@@ -104,11 +104,11 @@ class About:
         return Reply(body=member_object(self._world, self._find(call.params["user_id"])))
 
     def _open_direct(self, call: Call) -> Reply:
-        recipient = str(call.json.get("recipient_id") or "")
-        if not recipient.isdecimal() or int(recipient) not in self._world.members:
+        recipient = number_of(call.json.get("recipient_id"))
+        if recipient not in self._world.members:
             errors = FormErrors()
             errors.add(("recipient_id",), "RECIPIENT_INVALID", "Invalid Recipient(s)")
             errors.check()
-        if int(recipient) == self._world.bot_id:
+        if recipient == self._world.bot_id:
             raise missing_access()
-        return Reply(body=channel_object(self._world, self._world.direct_channel(int(recipient))))
+        return Reply(body=channel_object(self._world, self._world.direct_channel(recipient)))

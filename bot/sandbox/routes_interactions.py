@@ -9,7 +9,7 @@ from bot.sandbox.objects import message_object
 from bot.sandbox.rates import WEBHOOKS
 from bot.sandbox.rejections import unknown_message
 from bot.sandbox.rest import NO_CONTENT, Call, Operation, Reply
-from bot.sandbox.state import Flag, Message
+from bot.sandbox.state import Flag, Message, number_of
 
 WEBHOOK = "/webhooks/{webhook_id}/{webhook_token}"
 THREAD = {"thread_id": "id"}
@@ -73,8 +73,8 @@ class InteractionRoutes:
         if wanted is None or (interaction.original and wanted == str(interaction.original.id)):
             message = interaction.original
         else:
-            known = wanted.isdecimal() and int(wanted) in interaction.message_ids
-            message = self._core.world.messages.get(int(wanted)) if known else None
+            known = number_of(wanted) in interaction.message_ids
+            message = self._core.world.messages.get(number_of(wanted)) if known else None
         if message is None or message.id not in self._core.world.messages:
             raise unknown_message()
         return message

@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.sandbox.component_rules import check_components
 from bot.sandbox.rejections import FormErrors, Json, Rejection
-from bot.sandbox.state import Flag
+from bot.sandbox.state import Flag, number_of
 
 ACKNOWLEDGE_SECONDS = 3.0
 TOKEN_SECONDS = 15 * 60.0
@@ -74,9 +74,9 @@ def check_query(query: Mapping[str, str], known: Mapping[str, str]) -> list[str]
         kind, *bounds = known.get(name, "any").split()
         if kind == "bool" and value.lower() not in {"true", "false", "1", "0"}:
             errors.add((name,), "BOOLEAN_TYPE_CONVERT", "Must be either true or false.")
-        elif kind == "id" and not value.isdecimal():
+        elif kind == "id" and number_of(value) < 0:
             errors.add((name,), "NUMBER_TYPE_COERCE", f'Value "{value}" is not snowflake.')
-        elif kind == "int" and not (value.isdecimal() and int(bounds[0]) <= int(value) <= int(bounds[1])):
+        elif kind == "int" and not int(bounds[0]) <= number_of(value) <= int(bounds[1]):
             errors.add((name,), "NUMBER_TYPE_COERCE", f"Value must be between {bounds[0]} and {bounds[1]}.")
     errors.check()
     return [f"unknown query parameter {name}" for name in query if name not in known]

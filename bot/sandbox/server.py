@@ -18,7 +18,7 @@ from bot.sandbox.core import Core
 from bot.sandbox.exchange import Observer
 from bot.sandbox.gateway import Gateway
 from bot.sandbox.objects import channel_object, guild_create_object
-from bot.sandbox.people import People, let_go, refuse_other_hosts
+from bot.sandbox.people import People, let_go, refuse_other_hosts, refuse_strangers
 from bot.sandbox.permissions import Permission
 from bot.sandbox.rest import PREFIX, Operation, Rest
 from bot.sandbox.routes_about import About
@@ -27,7 +27,7 @@ from bot.sandbox.routes_channels import ChannelRoutes
 from bot.sandbox.routes_commands import CommandRoutes
 from bot.sandbox.routes_interactions import InteractionRoutes
 from bot.sandbox.rules import Limits
-from bot.sandbox.state import FORUM, PUBLIC_THREAD, Channel, Event
+from bot.sandbox.state import FORUM, PUBLIC_THREAD, Channel, Event, number_of
 
 TICK_SECONDS = 0.05
 MAX_READ_BYTES = 256 * 1024 * 1024
@@ -111,7 +111,7 @@ class Sandbox:
         """Listen on 127.0.0.1 and return the address."""
         app = web.Application(
             client_max_size=MAX_READ_BYTES,
-            middlewares=[let_go, refuse_other_hosts, self._people.refuse_strangers],
+            middlewares=[let_go, refuse_other_hosts, refuse_strangers],
         )
         self._add_routes(app)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
@@ -167,8 +167,8 @@ class Sandbox:
         return web.FileResponse(PAGE / "index.html")
 
     async def _attachment(self, request: web.Request) -> web.Response:
-        world, number = self._core.world, request.match_info["attachment_id"]
-        found = world.attachments.get(int(number)) if number.isdecimal() else None
+        world = self._core.world
+        found = world.attachments.get(number_of(request.match_info["attachment_id"]))
         path, query = request.path, request.query
         if found is None or found.path != path or not world.links.is_good(path, query, world.clock()):
             return web.Response(status=404, text="This content is no longer available.")

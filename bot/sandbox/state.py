@@ -16,6 +16,7 @@ DIRECT_MESSAGE = 1
 GROUP_DM = 3
 PUBLIC_THREAD = 11
 FORUM = 15
+ID_DIGITS = 20  # of 64 bits; Python refuses to read numbers of thousands of digits
 PRIVATE = (DIRECT_MESSAGE, GROUP_DM)  # the types of channels outside the server
 
 
@@ -27,6 +28,12 @@ class Flag:
     LOADING = 1 << 7
     SUPPRESS_NOTIFICATIONS = 1 << 12
     IS_COMPONENTS_V2 = 1 << 15
+
+
+def number_of(text: object) -> int:
+    """Return the number that an id is written as; -1, which nothing has, for any other text."""
+    digits = str(text)
+    return int(digits) if digits.isdecimal() and len(digits) <= ID_DIGITS else -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +202,7 @@ class World:
 
     def link_of(self, attachment_id: str) -> str | None:
         """Return the address of the file of this id, or None."""
-        found = self.attachments.get(int(attachment_id)) if attachment_id.isdecimal() else None
+        found = self.attachments.get(number_of(attachment_id))
         return None if found is None else self.link(found)
 
     def emit(self, event: Event) -> None:
@@ -205,14 +212,14 @@ class World:
 
     def channel(self, channel_id: str | int) -> Channel:
         """Return a channel; raises Discord's 10003."""
-        channel = self.channels.get(int(channel_id)) if str(channel_id).isdecimal() else None
+        channel = self.channels.get(number_of(channel_id))
         if channel is None:
             raise unknown_channel()
         return channel
 
     def message(self, channel_id: int, message_id: str | int) -> Message:
         """Return a message of a channel; raises Discord's 10008."""
-        message = self.messages.get(int(message_id)) if str(message_id).isdecimal() else None
+        message = self.messages.get(number_of(message_id))
         if message is None or message.channel_id != channel_id:
             raise unknown_message()
         return message

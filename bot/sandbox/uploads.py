@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import BodyPartReader, hdrs, web
 from PIL import Image
 
-FILE_FIELD = re.compile(r"files\[(\d+)\]")
+FILE_FIELD = re.compile(r"files\[(\d{1,9})\]")
 MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
 UNKNOWN_TYPE = "application/octet-stream"
 

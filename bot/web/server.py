@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import logging
@@ -11,16 +12,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from aiohttp import hdrs, web
+from aiohttp.typedefs import Handler, Middleware
 
 from bot.config.mistakes import quoted
 from bot.errors import ConfigurationError
 from bot.metrics import WELL, Metrics
+from bot.web.connections import Connections
 from bot.web.health import Check, examine
 
 log = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+BACKLOG = 32  # connections that asyncio accepts at once, each with a file, before any of them is counted
 Refresh = Callable[[], Awaitable[None]]
 
 
@@ -42,19 +46,44 @@ async def serving(
     if not port:
         yield
         return
-    app = web.Application()
+    connections = Connections()
+    app = web.Application(middlewares=[_one_request_of(connections)])
     app.add_routes(_Pages(metrics, refresh, checks, token).routes())
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
+    if runner.server is None:
+        raise RuntimeError("the runner was not set up")
     try:
         try:
-            await web.TCPSite(runner, host or LOOPBACK, port).start()
+            listener = await asyncio.get_running_loop().create_server(
+                connections.counted(runner.server), host or LOOPBACK, port, backlog=BACKLOG
+            )
         except OSError as error:
             raise ConfigurationError(_unusable(host or LOOPBACK, port, error)) from None
         log.info("metrics and health are at http://%s:%d", host or LOOPBACK, port)
-        yield
+        try:
+            yield
+        finally:
+            listener.close()
     finally:
         await runner.cleanup()
+
+
+def _one_request_of(connections: Connections) -> Middleware:
+    """Return a middleware that closes each connection after its first answer, so that its time is bounded."""
+
+    @web.middleware
+    async def one_request(request: web.Request, handler: Handler) -> web.StreamResponse:
+        connections.note_request(request.transport)
+        try:
+            response = await handler(request)
+        except web.HTTPException as refused:
+            refused.force_close()
+            raise
+        response.force_close()
+        return response
+
+    return one_request
 
 
 def _unusable(host: str, port: int, error: OSError) -> str:
@@ -113,7 +142,9 @@ class _Pages:
         if self._token is None:
             return
         scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
-        if scheme.lower() != "bearer" or not secrets.compare_digest(given.encode(), self._token.encode()):
+        # aiohttp reads bytes that are no UTF-8 as lone surrogates.
+        same = secrets.compare_digest(given.encode(errors="surrogateescape"), self._token.encode())
+        if scheme.lower() != "bearer" or not same:
             raise web.HTTPUnauthorized(
                 headers={hdrs.WWW_AUTHENTICATE: "Bearer"},
                 text="This page asks for the token of [web] token_file.",

@@ -9,18 +9,31 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
+SCHEMAS = "1.37"
 DEPLOY = ROOT / "deploy"
-CLUSTER: dict[str, Any] = yaml.safe_load((DEPLOY / "ray" / "cluster.yaml").read_text())["spec"]
+CLUSTER_OBJECT, POLICY = yaml.safe_load_all((DEPLOY / "ray" / "cluster.yaml").read_text())
+CLUSTER: dict[str, Any] = CLUSTER_OBJECT["spec"]
 TASKS = sorted((DEPLOY / "skypilot").glob("*.yaml"))
 
 
 def test_no_actor_runs_on_the_head_of_the_ray_cluster() -> None:
     assert CLUSTER["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
     assert CLUSTER["enableInTreeAutoscaling"] is True
+
+
+def test_only_the_nodes_of_the_ray_cluster_reach_its_ports() -> None:
+    kubernetes_validate.validate(POLICY, SCHEMAS, strict=True)
+    nodes = {"matchLabels": {"ray.io/cluster": CLUSTER_OBJECT["metadata"]["name"]}}
+    assert POLICY["spec"] == {
+        "podSelector": nodes,
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": [{"podSelector": nodes}]}],
+    }
 
 
 @pytest.mark.parametrize("group", CLUSTER["workerGroupSpecs"], ids=lambda group: group["groupName"])

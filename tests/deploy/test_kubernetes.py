@@ -126,6 +126,18 @@ def test_what_waits_decides_the_number_of_workers(kind: str) -> None:
     assert f"'{kind}'" in trigger["metadata"]["query"]
 
 
+def test_only_prometheus_reaches_the_pods_and_only_their_pages() -> None:
+    policy = of_kind("NetworkPolicy")["sdjax"]["spec"]
+    (allowed,) = policy["ingress"]
+    for deployment in of_kind("Deployment").values():
+        template = deployment["spec"]["template"]
+        assert policy["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+        assert [each["name"] for each in pod(deployment)["containers"][0]["ports"]] == ["web"]
+    assert policy["policyTypes"] == ["Ingress"]
+    assert [list(each) for each in allowed["from"]] == [["namespaceSelector"]]
+    assert allowed["ports"] == [{"protocol": "TCP", "port": "web"}]
+
+
 def test_every_claim_and_secret_that_a_pod_names_is_there() -> None:
     claims = set(of_kind("PersistentVolumeClaim"))
     for deployment in of_kind("Deployment").values():

@@ -11,6 +11,7 @@ import click
 import pytest
 
 from bot import cli
+from bot.shutdown import MOST_FILES
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "systemd"
 UNITS = sorted(path.name for path in FOLDER.glob("*.service"))
@@ -74,6 +75,11 @@ def test_systemd_finds_a_unit_little_exposed(units: Path, unit: str) -> None:
 def test_a_unit_has_an_account_of_its_own(unit: str) -> None:
     assert service(unit)["User"] == "sdjax"
     assert "u sdjax " in (FOLDER / "sysusers.conf").read_text()
+
+
+@pytest.mark.parametrize("unit", [unit for unit in UNITS if unit != BACKUP])
+def test_a_unit_may_open_as_many_files_as_the_bot_asks_for(unit: str) -> None:
+    assert int(service(unit)["LimitNOFILE"]) == MOST_FILES
 
 
 @pytest.mark.parametrize("unit", UNITS)

@@ -131,9 +131,26 @@ async def test_an_unknown_member_is_refused_everywhere(sandbox: Sandbox) -> None
 async def test_pages_of_other_origins_cannot_act_for_members(sandbox: Sandbox) -> None:
     url, body = f"{sandbox.address}/sandbox/misbehave", {"slow_ms": 0}
     async with aiohttp.ClientSession() as session:
-        for origin, status in (("https://example.org", 403), ("null", 403), (sandbox.address, 200)):
+        for origin in ("https://example.org", "null", f"{sandbox.address}x", ":::"):
             async with session.post(url, json=body, headers={"Origin": origin}) as answer:
-                assert answer.status == status
+                assert answer.status == 403
+            with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+                await session.ws_connect(
+                    f"{sandbox.gateway_url}?v=10&encoding=json", headers={"Origin": origin}
+                )
+        async with session.post(url, json=body, headers={"Origin": sandbox.address}) as answer:
+            assert answer.status == 200
+
+
+async def test_an_id_of_thousands_of_digits_is_no_id(sandbox: Sandbox) -> None:
+    digits, me = "9" * 5000, {"Authorization": f"Bot {sandbox.token}"}
+    async with aiohttp.ClientSession(sandbox.address) as session:
+        for path in (f"/attachments/1/{digits}/a.png", f"/api/v10/channels/{digits}"):
+            async with session.get(path, headers=me) as answer:
+                assert answer.status == 404
+        for path, body in (("press", {"message": digits}), ("modal", {"interaction": digits})):
+            async with session.post(f"/sandbox/{path}", json={"member": "mina", **body}) as answer:
+                assert answer.status == 400
 
 
 async def test_refused_and_cancelled_requests_leave_nothing_open(sandbox: Sandbox) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import itertools
 import socket
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import aiohttp
 import pytest
-from aiohttp import web
 from stores import Clock
 
 from bot.app.monitoring import BacklogReader
@@ -20,6 +20,7 @@ from bot.errors import ConfigurationError
 from bot.metrics import WELL, Metrics
 from bot.store import Store
 from bot.store.backlog import Backlog
+from bot.web.connections import MOST_CONNECTIONS
 from bot.web.health import Check, examine
 from bot.web.server import serving
 
@@ -195,6 +196,71 @@ async def test_the_token_opens_both_pages() -> None:
         assert (await answer(people, port, "/health"))[0] == 200
 
 
+async def test_a_token_that_is_no_text_is_refused_like_any_wrong_token() -> None:
+    port = free_port()
+    async with serving("", port, Metrics(), refresh=nothing, checks={}, token="secret"):
+        head = b"GET /metrics HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer \xff\xfe\r\n\r\n"
+        assert (await sent(port, head)).startswith(b"HTTP/1.1 401 ")
+
+
+async def test_connections_without_a_request_keep_nobody_from_the_pages() -> None:
+    port, many = free_port(), 2 * MOST_CONNECTIONS
+    async with serving("", port, Metrics(), refresh=nothing, checks={"store": well}):
+        ends = [
+            asyncio.create_task(sent(port, b"GET /livez HTTP/1.1\r\nHost: here\r\n")) for _ in range(many)
+        ]
+        for ended in itertools.islice(asyncio.as_completed(ends), many - MOST_CONNECTIONS):
+            assert await ended == b""
+        async with aiohttp.ClientSession() as people:
+            for page in ("/livez", "/readyz", "/metrics"):
+                assert (await answer(people, port, page))[0] == 200
+    assert await asyncio.gather(*ends) == [b""] * many
+
+
+async def test_a_connection_without_a_whole_request_is_closed_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bot.web.connections.REQUEST_SECONDS", 0.05)
+    port = free_port()
+    async with serving("", port, Metrics(), refresh=nothing, checks={}):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /livez HTTP/1.1\r\n")
+        with suppress(ConnectionError):
+            async with asyncio.timeout(10):
+                while not reader.at_eof():
+                    writer.write(b"X: 1\r\n")  # a part in time, and never the last
+                    await writer.drain()
+                    await asyncio.sleep(0.01)
+        writer.close()
+
+
+async def test_a_connection_is_closed_a_while_after_its_request_in_any_case(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bot.web.connections.ANSWER_SECONDS", 0.05)
+    port, asked = free_port(), asyncio.Event()
+
+    async def hangs() -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    async with serving("", port, Metrics(), refresh=hangs, checks={}):
+        assert await sent(port, b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n") == b""
+        assert asked.is_set()
+
+
+async def sent(port: int, data: bytes) -> bytes:
+    """Send `data`, and return the answer until the connection is closed."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(data)
+    found = b""
+    async with asyncio.timeout(10):
+        with suppress(ConnectionError):
+            found = await reader.read()
+    writer.close()
+    return found
+
+
 async def answer(people: aiohttp.ClientSession, port: int, page: str) -> tuple[int, str]:
     async with people.get(f"http://127.0.0.1:{port}{page}") as found:
         return found.status, await found.text()
@@ -230,10 +296,11 @@ async def test_a_port_in_use_is_a_mistake_in_the_configuration() -> None:
 async def test_an_address_that_cannot_be_served_is_a_mistake_in_the_configuration(
     monkeypatch: pytest.MonkeyPatch, error: OSError, said: str
 ) -> None:
-    async def refuse(_site: web.TCPSite) -> None:
+    async def refuse(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(web.TCPSite, "start", refuse)  # a machine may be set to bind addresses of others
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(loop, "create_server", refuse)  # a machine may be set to bind addresses of others
     with pytest.raises(ConfigurationError) as refused:
         async with serving("192.0.2.7", 9090, Metrics(), refresh=nothing, checks={}):
             pass

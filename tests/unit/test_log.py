@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import io
 import json
 import logging
@@ -15,9 +17,10 @@ from types import SimpleNamespace
 from typing import Literal, TextIO
 
 import pytest
+from aiohttp import web
 from discord.gateway import KeepAliveHandler
 
-from bot.log import LinesHandler, flush, name_process, set_up, version
+from bot.log import RARE_SECONDS, LinesHandler, StrangersLines, flush, name_process, set_up, version
 from bot.tracing import about
 
 
@@ -97,6 +100,50 @@ def test_a_heartbeat_that_is_answered_before_it_is_noted_as_sent_is_no_warning(
     handler.ack()
     flush()
     assert ("Can't keep up, shard ID 0 websocket is" in stream.getvalue()) is told
+
+
+async def test_requests_that_are_no_http_make_one_short_line_in_a_while() -> None:
+    stream = io.StringIO()
+    set_up("info", "text", stream)
+    server = await asyncio.get_running_loop().create_server(
+        web.Server(no_page, access_log=None), "127.0.0.1", 0
+    )
+    async with server:
+        host, port = server.sockets[0].getsockname()
+        for request in (
+            b"GET /\0 HTTP/1.1\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: " + b"a" * 10_000 + b"\r\n\r\n",
+        ):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(request)
+            assert (await reader.read()).startswith(b"HTTP/1.0 400 ")
+            writer.close()
+    flush()
+    (line,) = stream.getvalue().splitlines()
+    assert line.endswith("WARNING aiohttp.server a request that is no valid HTTP was refused")
+
+
+async def no_page(_request: web.BaseRequest) -> web.StreamResponse:
+    raise web.HTTPNotFound
+
+
+def test_connections_that_cannot_be_accepted_are_counted_in_one_line_in_a_while() -> None:
+    lines, now = StrangersLines(clock=lambda: now), 1000.0
+    error = OSError(errno.EMFILE, "Too many open files")
+    said = [f"socket.accept() out of system resource\nsocket: {number}" for number in range(3)]
+    records = [
+        logging.LogRecord("asyncio", logging.ERROR, "", 0, each, (), (OSError, error, None)) for each in said
+    ]
+    assert [lines(each) for each in records] == [True, False, False]
+    now += RARE_SECONDS
+    assert lines(records[1])
+    assert [records[0].getMessage(), records[1].getMessage()] == [
+        "a connection is not accepted: Too many open files",
+        "a connection is not accepted: Too many open files; 2 more times since the last such line",
+    ]
+    other = logging.LogRecord("asyncio", logging.ERROR, "", 0, "a task failed", (), (OSError, error, None))
+    assert all(lines(other) for _ in range(3))
+    assert other.exc_info
 
 
 def test_the_level_decides_what_is_written() -> None:
