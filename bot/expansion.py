@@ -17,9 +17,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bot.errors import UserMistake
+from sdjax_engine.errors import InvalidRequest
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
 MAX_DEPTH = 8
 MAX_WILDCARD_NAME = 40
+PLACE = "{prompt}"  # in the text of a style or theme: where the person's words go
+MAX_WRITTEN = 2 * MAX_PROMPT_CHARACTERS
+"""A longer text is refused before it is written out. A prompt loses fewer spaces than that at its ends."""
 SIGNS = ("{", "}", "__", "\\")
 """A text without any of these signs is one prompt as it stands."""
 
@@ -76,8 +81,13 @@ class Phrase:
                     yield from phrase.wildcards
 
     def text(self, index: int, choose: Choose) -> str:
-        """Return the text at `index`, below `count`; the last group changes fastest."""
-        return "".join(reversed(list(self._backwards(index, choose))))
+        """Return the text at `index`, below `count`; the last group changes fastest.
+
+        Raises InvalidRequest `long_prompt` instead of a text of more than MAX_WRITTEN characters.
+        """
+        pieces = list(self._backwards(index, choose))
+        check_written(sum(map(len, pieces)))
+        return "".join(reversed(pieces))
 
     def _backwards(self, index: int, choose: Choose) -> Iterator[str]:
         for part in reversed(self.parts):
@@ -87,7 +97,7 @@ class Phrase:
                 index, within = divmod(index, part.count)
                 for phrase in part.alternatives:
                     if within < phrase.count:
-                        yield phrase.text(within, choose)
+                        yield from phrase._backwards(within, choose)
                         break
                     within -= phrase.count
             else:
@@ -150,6 +160,18 @@ def _phrase(parts: list[str | Draw | Group], *, trimmed: bool = False) -> Phrase
     return Phrase(
         parts=tuple(parts), count=math.prod(part.count for part in parts if isinstance(part, Group))
     )
+
+
+def check_written(length: int) -> None:
+    """Raise InvalidRequest `long_prompt` for a text of more than MAX_WRITTEN characters."""
+    if length > MAX_WRITTEN:
+        raise InvalidRequest("long_prompt", characters=length, limit=MAX_PROMPT_CHARACTERS)
+
+
+def in_places(text: str, words: str) -> str:
+    """Return `text` with a person's words in each PLACE; raises as `check_written`, before it is written."""
+    check_written(len(text) + text.count(PLACE) * (len(words) - len(PLACE)))
+    return text.replace(PLACE, words)
 
 
 def chosen(entries: Sequence[str], *, seed: int, number: int) -> str:

@@ -1,7 +1,9 @@
-"""How much work a function does, as a number that is the same on every machine: its calls."""
+"""How much work is done, in numbers that are the same on every machine: calls, and bytes of memory."""
 
+import contextlib
 import sys
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -21,3 +23,15 @@ def calls_of(work: Callable[[], object]) -> int:
     finally:
         sys.setprofile(before)
     return count
+
+
+@contextlib.contextmanager
+def peak_below(limit: int) -> Iterator[None]:
+    """Check that Python needs fewer bytes of new memory than `limit` at any moment in the context."""
+    tracemalloc.start()
+    try:
+        yield
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < limit

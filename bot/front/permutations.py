@@ -16,7 +16,7 @@ import aiohttp
 import discord
 
 from bot.errors import StoreUnavailable, UserMistake
-from bot.expansion import Phrase
+from bot.expansion import PLACE, Phrase
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers import UNTOLD, add, give_back, page, sentence_for
 from bot.front.first_answers import FORM_READ_SECONDS, open_form
@@ -27,7 +27,7 @@ from bot.front.requests import accept, announce, enqueue, is_external, preferenc
 from bot.front.server_wildcards import written_out
 from bot.front.services import Interaction, services_of
 from bot.front.settings_line import options_line, read_settings_line
-from bot.front.styling import PLACE, placed
+from bot.front.styling import placed
 from bot.front.wildcards import read_few
 from bot.jobs import Origin, Recipe
 from bot.moderation.limits import places_of

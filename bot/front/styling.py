@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from bot.errors import UserMistake
+from bot.expansion import PLACE, in_places
 from bot.front.options import MAX_CHOICES, Asked, clean, echo
 from bot.store.named import key_of
 from bot.store.styles import Style
@@ -17,7 +18,6 @@ from bot.texts import tidy
 
 STYLE = "style"
 NO_STYLE = "-"
-PLACE = "{prompt}"  # in a style's text: where the person's words go
 MAX_NAME = 60
 MAX_TEXT = 1000
 
@@ -53,10 +53,13 @@ def styled(asked: Asked, style: Style) -> Asked:
 
 
 def placed(text: str, words: str) -> str:
-    """Return a style's text with a person's words in place of `{prompt}`, or before the text without it."""
+    """Return a style's text with a person's words in place of `{prompt}`, or before the text without it.
+
+    Raises InvalidRequest `long_prompt` where that is far too long for a prompt.
+    """
     if PLACE not in text:
         return ", ".join(filter(None, (words, text)))
-    return text.replace(PLACE, words).strip(" ," if not words else " ")
+    return in_places(text, words).strip(" ," if not words else " ")
 
 
 def with_style(levels: Sequence[Mapping[str, Any]], style: Style, *, before: int) -> list[Mapping[str, Any]]:

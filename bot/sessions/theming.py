@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bot.errors import UserMistake
+from bot.expansion import PLACE, in_places
 from bot.jobs import Recipe
 from bot.store.session_rows import Plan
+from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
-PLACE = "{prompt}"  # in a style's text: where the person's words go
 _LETTER = re.compile(r"[^\W\d_]", re.ASCII)
 
 
@@ -21,25 +22,30 @@ def themed(recipe: Recipe, plan: Plan) -> Recipe:
 
     Raises UserMistake `session_words` where a required word is missing, and `session_long`.
     """
-    prompt = with_words(recipe.prompt, plan.style_prompt)
-    prompt = with_words(prompt, plan.theme)
-    negative = with_words(recipe.negative_prompt, plan.style_negative)
-    if missing := missing_words(prompt, plan.required):
-        raise UserMistake("session_words", words=", ".join(missing))
+    try:
+        prompt = with_words(with_words(recipe.prompt, plan.style_prompt), plan.theme)
+        negative = with_words(recipe.negative_prompt, plan.style_negative)
+    except InvalidRequest:
+        raise UserMistake("session_long", limit=MAX_PROMPT_CHARACTERS) from None
     if max(len(prompt), len(negative)) > MAX_PROMPT_CHARACTERS:
         raise UserMistake("session_long", limit=MAX_PROMPT_CHARACTERS)
+    if missing := missing_words(prompt, plan.required):
+        raise UserMistake("session_words", words=", ".join(missing))
     return replace(recipe, prompt=prompt, negative_prompt=negative, style=plan.style or recipe.style)
 
 
 def with_words(words: str, text: str) -> str:
-    """Return `words` with `text` after them or, at its PLACE, around them; unchanged if `text` is in them."""
+    """Return `words` with `text` after them or, at its PLACE, around them; unchanged if `text` is in them.
+
+    Raises InvalidRequest `long_prompt` where that is far too long for a prompt.
+    """
     before, place, after = text.partition(PLACE)
     parts = [part.strip(" ,") for part in (before, after)]
     if all(part in words for part in parts):
         return words
     if not place:
         return ", ".join(filter(None, (words, parts[0])))
-    return text.replace(PLACE, words).strip(" ,")
+    return in_places(text, words).strip(" ,")
 
 
 def missing_words(prompt: str, required: Sequence[str]) -> list[str]:

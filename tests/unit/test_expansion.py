@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from counted_calls import peak_below
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.errors import UserMistake
-from bot.expansion import MAX_DEPTH, chosen, is_wildcard_name, read_phrase
+from bot.expansion import MAX_DEPTH, chosen, in_places, is_wildcard_name, read_phrase
 from bot.front.options import may_expand
+from sdjax_engine.errors import InvalidRequest
 
 
 def marked(name: str, number: int) -> str:
@@ -80,6 +82,23 @@ def test_wildcards_are_numbered_by_their_place() -> None:
 
 def test_combinations_are_counted_without_writing_them_out() -> None:
     assert read_phrase("{a, b}" * 300).count == 2**300
+
+
+@pytest.mark.parametrize("prompt", ["{a,b}" + "__a__" * 399, "{a,{b," + "__a__" * 398 + "}}"])
+def test_a_text_that_would_become_far_too_long_is_not_written_out(prompt: str) -> None:
+    phrase, entry = read_phrase(prompt), "x" * 5_000
+    with pytest.raises(InvalidRequest) as refused, peak_below(1 << 20):
+        phrase.text(phrase.count - 1, lambda _name, _number: entry)
+    assert refused.value.problem == "long_prompt"
+    assert refused.value.details["characters"] >= 398 * len(entry)
+
+
+def test_a_text_with_many_places_is_measured_before_it_is_written() -> None:
+    assert in_places("a {prompt}, {prompt}", "b") == "a b, b"
+    words = "x" * 50_000
+    with pytest.raises(InvalidRequest) as refused, peak_below(1 << 20):
+        in_places("{prompt}" * 125, words)
+    assert refused.value.details["characters"] == 125 * len(words)
 
 
 def test_nesting_is_bounded() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from counted_calls import peak_below
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes import recipe
@@ -31,6 +32,20 @@ def test_style_and_theme_stand_around_the_words_and_only_once() -> None:
         "Ink",
     )
     assert themed(once, PLAN) == once
+
+
+def test_the_words_of_many_places_are_refused_before_they_are_written() -> None:
+    plan = Plan(
+        theme="{prompt}" * 37,
+        style_prompt="{prompt}" * 125,
+        style_negative="{prompt}" * 125,
+        required=tuple(f"ab{number}" for number in range(10)),
+        quota=1,
+        session_seconds=1.0,
+    )
+    for prompt, negative in (("x" * 2000, ""), ("", "x" * 2000), ("x" * 30, "")):
+        with pytest.raises(UserMistake, match="session_long"), peak_below(1 << 19):
+            themed(recipe(prompt=prompt, negative_prompt=negative), plan)
 
 
 @given(words=st.text(max_size=40), text=st.text(max_size=20))
