@@ -1,5 +1,7 @@
 """Threads for blocking calls, with a limit for each kind of work, so that no kind starves another.
 
+Where anybody may ask for work, each owner has a share of the threads, so that none starves the others.
+
 The event loop resolves host names in its default executor, so nothing else may block there: a test checks
 that this package never uses `asyncio.to_thread`.
 """
@@ -11,9 +13,10 @@ import contextlib
 import contextvars
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -21,25 +24,43 @@ UNINTERRUPTIBLE = "uninterruptible"
 
 
 class Threads:
-    """Runs at most `most` calls at once, each in a thread called `name`.
+    """Runs at most `most` calls at once, each in a thread called `name`, and at most `share` of one owner.
 
     A call that hangs keeps its slot until it ends. The exit of the process waits for no call.
     """
 
-    def __init__(self, name: str, *, most: int) -> None:
+    def __init__(self, name: str, *, most: int, share: int | None = None) -> None:
         self._name = name
         self._slots = asyncio.Semaphore(most)
+        self._share = most if share is None else share
+        self._shares: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
 
     async def run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return or raise what `work` returns or raises. Cancelling the caller does not end the call."""
-        await self._slots.acquire()
+        return await self.run_for(None, functools.partial(work, *args, **kwargs))
+
+    async def run_for(self, owner: Hashable, work: Callable[[], T]) -> T:
+        """Like `run`, once the owner has fewer calls at work than its share."""
+        share = self._shares.get(owner)
+        if share is None:
+            share = self._shares[owner] = asyncio.Semaphore(self._share)
+        await share.acquire()
+        try:
+            await self._slots.acquire()
+        except BaseException:
+            share.release()
+            raise
         loop = asyncio.get_running_loop()
+
+        def free() -> None:
+            self._slots.release()
+            share.release()
 
         def free_slot() -> None:
             with contextlib.suppress(RuntimeError):  # the loop may have been closed meanwhile
-                loop.call_soon_threadsafe(self._slots.release)
+                loop.call_soon_threadsafe(free)
 
-        call = functools.partial(contextvars.copy_context().run, work, *args, **kwargs)
+        call = functools.partial(contextvars.copy_context().run, work)
         return await in_thread(call, self._name, at_end=free_slot)
 
     async def run_within(

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import pytest
 
@@ -22,6 +23,25 @@ async def test_a_call_that_hangs_keeps_one_slot_until_it_ends() -> None:
     hung.set()
     assert await waiting
     assert await threads.run(lambda: "after them") == "after them"
+
+
+async def test_the_calls_of_one_owner_leave_threads_to_the_others() -> None:
+    threads, hung, began = Threads("test", most=2, share=1), threading.Event(), list[int]()
+
+    def hang(number: int) -> None:
+        began.append(number)
+        hung.wait()
+
+    calls = [asyncio.create_task(threads.run_for("one", partial(hang, number))) for number in range(4)]
+    await asyncio.sleep(0)
+    calls[0].cancel()  # its call goes on, and counts
+    calls[1].cancel()  # it has not begun
+    assert await threads.run_for("other", lambda: "beside them") == "beside them"
+    assert began == [0]
+    hung.set()
+    await asyncio.gather(*calls[2:])
+    assert began == [0, 2, 3]
+    assert await threads.run_for("one", lambda: "after them") == "after them"
 
 
 async def test_the_error_of_a_call_is_raised() -> None:
