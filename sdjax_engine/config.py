@@ -33,7 +33,9 @@ class ModelSpec:
 
     `source` is a folder in the diffusers layout, a hub id, a .safetensors file in the original layout, or
     "demo" for the bundled checkpoint. `revision` is a branch, tag or commit of a hub repository. `variant`
-    selects weight files by a part of their names, such as fp16. `loras` are the LoRA files by their names in
+    selects weight files by a part of their names, such as fp16. `vae` names another autoencoder than the
+    checkpoint's: a folder, a hub id or a .safetensors file. `timestep_spacing` ("leading", "trailing" or
+    "linspace") replaces the schedule's. `loras` are the LoRA files by their names in
     the offer. The ranks of one picture's LoRAs may add up to `lora_rank` (0: no limit). `preview_decoder` is
     the folder or hub id of a tiny autoencoder that decodes previews (None: they are a linear map of the
     latents). `picture_classifier` is the folder or hub id of a ViT image classifier that judges the model's
@@ -45,6 +47,8 @@ class ModelSpec:
     source: str
     revision: str | None = None
     variant: str | None = None
+    vae: str | None = None
+    timestep_spacing: str | None = None
     safety_checker: bool = True
     loras: Mapping[str, Path] = field(default_factory=dict)
     lora_rank: int = 64

@@ -29,6 +29,7 @@ def mistakes_in_parts(config: Config, number: int) -> Iterator[str]:
     `number` counts models from 1. Without previews their decoder is not needed.
     """
     model = config.models[number - 1]
+    yield from _folder(f"models[{number}].vae", model.vae)
     yield from _folder(f"models[{number}].picture_classifier", model.picture_classifier)
     if config.engine.preview_seconds > 0:
         yield from _folder(f"models[{number}].preview_decoder", model.preview_decoder)

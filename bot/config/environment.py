@@ -25,7 +25,12 @@ from bot.redaction import HIDDEN, redact
 PREFIX, BETWEEN, FILE = "SDJAX__", "__", "_FILE"
 _SENTENCE = re.compile(r"([a-z_]+(?:\.[a-z_]+|\[\d+\])*): (.+)\.", re.DOTALL)
 _PARTS = re.compile(r"([a-z_]+)|(\d+)")
-_SOURCES = ("checkpoint", "picture_classifier", "preview_decoder")  # of a model: the engine quotes them
+_SOURCES = (
+    "checkpoint",
+    "vae",
+    "picture_classifier",
+    "preview_decoder",
+)  # of a model: the engine quotes them
 
 KeyPath = tuple[str | int, ...]
 """Keys and indices that lead to a value of the document."""

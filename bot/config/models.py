@@ -98,6 +98,8 @@ class ModelConfig(Section):
     checkpoint: GivenPath = "demo"
     revision: str = ""
     variant: str = ""
+    vae: PathText = ""
+    timestep_spacing: Literal["", "leading", "trailing", "linspace"] = ""
     sizes: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sizes)] = ("128x128",)
     num_inference_steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = 20
     guidance_scale: Annotated[float, Field(ge=0, le=MAX_GUIDANCE_SCALE)] = 2.2

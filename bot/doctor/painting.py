@@ -101,14 +101,14 @@ def _opened(model: ModelConfig, dtype: str, memory: int | None, most: int | None
     from sdjax_engine.weights.measure import measure  # noqa: PLC0415
     from sdjax_engine.wording import in_bytes  # noqa: PLC0415
 
-    revision, variant = model.revision or None, model.variant or None
-    described = describe(model.checkpoint, revision=revision, variant=variant)
+    revision, variant, vae = model.revision or None, model.variant or None, model.vae or None
+    described = describe(model.checkpoint, revision=revision, variant=variant, vae=vae)
     path = DEMO_FOLDER if model.checkpoint == DEMO else Path(model.checkpoint).expanduser()
     if not path.exists():
         return well(
             CHECKPOINTS, f"{model.name} is {described.pipeline} on the hub; a start fetches what lacks."
         )
-    measured = measure(path, dtype=dtype, variant=variant, safety_checker=model.safety_checker)
+    measured = measure(path, dtype=dtype, variant=variant, vae=vae, safety_checker=model.safety_checker)
     size = in_bytes(measured.size)
     if memory is not None and measured.size > memory:
         remedies = ["offer a smaller checkpoint"]

@@ -24,6 +24,8 @@ def default_offer(
     model: str | None = None,
     revision: str | None = None,
     variant: str | None = None,
+    vae: str | None = None,
+    timestep_spacing: str | None = None,
     sampler: Sampler | None = None,
     num_inference_steps: int | None = None,
     report: Callable[[str], None] | None = None,
@@ -34,7 +36,9 @@ def default_offer(
     checkpoint's short name; its sampler is `sampler`, or the checkpoint's; its samplers are those that suit
     the checkpoint in so many steps. Raises UnreadableCheckpoint.
     """
-    described = describe(source, revision=revision, variant=variant, report=report)
+    described = describe(
+        source, revision=revision, variant=variant, vae=vae, timestep_spacing=timestep_spacing, report=report
+    )
     schedule = pipeline_config(described.scheduler_config, pipeline=described.pipeline)
     kind = described.pipeline.removeprefix("Flax")
     known = (defaults for name, defaults in REFERENCE_DEFAULTS.items() if kind.startswith(name))

@@ -42,6 +42,8 @@ def read_model(spec: ModelSpec, config: EngineConfig, compiler: Compiler, put: P
         dtype=config.dtype,
         revision=spec.revision,
         variant=spec.variant,
+        vae=spec.vae,
+        timestep_spacing=spec.timestep_spacing,
         safety_checker=spec.safety_checker,
         put=put,
         by_output=devices.reads_kernels_by_output(compiler.mesh),

@@ -65,6 +65,17 @@ def native_size_of(unet: Mapping[str, Any], vae: Mapping[str, Any]) -> tuple[int
     return sides
 
 
+def respaced(scheduler_config: dict[str, Any], timestep_spacing: str | None) -> dict[str, Any]:
+    """Return a checkpoint's schedule with this spacing of timesteps (None: its own)."""
+    if timestep_spacing is None:
+        return scheduler_config
+    changed = scheduler_config | {"timestep_spacing": timestep_spacing}
+    unchosen = changed.get("_use_default_values")
+    if isinstance(unchosen, list):
+        changed["_use_default_values"] = [key for key in unchosen if key != "timestep_spacing"]
+    return changed
+
+
 def check_together(contents: Contents) -> None:
     """Raise UnreadableCheckpoint for components that do not match."""
     unet, vae = contents.parts["unet"].config, contents.parts["vae"].config

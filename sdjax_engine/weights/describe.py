@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sdjax_engine.json_files import read_json
-from sdjax_engine.weights.contents import native_size_of
+from sdjax_engine.weights.contents import native_size_of, respaced
 from sdjax_engine.weights.file_names import Report
 from sdjax_engine.weights.files import find_source
 from sdjax_engine.weights.folder import read_config, read_index
-from sdjax_engine.weights.original.single_file import recognise, vae_part
+from sdjax_engine.weights.named_autoencoder import read_autoencoder
+from sdjax_engine.weights.original.families import family_of
+from sdjax_engine.weights.original.single_file import recognise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,8 @@ def describe(
     *,
     revision: str | None = None,
     variant: str | None = None,
+    vae: str | None = None,
+    timestep_spacing: str | None = None,
     report: Report | None = None,
 ) -> Described:
     """Describe the checkpoint called `source` (see `load_checkpoint`), reading configurations only.
@@ -37,28 +41,38 @@ def describe(
     UnreadableCheckpoint.
     """
     path = find_source(source, revision=revision, variant=variant, weights=False, report=report)
-    return describe_folder(source, path) if path.is_dir() else describe_file(path)
+    if path.is_dir():
+        described = describe_folder(source, path, vae=vae, variant=variant, report=report)
+    else:
+        described = describe_file(path, vae=vae, variant=variant, report=report)
+    return replace(described, scheduler_config=respaced(described.scheduler_config, timestep_spacing))
 
 
-def describe_folder(source: str, folder: Path) -> Described:
+def describe_folder(
+    source: str, folder: Path, *, vae: str | None, variant: str | None, report: Report | None
+) -> Described:
     """Describe a checkpoint in diffusers layout."""
     pipeline = str(read_index(folder)["_class_name"])
     unet = read_config(folder / "unet", "UNet2DConditionModel")
-    vae = read_config(folder / "vae", "AutoencoderKL")
+    if vae is None:
+        autoencoder = read_config(folder / "vae", "AutoencoderKL")
+    else:
+        named = read_autoencoder(vae, family_of(pipeline), variant=variant, weights=False, report=report)
+        autoencoder = named.config
     return Described(
         name=Path(source).name or folder.name,
         pipeline=pipeline,
         scheduler_config=read_json(folder / "scheduler" / "scheduler_config.json"),
-        native_size=native_size_of(unet, vae),
+        native_size=native_size_of(unet, autoencoder),
     )
 
 
-def describe_file(file: Path) -> Described:
+def describe_file(file: Path, *, vae: str | None, variant: str | None, report: Report | None) -> Described:
     """Describe a checkpoint in the original layout."""
-    original = recognise(file)
+    original = recognise(file, vae=vae, variant=variant, weights=False, report=report)
     return Described(
         name=file.stem,
         pipeline=original.pipeline,
         scheduler_config=original.scheduler_config,
-        native_size=native_size_of({"sample_size": original.sample_size}, vae_part(original).config),
+        native_size=native_size_of({"sample_size": original.sample_size}, original.vae.config),
     )

@@ -10,9 +10,11 @@ from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
 from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents
-from sdjax_engine.weights.file_names import INDEX
+from sdjax_engine.weights.file_names import INDEX, Report
 from sdjax_engine.weights.files import weight_files
+from sdjax_engine.weights.named_autoencoder import read_autoencoder
 from sdjax_engine.weights.networks import Part, settle_config
+from sdjax_engine.weights.original.families import family_of
 from sdjax_engine.weights.tensors import stored_tensors
 from sdjax_engine.wording import cut
 
@@ -39,14 +41,25 @@ OPTIONAL = frozenset({"scheduler", "safety_checker", "feature_extractor", "image
 FLAX = "Flax"  # the prefix of the removed Flax classes
 
 
-def read_folder(folder: Path, *, variant: str | None, safety_checker: bool) -> Contents:
+def read_folder(
+    folder: Path,
+    *,
+    variant: str | None,
+    safety_checker: bool,
+    vae: str | None = None,
+    report: Report | None = None,
+) -> Contents:
     """Return the contents of the checkpoint in `folder`; the safety checker only on request and if present.
 
-    Raises UnreadableCheckpoint.
+    With `vae` the autoencoder of this name is used in place of the folder's. Raises UnreadableCheckpoint.
     """
     index = read_index(folder)
     pipeline = str(index["_class_name"])
     wanted = [name for name in (*TEXT_ENCODERS, "unet", "vae") if is_wanted(name, pipeline)]
+    named = {}
+    if vae is not None:
+        wanted.remove("vae")
+        named = {"vae": read_autoencoder(vae, family_of(pipeline), variant=variant, report=report)}
     models = {name: CLASSES[name][0] for name in wanted}
     if safety_checker and class_in(index, "safety_checker") is not None:
         models["safety_checker"] = "StableDiffusionSafetyChecker"
@@ -75,7 +88,8 @@ def read_folder(folder: Path, *, variant: str | None, safety_checker: bool) -> C
                 origin=str(folder / name / "config.json"),
             )
             for name, model in models.items()
-        },
+        }
+        | named,
     )
 
 

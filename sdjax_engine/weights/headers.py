@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from sdjax_engine.errors import UnreadableCheckpoint
@@ -15,6 +17,7 @@ from sdjax_engine.wording import first_line, in_bytes
 PICKLE_STARTS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 POINTER_START = b"version https://git-lfs"
 LONGEST_HEADER = 32 * 2**20  # bytes; thousands of tensors with training metadata take one or two
+NUMBERS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4"}
 WHY_NO_PICKLES = "reading a pickle can run any code: save the checkpoint as safetensors"
 
 
@@ -56,6 +59,24 @@ def read_header(file: Path) -> Header:
             shape=tuple(each["shape"]), dtype=each["dtype"], offset=8 + length + begin, size=end - begin
         )
     return Header(entries=entries, notes=notes)
+
+
+def read_numbers(file: Path, entries: Mapping[str, Entry]) -> dict[str, float]:
+    """Return the tensors of one number each, by name; those of another count or dtype are left out.
+
+    Raises UnreadableCheckpoint.
+    """
+    kinds = {name: NUMBERS.get(each.dtype) for name, each in entries.items() if math.prod(each.shape) == 1}
+    found = {}
+    try:
+        with file.open("rb") as opened:
+            for name, kind in kinds.items():
+                if kind is not None:
+                    opened.seek(entries[name].offset)
+                    found[name] = float(np.frombuffer(opened.read(entries[name].size), kind)[0])
+    except (OSError, ValueError) as error:
+        raise UnreadableCheckpoint(f"{file} cannot be read: {first_line(error)}") from error
+    return found
 
 
 def check_start(file: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from sdjax_engine.weights.blueprint import Parameters
 from sdjax_engine.weights.cache import FOLDER, Cache
 from sdjax_engine.weights.cache_file import Placed
 from sdjax_engine.weights.checkpoint import Checkpoint, Component, TextEncoder
-from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents, check_together, fingerprint_of
+from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents, check_together, fingerprint_of, respaced
 from sdjax_engine.weights.digests import Digests
 from sdjax_engine.weights.file_names import Report
 from sdjax_engine.weights.files import find_source
@@ -38,6 +38,8 @@ def load_checkpoint(
     dtype: str = "float32",
     revision: str | None = None,
     variant: str | None = None,
+    vae: str | None = None,
+    timestep_spacing: str | None = None,
     safety_checker: bool = False,
     put: Put = jax.device_put,
     by_output: bool = False,
@@ -47,42 +49,55 @@ def load_checkpoint(
     """Read the checkpoint called `source`.
 
     `source` is "demo", a folder in the diffusers layout, a hub id, or a .safetensors file in the original
-    layout. The safety checker is read if requested and present. `dtype` ("float32" or "bfloat16") is the
-    dtype of parameters and arithmetic; `force_upcast` is for float16, which this package does not offer.
-    `put` copies a parameter, a host array that it may keep, to the devices; with `by_output` it gets kernels
-    of convolutions in a GPU's order (`models/convolution_kernels.py`). Converted parameters are cached in
-    `cache_dir`. `report` gets the progress of downloads. Raises UnreadableCheckpoint, in one sentence, for
-    every fault.
+    layout. `vae` names another autoencoder than the checkpoint's: a folder, a hub id or a .safetensors
+    file. `timestep_spacing` replaces the schedule's. The safety checker is read if requested and present.
+    `dtype` ("float32" or "bfloat16") is the dtype of parameters and arithmetic; `force_upcast` is for
+    float16, which this package does not offer. `put` copies a parameter, a host array that it may keep,
+    to the devices; with `by_output` it gets kernels of convolutions in a GPU's order
+    (`models/convolution_kernels.py`). Converted parameters are cached in `cache_dir`. `report` gets the
+    progress of downloads. Raises UnreadableCheckpoint, in one sentence, for every fault.
     """
     if dtype not in DTYPES:
         raise UnreadableCheckpoint(f"There is no dtype {dtype!r}: choose one of {', '.join(DTYPES)}.")
     path = find_source(
         source, revision=revision, variant=variant, safety_checker=safety_checker, report=report
     )
-    contents = read_contents(path, variant=variant, safety_checker=safety_checker, report=report)
+    contents = read_contents(path, variant=variant, safety_checker=safety_checker, vae=vae, report=report)
+    contents = replace(contents, scheduler_config=respaced(contents.scheduler_config, timestep_spacing))
     plans = plans_of(contents, dtype)
     digests = Digests(folder=cache_dir / FOLDER if cache_dir else None)
     cache = None
     if cache_dir:
         cache = Cache(folder=cache_dir, source=f"{source} {revision} {variant}", digests=digests)
+    cached_as = {name: name for name in plans} | ({"vae": f"vae {vae}"} if vae else {})
     check_tensors(
         contents.origin,
-        {name: each for name, each in plans.items() if not (cache and cache.has_checked(name, each))},
+        {
+            name: each
+            for name, each in plans.items()
+            if not (cache and cache.has_checked(cached_as[name], each))
+        },
     )
     components = {
-        name: fill(name, each, put=put, by_output=by_output, cache=cache) for name, each in plans.items()
+        name: fill(cached_as[name], each, put=put, by_output=by_output, cache=cache)
+        for name, each in plans.items()
     }
     return assemble(source, contents, components, digests)
 
 
 def read_contents(
-    path: Path, *, variant: str | None, safety_checker: bool, report: Report | None = None
+    path: Path,
+    *,
+    variant: str | None,
+    safety_checker: bool,
+    vae: str | None = None,
+    report: Report | None = None,
 ) -> Contents:
     """Read what a folder or a single file holds, without its weights; raises UnreadableCheckpoint."""
     if path.is_dir():
-        contents = read_folder(path, variant=variant, safety_checker=safety_checker)
+        contents = read_folder(path, variant=variant, safety_checker=safety_checker, vae=vae, report=report)
     else:
-        contents = read_single_file(path, report=report)
+        contents = read_single_file(path, vae=vae, variant=variant, report=report)
     check_together(contents)
     return contents
 

@@ -21,12 +21,19 @@ class Measured:
     size: int
 
 
-def measure(path: Path, *, dtype: str, variant: str | None = None, safety_checker: bool = False) -> Measured:
+def measure(
+    path: Path,
+    *,
+    dtype: str,
+    variant: str | None = None,
+    vae: str | None = None,
+    safety_checker: bool = False,
+) -> Measured:
     """Check that every tensor of the checkpoint at `path` is there and fits, and return its size.
 
     Reads headers only, no weights. Raises UnreadableCheckpoint.
     """
-    contents = read_contents(path, variant=variant, safety_checker=safety_checker)
+    contents = read_contents(path, variant=variant, vae=vae, safety_checker=safety_checker)
     plans = plans_of(contents, dtype)
     check_tensors(contents.origin, plans)
     size = sum(

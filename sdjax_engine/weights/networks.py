@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
@@ -105,6 +106,31 @@ def settle_config(model: str, config: Mapping[str, Any], *, origin: str) -> dict
         raise UnreadableCheckpoint(f"{origin}: {error}") from error
     except NO_NETWORK as error:
         raise not_a_network(origin, error) from error
+
+
+def infer_part(
+    file: Path,
+    model: str,
+    name: str,
+    named: Callable[[], dict[str, Stored]],
+    config: Callable[[dict[str, Stored]], dict[str, Any]],
+) -> Part:
+    """Return the network `name` of a file without configurations, from its tensors by today's names.
+
+    `named` and `config` raise KeyError, IndexError or ValueError for tensors that show no such network, which
+    becomes UnreadableCheckpoint.
+    """
+    origin = f"the {name} in {file}"
+    try:
+        stored = named()
+        inferred = config(stored)
+    except (KeyError, IndexError, ValueError) as error:
+        raise UnreadableCheckpoint(
+            f"{file} lacks what tells the shape of its {name}: {first_line(error)}"
+        ) from error
+    return Part(
+        model=model, config=settle_config(model, inferred, origin=origin), stored=stored, origin=origin
+    )
 
 
 def plan(part: Part, *, dtype: DTypeLike) -> Plan:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sdjax_engine.weights.headers import Header, read_header
+from sdjax_engine.weights.headers import Header, read_header, read_numbers
 from sdjax_engine.weights.tensor_names import current_name, fits, reference_name, reference_shape
 
-STORED_DTYPES = frozenset({"F64", "F32", "F16", "BF16"})
+STORED_DTYPES = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"})
+SCALE = ".scale_weight"  # ComfyUI's, beside a weight in 8 bits, whose values it multiplies
+UNUSED = re.compile(
+    r".*\.scale_input|(.+\.)?scaled_fp8"
+)  # for arithmetic in 8 bits, and the mark of its files
 MOST_LISTED = 10
 
 
@@ -17,7 +23,8 @@ MOST_LISTED = 10
 class Stored:
     """A tensor in a file: its shape, the code of its dtype, its offset in the file, its size in bytes.
 
-    `transposed`: the file holds a matrix whose rows are this tensor's columns.
+    `transposed`: the file holds a matrix whose rows are this tensor's columns. The tensor's values are those
+    in the file times `scale`.
     """
 
     file: Path
@@ -26,6 +33,7 @@ class Stored:
     offset: int
     size: int
     transposed: bool = False
+    scale: float = 1.0
 
     def turned(self) -> Stored:
         """The tensor with `transposed` inverted and its shape reversed."""
@@ -61,11 +69,34 @@ def reference_names(shapes: Iterable[tuple[tuple[str | int, ...], Sequence[int]]
 
 
 def tensors_in(file: Path, header: Header) -> dict[str, Stored]:
-    """Return the tensors of a file by their names in it."""
+    """Return the tensors of a file by their names in it, each with the scale that lies beside it.
+
+    Raises UnreadableCheckpoint.
+    """
+    scales = scales_in(file, header)
     return {
-        name: Stored(file=file, shape=entry.shape, dtype=entry.dtype, offset=entry.offset, size=entry.size)
+        name: Stored(
+            file=file,
+            shape=entry.shape,
+            dtype=entry.dtype,
+            offset=entry.offset,
+            size=entry.size,
+            scale=scales.get(name.removesuffix(".weight") + SCALE, 1.0),
+        )
         for name, entry in header.entries.items()
+        if name not in scales and not UNUSED.fullmatch(name)
     }
+
+
+def scales_in(file: Path, header: Header) -> dict[str, float]:
+    """Return the scales of weights, by their own names; raises UnreadableCheckpoint."""
+    beside = {
+        name: entry
+        for name, entry in header.entries.items()
+        if name.endswith(SCALE) and f"{name.removesuffix(SCALE)}.weight" in header.entries
+    }
+    numbers = read_numbers(file, beside) if beside else {}
+    return {name: number for name, number in numbers.items() if math.isfinite(number)}
 
 
 def stored_tensors(model: str, files: Sequence[Path]) -> dict[str, Stored]:

@@ -166,13 +166,14 @@ token_file = "of_bot.txt"
 keywords_file = "words.csv"
 [[models]]
 checkpoint = "./nothing"
+vae = "/a/vae.safetensors"
 preview_decoder = "/a/decoder"
 picture_classifier = "/a/classifier"
 loras = { ink = "ink.safetensors" }
 """
 OF_BOTH = {"two slashes", "of_pages.txt"}
 OF_FRONTS = {"of_bot.txt", "words.csv"}
-OF_WORKERS = {"./nothing", "/a/decoder", "/a/classifier", "ink.safetensors"}
+OF_WORKERS = {"./nothing", "/a/vae.safetensors", "/a/decoder", "/a/classifier", "ink.safetensors"}
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from sdjax_engine.weights.networks import Part, infer_part
 from sdjax_engine.weights.tensors import Stored
 
 Tensors = Mapping[str, Stored]
@@ -21,6 +23,15 @@ RULES = (
 )
 IN_ATTENTION = re.compile(r"(encoder|decoder)\.mid\.attn_1\.(norm|q|k|v|proj_out)\.")
 GOING_UP = re.compile(r"decoder\.up\.(\d+)\.(block|upsample)\.(?:(\d+)\.)?")
+
+
+def vae_part(file: Path, tensors: Tensors, *, scaling_factor: float, sample_size: int) -> Part:
+    """Return the autoencoder of these tensors of `file`; raises UnreadableCheckpoint."""
+
+    def config(_: Tensors) -> dict[str, Any]:
+        return vae_config(tensors, scaling_factor=scaling_factor, sample_size=sample_size)
+
+    return infer_part(file, "AutoencoderKL", "vae", lambda: vae_names(tensors), config)
 
 
 def vae_names(tensors: Tensors) -> dict[str, Stored]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-from sdjax_engine.weights.tensors import Stored
 
 CLIP, OPEN_CLIP = "quick_gelu", "gelu"
 SCHEDULE: dict[str, Any] = {
@@ -85,24 +83,26 @@ SD_XL = Family(
 FAMILIES = (SD_XL, SD_2, SD_1)
 
 
+def family_of(pipeline: str) -> Family:
+    """Return the family whose autoencoder a pipeline of this class has: SD 1's and SD 2's are alike."""
+    return SD_XL if "XL" in pipeline else SD_1
+
+
 def scheduler_config_of(
-    family: Family, tensors: Mapping[str, Stored], notes: Mapping[str, str], *, inpaints: bool
+    family: Family, names: Collection[str], prediction: str | None, *, inpaints: bool
 ) -> dict[str, Any]:
     """Return the scheduler_config.json of a file that has none.
 
     The reference uses the family's schedule, in which SD 2.x predicts v; its inpainting form was trained from
-    the form that predicts noise. The file's own marks take precedence: the metadata
-    `modelspec.prediction_type`, and the empty tensors `v_pred` and `ztsnr` of later checkpoints.
+    the form that predicts noise. The `prediction` that the file tells takes precedence (None: nothing tells
+    it), and so does the empty tensor `ztsnr` of later checkpoints; `names` are the file's tensors.
     """
     config = dict(family.schedule)
     if inpaints:
         config.pop("prediction_type", None)
-    noted = notes.get("modelspec.prediction_type", "")
-    if noted == "epsilon":
-        config["prediction_type"] = "epsilon"
-    if noted in ("v", "v_prediction") or "v_pred" in tensors:
-        config["prediction_type"] = "v_prediction"
-    if "ztsnr" in tensors:
+    if prediction is not None:
+        config["prediction_type"] = prediction
+    if "ztsnr" in names:
         config |= {"rescale_betas_zero_snr": True, "timestep_spacing": "trailing"}
     return config
 

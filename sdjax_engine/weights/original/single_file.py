@@ -1,24 +1,27 @@
 """A single safetensors file in the original layout, the form of most community checkpoints.
 
 The tensors show the text encoders and the UNet's input channels. The family gives the numbers of heads, the
-autoencoder's scaling and the schedule. A few checkpoints, such as SD-Turbo and SDXL-Turbo, have another
-schedule than their family: a file `NAME.scheduler_config.json` beside `NAME.safetensors` sets it.
+autoencoder's scaling and the schedule. Files beside `NAME.safetensors` tell more:
+`NAME.scheduler_config.json` is the schedule, `NAME.yaml`, the configuration of the original code, tells
+whether the UNet predicts v, and `NAME.vae.safetensors` is an autoencoder that replaces the file's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
+from sdjax_engine.weights.checkpoint import scale_of
 from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents
 from sdjax_engine.weights.file_names import PICKLES, Report
 from sdjax_engine.weights.headers import WHY_NO_PICKLES, read_header
-from sdjax_engine.weights.networks import Part, settle_config
-from sdjax_engine.weights.original.autoencoder import level_count, vae_config, vae_names
+from sdjax_engine.weights.named_autoencoder import read_autoencoder, read_autoencoder_file
+from sdjax_engine.weights.networks import Part, infer_part
+from sdjax_engine.weights.original.autoencoder import vae_part
 from sdjax_engine.weights.original.families import (
     CLIP,
     FAMILIES,
@@ -29,16 +32,18 @@ from sdjax_engine.weights.original.families import (
     latent_size,
     scheduler_config_of,
 )
+from sdjax_engine.weights.original.prediction import prediction_of
 from sdjax_engine.weights.original.text_encoders import clip_names, open_clip_names, text_config
 from sdjax_engine.weights.original.unet import unet_config, unet_names
-from sdjax_engine.weights.original.unsupported_files import check_nothing_else, name_stranger
+from sdjax_engine.weights.original.unsupported_files import AUTOENCODER, check_nothing_else, name_stranger
 from sdjax_engine.weights.tensors import Stored, tensors_in
 from sdjax_engine.weights.vocabulary import find_tokenizer
-from sdjax_engine.wording import first_line
 
 Tensors = dict[str, Stored]
 UNET = "model.diffusion_model."
 VAES = ("first_stage_model.", "vae.")
+INPUT = "input_blocks.0.0.weight"
+LCM_CONDITIONING = "time_embed.cond_proj.weight"
 MASK = 1  # input channel of an inpainting UNet, beside two latents
 
 
@@ -49,7 +54,7 @@ class Original:
     file: Path
     family: Family
     unet: Tensors
-    vae: Tensors
+    vae: Part
     encoders: Mapping[str, Tensors]
     scheduler_config: dict[str, Any]
     sample_size: Any
@@ -61,15 +66,20 @@ class Original:
         return f"{self.family.pipeline}{'Inpaint' if self.inpaints else ''}Pipeline"
 
 
-def read_single_file(file: Path, *, report: Report | None) -> Contents:
-    """Return the contents of the checkpoint `file`; raises UnreadableCheckpoint."""
-    original = recognise(file)
+def read_single_file(
+    file: Path, *, vae: str | None = None, variant: str | None = None, report: Report | None = None
+) -> Contents:
+    """Return the contents of the checkpoint `file`, with the autoencoder called `vae` if there is a name.
+
+    Raises UnreadableCheckpoint.
+    """
+    original = recognise(file, vae=vae, variant=variant, report=report)
     texts = {each.name: text_part(original, each) for each in original.family.encoders}
     pooled = texts["text_encoder_2"].config["projection_dim"] if original.family is SD_XL else None
     return Contents(
         origin=str(file),
         pipeline=original.pipeline,
-        parts={**texts, "unet": unet_part(original, pooled_width=pooled), "vae": vae_part(original)},
+        parts={**texts, "unet": unet_part(original, pooled_width=pooled), "vae": original.vae},
         tokenizers=tuple(
             find_tokenizer(
                 file,
@@ -84,29 +94,55 @@ def read_single_file(file: Path, *, report: Report | None) -> Contents:
     )
 
 
-def recognise(file: Path) -> Original:
-    """Return what a file's header tells of its family and networks; raises UnreadableCheckpoint."""
+def recognise(
+    file: Path,
+    *,
+    vae: str | None = None,
+    variant: str | None = None,
+    weights: bool = True,
+    report: Report | None = None,
+) -> Original:
+    """Return what a file's header tells of its family and networks; raises UnreadableCheckpoint.
+
+    Without `weights` an autoencoder on the hub is known by its configuration alone.
+    """
     if any(file.match(pattern) for pattern in PICKLES):
         raise UnreadableCheckpoint(f"{file} holds pickled weights, and {WHY_NO_PICKLES}.")
     header = read_header(file)
     tensors = tensors_in(file, header)
     family = next((each for each in FAMILIES if each.matches(frozenset(tensors))), None)
-    unet, vae = inside(tensors, UNET), inside(tensors, *VAES)
-    if family is None or "input_blocks.0.0.weight" not in unet or "decoder.conv_in.weight" not in vae:
-        raise name_stranger(file, tensors)
+    unet, own_vae = inside(tensors, UNET), inside(tensors, *VAES)
+    beside = file.with_name(f"{file.stem}.vae.safetensors")
+    has_vae = vae is not None or beside.is_file() or "decoder.conv_in.weight" in own_vae
+    found = {"a UNet": INPUT in unet, AUTOENCODER: has_vae, "a text encoder": family is not None}
+    if family is None or not all(found.values()):
+        raise name_stranger(file, tensors, missing=[part for part, is_there in found.items() if not is_there])
     prefixes = (UNET, *VAES, *(each.prefix for each in family.encoders))
     check_nothing_else(file, [name for name in tensors if not name.startswith(prefixes)])
-    latent = channels_into(vae["decoder.conv_in.weight"])
-    inpaints = channels_into(unet["input_blocks.0.0.weight"]) == 2 * latent + MASK
-    scheduler = own_scheduler(file) or scheduler_config_of(family, tensors, header.notes, inpaints=inpaints)
+    if LCM_CONDITIONING in unet:
+        raise UnreadableCheckpoint(
+            f"{file} is not supported: it is an LCM with its own conditioning on the guidance scale, which "
+            f"loads only as a folder in the diffusers layout."
+        )
+    if vae is not None:
+        autoencoder = read_autoencoder(vae, family, variant=variant, weights=weights, report=report)
+    elif beside.is_file():
+        autoencoder = read_autoencoder_file(beside, family)
+    else:
+        autoencoder = vae_part(file, own_vae, scaling_factor=family.scaling_factor, sample_size=family.side)
+    latent = int(autoencoder.config["latent_channels"])
+    inpaints = channels_into(unet[INPUT]) == 2 * latent + MASK
+    scheduler = own_scheduler(file) or scheduler_config_of(
+        family, tensors, prediction_of(file, header), inpaints=inpaints
+    )
     return Original(
         file=file,
         family=family,
         unet=unet,
-        vae=vae,
+        vae=autoencoder,
         encoders={each.name: inside(tensors, each.prefix) for each in family.encoders},
         scheduler_config=scheduler,
-        sample_size=latent_size(family, scheduler, header.notes, scale=2 ** (level_count(vae) - 1)),
+        sample_size=latent_size(family, scheduler, header.notes, scale=scale_of(autoencoder.config)),
         inpaints=inpaints,
     )
 
@@ -146,7 +182,7 @@ def text_part(original: Original, encoder: Encoder) -> Part:
         return text_config(renamed, hidden_act=OPEN_CLIP if encoder.is_open_clip else CLIP)
 
     model = "CLIPTextModelWithProjection" if projected else "CLIPTextModel"
-    return part(original, model, encoder.name, named, config)
+    return infer_part(original.file, model, encoder.name, named, config)
 
 
 def unet_part(original: Original, *, pooled_width: int | None) -> Part:
@@ -156,34 +192,6 @@ def unet_part(original: Original, *, pooled_width: int | None) -> Part:
         inferred = unet_config(original.unet, heads=original.family.heads_of, pooled_width=pooled_width)
         return inferred | {"sample_size": original.sample_size}
 
-    return part(original, "UNet2DConditionModel", "unet", lambda: unet_names(original.unet), config)
-
-
-def vae_part(original: Original) -> Part:
-    """Return the autoencoder."""
-    family = original.family
-
-    def config(_: Tensors) -> dict[str, Any]:
-        return vae_config(original.vae, scaling_factor=family.scaling_factor, sample_size=family.side)
-
-    return part(original, "AutoencoderKL", "vae", lambda: vae_names(original.vae), config)
-
-
-def part(
-    original: Original,
-    model: str,
-    name: str,
-    named: Callable[[], Tensors],
-    config: Callable[[Tensors], dict[str, Any]],
-) -> Part:
-    """Return a network whose configuration is inferred; raises UnreadableCheckpoint where there is none."""
-    origin = f"the {name} in {original.file}"
-    try:
-        stored = named()
-        inferred = config(stored)
-    except (KeyError, IndexError, ValueError) as error:
-        raise UnreadableCheckpoint(
-            f"{original.file} lacks what tells the shape of its {name}: {first_line(error)}"
-        ) from error
-    settled = settle_config(model, inferred, origin=origin)
-    return Part(model=model, config=settled, stored=stored, origin=origin)
+    return infer_part(
+        original.file, "UNet2DConditionModel", "unet", lambda: unet_names(original.unet), config
+    )

@@ -11,7 +11,10 @@ from sdjax_engine.weights.tensors import Stored
 Tensors = Mapping[str, Stored]
 HEAD_WIDTH = 64  # of every CLIP text encoder; no tensor shows it
 UNKNOWN_END = 2  # the end id of old configurations: the prompt ends at its largest id
-UNUSED = frozenset({"logit_scale", "attn_mask", "transformer.attn_mask", "embeddings.position_ids"})
+POSITIONS = "transformer.text_model.embeddings.position_ids"  # ComfyUI saves them under OpenCLIP too
+UNUSED = frozenset(
+    {"logit_scale", "attn_mask", "transformer.attn_mask", "embeddings.position_ids", POSITIONS}
+)
 OPEN_CLIP = {
     "token_embedding.weight": "embeddings.token_embedding.weight",
     "positional_embedding": "embeddings.position_embedding.weight",
@@ -26,13 +29,13 @@ IN_LAYER = {
     "attn.out_proj": "self_attn.out_proj",
 }
 LAYER = re.compile(r"transformer\.resblocks\.(\d+)\.(.+)")
-PROJECTION = "text_projection"
+PROJECTIONS = ("text_projection", "text_projection.weight")  # OpenCLIP's, and a linear layer's: its transpose
 
 
 def clip_names(tensors: Tensors) -> dict[str, Stored]:
     """Return the tensors of a `CLIPTextModel`, with or without the prefix `text_model.`."""
     plain = {name.removeprefix("text_model."): stored for name, stored in tensors.items()}
-    unused = UNUSED | {PROJECTION, f"{PROJECTION}.weight"}
+    unused = UNUSED.union(PROJECTIONS)
     return {name: stored for name, stored in plain.items() if name not in unused}
 
 
@@ -49,9 +52,9 @@ def open_clip_names(tensors: Tensors, *, projected: bool) -> dict[str, Stored]:
         match = LAYER.fullmatch(name)
         if name in UNUSED or (match and int(match[1]) == last):
             continue
-        if name == PROJECTION:
+        if name in PROJECTIONS:
             if projected:
-                found[f"{PROJECTION}.weight"] = stored.turned()
+                found[PROJECTIONS[1]] = stored.turned() if name == PROJECTIONS[0] else stored
         elif match:
             renamed = in_layer(match[2], stored)
             found |= {f"{prefix}encoder.layers.{match[1]}.{inside}": each for inside, each in renamed.items()}
@@ -71,7 +74,7 @@ def in_layer(name: str, stored: Stored) -> dict[str, Stored]:
 
 def is_whole(tensors: Tensors) -> bool:
     """Return whether the encoder has the layer that SD 2.x leaves out, and with it the projection."""
-    return PROJECTION in tensors or layer_count(tensors) == 24
+    return any(name in tensors for name in PROJECTIONS) or layer_count(tensors) == 24
 
 
 def layer_count(tensors: Tensors) -> int:
@@ -80,9 +83,9 @@ def layer_count(tensors: Tensors) -> int:
 
 def text_config(named: Tensors, *, hidden_act: str) -> dict[str, Any]:
     """Return the config.json of an encoder whose tensors have today's names; raises KeyError."""
-    prefix = "text_model." if f"{PROJECTION}.weight" in named else ""
+    prefix = "text_model." if PROJECTIONS[1] in named else ""
     words, width = named[f"{prefix}embeddings.token_embedding.weight"].shape
-    projection = named.get(f"{PROJECTION}.weight")
+    projection = named.get(PROJECTIONS[1])
     layers = {name.split(".layers.")[1].split(".")[0] for name in named if ".layers." in name}
     return {
         "vocab_size": words,

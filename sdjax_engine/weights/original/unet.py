@@ -92,9 +92,17 @@ def unet_config(tensors: Tensors, *, heads: Callable[[int], int], pooled_width: 
         "layers_per_block": [len(level) for level in levels],
         "attention_head_dim": [heads(width) for width in widths],
         "cross_attention_dim": contexts.pop() if len(contexts) == 1 else 0,
+        "mid_block_type": mid_block_type(tensors),
         **transformer_layers(levels, outputs),
         **size_conditioning(tensors, pooled_width),
     }
+
+
+def mid_block_type(tensors: Tensors) -> str | None:
+    """Return the class of the middle: SSD-1B and Vega have a residual block alone, Koala 700M has none."""
+    if "middle_block.1.proj_in.weight" in tensors:
+        return "UNetMidBlock2DCrossAttn"
+    return "UNetMidBlock2D" if "middle_block.0.in_layers.0.weight" in tensors else None
 
 
 def transformer_layers(levels: list[list[Block]], outputs: list[Block]) -> dict[str, Any]:

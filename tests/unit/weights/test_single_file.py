@@ -16,6 +16,8 @@ import torch
 from checkpoint_files import original_form, write_original
 from checkpoints import make_tiny_checkpoint
 from safetensors.numpy import load_file, save_file
+from safetensors.torch import load_file as torch_load
+from safetensors.torch import save_file as torch_save
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights import Checkpoint, Component, describe, load_checkpoint
@@ -115,6 +117,205 @@ def test_reference_reads_the_same_networks_from_the_file(
             (stored,) = (folder / name).glob("*.safetensors")
             read = getattr(reference, name).state_dict()
             assert all(torch.equal(read[key], torch.from_numpy(x)) for key, x in load_file(stored).items())
+
+
+CLIP_L, CLIP_G = "conditioner.embedders.0.", "conditioner.embedders.1.model."
+POSITIONS = "transformer.text_model.embeddings.position_ids"
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    ("family", "more"),
+    [
+        ("SDXL", {f"{CLIP_G}{POSITIONS}": torch.arange(77)[None]}),
+        ("SDXL", {f"{CLIP_L}text_projection": torch.eye(64), f"{CLIP_L}logit_scale": torch.tensor(4.6)}),
+        ("SDXL", {f"{CLIP_L}text_projection.weight": torch.eye(64)}),
+        ("SD 2", {f"cond_stage_model.model.{POSITIONS}": torch.arange(77)[None]}),
+        ("SD 1", {f"cond_stage_model.{POSITIONS}": torch.arange(77)[None]}),
+        ("SD 1", {"cond_stage_model.transformer.text_projection.weight": torch.eye(64)}),
+    ],
+)
+def test_tensors_that_other_programs_save_beside_the_networks_are_ignored_as_by_the_reference(
+    family: str,
+    more: dict[str, torch.Tensor],
+    folders: dict[str, Path],
+    loaded: dict[str, Checkpoint],
+    tmp_path: Path,
+) -> None:
+    file = single_file(folders[family], tmp_path, whole_encoder=False)
+    torch_save(torch_load(file) | more, file)
+    kind = getattr(diffusers, loaded[family].pipeline)
+
+    kind.from_single_file(str(file), config=str(folders[family]), local_files_only=True)
+    ours = load_checkpoint(str(file))
+
+    for one, other in zip(components(ours), components(loaded[family]), strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(leaves(one), leaves(other), strict=True))
+
+
+def test_a_projection_named_as_a_linear_layer_is_not_turned(
+    folders: dict[str, Path], loaded: dict[str, Checkpoint], tmp_path: Path
+) -> None:
+    file = single_file(folders["SDXL"], tmp_path)
+    tensors = load_file(file)
+    turned = tensors.pop(f"{CLIP_G}text_projection").T
+    save_file(tensors | {f"{CLIP_G}text_projection.weight": np.ascontiguousarray(turned)}, file)
+
+    ours, expected = (
+        each.text_encoders[1].component for each in (load_checkpoint(str(file)), loaded["SDXL"])
+    )
+
+    assert all(np.array_equal(a, b) for a, b in zip(leaves(ours), leaves(expected), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("unet", "middle"),
+    [
+        # SSD-1B and Vega: a middle of one residual block, uneven depths on the way up
+        (
+            {
+                "mid_block_type": "UNetMidBlock2D",
+                "layers_per_block": 2,
+                "transformer_layers_per_block": (1, 2),
+                "reverse_transformer_layers_per_block": ((2, 2, 4), 1),
+            },
+            "UNetMidBlock2D",
+        ),
+        ({"mid_block_type": None, "transformer_layers_per_block": (1, 3)}, None),  # Koala 700M
+        ({"transformer_layers_per_block": (1, 3)}, "UNetMidBlock2DCrossAttn"),  # Koala 1B
+    ],
+    ids=["SSD-1B", "Koala 700M", "Koala 1B"],
+)
+def test_middles_of_distilled_networks_are_found(
+    unet: dict[str, Any], middle: str | None, tmp_path: Path
+) -> None:
+    form = original_form("SDXL")
+    folder = make_tiny_checkpoint(tmp_path / "folder", **form | {"unet": form["unet"] | unet})
+
+    ours = load_checkpoint(str(single_file(folder, tmp_path))).unet
+    expected = load_checkpoint(str(folder)).unet
+
+    assert ours.config["mid_block_type"] == middle
+    assert told(ours) == told(expected)
+    assert all(np.array_equal(a, b) for a, b in zip(leaves(ours), leaves(expected), strict=True))
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("kind", [torch.float8_e4m3fn, torch.float8_e5m2], ids=str)
+@pytest.mark.parametrize("scaled", [False, True], ids=["plain", "scaled"])
+def test_weights_of_eight_bits_are_widened_with_their_scales(
+    kind: torch.dtype, scaled: bool, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    """The scaled form is ComfyUI's; the reference reads the values without their scales."""
+    folder = folders["SDXL"]
+    file = single_file(folder, tmp_path)
+    tensors, more = torch_load(file), {}
+    weights = [name for name, x in tensors.items() if name.startswith("model.diff") and x.ndim > 1]
+    if scaled:
+        more["model.diffusion_model.scaled_fp8"] = torch.zeros(2, dtype=kind)
+        for index, name in enumerate(weights):
+            stem = name.removesuffix(".weight")
+            more[f"{stem}.scale_weight"] = torch.tensor(0.5 + index / 8)
+            more[f"{stem}.scale_input"] = torch.tensor(1.0)
+    narrow = {name: x.to(kind) if name in weights else x for name, x in tensors.items()}
+    torch_save(narrow | more, file)
+    wide = {
+        name: x.to(torch.float32) * more.get(f"{name.removesuffix('.weight')}.scale_weight", 1)
+        for name, x in narrow.items()
+    }
+    room = tmp_path / "room"
+    room.mkdir()
+    shutil.copytree(folder / "tokenizer", room / "tokenizer")
+    torch_save(wide, room / "wide.safetensors")
+
+    for dtype in ("float32", "bfloat16"):
+        ours, expected = (
+            load_checkpoint(str(each), dtype=dtype) for each in (file, room / "wide.safetensors")
+        )
+        for one, other in zip(components(ours), components(expected), strict=True):
+            assert all(np.array_equal(a, b) for a, b in zip(leaves(one), leaves(other), strict=True))
+    if not scaled:
+        reference = diffusers.StableDiffusionXLPipeline.from_single_file(
+            str(file), config=str(folder), local_files_only=True, torch_dtype=torch.float32
+        )
+        kernel = np.asarray(load_checkpoint(str(file)).unet.parameters["conv_in.kernel"])
+        assert np.array_equal(kernel, reference.unet.conv_in.weight.detach().numpy().transpose(2, 3, 1, 0))
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.ones(3, np.float32), np.array(np.nan, np.float32), np.array(1, np.int8)], ids=str
+)
+def test_a_scale_that_is_no_number_is_left_over(
+    wrong: np.ndarray, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    file = single_file(folders["SD 1"], tmp_path)
+    save_file(load_file(file) | {"model.diffusion_model.out.2.scale_weight": wrong}, file)
+
+    with pytest.raises(UnreadableCheckpoint, match=r"in unet, 1 left over: .*scale_weight"):
+        load_checkpoint(str(file))
+
+
+YAML = "model:\n  target: ldm.models.diffusion.ddpm.LatentDiffusion\n  params:\n    timesteps: 1000\n"
+OF_V = f'{YAML}    parameterization: "v"\n'
+BASE = {"global_step": torch.tensor(875000)}  # of SD 2 base
+OF_SDXL = (
+    f"{YAML}    denoiser_config:\n      target: sgm.modules.diffusionmodules.denoiser.DiscreteDenoiser\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("family", "told", "expected"),
+    [
+        ("SD 2", (BASE, None), ("epsilon", 512)),
+        ("SD 2", ({"global_step": torch.tensor(110000)}, None), ("v_prediction", 768)),
+        ("SD 2", ({}, YAML), ("epsilon", 512)),
+        ("SD 2", ({}, OF_V), ("v_prediction", 768)),
+        ("SD 2", (BASE, OF_V), ("v_prediction", 768)),
+        ("SD 1", ({}, OF_V), ("v_prediction", 512)),
+        ("SD 1", ({}, YAML), ("epsilon", 512)),
+        ("SDXL", ({"v_pred": torch.zeros(0)}, OF_SDXL), ("v_prediction", 1024)),
+    ],
+)
+def test_step_and_the_original_codes_configuration_beside_a_file_tell_what_it_predicts(
+    family: str,
+    told: tuple[dict[str, torch.Tensor], str | None],
+    expected: tuple[str, int],
+    folders: dict[str, Path],
+    tmp_path: Path,
+) -> None:
+    more, text = told
+    file = write_original(folders[family], tmp_path / "model.safetensors")
+    torch_save(torch_load(file) | more, file)
+    if text is not None:
+        (tmp_path / "model.yaml").write_text(text)
+
+    described = describe(str(file))
+
+    predicted = described.scheduler_config.get("prediction_type", "epsilon")
+    assert (predicted, described.native_size[0]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"{YAML}    parameterization: x0\n", "parameterization is 'x0'"),
+        ("model: [", "cannot be read"),
+        ("[" * 60_000, "nested too deep"),
+        ("model: 1", "has no model.params"),
+        ("a: b\n" * 20_000, "more than"),
+        ("model: !!python/object/apply:os.abort []", "has no model.params"),
+    ],
+    ids=["x0", "broken", "deep", "another file", "long", "a tag that runs code"],
+)
+def test_a_configuration_beside_a_file_that_is_wrong_is_refused(
+    text: str, reason: str, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    file = write_original(folders["SD 1"], tmp_path / "model.safetensors")
+    (tmp_path / "model.yaml").write_text(text)
+
+    with pytest.raises(UnreadableCheckpoint, match=reason) as refused:
+        describe(str(file))
+    assert "model.yaml" in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,8 @@ def zipped_pickle() -> bytes:
     return buffer.getvalue()
 
 
-def without_text(tensors: Tensors) -> Tensors:
-    return {name: tensor for name, tensor in tensors.items() if not name.startswith("cond_stage_model.")}
+def without(prefix: str) -> Callable[[Tensors], Tensors]:
+    return lambda tensors: {name: x for name, x in tensors.items() if not name.startswith(prefix)}
 
 
 WRONG: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
@@ -94,8 +94,24 @@ WRONG: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "Flux": (only("double_blocks.0.img_attn.norm.key_norm.scale"), ("Flux",)),
     "refiner": (only("conditioner.embedders.0.model.text_projection"), ("refiner",)),
     "textual inversion": (only("emb_params"), ("textual inversion",)),
-    "other tensors": (only("weight"), ("lacks a UNet",)),
-    "no text encoder": (with_tensors(without_text), ("lacks a UNet, an autoencoder or a text encoder",)),
+    "other tensors": (only("weight"), ("lacks a UNet and an autoencoder and a text encoder",)),
+    "no text encoder": (with_tensors(without("cond_stage_model.")), ("lacks a text encoder.",)),
+    "no autoencoder": (
+        with_tensors(without("first_stage_model.")),
+        ("lacks an autoencoder", "the key vae", "model.vae.safetensors"),
+    ),
+    "LCM": (
+        with_tensors(
+            lambda tensors: (
+                tensors | {"model.diffusion_model.time_embed.cond_proj.weight": np.zeros((4, 4), np.float32)}
+            )
+        ),
+        ("an LCM with its own conditioning", "as a folder"),
+    ),
+    "CosXL": (
+        with_tensors(lambda tensors: tensors | {"edm_vpred.sigma_max": np.zeros((), np.float32)}),
+        ("the EDM schedule",),
+    ),
     "more networks": (
         with_tensors(lambda tensors: tensors | {"depth_model.head.weight": np.zeros(1, np.float32)}),
         ("belong to none", "depth_model.head.weight"),
