@@ -34,7 +34,8 @@ Report = Callable[[str], None]
 def run_demo(*, port: int | None, once: bool, report: Report) -> None:
     """Serve the demo until SIGINT or SIGTERM, or with `once` until its first picture has come.
 
-    Without a `port`, the demo uses PORT or any free one. Pictures and compiled programs stay in `var/demo`.
+    Without a `port`, the demo uses PORT or any free one. The first picture and compiled programs stay in
+    `var/demo`.
     The queue is temporary, as the sandbox loses its messages at every stop.
     """
     set_up("error")
@@ -47,7 +48,9 @@ async def demo(shutdown: Shutdown, *, port: int | None, once: bool, report: Repo
     shutdown.tell = lambda line: report(f"{line.capitalize()}.")
     try:
         with tempfile.TemporaryDirectory(prefix="sdjax-demo-") as folder:
-            report(f"Pictures and compiled programs stay in {FOLDER}; the queue begins empty each time.")
+            report(
+                f"The first picture and compiled programs stay in {FOLDER}; the queue begins empty each time."
+            )
             report(
                 f"The page:    {sandbox.address}/#mina/art  (commands are there in a moment, pictures when "
                 "it is ready)"

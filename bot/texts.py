@@ -50,7 +50,7 @@ _LETTER = regex.compile(r"\X")  # with its marks; an emoji with all that is join
 MISTAKES: Mapping[str, str] = MappingProxyType(
     {
         "user_mistake": "That is not possible.",
-        "unknown_job": "The bot no longer knows this picture.",
+        "unknown_job": "The bot does not have this picture, or no longer has it.",
         "newer_request": "This has settings of a newer version of the bot: try again in a few minutes.",
         "not_yours": "Only the person who asked for this picture, or a moderator, can do that.",
         "already_ended": "This has already ended: there is nothing left to cancel.",

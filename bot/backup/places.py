@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -50,9 +50,10 @@ def chosen(place: Path) -> Path:
 def under_way(place: Path) -> Iterator[Path]:
     """Give the folder of a backup that is being written, and delete it on an error.
 
-    What earlier, killed backups have left is deleted first. Raises BackupRefused for a folder that cannot be
-    written, or in which another backup is being written.
+    A `place` that this call has made is deleted too. What earlier, killed backups have left is deleted first.
+    Raises BackupRefused for a folder that cannot be written, or in which another backup is being written.
     """
+    is_new = not place.exists()
     try:
         place.mkdir(mode=0o700, exist_ok=True)  # not its parents: a missing one may be a missing disk
         handle = os.open(place / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -67,9 +68,19 @@ def under_way(place: Path) -> Iterator[Path]:
             yield folder
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
+            if is_new:
+                _remove_empty(place)
             raise
     finally:
         os.close(handle)
+
+
+def _remove_empty(place: Path) -> None:
+    """Delete a place that holds nothing but its lock."""
+    with suppress(OSError):
+        if [each.name for each in place.iterdir()] == [LOCK]:
+            (place / LOCK).unlink()
+            place.rmdir()
 
 
 def complete(folder: Path, now: datetime) -> Path:

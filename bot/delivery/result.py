@@ -318,7 +318,8 @@ def _picture(
 
 def _alt(prompt: str, images: Sequence[ImageRecord], texts: Texts, *, first: int, total: int) -> str:
     """Return the alternative text of one file: prompt, tiles and seeds. Only the prompt is ever shortened."""
-    seeds = seeds_text([image.seed for image in images])
+    different = list(dict.fromkeys(image.seed for image in images))  # variations share a seed
+    seeds = seeds_text(different)
     last = first + len(images) - 1
 
     def said(prompt: str) -> str:
@@ -329,6 +330,15 @@ def _alt(prompt: str, images: Sequence[ImageRecord], texts: Texts, *, first: int
                 "{prompt}, picture {number} of {count}, seed {seed}",
                 prompt=prompt,
                 number=first,
+                count=total,
+                seed=seeds,
+            )
+        if len(different) == 1:
+            return texts.gettext(
+                "{prompt}, pictures {first} to {last} of {count}, seed {seed}",
+                prompt=prompt,
+                first=first,
+                last=last,
                 count=total,
                 seed=seeds,
             )

@@ -166,5 +166,5 @@ def why_cpu() -> str:
         return f"JAX was told to use only: {platforms}"
     installed = [name for name in ACCELERATOR_PACKAGES if importlib.util.find_spec(name)]
     if not installed:
-        return "JAX is installed without support for one (the extras `cuda` and `tpu` bring it)"
+        return "JAX is installed without support for one (`requirements-cuda.lock` or `-tpu.lock` brings it)"
     return f"{', '.join(installed)} found no device that works"

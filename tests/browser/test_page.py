@@ -123,7 +123,10 @@ async def test_a_mistake_is_shown_at_the_input_and_nothing_is_sent(open_page: Op
     await expect(page.get_by_role("alert")).to_have_text("variants must be a whole number from 1 to 9.")
     await box(page).fill("")
     await send(page, "/dream a moon")
-    await expect(page.get_by_role("alert")).to_contain_text("There is no command called /dream a moon.")
+    await expect(page.get_by_role("alert")).to_contain_text("There is no command called /dream. Type /")
+    await box(page).fill("")
+    await send(page, "/imagin a moon")
+    await expect(page.get_by_role("alert")).to_contain_text("called /imagin. Did you mean /imagine?")
     assert bot.heard == []
     await expect(messages(page)).to_have_count(0)
 
@@ -325,6 +328,18 @@ async def test_the_page_reconnects_after_the_sandbox_was_stopped(
         await expect(page.locator("#connection")).to_be_hidden()
         await page.get_by_role("button", name="general").click()
         await expect(page.get_by_role("heading", name="Welcome to #general")).to_be_visible()
+
+
+async def test_a_sandbox_that_answers_again_is_no_longer_said_to_be_silent(
+    open_page: OpenPage, bot: PageBot
+) -> None:
+    page = await open_page()
+    await page.route("**/sandbox/command", lambda route: route.abort())
+    await send(page, "/imagine a moon")
+    await expect(page.get_by_role("alert")).to_contain_text("The sandbox does not answer.")
+    await page.get_by_role("button", name="general").click()
+    await expect(page.get_by_role("alert")).to_be_hidden()
+    await expect(box(page)).to_have_value("/imagine a moon")
 
 
 async def test_a_message_that_comes_before_the_page_listens_is_shown(

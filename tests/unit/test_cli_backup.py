@@ -99,6 +99,17 @@ def test_mistakes_are_sentences(
     assert said in capsys.readouterr().err
 
 
+def test_a_backup_of_a_queue_that_is_not_there_leaves_no_folder_behind(
+    configs: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "backups"
+    assert run(monkeypatch, "backup", str(place), "--config", configs[1]) == 1
+    assert not place.exists()
+    assert run(monkeypatch, "backup", str(place), "--config", configs[0]) == 0
+    assert run(monkeypatch, "backup", str(place), "--config", configs[1]) == 1
+    assert len(places.backups(place)) == 1
+
+
 def test_the_drill_of_the_documentation_restores_a_backup(
     configs: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,29 @@ export function parseLine(text, commands) {
   return { kind: "naming", query, matches, exact };
 }
 
+const MOST_WRONG = 2; // letters
+
+/** The first word of the command that is spelled most nearly like `word`; "" where none is near. */
+export function nearest(word, commands) {
+  const names = [...new Set(commands.flatMap((c) => [c.label, c.name].map((name) => name.split(" ")[0])))];
+  const distances = names.map((name) => [editDistance(word.toLowerCase(), name.toLowerCase()), name]);
+  const [distance, name] = distances.sort(([a], [b]) => a - b)[0] ?? [Infinity];
+  return distance <= Math.min(MOST_WRONG, word.length / 2) ? name : "";
+}
+
+// Levenshtein's distance, row by row.
+function editDistance(from, to) {
+  let row = [...to, ""].map((_, i) => i);
+  [...from].forEach((letter, i) => {
+    const next = [i + 1];
+    [...to].forEach((other, j) =>
+      next.push(Math.min(next[j] + 1, row[j + 1] + 1, row[j] + (letter === other ? 0 : 1))),
+    );
+    row = next;
+  });
+  return row.at(-1);
+}
+
 // The longest command whose name the text starts with, followed by a space.
 function findCommand(text, commands) {
   const candidates = commands

@@ -3,7 +3,7 @@
 
 import { createAssist } from "./assist.js";
 import { createChoices } from "./choices.js";
-import { check, parseLine, segmentAt, withOption, withQuoted, withoutOption, withValue } from "./command_line.js";
+import { check, nearest, parseLine, segmentAt, withOption, withQuoted, withoutOption, withValue } from "./command_line.js";
 import { OptionType, commandForFiles, commandForWords, fileOptions } from "./commands.js";
 import { byId, h, icon } from "./dom.js";
 import { paint } from "./mirror.js";
@@ -25,6 +25,7 @@ export function createComposer(model, send, say) {
   let moved = false; // the arrow keys chose a row, so Enter takes it
   let closed = false; // Escape closed the panel until the text changes
   let rows = []; // what the arrow keys walk through
+  let offline = false; // the hint says that the sandbox does not answer
 
   const assist = createAssist({ command: pickCommand, option: pickOption, choice: pickChoice });
   const choices = createChoices(model, refresh);
@@ -167,6 +168,19 @@ export function createComposer(model, send, say) {
   function object(sentence, button) {
     advise(sentence, ...(button ? [" ", button] : []));
     hint.className = "bad";
+    offline = false;
+  }
+
+  function fail(error) {
+    object(error.message);
+    offline = error.status === 0;
+  }
+
+  /** The page is connected again: a sentence that it was not is out of date. */
+  function online() {
+    if (offline) hint.hidden = true;
+    offline = false;
+    refresh();
   }
 
   async function submit() {
@@ -184,7 +198,7 @@ export function createComposer(model, send, say) {
       recalled = history.length;
       setText("");
     } catch (error) {
-      object(error.message);
+      fail(error);
     } finally {
       box.readOnly = false;
     }
@@ -196,7 +210,10 @@ export function createComposer(model, send, say) {
       return submit();
     }
     if (line.matches.length > 0) return pickActive();
-    return object(`There is no command called ${box.value.trim()}. Type / to see those there are.`);
+    const [word] = box.value.trim().slice(1).split(/\s/);
+    const near = nearest(word, model.commands);
+    const help = near ? `Did you mean /${near}?` : "Type / to see those there are.";
+    return object(`There is no command called /${word}. ${help}`);
   }
 
   function refuse(line, problems) {
@@ -292,11 +309,11 @@ export function createComposer(model, send, say) {
   box.addEventListener("keyup", (event) => {
     if (["ArrowLeft", "ArrowRight", "Home", "End"].includes(event.key)) refresh();
   });
-  model.on("channel", refresh); // another one has other commands
+  model.on("channel", online); // another one has other commands
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submit();
   });
 
-  return { setText, refresh, object };
+  return { setText, refresh, online, fail };
 }

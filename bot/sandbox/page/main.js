@@ -48,7 +48,7 @@ createWelcome(
     api
       .install(model.me.id, on)
       .then(() => load(model.me.id))
-      .catch((error) => composer.object(error.message)),
+      .catch((error) => composer.fail(error)),
 );
 createOperator();
 byId("send").append(icon("send"));
@@ -96,7 +96,7 @@ async function load(memberId) {
     const state = await api.fetchState(memberId);
     if (here !== visit) return;
     model.applyState(state);
-    composer.refresh();
+    composer.online();
     await open(model.channelId, { focus: false });
   } finally {
     if (here === visit) deliverEarly();

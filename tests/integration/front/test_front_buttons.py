@@ -93,9 +93,12 @@ async def test_a_shown_copy_of_a_deleted_result_paints_and_tells_nothing(
     shown = await ravi.message_of(await ravi.use("show", job=job.id))
     await delete(ravi, message)
     for label in ("Again", "Remix"):
-        assert await refusal(ravi, await ravi.press(shown, label)) == "The bot no longer knows this picture."
+        assert (
+            await refusal(ravi, await ravi.press(shown, label))
+            == "The bot does not have this picture, or no longer has it."
+        )
     about = await ravi.press(shown, "More", values=["info"])
-    assert await refusal(ravi, about) == "The bot no longer knows this picture."
+    assert await refusal(ravi, about) == "The bot does not have this picture, or no longer has it."
     assert await served.store.jobs.active() == []
 
 

@@ -76,6 +76,6 @@ async def test_words_that_a_rule_holds_are_nobody_elses_favourite_or_recipe(
 
     await until(is_ravis)
     assert await served.store.favourites.of(OMAR) == []
-    assert "no longer knows this picture" in await refusal(omar, await omar.use("show", job=job.id))
+    assert "does not have this picture" in await refusal(omar, await omar.use("show", job=job.id))
     told = await refusal(omar, await omar.menu(message, "Use this recipe"))
     assert told.startswith("A rule of this server hides the words of this request")

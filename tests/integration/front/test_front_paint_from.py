@@ -211,7 +211,7 @@ async def test_a_missing_picture_is_reported_and_leaves_no_file(
     form = await opened(omar, message)
     await delete(ravi, message)
     sentence = await refusal(omar, await omar.submit(form, prompt="a ship"))
-    assert sentence == "The bot no longer knows this picture."
+    assert sentence == "The bot does not have this picture, or no longer has it."
     assert await served.store.jobs.active() == []
 
 

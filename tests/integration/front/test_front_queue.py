@@ -182,4 +182,4 @@ async def test_a_moderator_of_one_channel_has_no_rights_in_another(
 
 async def test_an_unknown_request_cannot_be_cancelled(served: Served, ravi: Member) -> None:
     told = await refusal(ravi, await ravi.use("cancel", job="nosuchjob"))
-    assert told == "The bot no longer knows this picture."
+    assert told == "The bot does not have this picture, or no longer has it."

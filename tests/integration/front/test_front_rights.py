@@ -17,7 +17,7 @@ from bot.sandbox.component_rules import walk
 
 ELSEWHERE = GUILD_ID + 77
 LOADING = 1 << 7
-UNKNOWN = "The bot no longer knows this picture."
+UNKNOWN = "The bot does not have this picture, or no longer has it."
 
 
 def forge(served: Served, message: Message, kind: str, custom_id: str) -> None:

@@ -26,7 +26,7 @@ async def test_a_result_is_shown_again_by_its_id_to_the_person_alone(
 
 async def test_a_private_result_is_unknown_to_others(served: Served, ravi: Member, omar: Member) -> None:
     job, _ = await finished(served, ravi, "a secret", private=True)
-    unknown = "The bot no longer knows this picture."
+    unknown = "The bot does not have this picture, or no longer has it."
     assert await refusal(omar, await omar.use("show", job=job.id)) == unknown
     assert await refusal(omar, await omar.use("show", job="nothing")) == unknown
     assert ephemeral(await ravi.message_of(await ravi.use("show", job=job.id)))

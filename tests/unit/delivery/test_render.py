@@ -130,6 +130,12 @@ def test_several_pictures_become_one_grid_in_the_order_of_their_seeds() -> None:
     assert content.footer.endswith("\n-# U1–U4 show one picture alone, V1–V4 paint others like it.")
 
 
+def test_a_seed_that_all_pictures_of_a_grid_share_is_named_once() -> None:
+    job = job_of(*[State.DONE] * 4)
+    job = replace(job, images=tuple(replace(image, seed=7) for image in job.images))
+    assert render(job, None, ENGLISH).pictures[0].alt == f"{RECIPE.prompt}, pictures 1 to 4 of 4, seed 7"
+
+
 PARENT = Parent(job_id="xyz", descent=Descent.SINGLE, index=1, channel_id=31, message_id=99)
 
 
