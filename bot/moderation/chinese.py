@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import string
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from bot.moderation.tables import read_words
 _ASCII = 0x80
 _DIGIT_OR_DOUBLED = re.compile(r"\d|(.)\1")
 _PAIRS, _FACTOR = 1 << 16, 31
-_KINDS = ("零一二三四五六七八九十百", "0-9", "a-z")
+_KINDS = tuple(map(frozenset, ("零一二三四五六七八九十百", string.digits, string.ascii_lowercase)))
 _LONGEST_WORD = 4
 MAX_EXPLAINED = 50
 """So many matches of a text are compared with common words; later ones count unchecked. Bounds the time."""
@@ -73,13 +73,26 @@ def read_clauses(text: str) -> Clauses:
 def found(text: Clauses, terms: Iterable[str]) -> set[str]:
     """Return which terms a text holds; a term is one string without spaces and signs."""
     budget = [MAX_EXPLAINED]
-    unbroken = text.clauses.replace("\n", "")
+    codes = codes_of(text.clauses)
+    places = np.flatnonzero(codes != LINE_BREAK)  # of the characters of `unbroken`
+    unbroken = text_of(codes[places])
     made = set()
     for term in _possible(terms, text.versions[-1].replace("\n", "")):
-        whole = any(_holds(version, term, budget) for version in text.versions)
-        if whole or (len(term) > 1 and term in unbroken and _split(text.clauses, term, budget)):
+        if any(_holds(version, term, budget) for version in text.versions):
             made.add(term)
+        elif len(term) > 1 and len(unbroken) < len(text.clauses):
+            found = (places[[start, start + len(term) - 1]] for start in _places(unbroken, term))
+            if any(_splits(text.clauses, int(first), int(last), len(term), budget) for first, last in found):
+                made.add(term)
     return made
+
+
+def _places(text: str, term: str) -> Iterator[int]:
+    """Yield where a term begins in a text."""
+    start = text.find(term)
+    while start >= 0:
+        yield start
+        start = text.find(term, start + 1)
 
 
 def _possible(terms: Iterable[str], unbroken: str) -> list[str]:
@@ -100,30 +113,20 @@ def _possible(terms: Iterable[str], unbroken: str) -> list[str]:
 
 def _holds(text: str, term: str, budget: list[int]) -> bool:
     """Return whether `term` stands anywhere in `text` where no common words explain it."""
-    if term not in text:
-        return False
-    pattern = _whole(term)
-    found = pattern.search(text)
-    while found:
-        if len(term) == 1 or budget[0] <= 0 or not _explained(text, *found.span()):
+    before, after = _kind_of(term[0]), _kind_of(term[-1])
+    for start in _places(text, term):
+        end = start + len(term)
+        if (start and text[start - 1] in before) or text[end : end + 1] in after:
+            continue  # a part of a longer number or Latin word: A片 in NBA片段, 五岁 in 十五岁
+        if len(term) == 1 or budget[0] <= 0 or not _explained(text, start, end):
             return True
         budget[0] -= 1
-        found = pattern.search(text, found.start() + 1)
     return False
 
 
-@lru_cache(maxsize=4096)
-def _whole(term: str) -> re.Pattern[str]:
-    """Match a term, but not within a longer number or Latin word: not A片 in NBA片段, 五岁 in 十五岁."""
-    before, after = _kind_of(term[0]), _kind_of(term[-1])
-    word = re.escape(term)
-    start, end = f"(?<![{before}]{word})" if before else "", f"(?![{after}])" if after else ""
-    return re.compile(f"{word}{start}{end}")
-
-
-def _kind_of(character: str) -> str:
-    """Return the class of numerals, digits or letters that a character belongs to; else nothing."""
-    return next((kind for kind in _KINDS if re.match(f"[{kind}]", character)), "")
+def _kind_of(character: str) -> frozenset[str]:
+    """Return the numerals, digits or letters that a character belongs to; else none."""
+    return next((kind for kind in _KINDS if character in kind), frozenset())
 
 
 def _explained(text: str, start: int, end: int) -> bool:
@@ -142,15 +145,14 @@ def _explained(text: str, start: int, end: int) -> bool:
     return True
 
 
-def _split(clauses: str, term: str, budget: list[int]) -> bool:
-    """Return whether ends of clauses split `term`, and a clause begins or ends where it does: 血，腥."""
-    pattern = re.compile(r"\n*".join(map(re.escape, term)))
-    for match in pattern.finditer(clauses):
-        if budget[0] <= 0:
-            return True
-        budget[0] -= 1
-        begins = clauses[match.start() - 1 : match.start()] in ("", "\n")
-        ends = clauses[match.end() : match.end() + 1] in ("", "\n")
-        if "\n" in match[0] and (begins or ends):
-            return True
-    return False
+def _splits(clauses: str, first: int, last: int, length: int, budget: list[int]) -> bool:
+    """Return whether ends of clauses split a term, and a clause begins or ends where the term does: 血，腥.
+
+    The characters at `first` and `last` are its first and its last one, `length` is its length.
+    """
+    if budget[0] <= 0:
+        return True
+    budget[0] -= 1
+    begins = clauses[first - 1 : first] in ("", "\n")
+    ends = clauses[last + 1 : last + 2] in ("", "\n")
+    return last - first >= length and (begins or ends)

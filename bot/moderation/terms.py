@@ -13,15 +13,19 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
-from itertools import chain, compress, product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache, reduce
+from itertools import chain, compress
+from operator import or_
+
+import numpy as np
 
 from bot.moderation import arabic, chinese, english, hangul
 from bot.moderation.characters import skeleton
 from bot.moderation.mending import as_letters
 from bot.moderation.readings import Readings, mask, read
 from bot.moderation.scripts import (
+    Places,
     has_cjk,
     has_digit,
     is_arabic,
@@ -36,15 +40,17 @@ from bot.moderation.stretching import is_stretched, is_stretched_end
 _SHAPE_IN_TERM = re.compile(r"[@$€£]|(?<=[a-z])[!|+](?=[a-z])")
 _MASK_IN_TERM = re.compile(r"(?<=[a-z])[*#%]+(?=[a-z])")
 _FEWEST_CONSONANTS = 2
-_MOST_PLACES = 64
 _SHORTEST_JOINED_PHRASE = 5
 _SHORTEST_INSIDE_RUN = 5
+_FEW_OF_A_LENGTH = 20  # strings; more of them are looked up among the parts of a text of their length
 _EVERY_SCRIPT = "bI1 가ㄱ 中 ع"  # reading it builds the tables of characters, once in a process
 
 Hits = dict[str, set[str]]
 """From a word of a text to the words of the vocabulary that it is a form of."""
 Numbers = defaultdict[str, set[int]]
 """From a string that is searched for to the indices of the terms that need it."""
+Phrase = tuple[str, ...]
+"""The words of a phrase."""
 
 
 class Vocabulary:
@@ -55,13 +61,12 @@ class Vocabulary:
         self._numbered = frozenset(filter(has_digit, self._words))
         self._nouns = frozenset(filter(is_hangul, self._words))
         self._noun_lengths = sorted(set(map(len, self._nouns)))
+        self._heads = frozenset(noun[:2] for noun in self._nouns)
         self._has_arabic = any(map(is_arabic, self._words))
 
     def prepare(self) -> None:
         """Build the tables that searches use."""
-        _ = self._keys, self._masks, self._needles
-        if self._nouns:
-            _ = self._like_nouns
+        _ = self._keys, self._masks
 
     def hits(self, text: Readings) -> Hits:
         """Return the words of a text, in any reading, that are forms of words of the vocabulary."""
@@ -72,16 +77,15 @@ class Vocabulary:
             for word, key in zip(compress(text.words, there), compress(text.squeezed, there), strict=True):
                 hits[word] |= {own for form, own in self._forms[key] if is_stretched(word, form, key)}
         if self._nouns and text.has_hangul:
-            self._add_nouns(hits, self._like_nouns.findall(text.lines))
-            self._add_nouns(hits, self._like_nouns.findall(text.squeezed_lines))
+            self._add_nouns(hits, text.words)
+            self._add_nouns(hits, text.squeezed)
         if self._has_arabic and text.has_arabic:
             words = arabic.with_clitics(text.lines)
             for word, key in zip(words, squeeze("\n".join(words)).split("\n"), strict=bool(words)):
                 self._add_with_clitics(hits, word, key)
         if self._numbered and has_digit(text.lower):
             if self._nouns & self._numbered:
-                numbered = (word for word in text.numbered if not word.isalpha())
-                self._add_nouns(hits, self._like_nouns.findall("\n".join(("", *numbered))))
+                self._add_nouns(hits, [word for word in text.numbered if not word.isalpha()])
             for word in self._words.intersection(text.numbered):
                 hits[word].add(word)
         return hits
@@ -91,18 +95,20 @@ class Vocabulary:
         return {word for key in self._masks.keys() & text.masked for word in self._masks[key]}
 
     def apart(self, text: Readings) -> set[str]:
-        """Return the Korean words whose syllables stand apart in a text."""
-        runs = text.syllables
-        return {
-            noun for noun, needle in self._needles if needle in runs and _stands_apart(noun, needle, runs)
-        }
+        """Return the Korean words whose syllables stand apart in a text, with a particle after the last."""
+        return {noun for line in text.syllables.split("\n") for noun in self._apart_in(line.split())}
 
-    @cached_property
-    def _like_nouns(self) -> re.Pattern[str]:
-        """A pattern of the words, each after a line break, that begin like a noun of the vocabulary."""
-        heads = "|".join(sorted({re.escape(noun[:2]) for noun in self._nouns}))
-        first = "".join(sorted({re.escape(noun[0]) for noun in self._nouns}))
-        return re.compile(rf"\n(?=[{first}])((?:{heads}).*)")
+    def _apart_in(self, run: list[str]) -> Iterator[str]:
+        """Yield the nouns in a run of syllables that stand apart; the last may begin a longer word."""
+        joined = "".join(syllables[0] for syllables in run)
+        for start in range(len(run) - 1):
+            for length in self._noun_lengths:
+                end = start + length
+                if end > len(run):
+                    break
+                noun = joined[start:end]
+                if length > 1 and noun in self._nouns and hangul.is_ending(run[end - 1][1:], noun):
+                    yield noun
 
     @cached_property
     def _forms(self) -> dict[str, list[tuple[str, str]]]:
@@ -127,14 +133,12 @@ class Vocabulary:
                     made[masked].add(word)
         return dict(made)
 
-    @cached_property
-    def _needles(self) -> list[tuple[str, str]]:
-        """The Korean nouns, each with its text with a space before each syllable."""
-        return [(noun, "".join(map(" {}".format, noun))) for noun in self._nouns if len(noun) > 1]
-
     def _add_nouns(self, hits: Hits, words: Iterable[str]) -> None:
-        for word in words:
+        heads = self._heads
+        for word in [word for word in words if word[:2] in heads or word[:1] in heads]:
             for length in self._noun_lengths:
+                if length > len(word):
+                    break
                 noun = word[:length]
                 if noun in self._nouns and hangul.is_ending(word[length:], noun):
                     hits[word].add(noun)
@@ -152,17 +156,23 @@ def _inflect(word: str) -> Iterable[str]:
     return arabic.inflect(word) if is_arabic(word) else (word,)
 
 
-def _stands_apart(noun: str, needle: str, runs: str) -> bool:
-    """Return whether the syllables of a noun stand apart in a run, with a particle after the last."""
-    start = runs.find(needle)
-    for _ in range(_MOST_PLACES):
-        if start < 0:
-            return False
-        end = start + len(needle)
-        if hangul.is_ending(runs[end : runs.find(" ", end)], noun):
-            return True
-        start = runs.find(needle, end)
-    return True
+class Needles:
+    """Strings that are searched for anywhere in a text."""
+
+    def __init__(self, strings: Iterable[str]) -> None:
+        self._strings = frozenset(strings)
+        self._lengths = frozenset(map(len, self._strings))
+
+    def within(self, text: str) -> Iterable[str]:
+        """Return the strings that a text holds.
+
+        The time is linear in the length of the text and in the number of strings, or of their lengths if that
+        is much smaller.
+        """
+        if len(self._strings) < _FEW_OF_A_LENGTH * len(self._lengths):
+            return [string for string in self._strings if string in text]
+        there = (text[start : start + length] for length in self._lengths for start in range(len(text)))
+        return self._strings.intersection(there)
 
 
 class Terms:
@@ -171,7 +181,7 @@ class Terms:
     def __init__(self, terms: Sequence[str]) -> None:
         self.terms = tuple(terms)
         self._words: Numbers = defaultdict(set)
-        self._phrases: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
+        self._phrases: defaultdict[Phrase, set[int]] = defaultdict(set)
         self._chinese: Numbers = defaultdict(set)
         self._alone: Numbers = defaultdict(set)
         self._signs: Numbers = defaultdict(set)
@@ -180,6 +190,9 @@ class Terms:
         for number, term in enumerate(self.terms):
             self._add(number, " ".join(skeleton(term).partition("\n")[0].casefold().split()))
         self._vocabulary = Vocabulary(chain(self._words, *self._phrases))
+        self._needles = Needles(self._signs)
+        self._word_parts = Needles(self._parts)
+        self._long_words = Needles(word for word in self._words if len(word) >= _SHORTEST_INSIDE_RUN)
 
     def prepare(self) -> None:
         """Build the tables for every language: the first search is then as quick as the others."""
@@ -237,7 +250,8 @@ class Terms:
         yield from _numbers_of(chain.from_iterable(hits.values()), self._words)
         if any(sign in text.lower for sign in self._alone):
             yield from _numbers_of(text.alone, self._alone)
-        yield from _numbers_of((sign for sign in self._signs if sign in text.lower), self._signs)
+        if self._signs:
+            yield from _numbers_of(self._needles.within(text.lower), self._signs)
         if self._chinese and (possible := self._possible_chinese(text)):
             yield from _numbers_of(chinese.found(text.clauses, possible), self._chinese)
         if text.masked:
@@ -245,7 +259,7 @@ class Terms:
             yield from _numbers_of(self._vocabulary.masked(text), self._words)
         if self._parts:
             words = "\n".join(("", *text.words, ""))
-            yield from _numbers_of((part for part in self._parts if part in words), self._parts)
+            yield from _numbers_of(self._word_parts.within(words), self._parts)
         if text.syllables:
             yield from _numbers_of(self._vocabulary.apart(text), self._words)
         yield from _numbers_of(self._words_in_runs(text), self._words)
@@ -265,27 +279,52 @@ class Terms:
     def _words_in_runs(self, text: Readings) -> list[str]:
         """Return the longer words inside long runs of single letters: r e d b l o o d d r o p s."""
         runs = [run for run in text.runs if len(run) >= 2 * _SHORTEST_INSIDE_RUN]
-        if not runs:
-            return []
-        joined = "\n".join(runs)
-        words = (word for word in self._words if len(word) >= _SHORTEST_INSIDE_RUN and word in joined)
-        return [word for word in words if any(len(run) >= 2 * len(word) and word in run for run in runs)]
+        return [word for run in runs for word in self._long_words.within(run) if len(run) >= 2 * len(word)]
 
     def _numbers_of_phrases(self, text: Readings, hits: Hits) -> Iterator[int]:
         there = set().union(*hits.values())
         possible = [phrase for phrase in self._phrases if there.issuperset(phrase)]
-        if not possible:
-            return
-        asked = frozenset(chain.from_iterable(possible))
-        owns = {word: own & asked for word, own in hits.items() if own & asked}
-        lengths = set(map(len, possible))
-        for sequence in text.sequences:
-            known = [*map(owns.__contains__, sequence), False]
-            starts = [start for start in compress(range(len(sequence)), known) if known[start + 1]]
-            for length in lengths:
-                for words in {tuple(sequence[start : start + length]) for start in starts}:
-                    for phrase in product(*(owns.get(word, ()) for word in words)):
-                        yield from self._phrases.get(phrase, ())
+        if possible:
+            for phrase in _phrases_in(text.sequences, possible, hits):
+                yield from self._phrases[phrase]
+
+
+def _phrases_in(
+    sequences: Iterable[Sequence[str]], phrases: Sequence[Phrase], hits: Mapping[str, set[str]]
+) -> list[Phrase]:
+    """Return the phrases that sequences of words hold.
+
+    Each word of a phrase is one bit of `state`: it is set after a word of a sequence that ends the phrase's
+    beginning up to this bit (Shift-And). A word costs one step for each 30 words of the phrases.
+    """
+    asked = list(chain.from_iterable(phrases))
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for place, word in enumerate(asked):
+        places[word].append(place)
+    bits = {word: _bits(of_word, len(asked)) for word, of_word in places.items()}
+    last = np.cumsum([len(phrase) for phrase in phrases]) - 1
+    starts, ends = _bits([0, *(last[:-1] + 1)], len(asked)), _bits(last, len(asked))
+    masks = {
+        word: reduce(or_, (bits[own] for own in own_words if own in bits), 0)
+        for word, own_words in hits.items()
+    }
+    found = 0
+    for sequence in sequences:
+        state = 0
+        for word in sequence:
+            state = (state << 1 | starts) & masks.get(word, 0)
+            found |= state & ends
+    flags = np.unpackbits(
+        np.frombuffer(found.to_bytes(len(asked) // 8 + 1, "little"), np.uint8), bitorder="little"
+    )
+    return list(compress(phrases, flags[last]))
+
+
+def _bits(places: Sequence[int] | Places, size: int) -> int:
+    """Return the number of `size` bits in which the bits of these places are set."""
+    flags = np.zeros(size, np.bool_)
+    flags[places] = True
+    return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
 class BothOf:

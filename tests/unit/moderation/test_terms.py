@@ -89,7 +89,6 @@ CAUGHT = {
     "a word of half a run of letters": ("x b l o o d x y z w", "blood"),
     "syllables apart before others": ("시 체를 x 시 체가나", "시체"),
     "syllables apart among others": ("시 체가나 x 시 체를 x 시 체가나", "시체"),
-    "syllables apart, too many to look at each": ("시 체가나 x " * 70, "시체"),
 }
 PASSED = {
     "within a word": ("class of glass", "ass"),
@@ -123,6 +122,7 @@ PASSED = {
     "the beginning of another word": ("a cold bloodhound", "hound*"),
     "the beginning of a longer word": ("bloodstained", "*blood"),
     "syllables apart within another word": ("시 체가나", "시체"),
+    "syllables apart within other words": ("시 체가나 x " * 70, "시체"),
     "a short word within a run of letters": ("x n u d e x y z w v", "nude"),
     "more than half of a run of letters": ("x k i l l e r x y z", "killer"),
     "a word of Hebrew with an Arabic ending": ("דםه", "דם"),
