@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from bot.config import Config, DiscordConfig, ModelConfig
+from bot.config.models import CHECKPOINT_DEFAULTS
 from bot.errors import ConfigurationError
 from sdjax_engine.request import Sampler
 
@@ -27,8 +28,21 @@ def test_the_example_has_the_default_values() -> None:
     assert Config.load(EXAMPLE) == Config()
 
 
+def test_a_copy_of_the_example_leaves_size_steps_guidance_and_sampler_to_another_checkpoint(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "bot.toml"
+    example = EXAMPLE.read_text(encoding="utf-8")
+    file.write_text(example.replace('checkpoint = "demo"', 'checkpoint = "some/model"'), encoding="utf-8")
+    [model] = Config.load(file).models
+    assert model.unset == CHECKPOINT_DEFAULTS
+
+
 def test_the_example_names_every_key() -> None:
-    document = tomllib.loads(EXAMPLE.read_text(encoding="utf-8"))
+    keys = "|".join(CHECKPOINT_DEFAULTS)
+    example = EXAMPLE.read_text(encoding="utf-8")
+    document = tomllib.loads(re.sub(rf"^# ({keys}) =", r"\1 =", example, flags=re.MULTILINE))
+    assert Config.parse(document) == Config()
     assert document.keys() == Config.model_fields.keys()
     assert document["models"][0].keys() == ModelConfig.model_fields.keys()
     for name, section in dict(Config()).items():
@@ -37,7 +51,9 @@ def test_the_example_names_every_key() -> None:
 
 
 def test_the_example_names_every_sampler() -> None:
-    comment = EXAMPLE.read_text(encoding="utf-8").partition("\nsampler = ")[0].rpartition("guidance_scale")[2]
+    comment = (
+        EXAMPLE.read_text(encoding="utf-8").partition("\n# sampler = ")[0].rpartition("guidance_scale")[2]
+    )
     assert set(re.findall(r"[a-z0-9_]+", comment)) >= {sampler.value for sampler in Sampler}
 
 
