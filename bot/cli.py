@@ -32,7 +32,7 @@ from bot.cli_usage import usage
 from bot.errors import BotError, ConfigurationError
 from bot.garbage import paused_collections
 from bot.log import flush
-from bot.redaction import redact
+from bot.terminal import complain, hand_over, one_line, say, tell_bug
 from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_SEED, MAX_STEPS, Sampler
 
@@ -49,7 +49,7 @@ def _show_version(context: click.Context, _option: click.Parameter, wanted: bool
     if not wanted:
         return
     try:
-        click.echo(f"sdjax-bot {version('sdjax-bot')}")
+        say(f"sdjax-bot {version('sdjax-bot')}")
     except PackageNotFoundError:
         raise BotError("The package is not installed here, so it has no version: run make install.") from None
     context.exit()
@@ -79,7 +79,7 @@ def demo(port: int | None, once: bool) -> None:
     with paused_collections():
         from bot.demo import run_demo
 
-    run_demo(port=port, once=once, report=click.echo)
+    run_demo(port=port, once=once, report=say)
 
 
 @commands.command()
@@ -180,7 +180,7 @@ def _restart(error: EngineClosed) -> NoReturn:
     record = restarts.record(os.environ, now=time.time())
     if record is None:
         hint = f"{restarts.MOST} restarts within an hour have not helped"
-        click.echo(f"sdjax-bot: {error} {hint}: look at the devices.", err=True)
+        complain(f"{one_line(str(error))} {hint}: look at the devices.")
         exit_now(FAILED)
     log.error("%s The bot restarts.", error)
     flush()
@@ -216,13 +216,13 @@ def check_config(path: Path | None, role: str) -> None:
     try:
         check_start(config, os.environ, front=is_front, models=names, others=shared)
     except UnreadableCheckpoint as error:
-        raise ConfigurationError(str(error)) from None
+        raise ConfigurationError(one_line(str(error))) from None
     offered = ", ".join(model.name for model in config.models)
     for warning in config.warnings:
-        click.echo(f"sdjax-bot: {warning}", err=True)
+        complain(warning)
     if variables := [variable.name for variable in reading.variables]:
-        click.echo(f"From the environment: {', '.join(variables)}.")
-    click.echo(f"{path or 'The environment'} is in order; it offers {offered}.")
+        say(f"From the environment: {', '.join(variables)}.")
+    say(f"{path or 'The environment'} is in order; it offers {offered}.")
 
 
 for _command in (doctor, backup, restore, forget, block, unblock, blocks, known, fleet, usage):
@@ -236,7 +236,7 @@ def devices() -> None:
 
     setup_cpu(0)
     for line in report():
-        click.echo(line)
+        say(line)
 
 
 @commands.command()
@@ -314,8 +314,8 @@ def imagine(
             on_steps=show,
         )
     for text in painted.cut:
-        click.echo(f"sdjax-bot: The prompt was too long, and this was left out: {text}", err=True)
-    click.echo(painted.as_json() if as_json else painted.file)
+        complain(f"The prompt was too long, and this was left out: {text}")
+    hand_over(painted.as_json() if as_json else str(painted.file))
 
 
 def _check_output(file: Path) -> None:
@@ -368,11 +368,15 @@ def _errors_as_sentences() -> Iterator[None]:
         _fail(_without_variables(error), FAILED)
     except OSError as error:
         _fail(_of_system(error), FAILED)
+    except Exception as error:  # noqa: BLE001 - its traceback may quote a file too
+        flush()
+        tell_bug(error)
+        sys.exit(FAILED)
 
 
 def _fail(sentence: str, status: int) -> NoReturn:
     flush()  # the log comes before this sentence
-    click.echo(f"sdjax-bot: {redact(sentence)}", err=True)
+    complain(sentence)
     sys.exit(status)
 
 
@@ -380,7 +384,9 @@ def _without_variables(error: Exception) -> str:
     """Return the error's message without the texts of variables, which it may be about."""
     from bot.config import Config
 
-    return Config.say_again(str(error))
+    # A configuration may have several mistakes, each on its line.
+    said = one_line(str(error)) if isinstance(error, EngineError) else str(error)
+    return Config.say_again(said)
 
 
 def _of_system(error: OSError) -> str:
@@ -395,4 +401,4 @@ def _of_system(error: OSError) -> str:
 
 def _to_terminal(line: str) -> None:
     if sys.stderr.isatty():
-        click.echo(line, err=True)
+        say(line, err=True)

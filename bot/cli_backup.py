@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bot.cli_config import CONFIG, configured
+from bot.terminal import complain, say
 
 if TYPE_CHECKING:
     from bot.backup.manifest import Manifest
@@ -30,11 +31,11 @@ def backup(path: Path | None, place: Path, keep: int | None) -> None:
     from bot.app.backups import back_up_now
 
     made = back_up_now(config, place, keep=keep)
-    click.echo(f"{made.folder} holds {_counted(made.manifest)}.")
+    say(f"{made.folder} holds {_counted(made.manifest)}.")
     if lost := len(made.manifest.lost):
-        click.echo(f"sdjax-bot: {lost} pictures are gone or damaged where the bot keeps them.", err=True)
+        complain(f"{lost} pictures are gone or damaged where the bot keeps them.")
     for old in made.deleted:
-        click.echo(f"{old} is deleted.")
+        say(f"{old} is deleted.")
 
 
 @click.command()
@@ -49,7 +50,7 @@ def restore(path: Path | None, place: Path) -> None:
     from bot.app.backups import restore_now
 
     restored = restore_now(config, place)
-    click.echo(f"{restored.folder} is restored: {_counted(restored.manifest)}.")
+    say(f"{restored.folder} is restored: {_counted(restored.manifest)}.")
 
 
 def _counted(manifest: Manifest) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bot.cli_config import CONFIG
+from bot.terminal import one_line, say
 
 if TYPE_CHECKING:
     from bot.config import Reading
@@ -52,7 +53,8 @@ async def _tell(reading: Reading, path: Path | None, role: str, channels: tuple[
     problems, files = 0, [Path(each.file) for each in reading.variables if each.file]
     async for finding in examine(reading.config, path, files=files, role=role, channels=channels):
         problems += not finding.well
-        text = finding.text if finding.well else Config.say_again(finding.text)
-        click.echo(f"{'well' if finding.well else 'ACT '}  {finding.part:<11}  {text}")
-    click.echo(f"{problems} to act on." if problems else "All is well.")
+        told = one_line(finding.text)
+        text = told if finding.well else Config.say_again(told)
+        say(f"{'well' if finding.well else 'ACT '}  {finding.part:<11}  {text}")
+    say(f"{problems} to act on." if problems else "All is well.")
     return UNWELL if problems else WELL

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from bot.cli_config import CONFIG, configured
+from bot.terminal import complain, say
 
 ADDRESS = click.option(
     "--address", default="auto", show_default=True, help="Of the Ray cluster; auto: of this machine's Ray."
@@ -30,8 +31,8 @@ def start(path: Path | None, address: str) -> None:
     config = configured(path)
     from bot.app import fleet as app
 
-    app.start(config, address, lambda warning: click.echo(f"sdjax-bot: {warning}", err=True))
-    click.echo(f"The fleet {config.fleet.name} runs: see sdjax-bot fleet status.")
+    app.start(config, address, complain)
+    say(f"The fleet {config.fleet.name} runs: see sdjax-bot fleet status.")
 
 
 @fleet.command()
@@ -43,7 +44,7 @@ def status(path: Path | None, address: str) -> None:
     from bot.app import fleet as app
 
     for line in app.status(config, address):
-        click.echo(line)
+        say(line)
 
 
 @fleet.command()
@@ -56,7 +57,7 @@ def drain(group: str, path: Path | None, address: str) -> None:
     from bot.app import fleet as app
 
     app.drain(config, group, address)
-    click.echo(f"{group} ends its work: see sdjax-bot fleet status.")
+    say(f"{group} ends its work: see sdjax-bot fleet status.")
 
 
 @fleet.command()
@@ -67,8 +68,8 @@ def stop(path: Path | None, address: str) -> None:
     config = configured(path)
     from bot.app import fleet as app
 
-    app.stop(config, address, click.echo)
-    click.echo(f"The fleet {config.fleet.name} has stopped.")
+    app.stop(config, address, say)
+    say(f"The fleet {config.fleet.name} has stopped.")
 
 
 @fleet.command()
@@ -80,4 +81,4 @@ def grant(role: str, path: Path | None) -> None:
     from bot.app import fleet as app
 
     app.grant(config, role)
-    click.echo(f"{role} may read the view fleet_demand.")
+    say(f"{role} may read the view fleet_demand.")

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from bot.cli_config import CONFIG, configured
+from bot.terminal import say
 
 MOST_REASON = 300
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -35,7 +36,7 @@ def block_picture(path: Path | None, picture: Path, reason: str) -> None:
     except (OSError, ValueError, SyntaxError) as error:
         raise click.BadParameter(f"{picture} is no picture that can be read.") from error
     added = block_picture_now(config, number, reason=reason)
-    click.echo(f"{name_of(number)} is blocked{'' if added else ' already'}.")
+    say(f"{name_of(number)} is blocked{'' if added else ' already'}.")
 
 
 @known.command("show")
@@ -48,7 +49,7 @@ def show_pictures(path: Path | None) -> None:
 
     for each in blocked_pictures_now(config):
         day = datetime.fromtimestamp(each.at, UTC).date()
-        click.echo(f"{name_of(each.hash)}  {day}  {each.reason}".rstrip())
+        say(f"{name_of(each.hash)}  {day}  {each.reason}".rstrip())
 
 
 @known.command("remove")
@@ -65,4 +66,4 @@ def unblock_picture(path: Path | None, name: str, reason: str) -> None:
     if number is None:
         raise click.BadParameter(f"{name} is no name of a picture: it has 16 hexadecimal digits.")
     removed = unblock_picture_now(config, number, reason=reason)
-    click.echo(f"{name} is {'no longer blocked' if removed else 'not blocked'}.")
+    say(f"{name} is {'no longer blocked' if removed else 'not blocked'}.")

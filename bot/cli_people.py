@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bot.cli_config import CONFIG, configured
+from bot.terminal import say
 
 if TYPE_CHECKING:
     from bot.store.moderation import Restriction
@@ -60,7 +61,7 @@ def forget(
     from bot.app.forgetting import forget_now
 
     count = forget_now(config, user_id=user_id, guild_id=guild_id, job_id=job_id)
-    click.echo(f"{count} requests are forgotten, with their pictures.")
+    say(f"{count} requests are forgotten, with their pictures.")
 
 
 @click.command()
@@ -83,7 +84,7 @@ def block(
     said = f"{_named(user_id, guild_id)} is blocked{f' for {hours} h' if hours else ''}."
     if replaced is not None:
         said += f" This replaces a block {_ends(replaced)}."
-    click.echo(said)
+    say(said)
 
 
 @click.command()
@@ -98,9 +99,9 @@ def unblock(path: Path | None, user_id: int | None, guild_id: int | None, reason
     from bot.app.blocking import unblock_now
 
     if unblock_now(config, user_id=user_id, guild_id=guild_id, reason=reason):
-        click.echo(f"{_named(user_id, guild_id)} is no longer blocked.")
+        say(f"{_named(user_id, guild_id)} is no longer blocked.")
     else:
-        click.echo(f"{_named(user_id, guild_id)} is not blocked.")
+        say(f"{_named(user_id, guild_id)} is not blocked.")
 
 
 @click.command()
@@ -112,7 +113,7 @@ def blocks(path: Path | None) -> None:
 
     for each in blocks_now(config):
         named = _named(each.scope.user_id or None, each.scope.guild_id or None)
-        click.echo("  ".join(filter(None, [named, _ends(each), each.reason])))
+        say("  ".join(filter(None, [named, _ends(each), each.reason])))
 
 
 def _ends(block: Restriction) -> str:

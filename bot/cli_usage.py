@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bot.cli_config import CONFIG, configured
+from bot.log import escaped
+from bot.terminal import hand_over, say
 
 if TYPE_CHECKING:
     from bot.app.usage import Usage
@@ -65,16 +67,18 @@ def usage(
     )
     names = [each.value for each in groupings]
     if as_json:
-        click.echo(json.dumps([row_of(names, each) for each in found], indent=1))
+        hand_over(json.dumps([row_of(names, each) for each in found], indent=1))
     elif as_csv:
         writer = csv.DictWriter(
             sys.stdout, [*names, "pictures", "device_seconds", "cost"], lineterminator="\n"
         )
         writer.writeheader()
-        writer.writerows(row_of(names, each) for each in found)
+        writer.writerows(
+            {name: _cell(value) for name, value in row_of(names, each).items()} for each in found
+        )
     else:
         for line in table(names, found, config.usage):
-            click.echo(line)
+            say(line)
 
 
 def row_of(names: Sequence[str], usage: Usage) -> dict[str, Any]:
@@ -82,6 +86,10 @@ def row_of(names: Sequence[str], usage: Usage) -> dict[str, Any]:
     row: dict[str, Any] = {name: str(value) for name, value in zip(names, usage.group, strict=True)}
     row |= {"pictures": usage.pictures, "device_seconds": round(usage.device_seconds, 3)}
     return row | {"cost": None if usage.cost is None else round(usage.cost, 6)}
+
+
+def _cell(value: object) -> object:
+    return escaped(value) if isinstance(value, str) else value
 
 
 def table(names: Sequence[str], found: Sequence[Usage], config: UsageConfig) -> list[str]:

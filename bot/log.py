@@ -233,10 +233,11 @@ def _add_subject(record: logging.LogRecord) -> bool:
 
 def harmless(text: str) -> str:
     """Return `text` on one line, without secrets, and with control characters escaped."""
-    return _escaped(redact(text))
+    return escaped(redact(text))
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return `text` with control characters, and those that change its direction, as escapes."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -294,4 +295,4 @@ class JsonFormatter(logging.Formatter):
         entry |= {name: value for name, value in said if value is not None}
         if record.exc_info:
             entry["traceback"] = redact(self.formatException(record.exc_info))
-        return _escaped(json.dumps(entry, ensure_ascii=False))
+        return escaped(json.dumps(entry, ensure_ascii=False))
