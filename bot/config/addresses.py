@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 from yarl import URL
 
-from bot.config.mistakes import InvalidValue, quoted
+from bot.config.mistakes import InvalidValue
 from bot.config.paths import check_path
 
 SUPPORTED_DATABASES = ("sqlite+aiosqlite", "postgresql+asyncpg")
@@ -17,11 +17,9 @@ def check_api_url(value: str) -> str:
     """Return the address of Discord's API without a slash at its end; raises InvalidValue."""
     url = URL(value)
     if url.scheme not in ("https", "http") or not url.host:
-        raise InvalidValue(f"{quoted(value)} is not an address of the form https://host/path")
+        raise InvalidValue("this is not an address of the form https://host/path")
     if not url.path.rstrip("/").endswith("/v10"):
-        raise InvalidValue(
-            f"{quoted(value)} must end in /v10, the version of Discord's API that the bot speaks"
-        )
+        raise InvalidValue("this must end in /v10, the version of Discord's API that the bot speaks")
     return value.rstrip("/")
 
 
@@ -29,7 +27,7 @@ def check_gateway_url(value: str) -> str:
     """Return the address of Discord's gateway; raises InvalidValue."""
     url = URL(value)
     if url.scheme not in ("wss", "ws") or not url.host:
-        raise InvalidValue(f"{quoted(value)} is not an address of the form wss://host/path")
+        raise InvalidValue("this is not an address of the form wss://host/path")
     return value
 
 
@@ -38,7 +36,7 @@ def check_database(value: str) -> str:
     scheme, separator, rest = value.partition("://")
     if not separator or scheme not in SUPPORTED_DATABASES:
         choices = " or ".join(f"{scheme}://…" for scheme in SUPPORTED_DATABASES)
-        raise InvalidValue(f"{quoted(value)} is not a database this bot can use: write {choices}")
+        raise InvalidValue(f"this is not the address of a database this bot can use: write {choices}")
     if scheme == SUPPORTED_DATABASES[0]:
         check_path(rest.partition("?")[0])
     return value

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import errno
+import os
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -13,6 +16,10 @@ from pydantic_core import ErrorDetails
 from bot.redaction import HIDDEN, redact
 
 KEY = "[key]"  # pydantic appends it to the path of a key that is itself invalid
+MAY_BE_SECRET = ("database", "artifacts", "token_file", "private_key", "api_url", "gateway_url")
+"""Keys whose values are not repeated: an address may be a password alone, a file's name the token itself."""
+
+_MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
 class InvalidValue(ValueError):
@@ -63,6 +70,17 @@ def quoted(text: object) -> str:
     return f"“{inside}”"
 
 
+def is_pasted(file: str, error: Exception) -> bool:
+    """Return whether the name of a file that cannot be read may be the secret itself, so it is not repeated.
+
+    The name of a file that is there is none, and no name in a folder that is there: the root and the present
+    folder do not count.
+    """
+    folder = Path(file).parent
+    missing = isinstance(error, OSError) and error.errno in _MISSING
+    return "\0" in file or (missing and (str(folder) in (".", "/") or not os.path.isdir(folder)))  # noqa: PTH112
+
+
 def hidden(sentence: str) -> str:
     """Return the sentence without what is in quotes."""
     return re.sub("“[^”]*”", f"“{HIDDEN}”", sentence)
@@ -104,7 +122,8 @@ def _mistakes(details: ErrorDetails, root: type[BaseModel]) -> Iterator[tuple[Lo
         # pydantic also reports "too short" for a list in which every item is invalid: skip that.
         wanted = _WANTED.get(details["type"])
         said = wanted.format(**details.get("ctx", {})) if wanted else details["msg"]
-        yield loc, f"{said}, not {_shown(details['input'])}"
+        may_be_secret = loc[-1:] and loc[-1] in MAY_BE_SECRET
+        yield loc, said if may_be_secret else f"{said}, not {_shown(details['input'])}"
 
 
 def _unknown_key(loc: Loc, root: type[BaseModel]) -> str:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import re
 from pathlib import Path
 
-from bot.config.mistakes import quoted
+from bot.config.mistakes import is_pasted, quoted
 from bot.errors import ConfigurationError
 from bot.redaction import redact
-
-MAX_FILE_NAME = 40  # characters of a name without a folder; a token is longer
 
 
 def read_token_file(file: str, *, key: str) -> str:
@@ -20,8 +17,7 @@ def read_token_file(file: str, *, key: str) -> str:
     try:
         token = Path(file).read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
-        is_no_file = getattr(error, "errno", None) in (errno.ENOENT, errno.ENAMETOOLONG)
-        if is_no_file and len(file) > MAX_FILE_NAME and "/" not in file:
+        if is_pasted(file, error):
             raise _pasted(key) from None
         reason = getattr(error, "strerror", None) or "it is not a text file"
         raise ConfigurationError(f"{key}: the token file {quoted(file)} cannot be read: {reason}.") from None
@@ -39,6 +35,6 @@ def checked_token(token: str, source: str) -> str:
 
 def _pasted(key: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{key}: this looks like the token itself: write it into a file of its own, and the name of "
-        "that file here."
+        f"{key}: there is no such file. If this is the token itself, write it into a file of its own, and "
+        "the name of that file here."
     )

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from bot.config.mistakes import quoted
+from bot.config.mistakes import is_pasted, quoted
 from bot.errors import ConfigurationError
 from bot.ownership import make_folder
 
@@ -187,6 +187,11 @@ def _read(file: str, key: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
+        if is_pasted(file, error):
+            raise ConfigurationError(
+                f"{key}: there is no such file. If this is the PEM text itself, write it into a file of its "
+                "own, and the name of that file here."
+            ) from None
         raise ConfigurationError(f"{key}: {quoted(file)} cannot be read: {error.strerror}.") from None
 
 

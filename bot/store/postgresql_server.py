@@ -56,8 +56,11 @@ def create_postgresql_engine(url: sa.URL, *, json_serializer: Callable[[Any], st
 
 
 def has_password(url: str) -> bool:
-    """Return whether the database's address holds a password. Raises ArgumentError for an invalid address."""
-    parsed = sa.make_url(url)
+    """Return whether the database's address holds a password; an invalid address may."""
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        return True
     return parsed.password is not None or "password" in parsed.query
 
 

@@ -124,13 +124,12 @@ def test_every_mistake_of_a_configuration_is_one_of_the_last_lines(
     [
         (
             '[discord]\ntoken_file = "not there"\n',
-            "discord.token_file: the token file “not there” cannot be read",
+            "discord.token_file: there is no such file. If this is the token itself",
         ),
         (f'[prompts]\nkeywords_file = "{sys.executable}"\n', "” is no CSV file"),
         (
             '[web]\ntoken_file = "not there"\n[discord]\ntoken_file = "nowhere"\n',
-            "“not there” cannot be read: No such file or directory.\n"
-            "discord.token_file: the token file “nowhere” cannot be read",
+            "and the name of that file here.\ndiscord.token_file: there is no such file.",
         ),
         (
             '[[models]]\ncheckpoint = "/not/there"\n',
@@ -171,8 +170,8 @@ preview_decoder = "/a/decoder"
 picture_classifier = "/a/classifier"
 loras = { ink = "ink.safetensors" }
 """
-OF_BOTH = {"two slashes", "of_pages.txt"}
-OF_FRONTS = {"of_bot.txt", "words.csv"}
+OF_BOTH = {"two slashes", "web.token_file"}
+OF_FRONTS = {"discord.token_file", "words.csv"}
 OF_WORKERS = {"./nothing", "/a/vae.safetensors", "/a/decoder", "/a/classifier", "ink.safetensors"}
 
 

@@ -119,7 +119,9 @@ def test_a_secret_in_the_variable_of_a_file_is_not_shown(
     monkeypatch.setenv("SDJAX__MODELS__0__LORAS", '{ ink = "hunter2" }')
     assert run(monkeypatch, command) == 2
     assert capsys.readouterr().err.splitlines()[-3:] == [
-        "sdjax-bot: SDJAX__WEB__TOKEN_FILE: the token file “…” cannot be read: No such file or directory.",
-        "SDJAX__PROVENANCE__PRIVATE_KEY: “…” cannot be read: No such file or directory.",
+        "sdjax-bot: SDJAX__WEB__TOKEN_FILE: there is no such file. If this is the token itself, write it "
+        "into a file of its own, and the name of that file here.",
+        "SDJAX__PROVENANCE__PRIVATE_KEY: there is no such file. If this is the PEM text itself, write it "
+        "into a file of its own, and the name of that file here.",
         "SDJAX__MODELS__0__LORAS: the LoRA “…” has no file “…”: correct its path.",
     ]

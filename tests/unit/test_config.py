@@ -171,16 +171,15 @@ def test_the_licence_comes_from_a_worker_where_this_configuration_names_none() -
         ({"models": []}, "models: at least 1 is wanted, not []."),
         (
             {"discord": {"api_url": "discord.com"}},
-            "discord.api_url: “discord.com” is not an address of the form https://host/path.",
+            "discord.api_url: this is not an address of the form https://host/path.",
         ),
         (
             {"discord": {"api_url": "https://discord.com/api/v9"}},
-            "discord.api_url: “https://discord.com/api/v9” must end in /v10, "
-            "the version of Discord's API that the bot speaks.",
+            "discord.api_url: this must end in /v10, the version of Discord's API that the bot speaks.",
         ),
         (
             {"discord": {"gateway_url": "https://gateway.discord.gg"}},
-            "discord.gateway_url: “https://gateway.discord.gg” is not an address of the form wss://host/path.",
+            "discord.gateway_url: this is not an address of the form wss://host/path.",
         ),
         (
             {"discord": {"shard_ids": [0]}},
@@ -194,12 +193,12 @@ def test_the_licence_comes_from_a_worker_where_this_configuration_names_none() -
         ({"discord": {"guild_ids": [5, 5]}}, "discord.guild_ids: 5 is named twice."),
         (
             {"queue": {"database": "mysql://x"}},
-            "queue.database: “mysql://x” is not a database this bot can use: "
+            "queue.database: this is not the address of a database this bot can use: "
             "write sqlite+aiosqlite://… or postgresql+asyncpg://….",
         ),
         (
             {"queue": {"database": "postgresql://bot:secret@host/queue"}},
-            "queue.database: “postgresql://…@host/queue” is not a database this bot can use: "
+            "queue.database: this is not the address of a database this bot can use: "
             "write sqlite+aiosqlite://… or postgresql+asyncpg://….",
         ),
         (
@@ -243,7 +242,7 @@ def test_no_mistake_repeats_a_secret(document: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("pasted", [TOKEN, f"Bot {TOKEN}", "0123456789abcdef" * 4])
 def test_a_token_instead_of_its_file_name_is_refused_and_not_repeated(pasted: str) -> None:
-    with pytest.raises(ConfigurationError, match="looks like the token itself") as caught:
+    with pytest.raises(ConfigurationError, match="If this is the token itself") as caught:
         DiscordConfig(token_file=pasted).read_token({})
     assert pasted not in str(caught.value)
 

@@ -151,7 +151,7 @@ def test_every_mistake_names_its_variable(tmp_path: Path) -> None:
             "SDJAX__QUEUE__MAX_WAITING__NOW: QUEUE__MAX_WAITING has no keys of its own.",
             "SDJAX__QUEUE__MAX_WAITING: a whole number is wanted, not “…”.",
             "SDJAX__QUEUE__LEASE_SECONDS: 5.0 is the least, not 1.",
-            "SDJAX__QUEUE__DATABASE: “…” is not a database this bot can use: "
+            "SDJAX__QUEUE__DATABASE: this is not the address of a database this bot can use: "
             "write sqlite+aiosqlite://… or postgresql+asyncpg://….",
             "SDJAX__QUEUE__ARTIFACTS_FILE: SDJAX__QUEUE__ARTIFACTS says the same key; set one of them.",
             "SDJAX__WEB__HOST_FILE: the file that it names cannot be read: No such file or directory.",
@@ -265,7 +265,7 @@ def test_a_mistake_of_the_file_keeps_its_texts_beside_equal_ones_of_variables(tm
         "log.level: “fast”",
         "models[2].flagged: “fast”",
         "models[2].name: “a” is the name of models[1] too.",
-        "queue.database: “fast” is not a database this bot can use: "
+        "queue.database: this is not the address of a database this bot can use: "
         "write sqlite+aiosqlite://… or postgresql+asyncpg://….",
         "web.token_file: others than this machine reach web.host, so metrics and health need a token: "
         "write a long random word into a file, and its name here.",

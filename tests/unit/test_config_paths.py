@@ -41,7 +41,7 @@ LIMITS = "a path has at most 255 bytes in each name, and 2000 in all."
             f"queue.database: {LIMITS}",
         ),
         ({"models": [{"checkpoint": ""}]}, "models[1].checkpoint: it may not be empty, not “”."),
-        ({"queue": {"artifacts": ""}}, "queue.artifacts: it may not be empty, not “”."),
+        ({"queue": {"artifacts": ""}}, "queue.artifacts: it may not be empty."),
         ({"provenance": {"folder": ""}}, "provenance.folder: it may not be empty, not “”."),
     ],
 )

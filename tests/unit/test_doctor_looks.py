@@ -148,7 +148,7 @@ async def test_files_that_a_start_would_refuse_are_named(tmp_path: Path) -> None
     config = Config.parse({"prompts": {"keywords_file": str(empty)}, "web": {"token_file": "none"}})
     told = problems(await found(lambda: places.files(config, front=True)))
     assert f"prompts.keywords_file: “{empty}” has no keywords" in told
-    assert "web.token_file: the token file “none” cannot be read" in told
+    assert "web.token_file: there is no such file. If this is the token itself" in told
     assert "keywords" not in problems(await found(lambda: places.files(config, front=False)))
     assert problems(await found(lambda: places.files(Config.parse({}), front=True))) == ""
 
