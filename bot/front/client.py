@@ -22,7 +22,7 @@ from bot.front.configured import attachments_of, configured_services, rates_of
 from bot.front.defining import define, new_tree
 from bot.front.favourites import react
 from bot.front.first_answers import Counting
-from bot.front.gateway import GatewayConnections
+from bot.front.gateway import GatewayConnections, SessionStarts
 from bot.front.keywords import Keywords, keywords_of
 from bot.front.resolver import Resolver
 from bot.front.services import Interaction, Services
@@ -31,7 +31,7 @@ from bot.front.views import BUTTONS, FORMS
 from bot.front.views.forms import submitted
 from bot.front.waiting_room import WaitingRoom
 from bot.jobs import Job
-from bot.metrics import FrontMetrics, Metrics
+from bot.metrics import WELL, FrontMetrics, Metrics
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace
 from bot.provenance.signing import Signing
@@ -120,6 +120,7 @@ class Bot(discord.AutoShardedClient):
         )
         self.shard_ids = list(config.discord.shard_ids) or None
         self._counts_shards = not config.discord.shard_count
+        self._starts = SessionStarts(self.http)
         self._leaving = False
         self.services = Services(
             front=name,
@@ -175,6 +176,15 @@ class Bot(discord.AutoShardedClient):
         if self._counts_shards:
             self.shard_count, _, _ = await self.http.get_bot_gateway()
         await self.tree.set_translator(CatalogueTranslator())
+
+    async def connect(self, *, reconnect: bool = True) -> None:
+        """Connect to the gateway, once Discord allows as many session starts as there are shards."""
+        await self._starts.wait(len(self.shard_ids or range(self.shard_count or 1)))
+        await super().connect(reconnect=reconnect)
+
+    async def before_identify_hook(self, shard_id: int | None, **_options: bool) -> None:
+        """Wait until the shard may identify; raises GatewayNotFound, which discord.py retries."""
+        await self._starts.take(shard_id or 0)
 
     async def _register_everywhere(self) -> None:
         """Register everywhere, or in the configured servers; a server that refuses stops no other."""
@@ -299,7 +309,8 @@ class Bot(discord.AutoShardedClient):
 
     async def health(self) -> str:
         """Return "well", or why the gateway is not connected."""
-        return self._gateway.health()
+        starts = self._starts.health()
+        return self._gateway.health() if starts == WELL else starts
 
     async def on_interaction(self, interaction: Interaction) -> None:
         """Count an interaction; commands and buttons answer it, and a form is answered here."""

@@ -16,6 +16,8 @@ from bot.sandbox.posting import Posting
 from bot.sandbox.rates import Rates
 from bot.sandbox.rules import Limits
 
+SESSION_STARTS = 1000  # a day; a sandbox does not run longer
+
 
 class Core:
     """The state, rules and injected faults of one sandbox."""
@@ -37,6 +39,7 @@ class Core:
         self.invalid_requests = 0
         self.shards = shards
         self.session_starts = 0
+        self.no_start_until = 0.0
         self.faults = Faults()
         self.rates = Rates(clock)
         self.world = found(clock)
@@ -55,6 +58,11 @@ class Core:
     @kicked.setter
     def kicked(self, kicked: bool) -> None:
         self.world.kicked = kicked
+
+    @property
+    def session_starts_left(self) -> int:
+        """How many sessions the bot may still start at the gateway."""
+        return 0 if self.clock() < self.no_start_until else max(0, SESSION_STARTS - self.session_starts)
 
     def is_good_token(self, token: str) -> bool:
         """Whether `token` is the bot's."""

@@ -181,6 +181,9 @@ class Gateway:
         if intents & PRIVILEGED:
             self._refuse(connection, DISALLOWED_INTENTS, "privileged intents, which this application has not")
             return None
+        if not self._core.session_starts_left:
+            self._refuse(connection, WRONG_TOKEN, "identified although no session start is left")
+            return None
         if not _is_shard(shard):
             self._refuse(connection, INVALID_SHARD, f"shard {shard}")
             return None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bot.sandbox.core import Core
+import math
+
+from bot.sandbox.core import SESSION_STARTS, Core
 from bot.sandbox.objects import (
     application_object,
     channel_object,
@@ -17,7 +19,7 @@ from bot.sandbox.rejections import FormErrors, missing_access, unknown
 from bot.sandbox.rest import Call, Operation, Reply
 from bot.sandbox.state import Member, number_of
 
-SESSION_STARTS, RESET_MS = 1000, 24 * 60 * 60 * 1000  # per day; a sandbox does not run longer
+RESET_MS = 24 * 60 * 60 * 1000
 
 
 class About:
@@ -65,13 +67,15 @@ class About:
         return Reply(body={"url": self._gateway_url()})
 
     def _gateway_bot(self, _call: Call) -> Reply:
+        core = self._core
+        wait = math.ceil(1000 * max(0.0, core.no_start_until - core.clock()))
         limit = {
             "total": SESSION_STARTS,
-            "remaining": max(0, SESSION_STARTS - self._core.session_starts),
-            "reset_after": RESET_MS if self._core.session_starts else 0,
+            "remaining": core.session_starts_left,
+            "reset_after": wait or (RESET_MS if core.session_starts else 0),
             "max_concurrency": 1,
         }
-        shards = self._core.shards
+        shards = core.shards
         return Reply(body={"url": self._gateway_url(), "shards": shards, "session_start_limit": limit})
 
     def _check_guild(self, call: Call) -> None:

@@ -186,7 +186,8 @@ class Sandbox:
         """Inject faults.
 
         At once: `drop_gateway`, `reconnect` (opcode 7), `invalidate_session`, `expire_tokens`,
-        `expire_attachments` (the present addresses of files). For future requests: the fields of `Faults`.
+        `expire_attachments` (the present addresses of files), `no_session_starts` (for so many seconds the
+        bot may not identify at the gateway). For future requests: the fields of `Faults`.
         """
         at_once = {
             "drop_gateway": self._gateway.drop,
@@ -195,6 +196,8 @@ class Sandbox:
             "expire_tokens": self._core.interactions.expire_tokens,
             "expire_attachments": self._core.world.links.expire,
         }
+        if "no_session_starts" in wanted:
+            self._core.no_start_until = self._core.clock() + float(wanted.pop("no_session_starts"))
         later = {name: value for name, value in wanted.items() if name not in at_once}
         self._core.faults.set(later)
         if later.get("slow_ms"):

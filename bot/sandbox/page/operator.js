@@ -11,6 +11,8 @@ const NUMBERS = [
   ["drop_requests", "Cut the connection of the next requests before they are done", 0, 100],
   ["drop_answers", "Do the next requests, then cut their connection", 0, 100],
   ["hang_answers", "Do the next requests, and never answer", 0, 100],
+  ["pages", "Answer the next requests with a page, as Cloudflare does", 0, 100],
+  ["no_session_starts", "Leave no session start for so many seconds", 0, 86400],
   ["refuse_intents", "Refuse the next logins at the gateway", 0, 100],
   ["slow_ms", "Delay every answer, in ms", 0, 60000],
 ];
