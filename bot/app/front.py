@@ -177,7 +177,13 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
     )
     await stack.enter_async_context(client)
     guard, message_locks = client.rate_guard, MessageLocks()
-    sender = Sender(client, queue.artifacts, clock=clock, rate_guard=guard, signing=signing)
+    sender = Sender(
+        *(client, queue.artifacts),
+        clock=clock,
+        rate_guard=guard,
+        limits=client.limits_on_files,
+        signing=signing,
+    )
     membership = queue.membership
     progress = Progress(
         queue.store, sender, message_locks, front=name, clock=clock, fronts=lambda: membership.fronts

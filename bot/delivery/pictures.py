@@ -2,7 +2,7 @@
 
 One file always suffices, so a result is never split over messages. The largest grid, nine pictures of 2048
 pixels a side, has 38 million pixels. Pictures with the spectrum of photographs then take 2 to 8 MiB as WebP
-of quality 90, and every server takes 10 MiB; only pictures of noise need a smaller form. In a grid the
+of quality 90, and every server takes 20 MiB; only pictures of noise need a smaller form. In a grid the
 numbers on the tiles match those of the buttons, which Discord's layout of nine files would not guarantee. The
 file of a single picture is the painted one, without a number.
 """

@@ -22,7 +22,7 @@ from bot.delivery.outbox import backoff
 from bot.delivery.refusals import DeliveryDelayed, FilesGone, Refusal, Refused
 from bot.delivery.review_message import appeal_answer, review_content
 from bot.delivery.sender import Sender
-from bot.delivery.uploads import DIRECT_LIMIT, MAX_REQUEST, Uploads, next_limit, size_of
+from bot.delivery.uploads import Uploads, size_of
 from bot.errors import StoreUnavailable
 from bot.store.review_messages import DueReview
 from bot.store.store import Store
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 AT_ONCE = 4
 POLL_SECONDS = 1.0
 CLOSED_SECONDS = 600.0  # until a channel that is closed to the bot is tried again
-FITTING_ATTEMPTS = 8
+FITTING_ATTEMPTS = 10
 REPAINTED, LOST_SECONDS = 6, 20.0  # how often and how long a message waits for lost files
 NO_CHANNEL = "no_channel"
 
@@ -47,6 +47,7 @@ class ReviewOutbox:
         self._store = store
         self._client = client
         self._guard = sender.rate_guard
+        self._limits = sender.limits
         self._uploads = uploads
 
     async def run(self) -> None:
@@ -119,7 +120,7 @@ class ReviewOutbox:
                 raise DeliveryDelayed(f"{gone}, and are painted again", seconds=LOST_SECONDS) from None
             content, pictures = review_content(due, texts, pictures=False), []
         guild = self._client.get_guild(due.review.guild_id)
-        limit = min(guild.filesize_limit, MAX_REQUEST) if guild else DIRECT_LIMIT
+        limit = self._limits.of(place, guild)
         for _ in range(FITTING_ATTEMPTS):
             files = await self._uploads.fit(content, pictures, limit)
             try:
@@ -127,7 +128,7 @@ class ReviewOutbox:
             except Refused as error:
                 if error.refusal is not Refusal.TOO_LARGE or not files:
                     raise
-                limit = next_limit(size_of(files))
+                limit = self._limits.refused(place, size_of(files))
         raise Refused(Refusal.TOO_LARGE)
 
     async def _send(self, due: DueReview, place: int, message_id: int | None, parts: dict[str, Any]) -> int:

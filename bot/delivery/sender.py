@@ -26,7 +26,7 @@ from bot.delivery.earlier import posted_earlier
 from bot.delivery.pictures import PictureFile
 from bot.delivery.refusals import CLOSED, FINAL, DeliveryDelayed, Refusal, Refused
 from bot.delivery.render import not_taken, with_notice
-from bot.delivery.uploads import DIRECT_LIMIT, Uploads, limit_of, next_limit, size_of
+from bot.delivery.uploads import UploadLimits, Uploads, size_of
 from bot.errors import DeliveryRefused
 from bot.files.artifacts import Artifacts
 from bot.jobs import Delivery, Job, State
@@ -36,7 +36,7 @@ from bot.texts import Texts
 log = logging.getLogger(__name__)
 
 TOKEN_MARGIN = 60.0  # seconds before its end after which a token is no longer used
-FITTING_ATTEMPTS = 8  # halving each time: from 10 MiB to below 100 kB
+FITTING_ATTEMPTS = 10  # Discord's limits, then half each time: to below 100 kB
 ORIGINAL = cast("int", "@original")  # Discord takes this name for an id; discord.py's annotation does not
 REMEMBERED_TOKENS = 10_000
 
@@ -58,7 +58,7 @@ class Attempt:
     """The content to show, and the results of the ways tried so far.
 
     `refusal` is the refusal of the last way; `message_deleted`: a way deleted the job's message.
-    `delivery` is None for an edit that is no delivery.
+    `delivery` is None for an edit that is no delivery. `place` is where the last way sent the files.
     """
 
     job: Job
@@ -67,6 +67,7 @@ class Attempt:
     delivery: Delivery | None = None
     refusal: Refusal | None = None
     message_deleted: bool = False
+    place: int = 0
 
     @property
     def may_edit(self) -> bool:
@@ -84,7 +85,7 @@ class Attempt:
 class Sender:
     """Sends the content of jobs' messages through `client`, with the files of `artifacts`, signed.
 
-    `rate_guard` is that of the client.
+    `rate_guard` and the upload `limits` are those of the client.
     """
 
     def __init__(
@@ -94,11 +95,13 @@ class Sender:
         *,
         clock: Callable[[], float],
         rate_guard: RateGuard | None = None,
+        limits: UploadLimits | None = None,
         signing: Signing | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
         self._uploads = Uploads(artifacts, signing)
+        self.limits = limits or UploadLimits(clock=clock)
         self._dead_tokens: dict[str, None] = {}
         self.rate_guard = rate_guard or RateGuard(clock=clock)
 
@@ -160,6 +163,7 @@ class Sender:
         for way in ways:
             if not way.is_open(self, attempt):
                 continue
+            attempt.place = attempt.job.message_channel_id or attempt.job.origin.channel_id
             try:
                 return await way.send(self, attempt)
             except Refused as error:
@@ -178,7 +182,9 @@ class Sender:
         entered: Entered,
     ) -> Sent:
         """Send the content, with smaller files until Discord accepts them."""
-        limit = limit_of(self._client, delivery.job)
+        origin = delivery.job.origin
+        guild = self._client.get_guild(origin.guild_id) if origin.guild_id else None
+        limit = self.limits.of(origin.channel_id, guild)
         for _ in range(FITTING_ATTEMPTS):
             entered("files")
             files = await self._uploads.fit(content, pictures, limit)
@@ -189,7 +195,7 @@ class Sender:
             except Refused as error:
                 if error.refusal is not Refusal.TOO_LARGE or not files:
                     raise
-                limit = min(limit, error.limit or next_limit(size_of(files)))
+                limit = min(limit, error.limit or self.limits.refused(attempt.place, size_of(files)))
         raise Refused(Refusal.TOO_LARGE)
 
     async def _say_so(self, delivery: Delivery, content: MessageContent) -> None:
@@ -238,8 +244,10 @@ class Sender:
 
     async def _send_directly(self, attempt: Attempt) -> Sent:
         """Send the result as a direct message; if it is refused, raise the refusal of the last other way."""
-        if size_of(attempt.files) > DIRECT_LIMIT:  # a server may take larger files than a direct message
-            raise Refused(Refusal.TOO_LARGE, limit=DIRECT_LIMIT)
+        attempt.place = attempt.job.origin.user_id
+        limit = self.limits.of(attempt.place)
+        if size_of(attempt.files) > limit:  # a server may take larger files than a direct message
+            raise Refused(Refusal.TOO_LARGE, limit=limit)
         texts = Texts.for_locale(attempt.job.origin.locale)
         notice = texts.gettext("Your answer could no longer be shown where you asked, so it comes here.")
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import discord
 
@@ -12,7 +12,6 @@ from bot.delivery.pictures import PictureFile, fit_and_sign
 from bot.delivery.refusals import DeliveryDelayed, FilesGone
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.files.artifacts import Artifacts
-from bot.jobs import Job
 from bot.provenance.signing import Signing
 from bot.threads import Threads
 
@@ -20,8 +19,41 @@ FITTED_AT_ONCE = 2  # few, since each grid takes memory
 MIB = 1024 * 1024
 ENVELOPE = 64 * 1024  # bytes of a request beside its file: the layout, and the multipart frame
 MAX_REQUEST = 25 * MIB - ENVELOPE
-DIRECT_LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES
-KNOWN_LIMITS = (50 * MIB, MAX_REQUEST, DIRECT_LIMIT)  # of boosted servers, of requests, of all other places
+FILE_LIMIT = 20 * MIB  # of every place since September 2026; discord.py still has 10 MiB
+SURE_LIMIT = 10 * MIB  # no place takes less
+KNOWN_LIMITS = (50 * MIB, MAX_REQUEST, FILE_LIMIT, 20_000_000, SURE_LIMIT)  # boosted, requests, all places
+LEARNED_SECONDS, MOST_LEARNED = 6 * 3600.0, 10_000
+
+
+class UploadLimits:
+    """The sizes of files that each place takes: Discord's limits, lowered for a while by its refusals.
+
+    A place is the id of a channel, or of a person for direct messages.
+    """
+
+    def __init__(self, *, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._learned: dict[int, tuple[int, float]] = {}  # by place: the limit, and until when it holds
+
+    def of(self, place: int, guild: discord.Guild | None = None) -> int:
+        """Return the limit of a place, in a server or outside, in bytes.
+
+        The server's boosts determine the limit. The limit in an interaction includes the person's
+        subscription, which does not apply to a bot's uploads.
+        """
+        limit = min(max(guild.filesize_limit, FILE_LIMIT), MAX_REQUEST) if guild else FILE_LIMIT
+        learned, until = self._learned.get(place, (limit, 0.0))
+        return min(limit, learned) if self._clock() < until else limit
+
+    def refused(self, place: int, size: int) -> int:
+        """Note that a place refused `size` bytes, and return the next limit to try there."""
+        limit = next_limit(size)
+        if limit >= SURE_LIMIT:
+            self._learned.pop(place, None)
+            self._learned[place] = limit, self._clock() + LEARNED_SECONDS
+            while len(self._learned) > MOST_LEARNED:
+                del self._learned[next(iter(self._learned))]
+        return limit
 
 
 class Uploads:
@@ -74,13 +106,3 @@ def size_of(files: Sequence[PictureFile]) -> int:
 def next_limit(size: int) -> int:
     """Return the limit to try after files of `size` bytes: the next lower limit of Discord, or half."""
     return max((limit for limit in KNOWN_LIMITS if limit < size), default=size // 2)
-
-
-def limit_of(client: discord.Client, job: Job) -> int:
-    """Return the file limit of the job's server in bytes; of an unknown server, the limit of direct messages.
-
-    The server's boosts determine the limit. The limit in an interaction includes the person's subscription,
-    which does not apply to a bot's uploads.
-    """
-    guild = client.get_guild(job.origin.guild_id) if job.origin.guild_id else None
-    return min(guild.filesize_limit, MAX_REQUEST) if guild else DIRECT_LIMIT

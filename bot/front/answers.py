@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import aiohttp
 import discord
 from discord import app_commands
 
-from bot.delivery.refusals import DEAD_TOKEN
+from bot.delivery.refusals import DEAD_TOKEN, Refusal, understand
+from bot.delivery.uploads import SURE_LIMIT
 from bot.errors import DiscordUnavailable, StoreUnavailable, UserMistake
 from bot.front.first_answers import ALREADY_ACKNOWLEDGED, Answered, answered, say
 from bot.front.services import Interaction, services_of
@@ -100,6 +101,20 @@ async def add_page(interaction: Interaction, text: str) -> None:
             await interaction.followup.send(view=page(f"```\n{part}\n```"), ephemeral=True)
     except (discord.HTTPException, discord.RateLimited, aiohttp.ClientError, OSError) as failure:
         log.warning("the typed text could not be sent back: %s", failure)
+
+
+async def send_within_limits(interaction: Interaction, send: Callable[[int], Awaitable[None]]) -> None:
+    """Call `send` with the bytes that files may have here, and with fewer where Discord refuses the size."""
+    limits, place = services_of(interaction).limits_on_files, interaction.channel_id or interaction.user.id
+    limit = limits.of(place, interaction.guild)
+    while True:
+        try:
+            await send(limit)
+            return
+        except discord.HTTPException as error:
+            if understand(error, by_token=True) is not Refusal.TOO_LARGE or limit <= SURE_LIMIT:
+                raise
+            limit = limits.refused(place, limit)
 
 
 async def tell_end(interaction: Interaction, text: str) -> None:

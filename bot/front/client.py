@@ -16,6 +16,7 @@ import discord
 from bot.config import Config
 from bot.delivery.discord_requests import LONGEST_WAIT, NotDiscords, RateGuard
 from bot.delivery.refusals import NO_ACCESS
+from bot.delivery.uploads import UploadLimits
 from bot.errors import CommandsRefused, ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.front.configured import attachments_of, configured_services, rates_of
@@ -101,7 +102,7 @@ class Bot(discord.AutoShardedClient):
     ) -> None:
         metrics = metrics or Metrics().front
         self._counting, self._gateway = Counting(metrics), GatewayConnections(metrics)
-        self.rate_guard = RateGuard(clock=clock)
+        self.rate_guard, self.limits_on_files = RateGuard(clock=clock), UploadLimits(clock=clock)
         trace = self._counting.trace()
         self.rate_guard.watch(trace)
         self._resolver = Resolver()
@@ -137,6 +138,7 @@ class Bot(discord.AutoShardedClient):
             metrics=metrics,
             was_unclear=self._counting.was_unclear,
             rate_guard=self.rate_guard,
+            limits_on_files=self.limits_on_files,
             signing=signing or Signing(),
             tracing=tracing,
         )

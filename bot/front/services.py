@@ -13,6 +13,7 @@ import discord
 
 from bot.config import LimitsConfig, RetentionConfig
 from bot.delivery.discord_requests import RateGuard
+from bot.delivery.uploads import UploadLimits
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
 from bot.front.keywords import Keywords
@@ -71,7 +72,8 @@ class Services:
     the weights of roles by their ids: a person has the largest weight of their roles, or 1. `policy` is the
     operator's policy, and `bounds` limits the policies of servers. `was_unclear` says whether an attempt at
     the first answer to an interaction, given its id, had an unknown outcome. `rate_guard` says when Discord
-    wants no more requests from this address. `languages` are the languages
+    wants no more requests from this address, `limits_on_files` how large a file each place takes.
+    `languages` are the languages
     set for persons and servers by their ids, `language` is the one of all others; if it is empty, each person
     is answered in the language of their Discord. `hard_rule` is the rule that no server can switch off.
     `styles` are available in every server. `signing` signs the files that are sent. `label` says whether
@@ -95,6 +97,7 @@ class Services:
     metrics: FrontMetrics
     was_unclear: Callable[[int], bool]
     rate_guard: RateGuard
+    limits_on_files: UploadLimits
     hard_rule: BothOf
     language: str = ""
     languages: Mapping[int, str] = field(default_factory=dict)

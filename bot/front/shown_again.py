@@ -12,13 +12,12 @@ from bot.delivery.discord_requests import layout
 from bot.delivery.pictures import fit_and_sign
 from bot.delivery.render import render, without_picture
 from bot.errors import MissingArtifact, UnknownJob, UserMistake
+from bot.front.answers import send_within_limits
 from bot.front.first_answers import acknowledge
 from bot.front.permissions import may_repeat
 from bot.front.requests import is_age_restricted
 from bot.front.services import Interaction, sender_of, services_of
 from bot.jobs import Job, State, lacking
-
-LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # the limit of every server and direct message
 
 
 def can_be_shown(job: Job) -> bool:
@@ -41,14 +40,16 @@ async def show_again(interaction: Interaction, job_id: str) -> None:
     check_visible(interaction, job)
     texts = services.texts(interaction)
     content = render(job, None, texts, offers=services.offers, label=services.label)
+
+    async def send(limit: int) -> None:
+        files = await _files(interaction, content, limit)
+        view = layout(content, file_names=[file.filename for file in files])
+        await interaction.edit_original_response(view=view, attachments=files)
+
     try:
-        files = await _files(interaction, content)
+        await send_within_limits(interaction, send)
     except MissingArtifact:
         await interaction.edit_original_response(view=layout(without_picture(content, texts)))
-        return
-    await interaction.edit_original_response(
-        view=layout(content, file_names=[file.filename for file in files]), attachments=files
-    )
 
 
 def check_visible(interaction: Interaction, job: Job) -> None:
@@ -67,8 +68,8 @@ def may_be_pictured(interaction: Interaction, job: Job) -> bool:
     return mine or not job.origin.age_restricted or is_age_restricted(interaction)
 
 
-async def _files(interaction: Interaction, content: MessageContent) -> list[discord.File]:
-    """Return each picture of `content` as a file, together small enough for every server."""
+async def _files(interaction: Interaction, content: MessageContent, limit: int) -> list[discord.File]:
+    """Return each picture of `content` as a file, together of at most `limit` bytes."""
     services = services_of(interaction)
     made = []
     for picture in content.pictures:
@@ -76,7 +77,7 @@ async def _files(interaction: Interaction, content: MessageContent) -> list[disc
         fitted = await services.fitting.run(
             functools.partial(
                 fit_and_sign,
-                *(files, LIMIT // len(content.pictures), services.signing),
+                *(files, limit // len(content.pictures), services.signing),
                 first=picture.first,
             )
         )

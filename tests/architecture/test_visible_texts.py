@@ -30,6 +30,8 @@ UNSEEN: Mapping[str, tuple[str, ...]] = {
     "bot/front/gateway.py": (  # the operator's page of health
         "shard ",
         " is not connected to Discord's gateway",
+        "no session start is left today: the front connects in ",
+        " min",
         "not connected to Discord's gateway",
     ),
     "bot/front/preferring.py": ("a picture",),  # stands for a prompt while options are checked

@@ -170,8 +170,8 @@ async def test_files_stay_with_the_command_they_were_given_to(open_page: OpenPag
 async def test_a_file_over_the_limit_is_refused_at_the_input(open_page: OpenPage, bot: PageBot) -> None:
     page = await open_page()
     await box(page).fill("/retouch a sun")
-    await deliver(page, "drop", "huge.png", size=10 * 1024**2 + 1024**2 // 2)
-    await expect(page.get_by_role("alert")).to_have_text("huge.png has 10.5 MiB, a file may have 10 MiB.")
+    await deliver(page, "drop", "huge.png", size=20 * 1024**2 + 1024**2 // 2)
+    await expect(page.get_by_role("alert")).to_have_text("huge.png has 20.5 MiB, a file may have 20 MiB.")
     await expect(files(page)).to_have_count(0)
     await box(page).fill("/retouch a sun image: a.png")
     await page.keyboard.press("Escape")

@@ -103,7 +103,8 @@ async def serving(
         tracing=tracing,
     )
     guard, message_locks = bot.rate_guard, MessageLocks()
-    sender = Sender(bot, artifacts, clock=time.time, rate_guard=guard, signing=signing)
+    limits = bot.limits_on_files
+    sender = Sender(bot, artifacts, clock=time.time, rate_guard=guard, limits=limits, signing=signing)
     progress = Progress(store, sender, message_locks, front=name, clock=time.time)
     outbox = Outbox(
         *(store, sender, message_locks),

@@ -74,7 +74,7 @@ async def test_an_interaction_has_its_member_channel_and_permissions(scene: Inte
     payload = (await scene.paint()).payload
     assert payload["member"]["user"]["username"] == "mina"
     assert payload["channel"]["name"] == "art"
-    assert payload["attachment_size_limit"] == 10 * 1024 * 1024
+    assert payload["attachment_size_limit"] == 20 * 1024 * 1024
     assert (payload["locale"], payload["version"]) == ("en-US", 1)
 
 

@@ -194,7 +194,7 @@ async def test_an_invalid_upload_is_refused_and_does_not_reach_the_bot(
 
 
 async def test_ten_mebibytes_are_the_limit_for_members() -> None:
-    assert Limits().member == 10 * 1024 * 1024
+    assert Limits().member == 20 * 1024 * 1024
 
 
 @pytest.mark.parametrize(

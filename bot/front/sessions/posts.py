@@ -6,10 +6,9 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import discord
-
 from bot.delivery.content import MessageContent
 from bot.delivery.refusals import DeliveryDelayed, Refusal, Refused
+from bot.delivery.uploads import FILE_LIMIT, SURE_LIMIT
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.front.contact_sheet import contact_sheet
 from bot.front.services import Services
@@ -22,7 +21,7 @@ from bot.store.session_rows import GroupSession, Post, PostKind
 from bot.store.session_showing import Entry
 from bot.texts import Texts
 
-LIMITS = tuple(discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES // part for part in (1, 2, 4, 8))
+LIMITS = (FILE_LIMIT, *(SURE_LIMIT // part for part in (1, 2, 4, 8)))
 """Bytes of an archive's files, tried in order: the limit of every server, and less if Discord refuses it."""
 
 

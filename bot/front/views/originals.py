@@ -8,6 +8,7 @@ import io
 import discord
 
 from bot.errors import MissingArtifact, UnknownJob, UserMistake
+from bot.front.answers import send_within_limits
 from bot.front.first_answers import acknowledge
 from bot.front.originals import packed
 from bot.front.permissions import may_repeat
@@ -15,8 +16,6 @@ from bot.front.services import Interaction, sender_of, services_of
 from bot.front.views.items import Button
 from bot.jobs import Job, State, lacking
 from bot.texts import Texts
-
-LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES  # the limit of every server and direct message
 
 
 async def send_originals(interaction: Interaction, job_id: str) -> None:
@@ -32,16 +31,23 @@ async def send_originals(interaction: Interaction, job_id: str) -> None:
     if not may_repeat(interaction, job, privately=True):
         raise UnknownJob(job=job_id)
     files = await _files(interaction, job)
-    made = await services.fitting.run(
-        functools.partial(packed, job.id, files, limit=LIMIT, signing=services.signing)
-    )
-    said = [services.texts(interaction).gettext("Each file holds its picture's seed and settings.")]
-    if made.too_large:
-        said.append(_too_large(made.too_large, services.texts(interaction)))
-    sent = [discord.File(io.BytesIO(data), filename=name) for name, data in made.files.items()]
-    await interaction.edit_original_response(content=" ".join(said), attachments=sent[:1])
-    for file in sent[1:]:
-        await interaction.followup.send(file=file, ephemeral=True)
+    texts = services.texts(interaction)
+
+    async def send(limit: int) -> None:
+        made = await services.fitting.run(
+            functools.partial(packed, job.id, files, limit=limit, signing=services.signing)
+        )
+        said = [texts.gettext("Each file holds its picture's seed and settings.")]
+        if made.too_large:
+            said.append(_too_large(made.too_large, texts))
+        # The largest first: if its size is refused, no other was sent.
+        largest = sorted(made.files.items(), key=lambda named: -len(named[1]))
+        sent = [discord.File(io.BytesIO(data), filename=name) for name, data in largest]
+        await interaction.edit_original_response(content=" ".join(said), attachments=sent[:1])
+        for file in sent[1:]:
+            await interaction.followup.send(file=file, ephemeral=True)
+
+    await send_within_limits(interaction, send)
 
 
 def _too_large(count: int, texts: Texts) -> str:

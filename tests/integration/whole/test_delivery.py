@@ -21,6 +21,7 @@ from bot.front.commands.history import message_address
 from bot.jobs import Claim, Job
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
+from bot.sandbox.exchange import Exchange
 from bot.sandbox.rules import Limits
 from bot.sandbox.server import Sandbox
 from bot.store import Store
@@ -234,7 +235,7 @@ async def test_a_private_result_that_cannot_be_delivered_is_never_shown_in_publi
 async def test_a_file_over_the_limit_of_direct_messages_is_made_smaller(
     served: Served, sandbox: Sandbox, mina: Member, outcomes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.delivery.sender.DIRECT_LIMIT", 20_000)
+    monkeypatch.setattr("bot.delivery.uploads.FILE_LIMIT", 20_000)
     _, job = await ask(mina, served.store, private=True)
     sandbox.misbehave(expire_tokens=True)
     await paint(served, job.id)
@@ -328,6 +329,26 @@ async def test_an_unexpected_error_delays_one_result_and_affects_no_other(
     await paint(served, job.id)
     await with_picture(mina)
     assert await settled(served.store, outcomes) == ["edited"]
+
+
+async def test_a_channel_that_refused_a_size_is_not_asked_again_for_the_next_picture(
+    store: Store, artifacts: Artifacts, discord_address: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.delivery.uploads.KNOWN_LIMITS", (45_000,))
+    monkeypatch.setattr("bot.delivery.uploads.SURE_LIMIT", 45_000)
+    seen: list[Any] = []
+    async with (
+        Sandbox(limits=Limits(file=45_000), observer=seen.append) as sandbox,
+        Member(sandbox.address, "Mina") as mina,
+        serving(sandbox, store, artifacts, Config()) as served,
+    ):
+        for count in (1, 2):
+            _, job = await ask(mina, store)
+            await paint(served, job.id)
+            async with asyncio.timeout(30):
+                while sum(bool(each["attachments"]) for each in await mina.messages()) < count:  # noqa: ASYNC110 - no event
+                    await asyncio.sleep(0.05)
+    assert [each.status for each in seen if isinstance(each, Exchange)].count(413) == 1
 
 
 @pytest.mark.parametrize(("limit", "suffix"), [(45_000, ".webp"), (12_000, ".jpg"), (6_000, ".jpg")])

@@ -5,14 +5,26 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
+import discord
 import numpy as np
 import PIL.Image
 import pytest
 from recipes import RECIPE
+from stores import Clock
 
 from bot.delivery.pictures import combine, fit
-from bot.delivery.uploads import KNOWN_LIMITS, MIB, next_limit
+from bot.delivery.uploads import (
+    FILE_LIMIT,
+    KNOWN_LIMITS,
+    LEARNED_SECONDS,
+    MIB,
+    SURE_LIMIT,
+    UploadLimits,
+    next_limit,
+)
 from sdjax_engine.images import PARAMETERS_CHUNK, RECIPE_CHUNK, encode_png, read_recipe
 from sdjax_engine.request import Request
 
@@ -79,5 +91,34 @@ def test_a_picture_that_fits_no_limit_is_as_small_as_possible() -> None:
 
 
 def test_after_a_refusal_the_next_limit_of_discord_is_tried_and_then_half() -> None:
-    assert [next_limit(size * MIB) for size in (60, 40, 20)] == list(KNOWN_LIMITS)
+    assert [next_limit(size * MIB) for size in (60, 40, 22, 20, 19)] == list(KNOWN_LIMITS)
     assert next_limit(KNOWN_LIMITS[-1]) == KNOWN_LIMITS[-1] // 2
+
+
+HERE, ELSEWHERE = 1, 2
+
+
+def test_the_size_that_a_channel_refused_is_remembered_for_that_channel_and_for_a_while() -> None:
+    clock = Clock()
+    limits = UploadLimits(clock=clock)
+    assert limits.of(HERE) == FILE_LIMIT == 20 * MIB
+    assert limits.refused(HERE, FILE_LIMIT) == 20_000_000
+    assert limits.of(HERE) == 20_000_000
+    assert limits.refused(HERE, 20_000_000) == SURE_LIMIT
+    assert (limits.of(HERE), limits.of(ELSEWHERE)) == (SURE_LIMIT, FILE_LIMIT)
+    clock.now += LEARNED_SECONDS
+    assert limits.of(HERE) == FILE_LIMIT
+
+
+def test_a_refusal_of_less_than_every_place_takes_is_of_one_message_alone() -> None:
+    limits = UploadLimits(clock=Clock())
+    assert limits.refused(HERE, 4 * MIB) == 2 * MIB
+    assert limits.of(HERE) == FILE_LIMIT
+
+
+@pytest.mark.parametrize(("tier", "limit"), [(0, 20), (1, 20), (2, 25), (3, 25)])
+def test_boosted_servers_take_more_up_to_the_limit_of_a_request(tier: int, limit: int) -> None:
+    of_tier = discord.Guild._PREMIUM_GUILD_LIMITS[tier].filesize
+    guild = cast("Any", SimpleNamespace(filesize_limit=of_tier))
+    found = UploadLimits(clock=Clock()).of(HERE, guild)
+    assert limit * MIB - 65_536 <= found <= limit * MIB
