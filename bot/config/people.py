@@ -16,7 +16,7 @@ class PicturesConfig(Section):
     max_pixels: Annotated[int, Field(ge=64 * 64, le=89_000_000)] = 25_000_000
     waiting_files: Annotated[int, Field(ge=1, le=1000)] = 24
     decode_memory_mib: Annotated[int, Field(ge=128, le=65536)] = 512
-    decode_seconds: Annotated[int, Field(ge=1, le=600)] = 10
+    decode_seconds: Annotated[int, Field(ge=1, le=600)] = 3
 
 
 class LimitsConfig(Section):

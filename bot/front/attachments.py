@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import logging
-from collections.abc import Awaitable, Container, Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Container, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeVar
 
 import aiohttp
 from yarl import URL
 
 from bot.errors import UserMistake
-from bot.front.decoding import Decoder
+from bot.front.decoding import Decoder, Used
 from bot.front.pictures import Limits, Picture, Unfit, check_length
-from bot.front.resolver import Resolver
+from bot.front.resolver import PublicResolver, Resolver
 from bot.front.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Sender
 from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 CDN = ("https://cdn.discordapp.com", "https://media.discordapp.net")
 FOLDERS = ("attachments", "ephemeral-attachments")
@@ -32,12 +32,26 @@ PROXIES = (
 )
 EXTERNAL = ("external",)
 FETCH_SECONDS = 30.0  # a fetch usually takes 1 s; an interaction's token lives for 15 minutes
+FOREIGN_SECONDS = 10.0  # for all files of a request that come from other hosts by Discord's proxy
+SILENCE = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=5.0)
+SLOW_SECONDS = 3.0  # of a body without a lowest speed
+LEAST_SPEED = 32_768  # bytes a second after them, on average
+FILES_HELD = 6  # of the largest size, in memory at once: fetched, and not yet decoded
 PLAIN = MappingProxyType({"Accept-Encoding": "identity"})
 GONE = (403, 404, 410)  # an expired address, or a deleted file
 
 
+@dataclass(kw_only=True)
+class Turn:
+    """A person's request with files: the bytes that it holds, and the seconds left to it for other hosts."""
+
+    sender: Sender
+    held: int = 0
+    foreign_seconds: float = FOREIGN_SECONDS
+
+
 class Attachments:
-    """Turns attachments into pictures. An unusable file costs its sender tokens of `pace`.
+    """Turns attachments into pictures. A costly or unusable file costs its sender tokens of `pace`.
 
     Every failure is a `UserMistake` or an `InvalidRequest` that names the file as `what`.
     """
@@ -53,14 +67,17 @@ class Attachments:
         resolver: Resolver | None = None,
         fetch_seconds: float = FETCH_SECONDS,
     ) -> None:
-        self._resolver = resolver or Resolver()
+        sandbox = URL(api_url)
+        private = {sandbox.host or ""} if sandbox.scheme == "http" else ()
+        self._resolver = PublicResolver(resolver or Resolver(), private=private)
         self._limits = limits
         self._decoder = decoder
         self._room = room
         self._pace = pace
         self._origins = frozenset({URL(address).origin() for address in (*CDN, api_url)})
         self._proxies = frozenset({URL(address).origin() for address in (*PROXIES, api_url)})
-        self._timeout = aiohttp.ClientTimeout(total=fetch_seconds)
+        self._fetch_seconds = fetch_seconds
+        self._held = 0
 
     def check(self, size: int, *, what: str) -> None:
         """Raise for a file that is too large by the size in Discord's payload, before it is fetched."""
@@ -70,53 +87,77 @@ class Attachments:
         """Return the first of the addresses that is at one of Discord's hosts, or None."""
         return next(filter(self._is_ours, addresses), None)
 
-    def turn(self, sender: Sender) -> AbstractAsyncContextManager[None]:
-        """Wait for a turn to fetch and decode; raises UserMistake `files_busy`."""
-        return self._room.turn(sender)
+    @asynccontextmanager
+    async def turn(self, sender: Sender) -> AsyncIterator[Turn]:
+        """Wait for the sender's earlier requests, and hold a place; raises UserMistake `files_busy`."""
+        async with self._room.turn(sender):
+            turn = Turn(sender=sender)
+            try:
+                yield turn
+            finally:
+                self._held -= turn.held
 
-    async def picture(self, address: str, *, what: str, sender: Sender) -> Picture:
+    async def picture(self, address: str, *, what: str, turn: Turn) -> Picture:
         """Return the picture at `address`, cleaned."""
-        data = await self.fetch(address, what=what)
-        return await self._used(self._decoder.picture(data, what=what), sender)
+        data = await self.fetch(address, what=what, turn=turn)
+        with self._charged(turn.sender) as used:
+            return await self._decoder.picture(data, what=what, used=used)
 
-    async def mask(self, address: str, *, what: str, sender: Sender) -> bytes:
+    async def mask(self, address: str, *, what: str, turn: Turn) -> bytes:
         """Return the mask at `address` as a grey PNG."""
-        data = await self.fetch(address, what=what)
-        return await self._used(self._decoder.mask(data, what=what), sender)
+        data = await self.fetch(address, what=what, turn=turn)
+        with self._charged(turn.sender) as used:
+            return await self._decoder.mask(data, what=what, used=used)
 
-    async def fetch(self, address: str, *, what: str) -> bytes:
-        """Return the bytes of the file at `address`, which must be one of Discord's."""
+    async def fetch(self, address: str, *, what: str, turn: Turn) -> bytes:
+        """Return the bytes of the file at `address`, which must be one of Discord's.
+
+        Raises UserMistake `files_busy` while all requests together hold too much.
+        """
         if not self._is_ours(address):
             log.warning("an attachment is not fetched: its address is none of Discord's")
             raise UserMistake("picture_unreachable", what=what)
+        began = asyncio.get_running_loop().time()
+        foreign = is_proxied(address, self._proxies)
         try:
             async with (
+                asyncio.timeout(turn.foreign_seconds if foreign else self._fetch_seconds),
                 # No content encoding, so that the body has the stated length.
                 aiohttp.ClientSession(
                     connector=aiohttp.TCPConnector(resolver=self._resolver),
-                    timeout=self._timeout,
+                    timeout=SILENCE,
                     auto_decompress=False,
                 ) as session,
                 session.get(URL(address, encoded=True), allow_redirects=False, headers=PLAIN) as response,
             ):
-                return await self._body(response, what)
+                return await self._body(response, what, turn)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             log.warning("an attachment could not be fetched: %s", error)
             raise UserMistake("picture_unreachable", what=what) from error
+        finally:
+            if foreign:
+                turn.foreign_seconds -= asyncio.get_running_loop().time() - began
 
     def _is_ours(self, address: str) -> bool:
         return is_attachment(address, self._origins) or is_proxied(address, self._proxies)
 
-    async def _body(self, response: aiohttp.ClientResponse, what: str) -> bytes:
+    async def _body(self, response: aiohttp.ClientResponse, what: str, turn: Turn) -> bytes:
         if response.status in GONE and response.content_type != "text/html":  # a page is not the store's
             raise UserMistake("picture_gone", what=what)
         if response.status != 200:
             log.warning("an attachment could not be fetched: Discord answered %d", response.status)
             raise UserMistake("picture_unreachable", what=what)
-        data = bytearray()
+        data, loop = bytearray(), asyncio.get_running_loop()
+        began = loop.time()
         async for piece in response.content.iter_any():
             data += piece
+            turn.held += len(piece)
+            self._held += len(piece)
             self._check_length(len(data), what)
+            if self._held > FILES_HELD * self._limits.max_bytes:
+                raise UserMistake("files_busy")
+            if len(data) < LEAST_SPEED * (loop.time() - began - SLOW_SECONDS):
+                raise TimeoutError("its host is too slow")
         return bytes(data)
 
     def _check_length(self, length: int, what: str) -> None:
@@ -125,9 +166,11 @@ class Attachments:
         except Unfit as error:
             raise self._decoder.mistake(error.problem, what=what) from None
 
-    async def _used(self, decoding: Awaitable[T], sender: Sender) -> T:
+    @contextmanager
+    def _charged(self, sender: Sender) -> Iterator[Used]:
+        """Yield what takes the tokens of decoding; a file that is refused costs further ones."""
         try:
-            return await decoding
+            yield functools.partial(self._pace.used_decoder, sender)
         except (InvalidRequest, UserMistake):
             self._pace.refused_file(sender)
             raise

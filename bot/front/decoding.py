@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -36,6 +38,12 @@ MIB = 1 << 20
 MAX_ANSWER = 64 * MIB  # bytes; the two PNGs of the largest kept picture, 2048 x 2048, have less than half
 GRACE_SECONDS = 10.0  # beyond its processor time, for a busy machine
 
+Used = Callable[[float], None]
+
+
+def _ignore(_seconds: float) -> None:
+    """Do nothing."""
+
 
 class Decoder:
     """Starts a process for each file. Its limits are `memory` in bytes and `seconds` of processor time.
@@ -49,15 +57,15 @@ class Decoder:
         self._seconds = seconds
         self._free = asyncio.Semaphore(1)
 
-    async def picture(self, data: bytes, *, what: str) -> Picture:
-        """Return the picture in `data`, cleaned."""
-        answer, files = await self._decode(PICTURE, data, what)
+    async def picture(self, data: bytes, *, what: str, used: Used = _ignore) -> Picture:
+        """Return the picture in `data`, cleaned; `used` is told the processor seconds, also of a failure."""
+        answer, files = await self._decode(PICTURE, data, what, used)
         mask = files[1] if len(files) > 1 else None
         return Picture(png=files[0], width=answer["width"], height=answer["height"], mask=mask)
 
-    async def mask(self, data: bytes, *, what: str) -> bytes:
-        """Return the mask in `data` as a grey PNG."""
-        _, (mask,) = await self._decode(MASK, data, what)
+    async def mask(self, data: bytes, *, what: str, used: Used = _ignore) -> bytes:
+        """Return the mask in `data` as a grey PNG; `used` as in `picture`."""
+        _, (mask,) = await self._decode(MASK, data, what, used)
         return mask
 
     def mistake(self, problem: str, *, what: str) -> UserMistake | InvalidRequest:
@@ -74,7 +82,9 @@ class Decoder:
             return InvalidRequest(problem, what=what)
         return UserMistake(COSTLY, what=what)
 
-    async def _decode(self, kind: str, data: bytes, what: str) -> tuple[dict[str, Any], list[bytes]]:
+    async def _decode(
+        self, kind: str, data: bytes, what: str, used: Used
+    ) -> tuple[dict[str, Any], list[bytes]]:
         task = Task(
             kind=kind,
             max_bytes=self._limits.max_bytes,
@@ -84,6 +94,9 @@ class Decoder:
         )
         async with self._free:
             answer, files = await self._answer(task, data)
+        used(
+            min(answer.get("seconds", math.inf), self._seconds)
+        )  # a process that was killed has said nothing
         if problem := answer.get("problem"):
             raise self.mistake(problem, what=what)
         return answer, files
@@ -108,6 +121,12 @@ class Decoder:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+            if process.stdin is not None:
+                with suppress(
+                    BrokenPipeError, ConnectionResetError
+                ):  # asyncio logs an error that nobody takes
+                    process.stdin.close()
+                    await process.stdin.wait_closed()
         head, _, rest = whole.partition(b"\n")
         if process.returncode != 0 or not head:
             log.warning("a file of a person ended its decoder with status %s", process.returncode)

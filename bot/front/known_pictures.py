@@ -12,9 +12,9 @@ from bot.retries import while_unavailable
 
 async def clean_sent(interaction: Interaction, file: SentFile) -> bytes:
     """Fetch a file and return it cleaned; raises UserMistake and InvalidRequest."""
-    services, sender = services_of(interaction), sender_of(interaction)
-    async with services.attachments.turn(sender):
-        picture = await services.attachments.picture(file.address, what=file.what, sender=sender)
+    attachments = services_of(interaction).attachments
+    async with attachments.turn(sender_of(interaction)) as turn:
+        picture = await attachments.picture(file.address, what=file.what, turn=turn)
     return picture.png
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
@@ -29,7 +30,10 @@ WHITE = 128  # the least value of a mask that the engine repaints
 TO_WHITE = [0] * WHITE + [255] * (256 - WHITE)
 ANY_TO_WHITE = [0] + [255] * 255
 MAX_SCANS = 24  # a progressive JPEG and its preview have about ten; each scan is a pass over all pixels
-START_OF_SCAN = b"\xff\xda"
+START_OF_JPEG = b"\xff\xd8"
+START_OF_SCAN, END_OF_JPEG = 0xDA, 0xD9
+# Within a scan, FF 00 is a byte of data and FF D0 to FF D7 are restarts. FF FF is a filling.
+MARKER = re.compile(rb"\xff([\x02-\xcf\xd9-\xfe])")
 UPRIGHT: Mapping[int, Transpose] = MappingProxyType(
     {
         2: Transpose.FLIP_LEFT_RIGHT,
@@ -136,6 +140,19 @@ def check_length(length: int, *, limits: Limits) -> None:
         raise Unfit(HEAVY)
 
 
+def scans_of(data: bytes, *, most: int) -> int:
+    """Return how many scans the first picture of a JPEG has, or `most` + 1 where it has more.
+
+    The segments are walked as a decoder does: thumbnails, and whatever follows the picture, do not count.
+    """
+    scans, at = 0, len(START_OF_JPEG)
+    while scans <= most and (found := MARKER.search(data, at)) and found[1][0] != END_OF_JPEG:
+        scans += found[1][0] == START_OF_SCAN
+        length = int.from_bytes(data[found.end() : found.end() + 2])
+        at = found.end() + max(2, length)
+    return scans
+
+
 @contextmanager
 def _opened(data: bytes, limits: Limits) -> Iterator[PIL.Image.Image]:
     """Open the picture in `data`, whose pixels are not decoded yet; errors of Pillow become `Unfit`."""
@@ -146,7 +163,8 @@ def _opened(data: bytes, limits: Limits) -> Iterator[PIL.Image.Image]:
                 raise Unfit(LARGE)
             if max(picture.size) > MOST_ASPECT * min(picture.size):
                 raise Unfit(THIN)
-            if picture.format == "JPEG" and data.count(START_OF_SCAN) > MAX_SCANS:
+            # By the content: Pillow calls some of these files MPO.
+            if data.startswith(START_OF_JPEG) and scans_of(data, most=MAX_SCANS) > MAX_SCANS:
                 raise Unfit(UNREADABLE_FILE)
             yield picture
     except TOO_MANY_PIXELS:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import socket
+from collections.abc import Collection
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from bot.threads import in_thread
 
 PATIENCE_SECONDS = 0.5  # seconds of a look-up if earlier addresses of the host are known
+
+HOLDING_IPV4 = tuple(map(ipaddress.ip_network, ("::/96", "::ffff:0:0/96", "64:ff9b::/96")))
+STAND_INS = ipaddress.ip_network("198.18.0.0/15")
+"""Programs that carry a machine's traffic through a tunnel give names addresses of this range."""
 
 Key = tuple[str, int, socket.AddressFamily]
 
@@ -49,6 +55,42 @@ class Resolver(AbstractResolver):
         del self._under_way[key]
         if not done.cancelled() and done.exception() is None:
             self._known[key] = done.result()
+
+
+class PublicResolver(AbstractResolver):
+    """Gives the addresses of `resolver` that lie on the public internet, but all of the hosts in `private`.
+
+    Whoever answers for a name may answer with an address of this machine or of its network.
+    """
+
+    def __init__(self, resolver: AbstractResolver, *, private: Collection[str]) -> None:
+        self._resolver = resolver
+        self._private = private
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Return the addresses of a host; raises OSError where none is public, and as `resolver` does."""
+        found = await self._resolver.resolve(host, port, family)
+        if host in self._private:
+            return found
+        public = [each for each in found if is_public(each["host"])]
+        if not public:
+            raise OSError(f"{host} has no public address")
+        return public
+
+    async def close(self) -> None:
+        """Do nothing: `resolver` has other users."""
+
+
+def is_public(host: str) -> bool:
+    """Return whether an address lies on the public internet, or may stand for one that does."""
+    address = ipaddress.ip_address(host.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address):
+        last = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+        holds_another = any(address in prefix for prefix in HOLDING_IPV4)
+        address = last if holds_another else address.sixtofour or address
+    return (address.is_global and not address.is_multicast) or address in STAND_INS
 
 
 def look_up(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:

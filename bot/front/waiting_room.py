@@ -1,4 +1,4 @@
-"""The limit on files that are fetched and decoded at once: few in all, one for each person."""
+"""The limit on requests with files: so many in all, one at a time for each person."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from weakref import WeakValueDictionary
 from bot.errors import UserMistake
 from bot.moderation.limits import Sender
 
-AT_WORK = 2  # requests with files in memory: one fetches while another decodes
-
 
 class WaitingRoom:
     """Admits `places` requests with files at once; a person may have an eighth of them, a server half.
 
-    `places` may change.
-
-    A person's requests run one at a time, so that no other person waits for several of them.
+    `places` may change. Admitted requests of different people run side by side, because a host that answers
+    slowly must keep nobody else waiting. A person's requests run one at a time.
     """
 
     def __init__(self, *, places: int) -> None:
@@ -27,7 +24,6 @@ class WaitingRoom:
         self._people: Counter[int] = Counter()
         self._servers: Counter[int] = Counter()
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
-        self._work = asyncio.Semaphore(AT_WORK)
 
     @asynccontextmanager
     async def turn(self, sender: Sender) -> AsyncIterator[None]:
@@ -37,7 +33,7 @@ class WaitingRoom:
         if turn is None:
             turn = self._turns[sender.user_id] = asyncio.Lock()
         try:
-            async with turn, self._work:
+            async with turn:
                 yield
         finally:
             self._leave(sender)

@@ -36,6 +36,7 @@ COOL_DOWN = "cool_down"
 MOST_NAMED = 10
 MINUTE = 60.0
 REFUSED_FILE = 3.0  # extra tokens for a file that cannot be used
+DECODING_SECONDS = 1.0  # of the decoder, for one token; most files take a third of it
 MOST_BUCKETS = 10_000  # beyond this number full buckets are dropped
 
 
@@ -141,6 +142,13 @@ class Pace:
         if sender.guild_id is not None:
             self._server_requests.take(sender.guild_id, -1, now=now)
             self._server_files.take(sender.guild_id, -files, now=now)
+
+    def used_decoder(self, sender: Sender, seconds: float) -> None:
+        """Take the tokens of a file that has used so many seconds of the decoder; it has paid one already."""
+        now, further = self._clock(), max(0.0, seconds / DECODING_SECONDS - 1)
+        self._files.take(sender.user_id, further, now=now)
+        if sender.guild_id is not None:
+            self._server_files.take(sender.guild_id, further, now=now)
 
     def refused_file(self, sender: Sender) -> None:
         """Take tokens for a file that could not be used."""

@@ -96,7 +96,7 @@ async def _read(interaction: Interaction, files: Sequence[MessageFile], *, priva
     except UserMistake:
         services.pace.give_back(sender, files=1)
         raise
-    async with services.attachments.turn(sender):
+    async with services.attachments.turn(sender) as turn:
         for file in files[:MOST_FILES]:
             name = file_name(file.name)
             address = services.attachments.reachable(file.addresses)
@@ -105,7 +105,7 @@ async def _read(interaction: Interaction, files: Sequence[MessageFile], *, priva
             try:
                 services.attachments.check(file.size or 0, what=f"“{name}”")
                 with of_message():
-                    found = await services.attachments.fetch(address, what=f"“{name}”")
+                    found = await services.attachments.fetch(address, what=f"“{name}”", turn=turn)
                 data = await services.fitting.run(read_file, file.kind, found)
                 return RecipeOffered(data=data, file=name, private=private)
             except (InvalidRequest, UserMistake) as error:

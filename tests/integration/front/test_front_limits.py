@@ -41,9 +41,9 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     seen: list[bytes] = []
     decode = decoding.Decoder.picture
 
-    async def look_on(self: decoding.Decoder, data: bytes, *, what: str) -> Picture:
+    async def look_on(self: decoding.Decoder, data: bytes, **how: Any) -> Picture:
         seen.append(data)
-        return await decode(self, data, what=what)
+        return await decode(self, data, **how)
 
     monkeypatch.setattr(decoding.Decoder, "picture", look_on)
     return seen

@@ -136,9 +136,9 @@ async def test_a_typed_address_is_never_fetched(
     asked: list[str] = []
     fetch = served.bot.services.attachments.fetch
 
-    async def noted(address: str, *, what: str) -> bytes:
+    async def noted(address: str, **how: Any) -> bytes:
         asked.append(address)
-        return await fetch(address, what=what)
+        return await fetch(address, **how)
 
     monkeypatch.setattr(served.bot.services.attachments, "fetch", noted)
     assert await told(ravi, await ravi.say("https://cdn.discordapp.com/attachments/1/2/a.png")) == NONE

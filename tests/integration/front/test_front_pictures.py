@@ -175,9 +175,9 @@ async def test_a_file_that_is_gone_from_discord_must_be_sent_again(
 ) -> None:
     fetch = served.bot.services.attachments.fetch
 
-    async def late(address: str, *, what: str) -> bytes:
+    async def late(address: str, **how: Any) -> bytes:
         served.sandbox.misbehave(expire_attachments=True)
-        return await fetch(address, what=what)
+        return await fetch(address, **how)
 
     monkeypatch.setattr(served.bot.services.attachments, "fetch", late)
     told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture()))

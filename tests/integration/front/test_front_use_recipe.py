@@ -179,9 +179,9 @@ async def test_a_file_that_cannot_be_fetched_is_reported(
     message = await ravi.say("", ("own.png", FILES["own.png"]))
     fetch = served.bot.services.attachments.fetch
 
-    async def late(address: str, *, what: str) -> bytes:
+    async def late(address: str, **how: Any) -> bytes:
         served.sandbox.misbehave(expire_attachments=True)
-        return await fetch(address, what=what)
+        return await fetch(address, **how)
 
     monkeypatch.setattr(served.bot.services.attachments, "fetch", late)
     assert await told(ravi, message) == "“own.png” is no longer on Discord: choose another message."
@@ -201,9 +201,9 @@ def slow(served: Served, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Delay files until the event is set; forms do not wait for them."""
     fetch, come = served.bot.services.attachments.fetch, asyncio.Event()
 
-    async def slowly(address: str, *, what: str) -> bytes:
+    async def slowly(address: str, **how: Any) -> bytes:
         await come.wait()
-        return await fetch(address, what=what)
+        return await fetch(address, **how)
 
     monkeypatch.setattr(served.bot.services.attachments, "fetch", slowly)
     monkeypatch.setattr(use_recipe, "FORM_SECONDS", 0.0)

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
+import PIL.Image
 import pytest
 from aiohttp import web
 from yarl import URL
 
 from bot.errors import UserMistake
-from bot.front.attachments import CDN, PROXIES, Attachments, is_attachment, is_proxied
-from bot.front.decoding import Decoder
-from bot.front.pictures import Limits
+from bot.front.attachments import (
+    CDN,
+    FILES_HELD,
+    FOREIGN_SECONDS,
+    PROXIES,
+    Attachments,
+    is_attachment,
+    is_proxied,
+)
+from bot.front.decoding import Decoder, Used
+from bot.front.pictures import Limits, Picture
 from bot.front.waiting_room import WaitingRoom
-from bot.moderation.limits import Pace, Rates
+from bot.moderation.limits import Pace, Rates, Sender
 
 LIMITS = Limits(max_bytes=1000, max_pixels=10_000)
 ORIGINS = frozenset({*map(URL, CDN), URL("http://127.0.0.1:8420")})
 PROXY_ORIGINS = frozenset({*map(URL, PROXIES), URL("http://127.0.0.1:8420")})
+RAVI = Sender(user_id=1, guild_id=4)
+PUBLIC, PUBLIC_6 = "162.159.130.233", "2606:4700::6811:180e"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Serve = Callable[[Handler], Awaitable[str]]
 
@@ -45,19 +59,29 @@ async def serve() -> AsyncIterator[Serve]:
 
 
 def at(address: str, **values: Any) -> Attachments:
-    return Attachments(
-        limits=LIMITS,
-        decoder=Decoder(limits=LIMITS, memory=256 << 20, seconds=10),
-        room=WaitingRoom(places=8),
-        pace=Pace(Rates(), clock=time.monotonic),
-        api_url=f"{address}/api/v10",
-        **values,
-    )
+    parts: dict[str, Any] = {
+        "limits": LIMITS,
+        "decoder": Decoder(limits=LIMITS, memory=256 << 20, seconds=10),
+        "room": WaitingRoom(places=8),
+        "pace": Pace(Rates(), clock=time.monotonic),
+    }
+    return Attachments(api_url=f"{address}/api/v10", **{**parts, **values})
+
+
+def png(width: int, height: int) -> bytes:
+    file = io.BytesIO()
+    PIL.Image.new("RGB", (width, height)).save(file, "PNG")
+    return file.getvalue()
+
+
+async def fetched(attachments: Attachments, url: str, sender: Sender = RAVI) -> bytes:
+    async with attachments.turn(sender) as turn:
+        return await attachments.fetch(url, what="“image”", turn=turn)
 
 
 async def problem_of(attachments: Attachments, url: str) -> str:
     with pytest.raises(UserMistake) as caught:
-        await attachments.fetch(url, what="“image”")
+        await fetched(attachments, url)
     assert caught.value.details["what"] == "“image”"
     return caught.value.message_id
 
@@ -143,7 +167,7 @@ async def test_a_file_comes_as_it_was_sent(serve: Serve) -> None:
         return web.Response(body=b"x" * 1000)
 
     address = await serve(answer)
-    found = await at(address).fetch(f"{address}/attachments/1/a.png?ex=6a&hm=%2F&", what="“image”")
+    found = await fetched(at(address), f"{address}/attachments/1/a.png?ex=6a&hm=%2F&")
     assert found == b"x" * 1000
     assert asked == ["/attachments/1/a.png?ex=6a&hm=%2F&"]  # another query would have another signature
 
@@ -211,3 +235,137 @@ async def test_an_unreachable_host_is_an_error() -> None:
     assert await problem_of(at("http://127.0.0.1:9"), "http://127.0.0.1:9/attachments/1") == (
         "picture_unreachable"
     )
+
+
+def trickling(size: int = 1, pause: float = 0.01) -> Handler:
+    """A host that sends so many bytes, then pauses, for ever."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(bytes(size))
+            await asyncio.sleep(pause)
+
+    return answer
+
+
+async def test_a_host_that_answers_slowly_keeps_nobody_else_waiting(serve: Serve) -> None:
+    begun, all_begun = 0, asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal begun
+        if "/attachments/" in request.path:
+            return web.Response(body=png(8, 8))
+        begun += 1
+        if begun == len(attackers):
+            all_begun.set()
+        return await trickling()(request)
+
+    address = await serve(answer)
+    attachments, attackers = at(address), [Sender(user_id=number, guild_id=5) for number in range(10, 14)]
+    slow = [
+        asyncio.create_task(fetched(attachments, f"{address}/external/1/a.png", each)) for each in attackers
+    ]
+    await all_begun.wait()
+    async with attachments.turn(RAVI) as turn:
+        found = await attachments.picture(f"{address}/attachments/1/a.png", what="“image”", turn=turn)
+    assert found.width == 8
+    assert not any(each.done() for each in slow)
+    for each in slow:
+        each.cancel()
+    await asyncio.gather(*slow, return_exceptions=True)
+
+
+async def test_all_files_of_a_request_from_other_hosts_have_one_deadline(serve: Serve) -> None:
+    asked = 0
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal asked
+        asked += 1
+        return await trickling()(request)
+
+    address = await serve(answer)
+    attachments = at(address)
+    async with attachments.turn(RAVI) as turn:
+        assert turn.foreign_seconds == FOREIGN_SECONDS
+        turn.foreign_seconds = 0.2
+        for number in range(4):
+            with pytest.raises(UserMistake, match="picture_unreachable"):
+                await attachments.fetch(f"{address}/external/{number}/a.png", what="“image”", turn=turn)
+    assert asked == 1
+
+
+async def test_a_host_below_the_lowest_speed_is_given_up(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.front.attachments.SLOW_SECONDS", 0.05)
+    address = await serve(trickling())
+    assert await problem_of(at(address), f"{address}/attachments/1") == "picture_unreachable"
+
+
+async def test_the_files_of_all_requests_together_are_limited_in_memory(serve: Serve) -> None:
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(body=bytes(1000))
+
+    address = await serve(answer)
+    attachments = at(address, room=WaitingRoom(places=80))
+    async with AsyncExitStack() as held:
+        for number in range(FILES_HELD):
+            turn = await held.enter_async_context(attachments.turn(Sender(user_id=number, guild_id=number)))
+            await attachments.fetch(f"{address}/attachments/1", what="“image”", turn=turn)
+        with pytest.raises(UserMistake, match="files_busy"):
+            await fetched(attachments, f"{address}/attachments/1", Sender(user_id=99, guild_id=99))
+    assert len(await fetched(attachments, f"{address}/attachments/1")) == 1000
+
+
+async def test_a_costly_file_takes_as_many_tokens_as_seconds(serve: Serve) -> None:
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(body=png(8, 8))
+
+    class Costly(Decoder):
+        """A decoder whose files take 3 s."""
+
+        async def picture(self, data: bytes, *, what: str, used: Used = print) -> Picture:
+            return await super().picture(data, what=what, used=lambda _: used(3.0))
+
+    address, pace = await serve(answer), Pace(Rates(files=6), clock=lambda: 0.0)
+    attachments = at(address, pace=pace, decoder=Costly(limits=LIMITS, memory=256 << 20, seconds=10))
+    pace.admit(RAVI, files=1)
+    async with attachments.turn(RAVI) as turn:
+        await attachments.picture(f"{address}/attachments/1/a.png", what="“image”", turn=turn)
+    pace.admit(RAVI, files=3)
+    with pytest.raises(UserMistake, match="files_too_quick"):
+        pace.admit(RAVI, files=1)
+
+
+@pytest.mark.parametrize(
+    "private",
+    [
+        *("127.0.0.1", "::1", "::ffff:127.0.0.1", "::7f00:1", "64:ff9b::a00:1", "2002:7f00:1::", "0.0.0.0"),
+        *("169.254.169.254", "10.0.0.1", "100.64.0.1", "fd00::1", "fe80::1%eth0", "224.0.0.1"),
+    ],
+)
+async def test_no_address_of_this_network_is_asked_whatever_a_name_server_answers(
+    private: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    async def connect(*, addr_infos: Sequence[Any], **_: Any) -> Any:
+        tried.extend(address[0] for *_, address in addr_infos)
+        raise OSError("there is no network here")
+
+    monkeypatch.setattr("aiohappyeyeballs.start_connection", connect)
+    attachments, url = at("https://discord.com"), "https://cdn.discordapp.com/attachments/1/2/a.png"
+    for answers in ([PUBLIC], [private], [private, PUBLIC_6]):
+        found = [info(each) for each in answers]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, found=found, **__: found)
+        assert await problem_of(attachments, url) == "picture_unreachable"
+    assert tried == [PUBLIC, PUBLIC_6]
+
+
+def info(address: str) -> Any:
+    """What the system's resolver answers."""
+    if ":" in address:
+        return (socket.AF_INET6, socket.SOCK_STREAM, 6, "", (address, 443, 0, 0))
+    return (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 443))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import os
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from bot.errors import UserMistake
 from bot.front import decoding
+from bot.front.decoder import OOM_SCORE
 from bot.front.decoding import MIB, Decoder
 from bot.front.pictures import Limits
 from sdjax_engine.errors import InvalidRequest
@@ -102,6 +104,48 @@ async def test_a_decoder_that_uses_up_its_time_is_ended(
     )
     monkeypatch.setattr(decoding, "PROGRAM", (decoding.PROGRAM[0], str(busy)))
     assert await problem_of(decoder(seconds=1), png(8, 8)) == "picture_costly"
+
+
+KILLED = """
+import os, resource, signal, sys
+sys.stdin.buffer.readline()
+sys.stdin.buffer.read(100_000)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""A decoder that the kernel ends while it reads a file, as it does when memory runs out."""
+
+
+async def test_a_decoder_that_the_kernel_kills_is_one_refused_picture_and_no_error_of_the_bot(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    errors: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+    reader, killed, told = decoder(), tmp_path / "killed.py", list[float]()
+    killed.write_text(KILLED)
+    with monkeypatch.context() as patched:
+        patched.setattr(decoding, "PROGRAM", (decoding.PROGRAM[0], str(killed)))
+        with pytest.raises(UserMistake, match="picture_costly"):
+            await reader.picture(bytes(4 * MIB), what="“image”", used=told.append)
+    assert told == [20.0], "nobody knows what it used"
+    assert (await reader.picture(png(8, 8), what="“image”", used=told.append)).width == 8
+    assert 0 < told[1] < 20
+    gc.collect()
+    assert errors == []
+
+
+@pytest.mark.skipif(not OOM_SCORE.exists(), reason="the system has no such score")
+async def test_the_kernel_ends_the_decoder_before_the_bot_where_memory_runs_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    chosen = tmp_path / "chosen.py"
+    chosen.write_text(
+        "from bot.front import decoder\nrestrict = decoder.restrict\n"
+        "def look(task):\n    restrict(task)\n    assert int(decoder.OOM_SCORE.read_text()) == 1000\n"
+        "decoder.restrict = look\ndecoder.main()\n"
+    )
+    monkeypatch.setattr(decoding, "PROGRAM", (decoding.PROGRAM[0], str(chosen)))
+    assert (await decoder().picture(png(8, 8), what="“image”")).width == 8
+    assert int(OOM_SCORE.read_text()) < 1000
 
 
 async def test_a_decoder_gets_no_secrets_of_the_bot(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -254,6 +254,21 @@ def progressive_with_scans(count: int) -> bytes:
     return data[:last] + data[last:-2] * count + data[-2:]
 
 
+def as_mpo(data: bytes) -> bytes:
+    """The JPEG with the segment that makes it the first of two pictures in one file."""
+    segment = saved(corners(), "MPO", save_all=True, append_images=[corners()])
+    begin = segment.index(b"\xff\xe2")
+    length = int.from_bytes(segment[begin + 2 : begin + 4])
+    return data[:2] + segment[begin : begin + 2 + length] + data[2:]
+
+
+def test_bytes_that_look_like_scans_elsewhere_in_a_jpeg_do_not_count() -> None:
+    data, marks = saved(corners(), "JPEG", progressive=True), b"\xff\xda\0\2" * 1000
+    thumbnail = b"\xff\xe5" + struct.pack(">H", len(marks) + 2) + marks
+    for file in (data[:2] + thumbnail + data[2:], data + marks, as_mpo(data) + marks):
+        assert read(file).width == 64
+
+
 def gif_bomb() -> bytes:
     """A GIF whose screen is 65535 on each side."""
     data = bytearray(saved(corners().convert("P"), "GIF"))
@@ -291,6 +306,11 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
         "picture",
     ),
     "a JPEG of too many scans": (lambda: progressive_with_scans(30), "picture"),
+    "one that Pillow calls an MPO": (lambda: as_mpo(progressive_with_scans(30)), "picture"),
+    "one with fillings before its scans": (
+        lambda: progressive_with_scans(30).replace(b"\xff\xda", b"\xff\xff\xff\xda"),
+        "picture",
+    ),
     "a long file": (lambda: saved(corners(), "PNG") + bytes(1 << 20), "picture_heavy"),
 }
 
