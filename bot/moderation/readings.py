@@ -154,6 +154,24 @@ def read(text: str) -> Readings:
     )
 
 
+def of_words(words: list[str]) -> Readings:
+    """Return readings of a text that has only these words, each as it is spelled."""
+    plain = [word for word in words if not has_digit(word)]
+    lines = "\n".join(("", *plain))
+    squeezed_lines = squeeze(lines)
+    return Readings(
+        lower="\n".join(words),
+        near="",
+        plain=plain,
+        numbered=words,
+        words=plain,
+        squeezed=squeezed_lines.split("\n")[1:],
+        runs=[],
+        lines=lines,
+        squeezed_lines=squeezed_lines,
+    )
+
+
 def _folded(cased: str) -> str:
     lower = cased.casefold()
     return lower if lower.isascii() else hangul.without_blooming(lower)

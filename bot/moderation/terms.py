@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, reduce
 from itertools import chain, compress
 from operator import or_
@@ -23,7 +23,7 @@ import numpy as np
 from bot.moderation import arabic, chinese, english, hangul
 from bot.moderation.characters import skeleton
 from bot.moderation.mending import as_letters
-from bot.moderation.readings import Readings, mask, read
+from bot.moderation.readings import Readings, mask, of_words, read
 from bot.moderation.scripts import (
     Places,
     has_cjk,
@@ -42,6 +42,7 @@ _MASK_IN_TERM = re.compile(r"(?<=[a-z])[*#%]+(?=[a-z])")
 _FEWEST_CONSONANTS = 2
 _SHORTEST_JOINED_PHRASE = 5
 _SHORTEST_INSIDE_RUN = 5
+_SHORTEST_HALF, _LONGEST_JOINED = 2, 40  # letters of one term, and of two that are written together
 _FEW_OF_A_LENGTH = 20  # strings; more of them are looked up among the parts of a text of their length
 _EVERY_SCRIPT = "bI1 가ㄱ 中 ع"  # reading it builds the tables of characters, once in a process
 
@@ -66,7 +67,7 @@ class Vocabulary:
 
     def prepare(self) -> None:
         """Build the tables that searches use."""
-        _ = self._keys, self._masks
+        _ = self._keys, self._masks, self.beginnings
 
     def hits(self, text: Readings) -> Hits:
         """Return the words of a text, in any reading, that are forms of words of the vocabulary."""
@@ -122,6 +123,11 @@ class Vocabulary:
     @cached_property
     def _keys(self) -> frozenset[str]:
         return frozenset(self._forms)
+
+    @cached_property
+    def beginnings(self) -> frozenset[str]:
+        """The first two letters of all forms, without repeated letters and without clitics."""
+        return frozenset(key[:2] for key in self._forms)
 
     @cached_property
     def _masks(self) -> dict[str, set[str]]:
@@ -213,6 +219,16 @@ class Terms:
     def find_all(self, text: str | Readings) -> list[str]:
         """Return every term that a text holds, in the order of the list."""
         return [self.terms[number] for number in sorted(set(self._numbers(_readings(text))))]
+
+    @property
+    def beginnings(self) -> frozenset[str]:
+        """The first two letters of all forms of the words, without repeated letters and without clitics."""
+        return self._vocabulary.beginnings
+
+    def words_of(self, text: Readings) -> set[str]:
+        """Return the words of a text that are forms of a term, which may be a phrase without its spaces."""
+        hits = self._vocabulary.hits(text)
+        return {word for word, own in hits.items() if not own.isdisjoint(self._words)}
 
     def _add(self, number: int, term: str) -> None:
         """Put one term, in its skeleton, among those that are looked for in the same way."""
@@ -328,7 +344,10 @@ def _bits(places: Sequence[int] | Places, size: int) -> int:
 
 
 class BothOf:
-    """Two lists of terms of which a text must hold one each; phrases of `harmless` count for neither."""
+    """Two lists of terms of which a text must hold one each; phrases of `harmless` count for neither.
+
+    The two terms may also be written together, one after the other: nudekid, 누드아이.
+    """
 
     def __init__(self, first: Sequence[str], second: Sequence[str], *, harmless: Sequence[str] = ()) -> None:
         self._first, self._second = Terms(first), Terms(second)
@@ -349,7 +368,37 @@ class BothOf:
         return left == readings.lower or self._hold(read(left))
 
     def _hold(self, text: Readings) -> bool:
-        return self._first.matches(text) and self._second.matches(text)
+        return (self._first.matches(text) and self._second.matches(text)) or self._hold_joined(text)
+
+    def _hold_joined(self, text: Readings) -> bool:
+        """Return whether a word consists of a form of a term of each list, in either order."""
+        halves = _halves_of_words(text, self._first.beginnings | self._second.beginnings)
+        if not halves:
+            return False
+        parts = of_words(list(dict.fromkeys(chain.from_iterable(halves))))
+        first, second = self._first.words_of(parts), self._second.words_of(parts)
+        return any(
+            (one in first and other in second) or (one in second and other in first) for one, other in halves
+        )
+
+
+def _halves_of_words(text: Readings, beginnings: Collection[str]) -> set[tuple[str, str]]:
+    """Return the words of a text, each divided in two wherever both halves may begin like a form.
+
+    `beginnings` are the first two letters of forms. A clitic may stand before an Arabic form.
+    """
+    numbered = [word for word in text.numbered if not word.isalpha()] if has_digit(text.lower) else []
+    keyed = chain(zip(text.words, text.squeezed, strict=True), zip(numbered, numbered, strict=True))
+    begun = ((word, key) for word, key in keyed if key[:2] in beginnings or is_arabic(word))
+    words = (word if len(word) <= _LONGEST_JOINED else key for word, key in begun)
+    letters = frozenset(beginning[0] for beginning in beginnings)
+    return {
+        (word[:place], word[place:])
+        for word in words
+        if len(word) <= _LONGEST_JOINED
+        for place in range(_SHORTEST_HALF, len(word) - _SHORTEST_HALF + 1)
+        if word[place] in letters or is_arabic(word)
+    }
 
 
 def _numbers_of(found: Iterable[str], numbers: Numbers) -> Iterator[int]:

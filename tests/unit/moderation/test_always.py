@@ -1,8 +1,13 @@
 """The rule that is always on."""
 
+import itertools
+import tomllib
+
 import pytest
+from moderation_lists import FOLDER
 
 from bot.moderation import hard_rule, read
+from bot.moderation.tables import read_lists
 
 BROKEN = [
     "nude 15 year old",
@@ -32,6 +37,18 @@ BROKEN = [
     "قاصر عارية",
     "١٥ سنة عارية",
     "عمرها 12 وهي عارية",
+    "#nudekid",
+    "NudeKids",
+    "n u d e k i d",
+    "nuuuudekiiid",
+    "n.u.d.e.k.i.d",
+    "nud3kid",
+    "a nakedlittlegirl",
+    "nude15yo",
+    "15살누드",
+    "누드아이들이",
+    "섹시한소녀를",
+    "الطفلالعاري",
 ]
 KEPT = [
     "a child playing football",
@@ -60,6 +77,7 @@ KEPT = [
     "طفل يلعب كرة القدم",
     "جنسية الطفل في جواز السفر",
     "امرأة عارية عمرها 35",
+    "جماعات من الأطفال",
 ]
 
 
@@ -89,3 +107,25 @@ def test_no_age_of_a_grown_person_counts(age: int) -> None:
 def test_a_harmless_phrase_does_not_cover_another_use() -> None:
     assert hard_rule().matches("sex education, naked child")
     assert hard_rule().matches("baby blue, nude baby")
+
+
+@pytest.mark.parametrize("language", ["en", "ko", "zh", "ar"])
+def test_a_word_for_a_minor_and_a_sexual_one_written_together_break_the_rule(language: str) -> None:
+    lists = read_lists("hard_rule.toml")
+    minors, sexual = (
+        [word for word in lists[kind][language] if word.isalpha()] for kind in ("minors", "sexual")
+    )
+    pairs = [
+        one + other
+        for ones, others in ((minors, sexual), (sexual, minors))
+        for one, other in itertools.product(ones, others)
+    ]
+    kept = [pair for pair in pairs if not hard_rule().matches(pair)]
+    assert len(kept) <= 0.05 * len(pairs), kept
+
+
+@pytest.mark.parametrize("language", ["en", "ko", "ar"])
+def test_harmless_words_and_compounds_keep_the_rule(language: str) -> None:
+    words = tomllib.loads((FOLDER / "joined.toml").read_text(encoding="utf-8"))[language].split()
+    broken = [word for word in words if hard_rule().matches(word)]
+    assert len(broken) <= 0.01 * len(words), broken
