@@ -143,6 +143,18 @@ async def test_one_rule_is_always_on_in_direct_messages_too(served: Served, ravi
     assert job.recipe.prompt == "a child with a red kite"
 
 
+async def test_words_that_a_prompt_writes_together_are_judged_as_the_model_reads_them(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    for name, entry in (("a", "nude"), ("b", "kid")):
+        form = await mina.modal_of(await mina.use("wildcard add", name=name))
+        await mina.message_of(await mina.submit(form, name=name, entries=entry))
+    said = "Sexual content with minors is never painted here: change the words."
+    for prompt in ("#nudekid", "(nude)(kid)", "nu(de)(ki)d", "__a____b__", "__b____a__", "누드아이"):
+        assert await refusal(ravi, await ravi.imagine(prompt=prompt)) == said, prompt
+    assert await served.store.jobs.active() == []
+
+
 async def test_rules_of_a_channel_combinations_and_allowed_phrases(
     served: Served, mina: Member, ravi: Member
 ) -> None:
