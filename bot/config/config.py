@@ -28,6 +28,7 @@ from bot.config.provenance import ProvenanceConfig
 from bot.config.queue import QueueConfig, RetentionConfig
 from bot.config.section import Section
 from bot.config.sessions import SessionsConfig
+from bot.config.text_files import read_text_file
 from bot.config.usage import UsageConfig
 from bot.errors import ConfigurationError
 from bot.redaction import redact
@@ -145,10 +146,10 @@ class Reading:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text_file(path))
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # a TOMLDecodeError is one
         raise ConfigurationError(f"{path} is not TOML: {error}.") from None
 
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from bot.config.addresses import check_api_url, check_gateway_url
 from bot.config.mistakes import InvalidValue
 from bot.config.section import Section, Snowflake, repeated
-from bot.config.token_files import checked_token, read_token_file
+from bot.config.token_files import discord_token, read_discord_token_file
 from bot.errors import ConfigurationError
 
 MAX_SHARDS = 100_000
@@ -66,10 +66,10 @@ class DiscordConfig(Section):
     def read_token(self, environ: Mapping[str, str] | None = None) -> str:
         """Return the bot's token from `token_file`, else from `DISCORD_TOKEN`; raises ConfigurationError."""
         if self.token_file:
-            return read_token_file(self.token_file, key="discord.token_file")
+            return read_discord_token_file(self.token_file, key="discord.token_file")
         token = (os.environ if environ is None else environ).get("DISCORD_TOKEN", "").strip()
         if not token:
             raise ConfigurationError(
                 "There is no token: set DISCORD_TOKEN, or name a file in discord.token_file."
             )
-        return checked_token(token, "What DISCORD_TOKEN holds")
+        return discord_token(token, "What DISCORD_TOKEN holds")

@@ -13,13 +13,13 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
 from bot.config.mistakes import KEY, InvalidValue, hidden, quoted, say
+from bot.config.text_files import read_text_file
 from bot.redaction import HIDDEN, redact
 
 PREFIX, BETWEEN, FILE = "SDJAX__", "__", "_FILE"
@@ -168,9 +168,9 @@ def _index(part: str, of_list: str) -> int:
 
 def _content(file: str) -> str:
     try:
-        return Path(file).read_text(encoding="utf-8").rstrip("\r\n")
+        return read_text_file(file).rstrip("\r\n")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not a text file"
+        reason = getattr(error, "strerror", None) or str(error)
         raise InvalidValue(f"the file that it names cannot be read: {reason}") from None
 
 

@@ -6,7 +6,6 @@ import re
 import tomllib
 import unicodedata
 from importlib import resources
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_validator
@@ -14,6 +13,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, ValidationError, model_
 from bot.config.mistakes import InvalidValue, quoted, sentences
 from bot.config.paths import PathText
 from bot.config.section import Section, repeated
+from bot.config.text_files import read_text_file
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, Sampler
 
 STARTER = "starter"  # in place of a file: the bundled set, for the demo's world
@@ -74,14 +74,17 @@ class PromptsConfig(Section):
         return self
 
 
+def _starter() -> str:
+    return (resources.files("bot.config") / "starter_styles.toml").read_text(encoding="utf-8")
+
+
 def read_styles(file: str) -> tuple[StyleSection, ...]:
     """Return the styles of a TOML file, or of the bundled set; raises InvalidValue with every mistake."""
-    path = resources.files("bot.config") / "starter_styles.toml" if file == STARTER else Path(file)
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(_starter() if file == STARTER else read_text_file(file))
     except OSError as error:
         raise InvalidValue(f"{quoted(file)} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # a TOMLDecodeError is one
         raise InvalidValue(f"{quoted(file)} is not TOML: {error}") from None
     try:
         styles = _StylesFile.model_validate(document).styles

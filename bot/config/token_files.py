@@ -3,34 +3,66 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from bot.config.mistakes import is_pasted, quoted
+from bot.config.text_files import read_text_file
 from bot.errors import ConfigurationError
 from bot.redaction import redact
+
+_NAMED = re.compile(r"(?:export\s+)?[A-Z_]*TOKEN\s*=\s*(.*)")
 
 
 def read_token_file(file: str, *, key: str) -> str:
     """Return the token in `file`, the value of the configuration's `key`; raises ConfigurationError."""
-    if redact(file) != file:
-        raise _pasted(key)
-    try:
-        token = Path(file).read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as error:
-        if is_pasted(file, error):
-            raise _pasted(key) from None
-        reason = getattr(error, "strerror", None) or "it is not a text file"
-        raise ConfigurationError(f"{key}: the token file {quoted(file)} cannot be read: {reason}.") from None
-    if not token:
-        raise ConfigurationError(f"{key}: the token file {quoted(file)} is empty.")
-    return checked_token(token, f"{key}: what the token file {quoted(file)} holds")
+    return _checked(_held(file, key), _source(file, key))
 
 
-def checked_token(token: str, source: str) -> str:
-    """Return `token` if it is valid in an HTTP header; raises ConfigurationError."""
+def read_discord_token_file(file: str, *, key: str) -> str:
+    """Return the token in `file` as `discord_token` does; raises ConfigurationError."""
+    return discord_token(_held(file, key), _source(file, key))
+
+
+def discord_token(text: str, source: str) -> str:
+    """Return the bot's token in `text`; raises ConfigurationError, which names the `source`.
+
+    A byte order mark, the name of a variable, quotes and the word “Bot” around the token are left out.
+    """
+    token = text.strip("\ufeff \t\r\n")
+    if named := _NAMED.fullmatch(token):
+        token = named[1]
+    if len(token) > 1 and token[0] == token[-1] and token[0] in "\"'":
+        token = token[1:-1]
+    token = _checked(token.removeprefix("Bot "), source)
+    if not re.fullmatch(r"[\w.-]+", token, re.ASCII):
+        raise ConfigurationError(
+            f"{source} is not a token: a token has only Latin letters, digits, dots, dashes and underscores."
+        )
+    return token
+
+
+def _checked(token: str, source: str) -> str:
     if not re.fullmatch(r"[!-~]+", token):
         raise ConfigurationError(f"{source} is not a token: a token is one word of Latin letters.")
     return token
+
+
+def _source(file: str, key: str) -> str:
+    return f"{key}: what the token file {quoted(file)} holds"
+
+
+def _held(file: str, key: str) -> str:
+    if redact(file) != file:
+        raise _pasted(key)
+    try:
+        text = read_text_file(file).strip()
+    except (OSError, ValueError) as error:
+        if is_pasted(file, error):
+            raise _pasted(key) from None
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigurationError(f"{key}: the token file {quoted(file)} cannot be read: {reason}.") from None
+    if not text:
+        raise ConfigurationError(f"{key}: the token file {quoted(file)} is empty.")
+    return text
 
 
 def _pasted(key: str) -> ConfigurationError:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import csv
 import heapq
+import io
 import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
-from pathlib import Path
 
 from bot.config.mistakes import quoted
+from bot.config.text_files import read_text_file
 from bot.errors import ConfigurationError
 from bot.front.options import MAX_CHOICE, MAX_CHOICES, clean
 
@@ -73,8 +74,7 @@ def as_prompt(name: str) -> str:
 def read_keywords(file: str) -> Keywords:
     """Return the keywords of a CSV file; raises ConfigurationError."""
     try:
-        with Path(file).open(encoding="utf-8-sig", newline="") as lines:
-            keywords = Keywords(csv.reader(lines))
+        keywords = Keywords(csv.reader(io.StringIO(read_text_file(file), newline="")))
     except OSError as error:
         raise ConfigurationError(
             f"prompts.keywords_file: {quoted(file)} cannot be read: {error.strerror}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,12 @@ import pytest
 from pydantic import BaseModel
 
 from bot.config import Config, DiscordConfig, ModelConfig
+from bot.config.mistakes import InvalidValue
 from bot.config.models import CHECKPOINT_DEFAULTS
+from bot.config.prompts import read_styles
+from bot.config.token_files import read_token_file
 from bot.errors import ConfigurationError
+from bot.front.keywords import read_keywords
 from sdjax_engine.request import Sampler
 
 EXAMPLE = Path(__file__).parents[2] / "config.example.toml"
@@ -311,6 +316,77 @@ def test_an_invalid_token_is_refused_and_not_repeated(tmp_path: Path, token: str
         with pytest.raises(ConfigurationError, match="is not a token") as caught:
             config.read_token({"DISCORD_TOKEN": token})
         assert token not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "\ufeffMTIz.a-b_c.def\n",
+        '"MTIz.a-b_c.def"',
+        "'MTIz.a-b_c.def'\r\n",
+        "Bot MTIz.a-b_c.def",
+        "DISCORD_TOKEN=MTIz.a-b_c.def",
+        'export DISCORD_TOKEN="MTIz.a-b_c.def"',
+        '\ufeffBOT_TOKEN = "Bot MTIz.a-b_c.def"',
+    ],
+)
+def test_a_token_that_was_copied_with_its_surroundings_is_found_in_them(tmp_path: Path, written: str) -> None:
+    (tmp_path / "token").write_text(written, encoding="utf-8")
+    for config in (DiscordConfig(), DiscordConfig(token_file=str(tmp_path / "token"))):
+        assert config.read_token({"DISCORD_TOKEN": written}) == "MTIz.a-b_c.def"
+
+
+@pytest.mark.parametrize(
+    "written",
+    ['"MTIz.abc', "<MTIz.abc>", "KEY=MTIz.abc", "Bearer MTIz.abc", '""', "Bot MTIz abc", "MTIz.abc;"],
+)
+def test_a_token_among_other_signs_is_refused_in_one_sentence(tmp_path: Path, written: str) -> None:
+    (tmp_path / "token").write_text(written, encoding="utf-8")
+    for config in (DiscordConfig(), DiscordConfig(token_file=str(tmp_path / "token"))):
+        with pytest.raises(ConfigurationError, match="is not a token") as caught:
+            config.read_token({"DISCORD_TOKEN": written})
+        assert "MTIz" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+OPERATORS_FILES = {
+    "config.toml": "[discord]\nuser_install = true\n",
+    "styles.toml": '[[styles]]\nname = "ink"\nprompt = "ink"\n',
+    "keywords.csv": "1girl,0,5000\n",
+    "token": "MTIz.abc\n",
+    "database": "sqlite+aiosqlite:///queue.sqlite3",
+}
+
+
+def read_operators_file(file: Path) -> object:
+    """Read one of `OPERATORS_FILES` as the bot does."""
+    readers: dict[str, Callable[[], object]] = {
+        "config.toml": lambda: Config.load(file, {}).discord.user_install,
+        "styles.toml": lambda: read_styles(str(file))[0].name,
+        "keywords.csv": lambda: len(read_keywords(str(file))),
+        "token": lambda: read_token_file(str(file), key="web.token_file"),
+        "database": lambda: Config.load(None, {"SDJAX__QUEUE__DATABASE_FILE": str(file)}).queue.database,
+    }
+    return readers[file.name]()
+
+
+@pytest.mark.parametrize("name", OPERATORS_FILES)
+def test_a_file_with_a_byte_order_mark_is_read_as_without(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(OPERATORS_FILES[name], encoding="utf-8")
+    without = read_operators_file(tmp_path / name)
+    (tmp_path / name).write_text(
+        OPERATORS_FILES[name].replace("\n", "\r\n"), encoding="utf-8-sig", newline=""
+    )
+    assert read_operators_file(tmp_path / name) == without
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("name", OPERATORS_FILES)
+def test_a_file_in_utf_16_is_refused_with_what_to_do(tmp_path: Path, name: str, encoding: str) -> None:
+    (tmp_path / name).write_text(OPERATORS_FILES[name], encoding=encoding)
+    with pytest.raises((ConfigurationError, InvalidValue), match="save it as UTF-8") as caught:
+        read_operators_file(tmp_path / name)
+    assert "codec" not in str(caught.value)
 
 
 def test_a_missing_token_is_one_sentence(tmp_path: Path) -> None:
