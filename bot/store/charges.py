@@ -18,6 +18,7 @@ from bot.jobs import Origin, Showing, State
 from bot.quotas import DAY, Charge, Counted, Left, Measure, Quota, free_at, is_over
 from bot.store.database import Verbs
 from bot.store.policy_tables import charges
+from bot.store.rows import among
 from bot.store.tables import images
 from bot.texts import Moment
 
@@ -80,7 +81,7 @@ def _over(left: Left, at: float | None) -> UserMistake:
 
 async def recount(connection: AsyncConnection, job_id: str) -> None:
     """Charge a job only for pictures painted and not withheld; call it when a finished picture changes."""
-    counts = (images.c.job_id == job_id) & (images.c.state == State.DONE)
+    counts = (images.c.job_id == job_id) & among(images, State.DONE)
     counts &= images.c.showing != Showing.WITHHOLD
     painted = sa.select(sa.func.count()).select_from(images).where(counts).scalar_subquery()
     await connection.execute(sa.update(charges).where(charges.c.job_id == job_id).values(pictures=painted))

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.file_states import DELETION_SECONDS, FileState, Lost, LostFile, Painter
 from bot.jobs import State
 from bot.store.database import Verbs, insert
-from bot.store.rows import notes_from, readable_rows, recipe_from
+from bot.store.rows import among, notes_from, readable_rows, recipe_from
 from bot.store.tables import deliveries, files, images, jobs, start_pictures
 from bot.store.transitions import lock_jobs
 from sdjax_engine.request import Lane
@@ -177,7 +177,7 @@ def _painters() -> sa.Select[Any]:
     return (
         sa.select(images.c.job_id, images.c.index.label("number"), images.c.notes, jobs.c.recipe)
         .join(jobs, jobs.c.id == images.c.job_id)
-        .where(images.c.state == State.DONE)
+        .where(among(images, State.DONE))
     )
 
 

@@ -105,8 +105,10 @@ async def lock_sharing(
     while True:
         mine = sa.select(images.c.artifact).where(images.c.job_id == job_id, theirs)
         same = images.c.artifact.in_(list(await connection.scalars(mine))) & images.c.showing.in_(before)
-        sharing = jobs.c.id.in_(sa.select(images.c.job_id).where(same)) & (jobs.c.guild_id == guild_id)
-        there = sa.select(jobs.c.id).where(sharing | (jobs.c.id == job_id), jobs.c.deleted_at.is_(None))
+        own: sa.Select[Any] = sa.select(sa.literal(job_id))
+        sharing = jobs.c.id.in_(own.union(sa.select(images.c.job_id).where(same)))
+        here = (jobs.c.guild_id == guild_id) | (jobs.c.id == job_id)
+        there = sa.select(jobs.c.id).where(sharing, here, jobs.c.deleted_at.is_(None))
         found = list(await connection.scalars(there.order_by(jobs.c.id).with_for_update()))
         if found == locked:
             return locked, same

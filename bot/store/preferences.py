@@ -48,9 +48,10 @@ class Preferences(Verbs):
     async def of(self, *owners: Owner) -> list[dict[str, Any]]:
         """Return the options of each owner, in order; empty for an owner without any."""
         keys = [(owner.scope.value, owner.id) for owner in owners]
-        key = sa.tuple_(preferences.c.scope, preferences.c.owner_id)
+        # No IN over pairs: SQLite would read the rows of every owner of these scopes.
+        key = ((preferences.c.scope == scope) & (preferences.c.owner_id == owner) for scope, owner in keys)
         async with self._database.read() as connection:
-            rows = await connection.execute(sa.select(preferences).where(key.in_(keys)))
+            rows = await connection.execute(sa.select(preferences).where(sa.or_(sa.false(), *key)))
             found = {(row.scope, row.owner_id): dict(row.options) for row in rows}
         return [found.get(each, {}) for each in keys]
 

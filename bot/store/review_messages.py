@@ -56,10 +56,11 @@ class ReviewMessages(Verbs):
         await self._shared.tell_time()
         now = self._clock()
         over = (reviews.c.next_try_at <= now) | (reviews.c.next_try_at > now + FURTHEST_RETRY)
+        over &= reviews.c.next_try_at.is_not(None)  # so that SQLite does not read these in the index
         look = sa.select(reviews.c.id).where(over, reviews.c.kind != Kind.REFUSED.value)
         look = look.order_by(reviews.c.next_try_at).limit(limit).with_for_update(skip_locked=True)
         async with self._database.read() as connection:  # polled often, and a message is rarely due
-            if await connection.scalar(sa.select(reviews.c.id).where(over).limit(1)) is None:
+            if not await connection.scalar(sa.select(sa.exists().where(over))):
                 return []
         async with self._database.write() as connection:
             ids = list(await connection.scalars(look))

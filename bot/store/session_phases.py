@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import Showing, State
 from bot.store.database import insert
+from bot.store.rows import among
 from bot.store.session_rows import GroupSession, Phase, PostKind, TimerKind
 from bot.store.session_tables import session_entries, session_jobs, session_posts, session_timers, sessions
 from bot.store.tables import images, jobs
@@ -194,7 +195,7 @@ def unnumbered() -> sa.ColumnElement[bool]:
     entry = session_entries.c
     numbered = sa.exists().where(entry.job_id == images.c.job_id, entry.index == images.c.index)
     seen = images.c.artifact.is_not(None) & images.c.showing.in_(SEEN)
-    return (images.c.state == State.DONE) & seen & ~numbered
+    return among(images, State.DONE) & seen & ~numbered
 
 
 async def _last_numbers(connection: AsyncConnection, session: GroupSession) -> dict[int, int]:

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UserMistake
 from bot.jobs import Recipe, Showing, State
 from bot.store.database import Verbs, insert
-from bot.store.rows import recipe_from
+from bot.store.rows import among, recipe_from
 from bot.store.session_admission import UNCHARGED, pictures_of
 from bot.store.session_phases import SEEN, unnumbered
 from bot.store.session_rows import GroupSession, Phase, Post, PostKind, lock_session, with_timers
@@ -180,7 +180,7 @@ class SessionShowing(Verbs):
     async def unseen(self, session_id: str, round_: int = 0) -> int:
         """Return how many pictures of a round, or of all, are withheld or held for review."""
         here = session_jobs.join(images, images.c.job_id == session_jobs.c.job_id)
-        which = (session_jobs.c.session_id == session_id) & (images.c.state == State.DONE)
+        which = (session_jobs.c.session_id == session_id) & among(images, State.DONE)
         if round_:
             which &= session_jobs.c.round == round_
         count = sa.select(sa.func.count()).select_from(here).where(which, images.c.showing.not_in(SEEN))
