@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 JUMP_SECONDS = 2.0
 REFRESH_SECONDS = 10.0
+LONG_READS = 2
+"""How many long reads run at once. Further ones wait, so that others always have connections of the pool."""
 SETTLING_SECONDS = 3 * REFRESH_SECONDS
 """Within these seconds after a jump every living process has renewed its leases by the new time."""
 
@@ -61,6 +63,7 @@ class Database:
         self._place = place
         # SQLite has one writer at a time and polls for its lock; a lock in the process is fairer and quicker.
         self._turn = asyncio.Lock() if engine.dialect.name == "sqlite" else None
+        self._long_reads = asyncio.Semaphore(LONG_READS)
         self._under_way = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -97,10 +100,13 @@ class Database:
                 yield connection
 
     @asynccontextmanager
-    async def read(self) -> AsyncIterator[AsyncConnection]:
-        """Begin a transaction that only reads, from one snapshot."""
+    async def read(self, *, much: bool = False) -> AsyncIterator[AsyncConnection]:
+        """Begin a transaction that only reads, from one snapshot.
+
+        Pass `much` where it may read many rows: it then waits while LONG_READS others do.
+        """
         with self._used():
-            async with self._reader.begin() as connection:
+            async with self._long_reads if much else nullcontext(), self._reader.begin() as connection:
                 yield connection
 
     async def look(self, statement: sa.Select[Any], values: Mapping[str, Any]) -> Sequence[sa.Row[Any]]:

@@ -95,7 +95,7 @@ class DeviceTime(Verbs):
             sa.func.sum(device_time.c.seconds).label("seconds"),
             sa.func.sum(device_time.c.pictures).label("pictures"),
         )
-        async with self._database.read() as connection:
+        async with self._database.read(much=True) as connection:
             rows = (await connection.execute(look.where(*days).group_by(*keys).order_by(*keys))).mappings()
             return [
                 Sum(

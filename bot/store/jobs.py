@@ -251,11 +251,11 @@ class Jobs(Verbs):
         if newer_than is not None:
             statement = statement.where(key > newer_than)
         up = newer_than is not None
-        async with self._database.read() as connection:
-            ordered = statement.order_by(key if up else key.desc())
+        async with self._database.read(much=bool(search)) as connection:
             if words := words_of(search):
-                job_ids = await find_words(connection, ordered, words, limit=limit)
+                job_ids = await find_words(connection, statement, words, up=up, limit=limit)
             else:
+                ordered = statement.order_by(key if up else key.desc())
                 job_ids = list(await connection.scalars(ordered.limit(limit)))
             return await load_jobs(connection, job_ids[::-1] if up else job_ids)
 

@@ -25,18 +25,23 @@ def has_words(prompt: str, words: tuple[str, ...]) -> bool:
 
 
 async def find_words(
-    connection: AsyncConnection, ordered: sa.Select[Any], words: tuple[str, ...], *, limit: int
+    connection: AsyncConnection, which: sa.Select[Any], words: tuple[str, ...], *, up: bool, limit: int
 ) -> list[str]:
-    """Return the ids of the first `limit` jobs of `ordered` whose prompts have all words.
+    """Return the ids of the first `limit` jobs of `which` whose prompts have all words.
 
-    Reads at most `SEARCHED` jobs. `ordered` selects from the table of jobs and has an order of its own.
+    Reads at most `SEARCHED` jobs in the order of their interactions: the oldest first with `up`, else the
+    newest. `which` selects from the table of jobs.
     """
     # Matched here: SQLite compares without case in ASCII only, and the two databases escape differently.
-    look = ordered.with_only_columns(jobs.c.id, jobs.c.recipe)
+    key = jobs.c.interaction_id
+    look = which.with_only_columns(jobs.c.id, jobs.c.recipe, key).order_by(key if up else key.desc())
     found: list[str] = []
-    for start in range(0, SEARCHED, CHUNK):
-        rows = list(await connection.execute(look.limit(CHUNK).offset(start)))
+    part = look
+    for _ in range(SEARCHED // CHUNK):
+        rows = list(await connection.execute(part.limit(CHUNK)))
         found += [row.id for row in rows if has_words(row.recipe["prompt"], words)]
         if len(found) >= limit or len(rows) < CHUNK:
             break
+        last = rows[-1].interaction_id
+        part = look.where(key > last if up else key < last)
     return found[:limit]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 
 from bot.jobs import State
 from bot.store.copies import no_copy
 from bot.store.database import Verbs
+from bot.store.rows import among
 from bot.store.tables import images, jobs
 
 
@@ -33,28 +35,45 @@ class Statistics(Verbs):
     """The verb of statistics. Deleted rows are not counted."""
 
     async def painted(
-        self, *, since: float, user_id: int | None = None, guild_id: int | None = None
-    ) -> Painted:
-        """Return the finished work since `since` of one person or in one server, without copies."""
+        self, *, since: Sequence[float], user_id: int | None = None, guild_id: int | None = None
+    ) -> list[Painted]:
+        """Return the finished work of one person or in one server since each time, without copies."""
         whose = jobs.c.guild_id == guild_id if user_id is None else jobs.c.user_id == user_id
-        ended = (jobs.c.finished_at >= since) & whose & no_copy()
-        done = (images.c.state == State.DONE) & ended
-        pictures = sa.select(images.c.lane, sa.func.count().label("pictures")).join(jobs).where(done)
-        requests = sa.select(
-            sa.func.count().label("requests"),
-            sa.func.count(sa.distinct(jobs.c.user_id)).label("people"),
-            sa.func.avg(jobs.c.started_at - jobs.c.created_at).label("waited"),
-            sa.func.avg(jobs.c.finished_at - jobs.c.started_at).label("painted"),
-        ).where(ended, jobs.c.state == State.DONE)
-        models: Counter[str] = Counter()
-        async with self._database.read() as connection:
-            for row in await connection.execute(pictures.group_by(images.c.lane)):
-                models[row.lane.rsplit(":", 2)[0]] += row.pictures
-            asked = (await connection.execute(requests)).one()
-        return Painted(
-            models=models,
-            requests=asked.requests,
-            people=asked.people,
-            waited=asked.waited,
-            painted=asked.painted,
+        ended = (jobs.c.finished_at >= min(since)) & whose & no_copy()
+        pictures = (
+            sa.select(images.c.lane, *(_count(begin).label(f"since_{n}") for n, begin in enumerate(since)))
+            .join(jobs)
+            .where(among(images, State.DONE), ended)
+            .group_by(images.c.lane)
         )
+        requests = sa.select(
+            *(each for number, begin in enumerate(since) for each in _requests(begin, number))
+        ).where(ended, among(jobs, State.DONE))
+        models: list[Counter[str]] = [Counter() for _ in since]
+        async with self._database.read(much=True) as connection:
+            for lane, *counts in await connection.execute(pictures):
+                for found, count in zip(models, counts, strict=True):
+                    found[lane.rsplit(":", 2)[0]] += count
+            asked = (await connection.execute(requests)).one()._mapping
+        return [
+            Painted(models=+found, **{name: asked[f"{name}_{number}"] for name in _REQUESTS})
+            for number, found in enumerate(models)
+        ]
+
+
+_REQUESTS = ("requests", "people", "waited", "painted")
+
+
+def _requests(since: float, number: int) -> Iterator[sa.Label[Any]]:
+    """Yield the columns of `_REQUESTS` for the jobs that ended since then."""
+    recent = jobs.c.finished_at >= since
+    yield _count(since).label(f"requests_{number}")
+    yield sa.func.count(sa.distinct(sa.case((recent, jobs.c.user_id)))).label(f"people_{number}")
+    waited, painted = jobs.c.started_at - jobs.c.created_at, jobs.c.finished_at - jobs.c.started_at
+    yield sa.func.avg(sa.case((recent, waited))).label(f"waited_{number}")
+    yield sa.func.avg(sa.case((recent, painted))).label(f"painted_{number}")
+
+
+def _count(since: float) -> sa.ColumnElement[int]:
+    """Return the number of rows whose jobs ended since then."""
+    return sa.func.count(sa.case((jobs.c.finished_at >= since, 1)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from recipes import origin, recipe
 from stores import TTL, Clock
 
@@ -28,16 +30,16 @@ async def test_pictures_requests_and_people_are_counted_since_a_time(store: Stor
     await painted(store, clock, recipe(variants=2), 2, user_id=ME, guild_id=HERE)
     await painted(store, clock, recipe(model="b:c"), 3, user_id=OTHER, guild_id=HERE)
     await painted(store, clock, recipe(), 4, user_id=ME, guild_id=THERE)
-    mine = await store.statistics.painted(since=since, user_id=ME)
+    mine, ever = await store.statistics.painted(since=[since, 0], user_id=ME)
     assert (mine.models, mine.pictures, mine.requests, mine.people) == ({"demo": 3}, 3, 2, 1)
-    here = await store.statistics.painted(since=since, guild_id=HERE)
+    [here] = await store.statistics.painted(since=[since], guild_id=HERE)
     assert (here.models, here.requests, here.people) == ({"demo": 2, "b:c": 1}, 2, 2)
     assert (here.waited, here.painted) == (10.0, 6.0)
-    assert (await store.statistics.painted(since=0, user_id=ME)).pictures == 4
+    assert (ever.models, ever.pictures, ever.requests) == ({"old": 1, "demo": 3}, 4, 3)
 
 
 async def test_statistics_of_a_person_without_jobs_are_zero(store: Store) -> None:
-    nothing = await store.statistics.painted(since=0, user_id=ME)
+    [nothing] = await store.statistics.painted(since=[0], user_id=ME)
     assert (nothing.pictures, nothing.requests, nothing.waited, nothing.painted) == (0, 0, None, None)
 
 
@@ -48,5 +50,23 @@ async def test_cancelled_requests_and_copies_do_not_count(store: Store, clock: C
     await store.jobs.copy(job.id, origin(2, user_id=ME, guild_id=HERE, parent=parent), index=0)
     gone = await store.jobs.enqueue(recipe(), origin(3, user_id=ME, guild_id=HERE))
     await store.jobs.cancel(gone.id, user_id=None)
-    assert (await store.statistics.painted(since=0, user_id=ME)).requests == 1
-    assert (await store.statistics.painted(since=0, user_id=ME)).pictures == 1
+    [mine] = await store.statistics.painted(since=[0], user_id=ME)
+    assert (mine.requests, mine.pictures) == (1, 1)
+
+
+async def test_long_reads_leave_connections_to_all_others(store: Store) -> None:
+    job = await store.jobs.enqueue(recipe(), origin(1))
+    begun, done = asyncio.Event(), asyncio.Event()
+
+    async def read_much() -> None:
+        async with store.shared.database.read(much=True):
+            begun.set()
+            await done.wait()
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as reads:
+        for _ in range(40):  # more than there are connections
+            reads.create_task(read_much())
+        await begun.wait()
+        await store.jobs.set_message(job.id, 5)
+        assert (await store.jobs.get(job.id)).message_id == 5
+        done.set()

@@ -33,8 +33,9 @@ async def show_stats(interaction: Interaction) -> None:
     await acknowledge(interaction, private=True)
     painted, now = services.store.statistics.painted, services.clock()
     me, here = interaction.user.id, interaction.guild_id
-    mine = [await painted(since=now - days * DAY, user_id=me) for days in DAYS]
-    ours = [await painted(since=now - days * DAY, guild_id=here) for days in DAYS] if here else []
+    since = [now - days * DAY for days in DAYS]
+    mine = await painted(since=since, user_id=me)
+    ours = await painted(since=since, guild_id=here) if here else []
     favourites = len(await services.store.favourites.of(me))
     text = stats_text(mine, ours, favourites=favourites, texts=services.texts(interaction))
     await interaction.edit_original_response(view=page(text))
