@@ -8,7 +8,7 @@ import math
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from bot.config import RetentionConfig
@@ -27,8 +27,9 @@ LISTING_SECONDS = DAY_SECONDS  # the search of the whole folder, and of all pers
 YOUNG_SECONDS = 3600.0  # a younger file may belong to a job that is being stored
 ROWS_PER_TRANSACTION = 50  # files or jobs
 TOKENS_PER_TRANSACTION = 500
+SESSIONS_PER_TRANSACTION = 10  # each with its votes and numbered pictures
 
-Choose = Callable[[], Awaitable[list[str]]]
+Choose = Callable[[], Awaitable[Collection[str]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,13 +133,17 @@ class Sweeper:
         if math.isinf(most):
             return
 
-        async def oldest() -> list[str]:
-            excess = await self._store.retention.kept_bytes() - int(most)
+        excess = await self._store.retention.kept_bytes() - int(most)
+
+        async def oldest() -> Collection[str]:
+            nonlocal excess
             if excess <= 0:
                 return []
-            return await self._store.retention.drop_files(
+            freed = await self._store.retention.drop_files(
                 before=now - YOUNG_SECONDS, limit=ROWS_PER_TRANSACTION, most_bytes=excess
             )
+            excess -= sum(freed.values())
+            return freed
 
         await self._drop(oldest, "over the bound on their size")
 
@@ -155,7 +160,10 @@ class Sweeper:
                 break
         if forgotten:
             log.info("%d old jobs forgotten", forgotten)
-        await self._store.sessions.forget(before=before)
+        while await self._on_duty() and await self._store.sessions.forget(
+            before=before, limit=SESSIONS_PER_TRANSACTION
+        ):
+            pass
 
     async def _forget_tokens(self, now: float) -> None:
         """Delete the tokens of expired interactions."""

@@ -15,7 +15,7 @@ from bot.store.automod_tables import automod
 from bot.store.database import Verbs, insert
 from bot.store.device_time_tables import device_time
 from bot.store.files import let_go
-from bot.store.moderation import Kind
+from bot.store.moderation import OF_ANY_KIND, Kind
 from bot.store.picture_tables import blocked_pictures
 from bot.store.policy_tables import policies, server_revisions
 from bot.store.preferences import Scope
@@ -25,6 +25,7 @@ from bot.store.revisions import forget_server, hold_server
 from bot.store.rows import load_jobs, recipe_from, recipe_values
 from bot.store.session_tables import session_tags, session_votes, sessions
 from bot.store.tables import (
+    ENDED,
     departures,
     favourites,
     images,
@@ -63,11 +64,12 @@ class Erasure(Verbs):
     async def jobs_of(
         self, *, user_id: int | None = None, guild_id: int | None = None, limit: int
     ) -> list[Job]:
-        """Return the newest jobs of one person or of one server, in any state."""
-        look = sa.select(jobs.c.id).where(_of(user_id=user_id, guild_id=guild_id))
+        """Return jobs of one person or of one server, in any state; active ones and the newest first."""
         async with self._database.read() as connection:
-            ordered = look.order_by(jobs.c.interaction_id.desc()).limit(limit)
-            return await load_jobs(connection, list(await connection.scalars(ordered)))
+            job_ids: list[str] = []
+            for look in _jobs_of(user_id=user_id, guild_id=guild_id):
+                job_ids += await connection.scalars(look.limit(limit - len(job_ids)))
+            return await load_jobs(connection, job_ids)
 
     async def person_of(self, job_id: str) -> int | None:
         """Return the person who asked for a job; None where the job is not stored."""
@@ -91,7 +93,7 @@ class Erasure(Verbs):
     async def files_sent(self, user_id: int) -> set[str]:
         """Return the start pictures that a person sent, without those of jobs that they repeat."""
         theirs = sa.select(start_pictures.c.artifact).join(jobs).where(jobs.c.user_id == user_id)
-        async with self._database.read() as connection:
+        async with self._database.read(much=True) as connection:
             return set(await connection.scalars(theirs.where(start_pictures.c.source == OWN)))
 
     async def erase(self, job_ids: Collection[str], *, unless_copied: bool = False) -> list[str]:
@@ -143,7 +145,7 @@ class Erasure(Verbs):
             if guild_id is not None:
                 await hold_server(connection, guild_id)
                 for kept in (blocked_pictures, *_KEPT):
-                    mine = _goes_with_server(kept) & (kept.c.guild_id == guild_id)
+                    mine = (kept.c.guild_id == guild_id) & _goes_with_server(kept)
                     await connection.execute(sa.delete(kept).where(mine))
                 await forget_server(connection, guild_id)
                 await connection.execute(sa.delete(departures).where(departures.c.guild_id == guild_id))
@@ -167,11 +169,9 @@ class Erasure(Verbs):
 
     async def servers(self) -> set[int]:
         """Return the servers of which anything is stored, except servers that the bot never was in."""
-        looks = (
-            sa.select(kept.c.guild_id).where(_goes_with_server(kept), _inside(kept)) for kept in OF_SERVERS
-        )
-        async with self._database.read() as connection:
-            return set(await connection.scalars(sa.union(*looks)))
+        active = sa.select(jobs.c.guild_id).where(jobs.c.state.in_(ACTIVE), jobs.c.guild_id > 0, _INSIDE)
+        async with self._database.read(much=True) as connection:
+            return set(await connection.scalars(sa.union(active, *map(_servers_of, OF_SERVERS))))
 
     async def note_departure(self, guild_ids: Collection[int]) -> None:
         """Record that servers have removed the bot; the first recorded time stays."""
@@ -196,16 +196,31 @@ class Erasure(Verbs):
             return list(await connection.scalars(look.order_by(departures.c.guild_id)))
 
 
-def _inside(kept: sa.Table) -> sa.ColumnElement[bool]:
-    """Return the condition for rows of a server: jobs of the user-installed app are their persons' alone."""
-    return ~jobs.c.external if kept is jobs else sa.true()
+_INSIDE = ~jobs.c.external
+"""The condition for jobs of a server: those of the user-installed app are their persons' alone."""
 
 
-def _of(*, user_id: int | None, guild_id: int | None) -> sa.ColumnElement[bool]:
+def _servers_of(kept: sa.Table) -> sa.Select[Any]:
+    """Return the statement that reads the servers of a table; where it grows, with one step for each."""
+    key, kind = kept.c.guild_id, ENDED if kept is jobs else sa.true()
+    if kept not in (jobs, sessions, reviews, reports):
+        return sa.select(key).where(key > 0, _goes_with_server(kept))  # 0 stands for all servers
+    servers = sa.select(sa.func.min(key).label("id")).where(key > 0, kind).cte(recursive=True)
+    following = sa.select(sa.func.min(key)).where(key > servers.c.id, kind)
+    servers = servers.union_all(sa.select(following.scalar_subquery()).where(servers.c.id.is_not(None)))
+    inside = sa.exists().where(key == servers.c.id, kind, _INSIDE) if kept is jobs else sa.true()
+    return sa.select(servers.c.id).where(servers.c.id.is_not(None), inside)
+
+
+def _jobs_of(*, user_id: int | None, guild_id: int | None) -> list[sa.Select[Any]]:
+    """Return the statements that read the ids of these jobs, each in the order of its index."""
     if (user_id is None) is (guild_id is None):
         raise ValueError("a person or a server, and not both")
-    of_server = _inside(jobs) & (jobs.c.guild_id == guild_id)
-    return of_server if user_id is None else jobs.c.user_id == user_id
+    look = sa.select(jobs.c.id)
+    if user_id is not None:
+        return [look.where(jobs.c.user_id == user_id).order_by(jobs.c.interaction_id.desc())]
+    here = look.where(_INSIDE, jobs.c.guild_id == guild_id)
+    return [here.where(jobs.c.state.in_(ACTIVE)), here.where(ENDED).order_by(jobs.c.finished_at.desc())]
 
 
 def is_copy(table: sa.FromClause) -> sa.ColumnElement[bool]:
@@ -214,11 +229,10 @@ def is_copy(table: sa.FromClause) -> sa.ColumnElement[bool]:
 
 
 def _goes_with_server(kept: sa.Table) -> sa.ColumnElement[bool]:
-    """Return the condition for rows that are deleted with their server; the operator's block of it stays."""
-    of_server = kept.c.guild_id > 0  # 0 stands for all servers
-    if kept is restrictions:
-        of_server &= ~((kept.c.kind == Kind.BLOCK.value) & (kept.c.user_id == 0))
-    return of_server
+    """Return the condition for a server's rows that are deleted with it; the operator's block of it stays."""
+    if kept is not restrictions:
+        return sa.true()
+    return OF_ANY_KIND & ~((kept.c.kind == Kind.BLOCK.value) & (kept.c.user_id == 0))
 
 
 async def leave_sessions(connection: AsyncConnection, user_id: int) -> None:

@@ -27,6 +27,7 @@ def upgrade(connection: sa.Connection) -> None:
     Raises StoreUnavailable when the database was written by a newer version, or before the first release.
     """
     _lock(connection)
+    _forget_statistics(connection)
     current = MigrationContext.configure(connection).get_current_revision()
     if current == newest(FOLDER):
         return
@@ -107,6 +108,18 @@ def _lock(connection: sa.Connection) -> None:
     """Let one process change the tables at a time, until its transaction ends."""
     if connection.dialect.name == "postgresql":  # a write transaction of SQLite is exclusive
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+
+
+def _forget_statistics(connection: sa.Connection) -> None:
+    """Delete what an operator's ANALYZE has left in a file of SQLite.
+
+    SQLite keeps only averages: if most images are done, it takes the waiting ones for as many, and reads the
+    whole table for them. Without statistics it uses the indexes.
+    """
+    if connection.dialect.name == "sqlite":
+        kept = sa.text("SELECT name FROM sqlite_master WHERE name LIKE 'sqlite_stat_'")
+        for name in connection.scalars(kept).all():
+            connection.execute(sa.text(f"DROP TABLE {name}"))
 
 
 def alembic_config(folder: Path) -> Config:

@@ -75,7 +75,8 @@ class Moderation(Verbs):
 
     async def in_force(self, guild_id: int) -> list[Restriction]:
         """Return the restrictions that hold in a server, pauses last, each kind in the order of its time."""
-        look = sa.select(restrictions).where(restrictions.c.guild_id == guild_id, _holds(self._clock()))
+        here = OF_ANY_KIND & (restrictions.c.guild_id == guild_id)
+        look = sa.select(restrictions).where(here, _holds(self._clock()))
         ordered = look.order_by(restrictions.c.kind, restrictions.c.at, restrictions.c.user_id)
         async with self._database.read() as connection:
             return [restriction_from(row) for row in await connection.execute(ordered)]
@@ -83,8 +84,11 @@ class Moderation(Verbs):
     async def by_operator(self) -> list[Restriction]:
         """Return the operator's blocks of persons and servers that hold, in the order of their time."""
         key = restrictions.c
-        whole = sa.or_(key.guild_id == EVERYWHERE, key.user_id == NOBODY)
-        look = sa.select(restrictions).where(key.kind == Kind.BLOCK.value, whole, _holds(self._clock()))
+        block = key.kind == Kind.BLOCK.value
+        whole = sa.or_(
+            block & (key.guild_id == EVERYWHERE), (key.user_id == NOBODY) & (key.kind != Kind.PAUSE.value)
+        )
+        look = sa.select(restrictions).where(whole, _holds(self._clock()))
         async with self._database.read() as connection:
             rows = await connection.execute(look.order_by(key.at, key.guild_id, key.user_id))
             return [restriction_from(row) for row in rows]
@@ -127,8 +131,6 @@ class Moderation(Verbs):
             look = look.where(column.actor_id == actor_id)
         if subject_id is not None:
             look = look.where(column.subject_id == subject_id)
-        if person_id is not None:
-            look = look.where((column.actor_id == person_id) | (column.subject_id == person_id))
         if act is not None:
             look = look.where(column.act == act.value)
         if before is not None:
@@ -136,10 +138,16 @@ class Moderation(Verbs):
         if after is not None:
             look = look.where(column.id > after)
         up = after is not None
-        async with self._database.read() as connection:
-            rows = await connection.execute(look.order_by(column.id if up else column.id.desc()).limit(limit))
-            found = [entry_of(row) for row in rows]
-        return found[::-1] if up else found
+        looks = [look]
+        if person_id is not None:  # one statement for each index
+            looks = [look.where(each == person_id) for each in (column.actor_id, column.subject_id)]
+        found: dict[int, Entry] = {}
+        async with self._database.read(much=guild_id is None) as connection:
+            for each in looks:
+                ordered = each.order_by(column.id if up else column.id.desc()).limit(limit)
+                found |= {row.id: entry_of(row) for row in await connection.execute(ordered)}
+        nearest = sorted(found, reverse=not up)[:limit]
+        return [found[each] for each in sorted(nearest, reverse=True)]
 
     async def _restrict(self, kind: Kind, scope: Scope, by: By, until: float | None) -> Restriction:
         new = Restriction(
@@ -187,8 +195,10 @@ def _or_all(name: str) -> list[sa.ColumnElement[int]]:
     return [sa.literal_column("0"), sa.bindparam(name, type_=sa.BigInteger)]
 
 
+OF_ANY_KIND = restrictions.c.kind.in_([sa.literal_column(f"'{kind.value}'") for kind in Kind])
+"""A condition that lets the primary key, which begins with the kind, find the rows of a server."""
 RESTRICTS = sa.and_(
-    restrictions.c.kind.in_([sa.literal_column(f"'{kind.value}'") for kind in Kind]),
+    OF_ANY_KIND,
     restrictions.c.guild_id.in_(_or_all("guild")),
     restrictions.c.channel_id.in_([*_or_all("channel"), sa.bindparam("parent", type_=sa.BigInteger)]),
     restrictions.c.user_id.in_(_or_all("user")),

@@ -105,8 +105,13 @@ class Offers(Verbs):
         if self._clock.undisturbed < grace:
             return 0
         now = self._clock()
+        gone = workers.c.expires_at <= now - grace
+        async with self._database.read() as connection:  # called often, and rarely is there anything to do
+            look = sa.select(sa.exists().where(gone) | sa.exists().where(_UNOFFERED))
+            if not await connection.scalar(look):
+                return 0
         async with self._changing() as (connection, changes):
-            await connection.execute(sa.delete(workers).where(workers.c.expires_at <= now - grace))
+            await connection.execute(sa.delete(workers).where(gone))
             rows = await _abandoned(connection, before=now - grace)
             of_user: dict[int, list[Any]] = defaultdict(list)
             for row in rows:
@@ -152,8 +157,8 @@ async def _offer(connection: AsyncConnection, worker: str, seats: Mapping[str, i
 
 
 async def _abandoned(connection: AsyncConnection, *, before: float) -> list[Any]:
-    old = sa.select(jobs.c.id).where(jobs.c.created_at <= before)
-    job_ids = await lock_jobs(connection, _UNOFFERED & images.c.job_id.in_(old))
+    old = sa.exists().where(jobs.c.id == images.c.job_id, jobs.c.created_at <= before)
+    job_ids = await lock_jobs(connection, _UNOFFERED & old)
     statement = (
         sa.select(images.c.id, images.c.job_id, images.c.share, jobs.c.user_id)
         .join(jobs)

@@ -40,5 +40,6 @@ blocked_pictures = sa.Table(
     sa.Column("by", sa.BigInteger, nullable=False),  # 0 for the operator
     sa.Column("reason", sa.String(300), nullable=False),
     sa.Column("at", sa.Double, nullable=False),
+    sa.Index(None, "by"),
     *_indexes(),
 )

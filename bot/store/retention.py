@@ -60,32 +60,31 @@ class Retention(Verbs):
     async def kept_bytes(self) -> int:
         """Return the bytes of all kept files, as far as they are known."""
         statement = sa.select(sa.func.coalesce(sa.func.sum(files.c.bytes), 0)).where(_KEPT)
-        async with self._database.read() as connection:
+        async with self._database.read(much=True) as connection:
             return int(await connection.scalar(statement) or 0)
 
-    async def drop_files(self, *, before: float, limit: int, most_bytes: int | None = None) -> list[str]:
-        """Choose files last used before this time that no job needs, the oldest first; return their names.
+    async def drop_files(self, *, before: float, limit: int, most_bytes: int | None = None) -> dict[str, int]:
+        """Choose files last used before this time that no job needs, the oldest first.
 
-        At most `limit` files; with `most_bytes`, none beyond the file that reaches so many bytes.
+        Returns their bytes, as far as they are known, by their names: at most `limit` files, and with
+        `most_bytes` none beyond the file that reaches so many bytes.
         """
-        droppable = (files.c.used_at < before) & ~_needed()
+        droppable = (files.c.used_at < before) & _unneeded()
         oldest = sa.select(files.c.name, files.c.bytes).where(_KEPT, droppable)
-        async with self._database.read() as connection:
+        async with self._database.read(much=True) as connection:
             rows = list(await connection.execute(oldest.order_by(files.c.used_at, files.c.name).limit(limit)))
-        few: list[str] = []
-        freed = 0
+        few: dict[str, int] = {}
         for row in rows:
-            if most_bytes is not None and freed >= most_bytes:
+            if most_bytes is not None and sum(few.values()) >= most_bytes:
                 break
-            few.append(row.name)
-            freed += row.bytes or 0
-        return await self._drop(few, droppable)
+            few[row.name] = row.bytes or 0
+        return {name: few[name] for name in await self._drop(list(few), droppable)}
 
     async def drop_orphans(self, *, after: float, before: float, limit: int) -> list[str]:
         """Choose files announced in [`after`, `before`) that no job names; return their names."""
         orphaned = (files.c.used_at >= after) & (files.c.used_at < before) & ~named()
         look = sa.select(files.c.name).where(_KEPT, orphaned).order_by(files.c.used_at).limit(limit)
-        async with self._database.read() as connection:
+        async with self._database.read(much=True) as connection:
             few = list(await connection.scalars(look))
         return await self._drop(few, orphaned)
 
@@ -140,7 +139,7 @@ class Retention(Verbs):
         wanted = undelivered | started_from | held | copied | sa.exists().where(favourite)
         forgettable = (jobs.c.finished_at < before) & ~wanted
         old = sa.select(jobs.c.id).where(forgettable).order_by(jobs.c.finished_at, jobs.c.id).limit(limit)
-        async with self._database.read() as connection:
+        async with self._database.read(much=True) as connection:
             few = list(await connection.scalars(old))
         if not few:
             return 0, []
@@ -205,8 +204,8 @@ class Retention(Verbs):
                 )
 
 
-def _needed() -> sa.ColumnElement[bool]:
-    """Return the condition that an active job, an undelivered result or a review needs the file."""
+def _unneeded() -> sa.ColumnElement[bool]:
+    """Return the condition that no active job, undelivered result or review needs the file."""
     started = sa.exists().where(
         start_pictures.c.artifact == files.c.name,
         start_pictures.c.job_id == jobs.c.id,
@@ -221,4 +220,4 @@ def _needed() -> sa.ColumnElement[bool]:
         deliveries.c.outcome.is_(None),
     )
     held = sa.exists().where(images.c.artifact == files.c.name, images.c.showing == Showing.HOLD)
-    return started | painted | undelivered | held
+    return ~started & ~painted & ~undelivered & ~held

@@ -30,7 +30,8 @@ sessions = sa.Table(
     sa.Column("keeper", sa.String(255)),  # the front that edits the board and sends the posts
     sa.Column("keeper_token", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("kept_until", sa.Double),
-    sa.Index(None, "guild_id"),
+    sa.Index(None, "guild_id", "open_channel_id"),
+    sa.Index(None, "host_id"),
     sa.Index(None, "settled"),
     sa.Index(None, "closed_at"),
 )

@@ -209,11 +209,16 @@ class Sessions(Verbs):
             changes.results = True
         return True
 
-    async def forget(self, *, before: float) -> int:
-        """Delete the sessions that were closed before this time, with their votes; return how many."""
-        old = sa.delete(sessions).where(sessions.c.closed_at < before)
+    async def forget(self, *, before: float, limit: int) -> int:
+        """Delete at most `limit` sessions that closed before this time, with their votes; return how many."""
+        old = sa.select(sessions.c.id).where(sessions.c.closed_at < before)
+        async with self._database.read() as connection:
+            few = list(await connection.scalars(old.order_by(sessions.c.closed_at).limit(limit)))
+        if not few:
+            return 0
         async with self._database.write() as connection:
-            return (await connection.execute(old)).rowcount
+            gone = sa.delete(sessions).where(sessions.c.id.in_(few))
+            return (await connection.execute(gone)).rowcount
 
     async def _led(
         self, connection: AsyncConnection, session_id: str, *, paused: bool | None = None

@@ -94,6 +94,16 @@ sa.Index(
     postgresql_where=HOLDS_TOKEN,
 )
 
+ENDED = jobs.c.finished_at.is_not(None)
+# Partial, so that no database searches it by the server alone, which may have most of the jobs.
+sa.Index(
+    "ix_jobs_ended_of_server",
+    jobs.c.guild_id,
+    jobs.c.finished_at,
+    sqlite_where=ENDED,
+    postgresql_where=ENDED,
+)
+
 images = sa.Table(
     "images",
     metadata,
@@ -307,10 +317,13 @@ restrictions = sa.Table(
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("by", sa.BigInteger, nullable=False),  # 0 for the operator
     sa.Column("at", sa.Double, nullable=False),
+    sa.Index(None, "until"),
+    sa.Index(None, "user_id"),
+    sa.Index(None, "by"),
 )
 
 audit = sa.Table(
-    "audit",  # append-only: triggers refuse all changes but the erasure of persons
+    "audit",  # triggers refuse changes but the erasure of persons, and the deletion of young rows
     metadata,
     sa.Column("id", _RowId, primary_key=True),
     sa.Column("at", sa.Double, nullable=False),
@@ -322,6 +335,9 @@ audit = sa.Table(
     sa.Column("before", sa.JSON),
     sa.Column("after", sa.JSON),
     sa.Index(None, "guild_id", "id"),
+    sa.Index(None, "guild_id", "act", "id"),
+    sa.Index(None, "actor_id", "guild_id", "id"),
+    sa.Index(None, "subject_id", "guild_id", "id"),
 )
 
 prompt_rules = sa.Table(

@@ -154,7 +154,7 @@ async def test_neither_files_nor_jobs_go_by_age_while_pictures_are_held(store: S
         await store.files.expect(name, size=9)
     await sent(store)
     clock.now += 1e6
-    assert await store.retention.drop_files(before=clock.now, limit=9) == []
+    assert await store.retention.drop_files(before=clock.now, limit=9) == {}
     assert await store.retention.forget_jobs(before=clock.now, limit=9) == (0, [])
     await decide(store, job, Outcome.REJECTED)
     await sent(store)

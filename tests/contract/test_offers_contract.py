@@ -32,6 +32,17 @@ async def test_images_of_unoffered_lanes_fail_after_the_grace_and_others_wait(
     assert await store.offers.unoffered() == []
 
 
+async def test_a_look_for_unoffered_images_needs_no_lock_where_there_are_none(
+    store: Store, open_store: OpenStore, clock: Clock
+) -> None:
+    other = await open_store()
+    await store.jobs.enqueue(RECIPE, ORIGIN)
+    clock.now += GRACE
+    await store.offers.announce("worker", lanes=[RECIPE.lane], seats=1, ttl=TTL)
+    async with store.shared.database.write(), asyncio.timeout(5):  # SQLite has no second writer meanwhile
+        assert await other.offers.fail_unoffered(grace=GRACE) == 0
+
+
 async def test_a_new_request_can_wait_for_a_worker_that_has_not_started(store: Store, clock: Clock) -> None:
     job = await store.jobs.enqueue(RECIPE, ORIGIN)
     clock.now += GRACE - 1

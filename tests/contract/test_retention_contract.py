@@ -18,7 +18,7 @@ DAY = 86_400.0
 
 async def dropped(store: Store, clock: Clock, *, most_bytes: int | None = None) -> list[str]:
     """Drop the files from before now, as a sweep does; return their names."""
-    return await store.retention.drop_files(before=clock.now, limit=9, most_bytes=most_bytes)
+    return list(await store.retention.drop_files(before=clock.now, limit=9, most_bytes=most_bytes))
 
 
 async def test_the_oldest_files_are_dropped_first_and_only_the_excess(store: Store, clock: Clock) -> None:
@@ -28,7 +28,7 @@ async def test_the_oldest_files_are_dropped_first_and_only_the_excess(store: Sto
     assert await store.retention.kept_bytes() == 400
     assert await dropped(store, clock, most_bytes=150) == ["aa/1.png", "aa/2.png"]
     assert await store.retention.kept_bytes() == 200
-    assert await store.retention.drop_files(before=clock.now - DAY, limit=9) == ["aa/3.png"]
+    assert await store.retention.drop_files(before=clock.now - DAY, limit=9) == {"aa/3.png": 100}
 
 
 async def test_expired_tokens_are_deleted(store: Store, clock: Clock) -> None:
@@ -60,7 +60,7 @@ async def test_the_start_picture_of_a_waiting_job_is_kept_and_counts_as_used_now
     clock.now += 1
     assert await dropped(store, clock) == []
     await store.jobs.cancel(job.id, user_id=None)
-    assert await store.retention.drop_files(before=clock.now - 1, limit=9) == []
+    assert await store.retention.drop_files(before=clock.now - 1, limit=9) == {}
     assert await dropped(store, clock) == [PICTURE]
 
 

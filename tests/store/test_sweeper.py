@@ -23,7 +23,7 @@ from bot.files.artifacts import PART_SECONDS, Artifacts
 from bot.jobs import Job
 from bot.store import Store
 from bot.store.review_tables import reviews
-from bot.sweeper import YOUNG_SECONDS, Bounds, Sweeper
+from bot.sweeper import ROWS_PER_TRANSACTION, YOUNG_SECONDS, Bounds, Sweeper
 
 DAY = 86_400.0
 BOUNDS = Bounds(file_seconds=30 * DAY, file_bytes=2500, job_seconds=365 * DAY)
@@ -141,6 +141,21 @@ async def test_the_start_picture_of_a_refused_job_is_deleted_and_of_an_accepted_
     clock.now += 2 * YOUNG_SECONDS
     await sweeping.sweep()
     assert await there(artifacts) == {accepted}
+
+
+async def test_the_bytes_of_all_files_are_summed_once_for_many_that_go(
+    store: Store, artifacts: Artifacts, clock: Clock
+) -> None:
+    names = [f"{number:02x}/{number:064x}.png" for number in range(3 * ROWS_PER_TRANSACTION)]
+    await store.retention.note_files(dict.fromkeys(names, 100))
+    clock.now += 2 * YOUNG_SECONDS
+    statements: list[str] = []
+    engine = store.shared.database._engine.sync_engine
+    sa.event.listen(engine, "before_cursor_execute", lambda *seen: statements.append(seen[2]))
+    sweeping = make(store, artifacts, clock, Bounds(file_bytes=1_050))
+    await sweeping._drop_too_many(clock())
+    assert await store.retention.kept_bytes() == 1_000
+    assert sum("sum(files.bytes)" in statement for statement in statements) == 2  # with the one of this test
 
 
 async def test_files_of_an_earlier_version_are_counted_and_orphans_deleted(
