@@ -89,7 +89,8 @@ class Tokenizer:
         settings = read_settings(folder)
         start, end = special_token(settings, "bos_token", START), special_token(settings, "eos_token", END)
         pad = pad or special_token(settings, "pad_token", END)
-        bpe = read_bpe(folder, unknown=special_token(settings, "unk_token", END), special=(start, end, pad))
+        unknown = special_token(settings, "unk_token", END)
+        bpe = read_bpe(folder, settings, unknown=unknown, special=(start, end, pad))
         vocabulary = bpe.get_vocab()
         return cls(
             length=length_of(settings),

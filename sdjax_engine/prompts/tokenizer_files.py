@@ -10,8 +10,11 @@ from tokenizers import AddedToken, Regex, models, normalizers, pre_tokenizers
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
+from sdjax_engine.wording import first_line, quoted
 
 DEFAULT_LENGTH = 77
+MOST_ADDED = 10_000
+FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 WORDS = (
     r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d"
     r"|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
@@ -47,7 +50,47 @@ def length_of(settings: dict[str, Any]) -> int:
     return int(length) if isinstance(length, int) and 2 < length <= 1024 else DEFAULT_LENGTH
 
 
-def read_bpe(folder: Path, *, unknown: str, special: tuple[str, ...]) -> tokenizers.Tokenizer:
+def added_tokens(folder: Path, settings: dict[str, Any]) -> dict[int, AddedToken]:
+    """Return the tokens that textual inversion added to a vocab.json, by their ids.
+
+    They are in the settings, or in added_tokens.json of older folders. Raises UnreadableCheckpoint.
+    """
+    listed = settings.get("added_tokens_decoder")
+    try:
+        if listed is None:
+            others = read_settings_in(folder / "added_tokens.json")
+            found = {int(index): AddedToken(str(text), normalized=True) for text, index in others.items()}
+        else:
+            found = {
+                int(index): AddedToken(
+                    str(token["content"]), **{flag: bool(token[flag]) for flag in FLAGS if flag in token}
+                )
+                for index, token in listed.items()
+            }
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise UnreadableCheckpoint(
+            f"The added tokens in {folder} cannot be read: {first_line(error)}"
+        ) from error
+    if len(found) > MOST_ADDED:
+        raise UnreadableCheckpoint(f"{folder} has more than {MOST_ADDED} added tokens.")
+    return dict(sorted(found.items()))
+
+
+def add(bpe: tokenizers.Tokenizer, added: dict[int, AddedToken], folder: Path) -> None:
+    """Add the tokens that the vocabulary lacks, each with its id; raises UnreadableCheckpoint."""
+    for index, token in added.items():
+        if bpe.token_to_id(token.content) is None:
+            bpe.add_tokens([token])
+            if bpe.token_to_id(token.content) != index:
+                raise UnreadableCheckpoint(
+                    f"The tokenizer in {folder} has no place for the added token {quoted(token.content)}, "
+                    f"whose id is {index}."
+                )
+
+
+def read_bpe(
+    folder: Path, settings: dict[str, Any], *, unknown: str, special: tuple[str, ...]
+) -> tokenizers.Tokenizer:
     """Return the bare tokenizer, without truncation or padding, from either form of files."""
     whole, vocabulary, merges = (folder / name for name in ("tokenizer.json", "vocab.json", "merges.txt"))
     if not whole.is_file() and not (vocabulary.is_file() and merges.is_file()):
@@ -57,6 +100,9 @@ def read_bpe(folder: Path, *, unknown: str, special: tuple[str, ...]) -> tokeniz
             bpe = tokenizers.Tokenizer.from_file(str(whole))
         else:
             bpe = build_bpe(vocabulary, merges, unknown=unknown)
+            add(bpe, added_tokens(folder, settings), folder)
+    except UnreadableCheckpoint:
+        raise
     except Exception as error:
         raise UnreadableCheckpoint(f"The tokenizer in {folder} cannot be read: {error}.") from error
     missing = [token for token in special if bpe.token_to_id(token) is None]

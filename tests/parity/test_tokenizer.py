@@ -108,3 +108,40 @@ def test_emphasis_changes_no_ids(written: str, meant: str, folder: Path, referen
 @example("نجمة، &lt;b&gt; \x00\x1f ｆｕｌｌ　ｗｉｄｔｈ（１）")
 def test_cleaning_is_that_of_clips_own_code(text: str) -> None:
     assert clean(text) == basic_clean(text)
+
+
+TOKENS = {"<cat-toy>": 0, "Zwx Style": 1, "<cat-toy>_1": 2}
+WITH_TOKENS = (
+    "a <cat-toy> on the square",
+    "A <CAT-TOY>, and zwx style",
+    "Zwx Style!",
+    "red<cat-toy><cat-toy>_1 star",
+)
+
+
+@pytest.mark.parametrize("form", ["added_tokens.json", "added_tokens_decoder"])
+def test_tokens_that_textual_inversion_added_have_their_ids(form: str, tmp_path: Path) -> None:
+    folder = make_tiny_checkpoint(tmp_path / "old", tokenizer={"form": "old"}) / "tokenizer"
+    size = len(json.loads((folder / "vocab.json").read_text()))
+    added = {text: size + index for text, index in TOKENS.items()}
+    if form == "added_tokens.json":
+        (folder / form).write_text(json.dumps(added))
+    else:
+        file = folder / "tokenizer_config.json"
+        listed = {
+            str(index): {
+                "content": text,
+                "special": False,
+                "normalized": text != "Zwx Style",
+                "single_word": False,
+                "lstrip": False,
+                "rstrip": True,
+            }
+            for text, index in added.items()
+        }
+        file.write_text(json.dumps(json.loads(file.read_text()) | {form: listed}))
+    reference, ours = CLIPTokenizer.from_pretrained(folder), Tokenizer.load(folder)
+
+    assert ours.size == size + len(TOKENS)
+    for prompt in (*WITH_TOKENS, *PROMPTS):
+        assert ours.encode(prompt).tolist() == ids_of(reference, prompt)
