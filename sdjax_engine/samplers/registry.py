@@ -43,6 +43,9 @@ SAMPLERS: Mapping[Sampler, type[SchedulerConfig]] = MappingProxyType(
     }
 )
 
+EDM = "EDM"  # the prefix of classes for networks that are preconditioned otherwise: Playground v2.5, CosXL
+REMEDY = 'Name another sampler in the key sampler, such as sampler = "euler"'
+
 CORRECTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "StableDiffusionPipeline": {"steps_offset": 1, "clip_sample": False},
@@ -77,7 +80,7 @@ def default_sampler(scheduler_config: Mapping[str, Any]) -> Sampler:
         if config.reference == name:
             return sampler
     known = ", ".join(dict.fromkeys(config.reference for config in SAMPLERS.values()))
-    raise UnreadableCheckpoint(f"scheduler_config.json: _class_name is {name}; known are {known}")
+    raise UnreadableCheckpoint(f"scheduler_config.json: _class_name is {name}; known are {known}. {REMEDY}")
 
 
 def _multistep(scheduler_config: Mapping[str, Any]) -> Sampler:
@@ -94,7 +97,9 @@ def _multistep(scheduler_config: Mapping[str, Any]) -> Sampler:
     }
     if (algorithm, karras) not in samplers:
         known = ", ".join(dict.fromkeys(name for name, _ in samplers))
-        raise UnreadableCheckpoint(f"scheduler_config.json: algorithm_type is {algorithm}; known are {known}")
+        raise UnreadableCheckpoint(
+            f"scheduler_config.json: algorithm_type is {algorithm}; known are {known}. {REMEDY}"
+        )
     return samplers[algorithm, karras]
 
 
@@ -104,8 +109,14 @@ def pipeline_config(
     """Return a checkpoint's scheduler config with the overrides of the reference's class `pipeline`.
 
     The oldest pipelines always sample with `steps_offset` 1 and similar settings, because old configs lack
-    these keys.
+    these keys. Raises `UnreadableCheckpoint` for a schedule that no sampler here is for.
     """
+    name = str(scheduler_config.get("_class_name"))
+    if name.startswith(EDM):
+        raise UnreadableCheckpoint(
+            f"scheduler_config.json: _class_name is {name}, and a network of the EDM schedule is not supported "
+            "with any sampler"
+        )
     corrected = CORRECTIONS.get(pipeline.removeprefix("Flax"), {})
     unchosen = [key for key in unchosen_keys(scheduler_config) if key not in corrected]
     return {**scheduler_config, **corrected, "_use_default_values": unchosen}

@@ -182,8 +182,16 @@ def test_an_unsupported_solver_of_a_checkpoint_is_refused(algorithm_type: str) -
 
 @pytest.mark.parametrize("config", [{}, {"_class_name": "KDPM2DiscreteScheduler"}])
 def test_an_unknown_class_name_is_refused_with_the_known_ones(config: dict[str, Any]) -> None:
-    with pytest.raises(UnreadableCheckpoint, match=r"_class_name.*PNDMScheduler"):
+    with pytest.raises(UnreadableCheckpoint, match=r"_class_name.*PNDMScheduler.*the key sampler"):
         default_sampler(config)
+
+
+@pytest.mark.parametrize("name", ["EDMDPMSolverMultistepScheduler", "EDMEulerScheduler"])
+def test_a_network_of_the_edm_schedule_is_refused_whichever_sampler_is_named(name: str) -> None:
+    with pytest.raises(
+        UnreadableCheckpoint, match=rf"{name}, and a network of the EDM schedule .* any sampler"
+    ):
+        pipeline_config({**SD, "_class_name": name, "sigma_data": 0.5})
 
 
 def test_an_old_config_is_read_as_the_reference_s_pipeline_reads_it() -> None:
