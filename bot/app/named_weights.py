@@ -34,7 +34,7 @@ def mistakes_in_parts(config: Config, number: int) -> Iterator[str]:
     if config.engine.preview_seconds > 0:
         yield from _folder(f"models[{number}].preview_decoder", model.preview_decoder)
     for place, (name, file) in enumerate(model.loras.items(), 1):
-        if not is_path(Path.is_file, file):
+        if not is_path(Path.exists, file) and not is_hub_id(file):
             lora = f"LoRA {place}, {quoted(name)}," if len(model.loras) > 1 else f"the LoRA {quoted(name)}"
             yield f"models[{number}].loras: {lora} has no file {quoted(file)}: correct its path."
 

@@ -114,8 +114,8 @@ def pipeline_config(
     name = str(scheduler_config.get("_class_name"))
     if name.startswith(EDM):
         raise UnreadableCheckpoint(
-            f"scheduler_config.json: _class_name is {name}, and a network of the EDM schedule is not supported "
-            "with any sampler"
+            f"scheduler_config.json: _class_name is {name}, and a network of the EDM schedule is not "
+            "supported with any sampler"
         )
     corrected = CORRECTIONS.get(pipeline.removeprefix("Flax"), {})
     unchosen = [key for key in unchosen_keys(scheduler_config) if key not in corrected]

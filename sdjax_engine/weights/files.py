@@ -65,6 +65,11 @@ def weight_files(folder: Path, *, variant: str | None, stem: str | None = None) 
         raise UnreadableCheckpoint(
             f"{folder} holds only pickled weights ({pickles[0]}), and {WHY_NO_PICKLES}."
         )
+    if flax := sorted(path.name for path in folder.glob("*.msgpack")):
+        raise UnreadableCheckpoint(
+            f"{folder} holds only weights in Flax's own format ({flax[0]}): convert the checkpoint with "
+            "diffusers 0.39 and transformers 4, by from_pretrained(…, from_flax=True) and save_pretrained."
+        )
     raise UnreadableCheckpoint(f"{folder} holds no {stem}.safetensors.")
 
 

@@ -14,15 +14,29 @@ import numpy.typing as npt
 from safetensors import safe_open
 
 from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.json_files import read_json
 from sdjax_engine.models.lora_bank import LayerShape
+from sdjax_engine.weights.file_names import is_hub_id
 from sdjax_engine.weights.headers import read_header
-from sdjax_engine.weights.lora_names import LayerPath, Role, other_kind, spellings, split_key
+from sdjax_engine.weights.lora_families import other_family
+from sdjax_engine.weights.lora_names import OF_PEFT, LayerPath, Role, other_kind, spellings, split_key
 from sdjax_engine.weights.lora_patterns import find_pattern
+from sdjax_engine.weights.reading import BYTES
 from sdjax_engine.weights.tensors import STORED_DTYPES, shorten
-from sdjax_engine.wording import first_line
+from sdjax_engine.wording import first_line, quoted
 
-IN_FOLDER = "pytorch_lora_weights.safetensors"
+OF_DIFFUSERS, ADAPTER = "pytorch_lora_weights.safetensors", "adapter_model.safetensors"
+ADAPTER_CONFIG = "adapter_config.json"
 METADATA = "lora_adapter_metadata"
+FACTORS = STORED_DTYPES - BYTES.keys()
+ALPHAS = FACTORS | {
+    "I64",
+    "I32",
+    "I16",
+    "I8",
+    "U8",
+}  # diffusers' converter to kohya's form makes them integers
+ALPHA_OF_PEFT = 8  # its default
 Shapes = Mapping[LayerPath, LayerShape]
 Keys = dict[LayerPath, dict[Role, str]]
 
@@ -60,7 +74,7 @@ class LoraFile:
 
 
 def read_lora(path: Path, shapes: Shapes) -> LoraFile:
-    """Read the header of the LoRA at `path`, a file or a folder as diffusers saves it.
+    """Read the header of the LoRA at `path`: a file, a folder as diffusers or peft saves it, or a hub id.
 
     Raises UnreadableCheckpoint, in one sentence, unless every tensor belongs to a layer in `shapes`.
     """
@@ -71,6 +85,7 @@ def read_lora(path: Path, shapes: Shapes) -> LoraFile:
     if not keys and not problems:
         problems = ["no tensors"]
     if problems:
+        problems = other_family(contents.shapes, shapes) + problems
         raise UnreadableCheckpoint(f"{file} does not fit the model as a LoRA: {'; '.join(problems)}.")
     try:
         layers = {place: settle(place, roles, contents) for place, roles in keys.items()}
@@ -80,19 +95,32 @@ def read_lora(path: Path, shapes: Shapes) -> LoraFile:
 
 
 def find_file(path: Path) -> Path:
-    """Return the safetensors file of `path`, a file or a folder; raises UnreadableCheckpoint."""
+    """Return the safetensors file of `path`; that of a hub id is downloaded. Raises UnreadableCheckpoint."""
     path = path.expanduser()
-    file = path / IN_FOLDER if path.is_dir() else path
-    if not file.is_file():
-        raise UnreadableCheckpoint(f"There is no LoRA file {file}.")
-    return file
+    source = path.as_posix()
+    if not path.exists() and is_hub_id(source):
+        from sdjax_engine.weights.hub import fetch  # noqa: PLC0415 - the hub's client is slow to import
+
+        path = fetch(source, (OF_DIFFUSERS, ADAPTER, ADAPTER_CONFIG), revision=None)
+    elif not path.is_dir():
+        if not path.is_file():
+            raise UnreadableCheckpoint(f"There is no LoRA file {path}.")
+        return path
+    found = [file for name in (OF_DIFFUSERS, ADAPTER) if (file := path / name).is_file()]
+    if not found:
+        raise UnreadableCheckpoint(
+            f"{source} has neither {OF_DIFFUSERS} nor {ADAPTER}: name the LoRA's .safetensors file itself."
+        )
+    return found[0]
 
 
 def read_contents(file: Path) -> Contents:
     """Return the contents of a safetensors file without its factors; raises UnreadableCheckpoint."""
     header = read_header(file)
     strange = [
-        f"{name} ({each.dtype})" for name, each in header.entries.items() if each.dtype not in STORED_DTYPES
+        f"{name} ({each.dtype})"
+        for name, each in header.entries.items()
+        if each.dtype not in (ALPHAS if is_alpha(name) else FACTORS) and not other_kind(name)
     ]
     if strange:
         raise UnreadableCheckpoint(
@@ -100,11 +128,34 @@ def read_contents(file: Path) -> Contents:
         )
     with safe_open(file, "np") as opened:
         alphas = {name: read_alpha(opened.get_tensor(name)) for name in header.entries if is_alpha(name)}
+    settings = read_settings(header.notes.get(METADATA))
+    is_of_peft = any(map(is_in_adapter, header.entries)) and not any(map(other_kind, header.entries))
+    if is_of_peft and not settings and not alphas:
+        settings = read_adapter_config(file)
     return Contents(
-        shapes={name: each.shape for name, each in header.entries.items()},
-        alphas=alphas,
-        settings=read_settings(header.notes.get(METADATA)),
+        shapes={name: each.shape for name, each in header.entries.items()}, alphas=alphas, settings=settings
     )
+
+
+def read_adapter_config(file: Path) -> dict[str, Any]:
+    """Return peft's settings from the file beside its adapter `file`; raises UnreadableCheckpoint.
+
+    Without them the scale is unknown.
+    """
+    beside = file.with_name(ADAPTER_CONFIG)
+    if not beside.is_file():
+        raise UnreadableCheckpoint(
+            f"{file} is an adapter of peft, whose scale is in {ADAPTER_CONFIG}: put that file beside it."
+        )
+    settings = read_json(beside)
+    kind = settings.get("peft_type")
+    if kind != "LORA":
+        raise UnreadableCheckpoint(f"{beside}: peft_type is {quoted(kind)}, and only 'LORA' is supported.")
+    return {"lora_alpha": ALPHA_OF_PEFT} | settings
+
+
+def is_in_adapter(key: str) -> bool:
+    return key.startswith(OF_PEFT)
 
 
 def is_alpha(key: str) -> bool:

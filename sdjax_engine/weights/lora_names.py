@@ -36,9 +36,17 @@ OTHER_KINDS = {
     "w_norm": "trained norms",
     "b_norm": "trained norms",
     ".diff": "whole differences of weights",
+    ".on_input": "IA3",
+    "ia3_l": "IA3",
+    ".a1.weight": "GLoRA",
+    ".a2.weight": "GLoRA",
+    ".b1.weight": "GLoRA",
+    ".b2.weight": "GLoRA",
+    "bundle_emb.": "a LoRA with embeddings in its file",
 }
 ORIGINAL_RESNET = {today: original for original, today in RESNET.items()}
 ORIGINAL_ALONE = {today: original for original, today in ALONE.items()}
+OF_PEFT = "base_model.model."  # peft's own files, which have their alphas in a second file
 MIDDLE = {"resnets.0": 0, "attentions.0": 1, "resnets.1": 2}
 IN_BLOCK = re.compile(r"(down|up)_blocks\.(\d+)\.(resnets|attentions|downsamplers|upsamplers)\.(\d+)\.(.+)")
 IN_MIDDLE = re.compile(r"mid_block\.((?:resnets|attentions)\.\d+)\.(.+)")
@@ -75,7 +83,7 @@ def split_key(key: str) -> tuple[str, Role] | None:
         return None
     mark = match["plain"] or match["named"] or match["alpha"]
     role = {"A": Role.DOWN, "B": Role.UP}.get(mark) or Role(mark)
-    return match["layer"].removeprefix("base_model.model.").replace(".processor.", "."), role
+    return match["layer"].removeprefix(OF_PEFT).replace(".processor.", "."), role
 
 
 def spellings(places: Iterable[LayerPath]) -> dict[str, LayerPath]:

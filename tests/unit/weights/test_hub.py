@@ -24,14 +24,26 @@ from sdjax_engine.weights.hub import CUT_OFF, refusals
 PROGRAM = """
 import json, sys
 from sdjax_engine.errors import UnreadableCheckpoint
+from pathlib import Path
 from sdjax_engine.weights.files import find_source
+from sdjax_engine.weights.lora import find_file
+from sdjax_engine.weights.named_autoencoder import read_autoencoder
+from sdjax_engine.weights.original.families import SD_1
 from sdjax_engine.weights.preview_decoder import find_decoder
+
+FINDERS = {
+    "checkpoint": find_source,
+    "decoder": find_decoder,
+    "LoRA": lambda source, report: find_file(Path(source)).parent,
+    "autoencoder": lambda source, report, **call: (
+        Path(read_autoencoder(source, SD_1, variant=None, report=report, **call).origin).parent
+    ),
+}
 
 def visit(call):
     lines = []
-    find = find_decoder if call.pop("decoder", False) else find_source
     try:
-        path = find(call.pop("source"), report=lines.append, **call)
+        path = FINDERS[call.pop("kind", "checkpoint")](call.pop("source"), report=lines.append, **call)
     except UnreadableCheckpoint as error:
         return {"refusal": str(error)}
     return {"path": str(path), "lines": lines}
@@ -51,8 +63,12 @@ CALLS: dict[str, dict[str, Any]] = {
     "gated": {"source": "someone/gated"},
     "hidden": {"source": "someone/hidden"},
     "absent": {"source": "someone/absent"},
-    "decoder": {"source": "someone/decoder", "decoder": True},
-    "absent decoder": {"source": "someone/absent", "decoder": True},
+    "decoder": {"source": "someone/decoder", "kind": "decoder"},
+    "absent decoder": {"source": "someone/absent", "kind": "decoder"},
+    "LoRA": {"source": "someone/lora", "kind": "LoRA"},
+    "no LoRA": {"source": "someone/decoder", "kind": "LoRA"},
+    "described autoencoder": {"source": "someone/vae", "kind": "autoencoder", "weights": False},
+    "autoencoder": {"source": "someone/other-vae", "kind": "autoencoder"},
 }
 
 
@@ -73,7 +89,14 @@ def visit(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
     (old / "unet" / "diffusion_pytorch_model.bin").write_bytes(b"not wanted")
     decoder = make_tiny_decoder(room / "decoder")
     (decoder / "diffusion_pytorch_model.bin").write_bytes(b"not wanted")
+    lora = room / "lora"
+    lora.mkdir()
+    save_file({"a": load_file(original / UNET)["conv_in.bias"]}, lora / "pytorch_lora_weights.safetensors")
+    (lora / "another.safetensors").write_bytes(b"not wanted")
     repositories = {
+        "someone/lora": Repository(revisions={"main": lora}),
+        "someone/vae": Repository(revisions={"main": original / "vae"}),
+        "someone/other-vae": Repository(revisions={"main": original / "vae"}),
         "someone/decoder": Repository(revisions={"main": decoder}),
         "someone/tiny": Repository(revisions={"main": original, "old": old}),
         "someone/described": Repository(revisions={"main": original}),
@@ -192,6 +215,12 @@ def test_of_a_decoder_only_the_configuration_and_the_weights_are_fetched(visit: 
     assert files_of(visit.results["decoder"]) == {"config.json", "diffusion_pytorch_model.safetensors"}
 
 
+def test_of_a_lora_and_an_autoencoder_only_their_files_are_fetched(visit: Visit) -> None:
+    assert files_of(visit.results["LoRA"]) == {"pytorch_lora_weights.safetensors"}
+    assert files_of(visit.results["described autoencoder"]) == {"config.json"}
+    assert files_of(visit.results["autoencoder"]) == {"config.json", "diffusion_pytorch_model.safetensors"}
+
+
 def test_token_gives_access_to_its_repository(visit: Visit) -> None:
     assert UNET in files_of(visit.results["token"])
 
@@ -203,6 +232,7 @@ def test_token_gives_access_to_its_repository(visit: Visit) -> None:
         ("hidden", ("someone/hidden", "private", "HF_TOKEN")),
         ("absent", ("someone/absent", "neither a folder")),
         ("absent decoder", ("someone/absent", "neither a folder")),
+        ("no LoRA", ("someone/decoder", "neither pytorch_lora_weights.safetensors nor", "file itself")),
         ("no such revision", ("“someone/tiny”", "no such revision")),
     ],
 )

@@ -11,6 +11,7 @@ from typing import Any
 import huggingface_hub
 import numpy as np
 import pytest
+from checkpoints import use_old_tokenizer_files
 from safetensors.numpy import load_file, save_file
 
 from sdjax_engine.errors import UnreadableCheckpoint
@@ -46,6 +47,24 @@ def leave_only_a_pickle(folder: Path) -> None:
     (folder / UNET_FILE).rename(folder / "unet" / "diffusion_pytorch_model.bin")
 
 
+def leave_only_flax(folder: Path) -> None:
+    (folder / UNET_FILE).rename(folder / "unet" / "diffusion_flax_model.msgpack")
+
+
+def add_tokens(text: str) -> Callable[[Path], object]:
+    """Leave an old tokenizer folder with these added tokens."""
+
+    def change(folder: Path) -> None:
+        place = folder / "tokenizer"
+        use_old_tokenizer_files(place)
+        settings = json.loads((place / "tokenizer_config.json").read_text())
+        settings.pop("added_tokens_decoder", None)
+        (place / "tokenizer_config.json").write_text(json.dumps(settings))
+        (place / "added_tokens.json").write_text(text)
+
+    return change
+
+
 def remove(path: str) -> Callable[[Path], None]:
     return lambda folder: (folder / path).unlink()
 
@@ -78,6 +97,16 @@ BROKEN: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "empty": (empty, (UNET_FILE, "not a whole safetensors file")),
     "git pointer": (leave_a_pointer, (UNET_FILE, "not a whole safetensors file")),
     "pickle only": (leave_only_a_pickle, ("diffusion_pytorch_model.bin", "pickle", "safetensors")),
+    "Flax only": (
+        leave_only_flax,
+        ("Flax's own format (diffusion_flax_model.msgpack)", "diffusers 0.39", "from_flax=True"),
+    ),
+    "added tokens without places": (add_tokens('{"<a>": 999999}'), ("no place for the added token '<a>'",)),
+    "too many added tokens": (
+        add_tokens(json.dumps({f"<{each}>": each for each in range(20_000)})),
+        ("more than 10000 added tokens",),
+    ),
+    "broken added tokens": (add_tokens('{"<a>": "many"}'), ("added tokens", "cannot be read")),
     "no weights": (remove(VAE_FILE), ("vae", "holds no diffusion_pytorch_model.safetensors")),
     "missing shard": (leave_half_the_shards, ("lacks the shards", "00002-of-00002")),
     "no index": (remove("model_index.json"), ("not a checkpoint in diffusers layout",)),

@@ -75,11 +75,18 @@ def test_every_usual_spelling_finds_its_layer(down: str, up: str, place: LayerPa
     shape = SHAPES[place]
     window = shape.window and (1, 1)
     tensors = {down: ones(2, shape.width_in, *shape.window), up: ones(shape.width_out, 2, *window)}
+    adapter_config(tmp_path)  # for the spelling of peft's own files
     lora = read_lora(saved(tmp_path, tensors), SHAPES)
     assert (list(lora.layers), lora.rank) == ([place], 2)
     with safe_open(lora.file, "np") as opened:
         factors = read_factors(opened, lora.layers[place], shape)
     assert [each.shape for each in factors] == [(2, *shape.window, shape.width_in), (2, shape.width_out)]
+
+
+def adapter_config(folder: Path, **settings: Any) -> Path:
+    file = folder / "adapter_config.json"
+    file.write_text(json.dumps({"peft_type": "LORA", "r": 4} | settings))
+    return file
 
 
 def scale(folder: Path, tensors: Tensors, settings: Mapping[str, Any] | None = None) -> float:
@@ -91,6 +98,8 @@ def test_alpha_over_rank_scales_each_layer(tmp_path: Path) -> None:
     assert scale(tmp_path, kohya(alpha=np.array(1.0, np.float16))) == 0.5
     assert scale(tmp_path, kohya(alpha=np.array([8.0], np.float32), rank=4)) == 2.0
     assert scale(tmp_path, kohya(rank=4)) == 1.0
+    for kind in (np.int64, np.int32, np.uint8):  # diffusers' own converter writes int64
+        assert scale(tmp_path, kohya(alpha=np.array(8, kind), rank=4)) == 2.0
 
 
 @pytest.mark.parametrize(
@@ -129,6 +138,82 @@ def test_a_folder_that_diffusers_saved_is_read(tmp_path: Path) -> None:
     assert list(read_lora(tmp_path, SHAPES).layers) == [TO_Q]
 
 
+PEFT_ALONE = {f"base_model.model.{ATTN}.to_q.lora_{each}.weight": ones(4, 4) for each in "AB"} | {
+    f"base_model.model.{ATTN}.to_q.lora_A.weight": ones(4, 6)
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"lora_alpha": 16}, 4.0),
+        ({"lora_alpha": 16, "use_rslora": True}, 8.0),
+        ({"lora_alpha": 16, "alpha_pattern": {"attn1.to_q": 2}}, 0.5),
+        ({}, 2.0),  # peft's own default of alpha is 8
+    ],
+)
+def test_the_scale_of_an_adapter_of_peft_is_in_the_file_beside_it(
+    settings: Mapping[str, Any], expected: float, tmp_path: Path
+) -> None:
+    adapter_config(tmp_path, **settings)
+    saved(tmp_path, PEFT_ALONE).rename(tmp_path / "adapter_model.safetensors")
+    for path in (tmp_path, tmp_path / "adapter_model.safetensors"):
+        [layer] = read_lora(path, SHAPES).layers.values()
+        assert layer.scale == expected
+
+
+def test_an_adapter_of_peft_without_its_scale_or_of_another_method_is_refused(tmp_path: Path) -> None:
+    saved(tmp_path, PEFT_ALONE).rename(tmp_path / "adapter_model.safetensors")
+    with pytest.raises(UnreadableCheckpoint, match=r"whose scale is in adapter_config\.json: put that file"):
+        read_lora(tmp_path, SHAPES)
+    adapter_config(tmp_path, peft_type="IA3")
+    with pytest.raises(UnreadableCheckpoint, match=r"adapter_config\.json: peft_type is 'IA3', and only"):
+        read_lora(tmp_path, SHAPES)
+
+
+def test_a_folder_without_a_lora_is_refused_with_the_names_that_it_may_have(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableCheckpoint, match=r"has neither pytorch_lora_weights\..* nor adapter_model"):
+        read_lora(tmp_path, SHAPES)
+
+
+PROMPTS = "down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k"
+SD_1 = SHAPES | {
+    LayerPath(component="unet", path=PROMPTS.replace("_0_", ".0.").replace("attn2_", "attn2.")): LayerShape(
+        width_in=768, width_out=4
+    )
+}
+
+
+def pair(name: str, width: int = 6) -> Tensors:
+    return {f"{name}.lora_down.weight": ones(2, width), f"{name}.lora_up.weight": ones(4, 2)}
+
+
+@pytest.mark.parametrize(
+    ("tensors", "family"),
+    [
+        (pair("lora_te2_text_model_encoder_layers_0_mlp_fc1") | pair("lora_te2_more"), "SDXL"),
+        (pair("lora_unet_input_blocks_4_1_transformer_blocks_0_attn2_to_k", 2048), "SDXL"),
+        (pair("lora_unet_input_blocks_4_1_proj_in"), "SDXL"),
+        (pair(f"lora_unet_{PROMPTS}", 1024), "SD 2"),
+        (pair("lora_unet_double_blocks_0_img_attn_proj"), "Flux"),
+        (pair("lora_unet_joint_blocks_0_x_block_attn_proj"), "Stable Diffusion 3"),
+        ({"transformer.transformer_blocks.0.attn.to_q.lora_A.weight": ones(2, 6)}, "a transformer"),
+    ],
+)
+def test_a_lora_of_another_family_is_refused_with_the_families(
+    tensors: Tensors, family: str, tmp_path: Path
+) -> None:
+    shapes = {place: each for place, each in SD_1.items() if place is not SECOND}
+    with pytest.raises(UnreadableCheckpoint, match=rf"it was made for {family}.*, and the model is SD 1; "):
+        read_lora(saved(tmp_path, tensors), shapes)
+
+
+def test_a_misfit_of_the_models_own_family_names_no_family(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableCheckpoint) as refused:
+        read_lora(saved(tmp_path, kohya("lora_unet_nothing") | pair(f"lora_unet_{PROMPTS}", 768)), SD_1)
+    assert "made for" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("tensors", "reason"),
     [
@@ -136,11 +221,14 @@ def test_a_folder_that_diffusers_saved_is_read(tmp_path: Path) -> None:
         (kohya() | {f"{PEFT}.lora_magnitude_vector": ones(4)}, "DoRA is not supported"),
         (kohya(hada_w1_a=ones(2, 2)), r"LoHa is not supported: .*hada_w1_a"),
         (kohya(lokr_w1=ones(2, 2)), r"LoKr is not supported: .*lokr_w1"),
+        (kohya() | {f"{KOHYA}.on_input": np.array(True)}, r"IA3 is not supported: .*on_input"),
+        ({f"base_model.model.{ATTN}.to_q.ia3_l": ones(4, 1)}, "IA3 is not supported"),
+        ({f"{KOHYA}.{each}.weight": ones(4, 4) for each in ("a1", "a2")}, r"GLoRA is not supported: .*a1"),
         (kohya() | {f"{KOHYA}.lora_mid.weight": ones(2, 2, 3, 3)}, "core tensor"),
         (kohya("lora_unet_no_such_layer"), r"tensors of no layer of the model: lora_unet_no_such_layer"),
         (
             kohya() | {"bundle_emb.style.string_to_param": ones(1)},
-            r"of no layer .*: bundle_emb\.style",
+            r"a LoRA with embeddings in its file is not supported: bundle_emb\.style",
         ),
         (kohya() | {f"{PEFT}.lora_A.weight": ones(2, 6)}, r"tensors of one layer twice: unet\."),
         ({f"{KOHYA}.lora_down.weight": ones(2, 6)}, r"layers without one of their two factors: unet\."),
