@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from bot.moderation import arabic, hangul
-from bot.moderation.bounds import beginning_and_end, bound_of
+from bot.moderation.bounds import beginning_and_end
 from bot.moderation.scripts import SPACE, Codes, Places, codes_of, text_of
 from bot.moderation.tables import look_alikes, simplified
 
@@ -69,12 +69,12 @@ def _letters() -> dict[int, int | str]:
     return made | special
 
 
-def skeleton(text: str) -> str:
+def skeleton(text: str, most: int | None = None) -> str:
     """Return a text without invisible characters, and with one letter for all that look like it.
 
-    Case, digits, signs and spaces stay. Lines at the end repeat the words that can be read in a second way.
+    Case, digits, signs and spaces stay. Lines at the end repeat the words that can be read in a second way;
+    of a long text only those of its first and last `most` characters; None for all.
     """
-    most = bound_of(text)
     if text.isascii():
         return _with_capital_i(text, beginning_and_end(text, most) if "I" in text else "")
     seen = _with_letters(_characters(text), most)

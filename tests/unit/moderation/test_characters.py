@@ -55,7 +55,7 @@ def test_of_a_long_text_only_the_first_characters_become_several_letters() -> No
     text = "㎏" * 3000
     most = bound_of(text)
     assert most is not None
-    made = skeleton(text)
+    made = skeleton(text, most)
     assert made == "kg" * most + " " * (3000 - most)
 
 
@@ -66,13 +66,14 @@ RED = "red " * 3000
 def test_of_a_long_text_the_words_with_a_capital_i_at_its_beginning_and_end_are_read(
     before: str, others: str
 ) -> None:
-    made = skeleton(f"{before}bIood {RED}gIow {RED}cIay")
+    text = f"{before}bIood {RED}gIow {RED}cIay"
+    made = skeleton(text, bound_of(text))
     assert made.endswith(f" bIood {RED}gIow {RED}cIay\n{others}blood clay"[not before :])
 
 
 def test_of_many_words_with_jamo_the_first_and_the_last_are_read() -> None:
     text = " ".join("ㅋ" + chr(ord("가") + number) for number in range(1000))
-    _, *words, last = skeleton(text).split("\n")
+    _, *words, last = skeleton(text, bound_of(text)).split("\n")
     assert words[:2] == ["ᄏ가", "ᄏ각"]
     assert words[-1] == "ᄏ" + chr(ord("가") + 999)
     assert (len(words), last) == (200, "")
