@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 
 import aiohttp
 import discord
+from yarl import URL
 
 from bot.errors import ConfigurationError, DiscordUnavailable
+from bot.front.proxies import proxy_of
 from bot.redaction import redact
+
+log = logging.getLogger(__name__)
 
 
 async def log_in(client: discord.Client, token: str, api_url: str) -> None:
     """Log in with the token; raises ConfigurationError for a refused token, or DiscordUnavailable."""
     address = redact(api_url)
     try:
+        if proxy := proxy_of(URL(api_url)):
+            log.info("Discord is reached through the proxy %s", proxy.origin())
         await client.login(token)
     except discord.LoginFailure:
         raise ConfigurationError(

@@ -21,6 +21,7 @@ from bot.front.address import use_address
 from bot.front.client import intents
 from bot.front.command_tree import Tree
 from bot.front.defining import new_tree
+from bot.front.proxies import ProxyConnector
 from bot.front.translator import CatalogueTranslator
 from bot.store.database import Clock, Shared
 from bot.store.offers import Offers
@@ -50,7 +51,10 @@ class DiscordSide:
         trace = aiohttp.TraceConfig()
         RateGuard(clock=time.monotonic).watch(trace)
         self._client = discord.Client(
-            intents=discord.Intents.none(), max_ratelimit_timeout=30.0, http_trace=trace
+            connector=ProxyConnector(limit=0),
+            intents=discord.Intents.none(),
+            max_ratelimit_timeout=30.0,
+            http_trace=trace,
         )
         self._login = asyncio.ensure_future(self._log_in())
 
@@ -96,7 +100,7 @@ class DiscordSide:
         address = f"{self._config.discord.gateway_url.rstrip('/')}/?v=10&encoding=json"
         try:
             async with (
-                aiohttp.ClientSession() as session,
+                aiohttp.ClientSession(connector=ProxyConnector()) as session,
                 session.ws_connect(address, max_msg_size=0) as socket,
             ):
                 while (message := await socket.receive()).type is aiohttp.WSMsgType.TEXT:

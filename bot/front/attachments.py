@@ -16,6 +16,7 @@ from yarl import URL
 from bot.errors import UserMistake
 from bot.front.decoding import Decoder, Used
 from bot.front.pictures import Limits, Picture, Unfit, check_length
+from bot.front.proxies import ProxyConnector, proxy_hosts, proxy_of
 from bot.front.resolver import PublicResolver, Resolver
 from bot.front.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Sender
@@ -69,7 +70,7 @@ class Attachments:
     ) -> None:
         sandbox = URL(api_url)
         private = {sandbox.host or ""} if sandbox.scheme == "http" else ()
-        self._resolver = PublicResolver(resolver or Resolver(), private=private)
+        self._resolver = PublicResolver(resolver or Resolver(), private={*private, *proxy_hosts()})
         self._limits = limits
         self._decoder = decoder
         self._room = room
@@ -119,16 +120,19 @@ class Attachments:
             raise UserMistake("picture_unreachable", what=what)
         began = asyncio.get_running_loop().time()
         foreign = is_proxied(address, self._proxies)
+        url = URL(address, encoded=True)
         try:
+            if proxy_of(url):
+                await self._resolver.check(url.host or "")
             async with (
                 asyncio.timeout(turn.foreign_seconds if foreign else self._fetch_seconds),
                 # No content encoding, so that the body has the stated length.
                 aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(resolver=self._resolver),
+                    connector=ProxyConnector(resolver=self._resolver),
                     timeout=SILENCE,
                     auto_decompress=False,
                 ) as session,
-                session.get(URL(address, encoded=True), allow_redirects=False, headers=PLAIN) as response,
+                session.get(url, allow_redirects=False, headers=PLAIN) as response,
             ):
                 return await self._body(response, what, turn)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:

@@ -25,6 +25,7 @@ from bot.front.favourites import react
 from bot.front.first_answers import Counting
 from bot.front.gateway import GatewayConnections, SessionStarts
 from bot.front.keywords import Keywords, keywords_of
+from bot.front.proxies import ProxyConnector
 from bot.front.resolver import Resolver
 from bot.front.services import Interaction, Services
 from bot.front.translator import CatalogueTranslator
@@ -109,7 +110,7 @@ class Bot(discord.AutoShardedClient):
         self._room = WaitingRoom(places=config.pictures.waiting_files)
         pace = Pace(rates_of(config), clock=time.monotonic)
         super().__init__(
-            connector=aiohttp.TCPConnector(limit=0, resolver=self._resolver),
+            connector=ProxyConnector(limit=0, resolver=self._resolver),
             intents=intents(),
             allowed_mentions=discord.AllowedMentions.none(),
             member_cache_flags=discord.MemberCacheFlags.none(),

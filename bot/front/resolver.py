@@ -57,6 +57,10 @@ class Resolver(AbstractResolver):
             self._known[key] = done.result()
 
 
+class NotPublic(OSError):
+    """A host has addresses, and none of them lies on the public internet."""
+
+
 class PublicResolver(AbstractResolver):
     """Gives the addresses of `resolver` that lie on the public internet, but all of the hosts in `private`.
 
@@ -76,8 +80,18 @@ class PublicResolver(AbstractResolver):
             return found
         public = [each for each in found if is_public(each["host"])]
         if not public:
-            raise OSError(f"{host} has no public address")
+            raise NotPublic(f"{host} has no public address")
         return public
+
+    async def check(self, host: str) -> None:
+        """Raise NotPublic as `resolve` does; a host that only its proxy can look up passes."""
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self.resolve(host)
+        except NotPublic:
+            raise
+        except OSError:  # a TimeoutError is one
+            return
 
     async def close(self) -> None:
         """Do nothing: `resolver` has other users."""

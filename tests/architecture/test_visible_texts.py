@@ -35,6 +35,7 @@ UNSEEN: Mapping[str, tuple[str, ...]] = {
         "not connected to Discord's gateway",
     ),
     "bot/front/preferring.py": ("a picture",),  # stands for a prompt while options are checked
+    "bot/front/proxies.py": ("Basic ",),  # a header
     "bot/front/registration.py": (  # the operator's log, and the end of a start
         "the largest is ",
         "Discord refuses the commands: ",
