@@ -34,6 +34,7 @@ from percentiles import percentile
 from store_servers import postgresql
 
 from bot.front.allowed import check_blocks, check_words
+from bot.front.judging import Judging
 from bot.front.server_cache import AutomodCache, ServerCache
 from bot.front.services import Interaction
 from bot.jobs import Origin, Recipe
@@ -42,7 +43,6 @@ from bot.moderation.policy import Policy
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.prompt_rules import Action, PromptRule
-from bot.threads import Threads
 from sdjax_engine.request import Sampler
 
 CHARACTERS = 200
@@ -109,7 +109,7 @@ def interaction_in(guild_id: int, store: Store, automod: AutomodCache) -> Intera
     """Return what the checks read of an interaction."""
     client = Discord()
     policies = {"policy": Policy(), "bounds": Policy(), "weights": {}, "weight_of": lambda _person: 1.0}
-    threads = {"judging": Threads("rules", most=1), "servers": ServerCache()}
+    threads = {"judging": Judging(), "servers": ServerCache(), "hard_rule": hard_rule()}
     client.services = SimpleNamespace(store=store, automod=automod, **policies, **threads)  # type: ignore[attr-defined]
     fields: dict[str, Any] = {
         "client": client,

@@ -88,6 +88,11 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "rule_refused": (
             "The rule “{rule}” of this server does not allow this: change the words and ask again."
         ),
+        "judging_rule": (
+            "Checking this against the rule “{rule}” of this server takes too long: shorten it, or tell a "
+            "moderator."
+        ),
+        "judging_long": "Checking this takes too long: shorten it and ask again.",
         "rule_always": "Sexual content with minors is never painted here: change the words.",
         "rule_name": (
             "A rule's name has 1 to {limit} characters, all of which can be seen: choose another name."

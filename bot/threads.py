@@ -13,6 +13,7 @@ import contextlib
 import contextvars
 import functools
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import ParamSpec, TypeVar
@@ -21,6 +22,8 @@ from weakref import WeakValueDictionary
 P = ParamSpec("P")
 T = TypeVar("T")
 UNINTERRUPTIBLE = "uninterruptible"
+Check = Callable[[str], None]
+"""Called with the name of each piece of work before it begins; raises TooLong once the time is over."""
 
 
 class Threads:
@@ -105,3 +108,37 @@ def in_uninterruptible_thread(work: Callable[[], T]) -> asyncio.Future[T]:
 def uninterruptible_thread_runs() -> bool:
     """Return whether a thread of `in_uninterruptible_thread` is still at work."""
     return any(thread.name == UNINTERRUPTIBLE for thread in threading.enumerate())
+
+
+class TooLong(Exception):
+    """The work has taken too long; `piece` is the name of the pieces that took the most time."""
+
+    def __init__(self, piece: str) -> None:
+        self.piece = piece
+        super().__init__(piece)
+
+
+class Deadline:
+    """A `Check` that raises TooLong `seconds` after it was made, by the thread's processor time.
+
+    A thread cannot be stopped, so work that may take long calls this between its pieces.
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._now = clock()
+        self._end = self._now + seconds
+        self._piece = ""
+        self._spent: defaultdict[str, float] = defaultdict(float)
+
+    def __call__(self, piece: str) -> None:
+        """Begin a piece of work."""
+        before, self._now = self._now, self._clock()
+        self._spent[self._piece] += self._now - before
+        if self._now > self._end:
+            raise TooLong(max(self._spent, key=self._spent.__getitem__))
+        self._piece = piece
+
+
+def unlimited(piece: str) -> None:
+    """A `Check` without a limit."""

@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from functools import partial
 
 import discord
 
 from bot.errors import StoreUnavailable, UserMistake
+from bot.front.judging import Judgement, RulesHere, judgement
 from bot.front.options import find_offer
-from bot.front.server_cache import Ruled
-from bot.front.services import Interaction, Services, role_ids, services_of
+from bot.front.server_cache import Ruled, may_read
+from bot.front.services import Interaction, Services, role_ids, sender_of, services_of
 from bot.holds import Cause, Hold
 from bot.jobs import Origin, Recipe
-from bot.moderation.automod import AutomodVerdict
-from bot.moderation.bounds import LONGEST_SENT
 from bot.moderation.generosity import Privacy
 from bot.moderation.limits import cost_of, kept_for_later, offers_within, quotas_of
 from bot.moderation.limits import refusal as refusal_of
 from bot.moderation.policy import Effective, Policy, Said, effective
-from bot.moderation.readings import Readings, read
-from bot.moderation.rules import Judge, Verdict
+from bot.moderation.rules import Judge
 from bot.moderation.standing import Decision, decide, refusal
 from bot.quotas import Charge, Quota
 from bot.retries import while_unavailable
 from bot.store.policies import PolicyScope
 from bot.store.prompt_rules import Action
 from bot.store.standing import Requester, Standing
-from sdjax_engine.prompts import read_prompt
 from sdjax_engine.request import Offer
 
 PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person still waits
 EARLY_SECONDS = 0.5  # of the 3 s that Discord allows for an acknowledgement
+TIMES_FOR_LISTS = 4  # the time of one request, for all entries of a list
 HELD = "held"  # the key in an interaction's extras
 
 
@@ -197,7 +195,8 @@ async def check_words(interaction: Interaction, recipe: Recipe) -> Hold | None:
     """Return why the pictures of these words are held for review, None where no rule holds them.
 
     Raises UserMistake `rule_always` for the rule that no server can switch off, `rule_refused` for a rule of
-    /rules, `rule_automod` for one of Discord's AutoMod rules.
+    /rules, `rule_automod` for one of Discord's AutoMod rules, `judging_rule` or `judging_long` where judging
+    takes too long.
 
     The recipe's prompts must have the texts of styles and the words drawn from lists already.
     """
@@ -208,81 +207,53 @@ async def check_texts(
     interaction: Interaction, texts: Sequence[str], *, together: bool = True
 ) -> Hold | None:
     """Check texts for later prompts, as `check_words` does; `together` if one prompt will have them all."""
-    texts = forms_of(texts)
-    known = readings_of(texts, together=together)
-    if any(map(services_of(interaction).hard_rule.matches, known.values())):
+    found = await judgement_of(interaction, texts, together=together)
+    verdict = found.verdict
+    if found.always:
         raise UserMistake("rule_always")
-    if interaction.guild_id is None:
-        return None
-    verdict = await verdict_of(interaction, texts, known=known)
     if verdict is not None and verdict.rule.action is not Action.HOLD:
         raise UserMistake("rule_refused", rule=verdict.rule.name)
-    found = await automod_verdict(interaction, texts)
-    if found is not None:
-        raise UserMistake("rule_automod", rule=found.rule.name)
+    if found.automod is not None:
+        raise UserMistake("rule_automod", rule=found.automod.rule.name)
     return None if verdict is None else Hold(cause=Cause.RULE, rule=verdict.rule.name)
+
+
+async def judgement_of(interaction: Interaction, texts: Sequence[str], *, together: bool = True) -> Judgement:
+    """Return what the rules of this place say about texts; raises UserMistake where that takes too long.
+
+    Texts that are not for one prompt are the entries of a list: they take a call each, so longer together.
+    """
+    rules = await rules_here(interaction)
+    judge = partial(judgement, texts=texts, rules=rules, together=together)
+    times = 1 if together else TIMES_FOR_LISTS
+    return await services_of(interaction).judging.run(sender_of(interaction), judge, times=times)
+
+
+async def rules_here(interaction: Interaction) -> RulesHere:
+    """Return the rules that apply to the person of the interaction, ready to be searched for."""
+    services = services_of(interaction)
+    if interaction.guild_id is None:
+        return RulesHere(always=services.hard_rule)
+    held = await held_of(interaction)
+    if not held.judge.is_ready:
+        await services.judging.prepare(sender_of(interaction), held.judge.prepare)
+    requester = requester_of(interaction, interaction.user)
+    category_id = getattr(interaction.channel, "category_id", None)
+    places = requester.channel_ids if category_id is None else (*requester.channel_ids, category_id)
+    applied = held.automod and may_read(interaction)
+    return RulesHere(
+        always=services.hard_rule,
+        judge=held.judge,
+        automod=await services.automod.rules_of(interaction.client, interaction.guild_id) if applied else (),
+        roles=tuple(requester.role_ids),
+        channel_ids=requester.channel_ids,
+        places=places,
+    )
 
 
 def words_of(recipe: Recipe) -> list[str]:
     """Return every text of a recipe that people choose."""
     return [recipe.prompt, recipe.negative_prompt, *(lora.name for lora in recipe.loras)]
-
-
-def forms_of(texts: Iterable[str]) -> list[str]:
-    """Return the texts, and after them what the engine reads in place of a text where that differs.
-
-    The engine replaces HTML entities, wide letters and wrongly decoded ones, and removes the brackets of
-    emphasis: it paints `bl&#111;od` and `dead bo(d)y` as blood and a dead body.
-    """
-    written = list(texts)
-    forms = (form for text in written for form in _forms(text) if form not in written)
-    return [*written, *dict.fromkeys(forms)]
-
-
-def _forms(text: str) -> Iterator[str]:
-    prompt = read_prompt(text)
-    if prompt.text != text.strip():
-        yield prompt.text
-    spelled = "".join(f"{' ' if piece.breaks else ''}{piece.text}" for piece in prompt.pieces)
-    if spelled != prompt.text:
-        yield spelled
-
-
-def readings_of(texts: Sequence[str], *, together: bool = True) -> dict[str, Readings]:
-    """Return the readings of the texts: of all as one text if `together`, else of each alone.
-
-    A long text is not read completely in every way, so the texts of a long joined text are also read alone.
-    """
-    written = [text for text in texts if text.strip()]
-    if not together:
-        return {text: read(text) for text in written}
-    joined = "\n".join(written)
-    alone = [] if len(joined) <= LONGEST_SENT else written
-    return {text: read(text) for text in (joined, *alone)}
-
-
-async def verdict_of(
-    interaction: Interaction, texts: Sequence[str], *, known: Mapping[str, Readings] = MappingProxyType({})
-) -> Verdict | None:
-    """Return the rule that refuses or holds one of the texts; None where none does.
-
-    `known` has the readings of texts that were read before.
-    """
-    judge = (await held_of(interaction)).judge
-    if not judge.rules:
-        return None
-    if not judge.is_ready:
-        await services_of(interaction).judging.run(judge.prepare)
-    channel_ids = requester_of(interaction, interaction.user).channel_ids
-    return judge.verdict(texts, channel_ids=channel_ids, known=known)
-
-
-async def automod_verdict(interaction: Interaction, texts: Sequence[str]) -> AutomodVerdict | None:
-    """Return the AutoMod rule that refuses one of the texts; None where none does or none is applied."""
-    if not (await held_of(interaction)).automod:
-        return None
-    requester = requester_of(interaction, interaction.user)
-    return await services_of(interaction).automod.verdict(interaction, requester, texts)
 
 
 async def review_mode(interaction: Interaction) -> Hold | None:

@@ -56,6 +56,13 @@ def lines_of(state: AutomodState, rules: Sequence[AutomodRule], texts: Texts) ->
                 len(rule.unread),
                 patterns=texts.isolated(shown(" ".join(rule.unread), SHOWN_PATTERNS)),
             )
+        if rule.slow:
+            yield texts.ngettext(
+                "{count} pattern does not apply, because it takes too long to check: {patterns}",
+                "{count} patterns do not apply, because they take too long to check: {patterns}",
+                len(rule.slow),
+                patterns=texts.isolated(shown(" ".join(rule.slow), SHOWN_PATTERNS)),
+            )
 
 
 def _said(state: AutomodState, rules: Sequence[AutomodRule], texts: Texts) -> str:

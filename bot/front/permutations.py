@@ -149,10 +149,12 @@ async def _recipes(interaction: Interaction, asked: Asked, phrase: Phrase) -> tu
     """
     filled, recipe, unsuitable = await _around(interaction, asked)
     offers = offers_here(interaction)
-    recipes = [
-        replace(parse(replace(filled, prompt=placed(filled.prompt, words)), offers), seed=recipe.seed)
-        for words in await written_out(interaction, phrase, seed=recipe.seed)
-    ]
+
+    def recipe_of(words: str) -> Recipe:
+        asked = replace(filled, prompt=placed(filled.prompt, words))
+        return replace(parse(asked, offers), seed=recipe.seed)
+
+    recipes = await written_out(interaction, phrase, recipe_of, seed=recipe.seed)
     return recipes, unsuitable
 
 

@@ -11,12 +11,13 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import aiohttp
 import discord
 
-from bot.moderation.automod import AutomodRule, AutomodVerdict, judged, read_rules
+from bot.moderation.automod import AutomodRule, read_rules
 from bot.moderation.policy import Effective, Said, said_by
 from bot.moderation.rules import Judge
 from bot.quotas import Quota
@@ -157,7 +158,7 @@ class AutomodCache:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._servers: OrderedDict[int, _Kept] = OrderedDict()
-        self._threads = Threads("automod", most=1)
+        self._threads = Threads("automod", most=2, share=1)
 
     def expire(self, guild_id: int) -> None:
         """Let the rules of a server be read again with the next request; they hold until then."""
@@ -167,19 +168,6 @@ class AutomodCache:
     def has_failed(self, guild_id: int) -> bool:
         """Return whether the last attempt to read the rules of a server has failed."""
         return guild_id in self._servers and self._servers[guild_id].failed
-
-    async def verdict(
-        self, interaction: discord.Interaction[Any], requester: Requester, texts: Sequence[str]
-    ) -> AutomodVerdict | None:
-        """Return the rule that refuses one of a person's texts; None where none does or none may be read."""
-        if not may_read(interaction):
-            return None
-        rules = await self.rules_of(interaction.client, interaction.guild_id or 0)
-        if not rules:
-            return None
-        category_id = getattr(interaction.channel, "category_id", None)
-        places = requester.channel_ids if category_id is None else (*requester.channel_ids, category_id)
-        return judged(texts, rules, roles=requester.role_ids, places=places)
 
     async def rules_of(self, client: discord.Client, guild_id: int) -> tuple[AutomodRule, ...]:
         """Return the rules of a server; where Discord does not give them, those that were read before."""
@@ -198,7 +186,8 @@ class AutomodCache:
         try:
             async with asyncio.timeout(READ_SECONDS):
                 payload = await client.http.get_auto_moderation_rules(guild_id)
-            kept.rules = await self._threads.run(_compiled, cast("Any", payload))
+            read = partial(_compiled, cast("Any", payload))
+            kept.rules = await self._threads.run_for(guild_id, read)
         except FAILURES as error:
             log.warning("the AutoMod rules of server %s could not be read: %r", guild_id, error)
             refused = isinstance(error, discord.Forbidden | discord.NotFound)
@@ -215,7 +204,7 @@ def may_read(interaction: discord.Interaction[Any]) -> bool:
 
 
 def _compiled(payload: Iterable[Mapping[str, Any] | None] | None) -> tuple[AutomodRule, ...]:
-    """Return the rules, compiled, which takes milliseconds for long lists."""
+    """Return the rules, compiled and measured, which takes seconds for the costliest patterns."""
     rules = read_rules(payload or ())
     for rule in rules:
         rule.prepare()

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from discord.app_commands import Choice
 
 from bot.errors import StoreUnavailable
 from bot.expansion import Phrase, read_phrase
 from bot.front.options import clean
 from bot.front.requests import PATIENCE_SECONDS
-from bot.front.services import Interaction, services_of
+from bot.front.services import Interaction, sender_of, services_of
 from bot.front.wildcards import drawing, wildcard_choices
 from bot.retries import while_unavailable
 from bot.store.wildcards import Wildcard
+from bot.threads import Check
+
+T = TypeVar("T")
 
 
 async def wildcards_of(interaction: Interaction) -> list[Wildcard]:
@@ -22,17 +28,30 @@ async def wildcards_of(interaction: Interaction) -> list[Wildcard]:
     return await while_unavailable(PATIENCE_SECONDS, read, interaction.guild_id)
 
 
-async def written_out(interaction: Interaction, phrase: Phrase, *, seed: int) -> list[str]:
-    """Return every text of a phrase, with the entries that the seed draws; raises as `drawing`."""
+async def written_out(
+    interaction: Interaction, phrase: Phrase, finish: Callable[[str], T], *, seed: int
+) -> list[T]:
+    """Return what `finish` makes of every text of a phrase, with the entries that the seed draws.
+
+    Raises as `drawing`, `Phrase.text` and `Judging.run`, in whose threads the texts are written.
+    """
     lists = await wildcards_of(interaction) if any(phrase.wildcards) else []
     choose = drawing(lists, seed=seed)
-    return [phrase.text(index, choose) for index in range(phrase.count)]
+
+    def write(check: Check) -> list[T]:
+        made = []
+        for index in range(phrase.count):
+            check("")
+            made.append(finish(phrase.text(index, choose)))
+        return made
+
+    return await services_of(interaction).judging.run(sender_of(interaction), write)
 
 
 async def drawn(interaction: Interaction, prompt: str, *, seed: int) -> str:
-    """Return the only text of a prompt without alternatives; raises as `drawing`."""
-    [text] = await written_out(interaction, read_phrase(prompt), seed=seed)
-    return clean(text)
+    """Return the only text of a prompt without alternatives; raises as `written_out`."""
+    [text] = await written_out(interaction, read_phrase(prompt), clean, seed=seed)
+    return text
 
 
 async def suggest_wildcards(interaction: Interaction, typed: str) -> list[Choice[str]]:

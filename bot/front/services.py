@@ -16,6 +16,7 @@ from bot.delivery.discord_requests import RateGuard
 from bot.delivery.uploads import UploadLimits
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
+from bot.front.judging import Judging
 from bot.front.keywords import Keywords
 from bot.front.offered import Offered
 from bot.front.offered_pictures import PicturesOffered
@@ -79,8 +80,8 @@ class Services:
     `styles` are available in every server. `signing` signs the files that are sent. `label` says whether
     results are labelled as AI-generated. `host_permission` is Discord's name of the permission that hosts of
     group sessions need. `fitting` runs one task on pictures at a time, because a grid of nine takes hundreds
-    of megabytes. `hashing` hashes one picture at a time, `judging` compiles the rules of one server at a
-    time. `servers` caches the settings of servers. `tracing` records the spans of requests.
+    of megabytes. `hashing` hashes one picture at a time, `judging` judges and expands people's texts.
+    `servers` caches the settings of servers. `tracing` records the spans of requests.
     `pictures_offered` and `recipes_offered` keep what forms and buttons of this process refer to.
     """
 
@@ -117,7 +118,7 @@ class Services:
     tracing: Tracing = NO_TRACING
     fitting: Threads = field(default_factory=lambda: Threads("pictures", most=1))
     hashing: Threads = field(default_factory=lambda: Threads("hashes", most=1))
-    judging: Threads = field(default_factory=lambda: Threads("rules", most=1))
+    judging: Judging = field(default_factory=Judging)
     pictures_offered: Offered[PicturesOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
     recipes_offered: Offered[RecipeOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
     being_deleted: set[int] = field(default_factory=set)  # persons whose data is being deleted here

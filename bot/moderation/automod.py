@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 from functools import cached_property
 from operator import itemgetter
@@ -18,11 +18,21 @@ from typing import Any
 
 import re2
 
-from bot.moderation.rust_patterns import KEYWORDS_MEMORY, NotAlike, Pattern, compiled, compiled_for_re2
+from bot.moderation.rust_patterns import (
+    KEYWORDS_MEMORY,
+    NotAlike,
+    Pattern,
+    compiled,
+    compiled_for_re2,
+    cost_of,
+)
+from bot.threads import Check, unlimited
 
 KEYWORD, PRESET = 1, 4  # types of triggers
 MESSAGE_SENT = 1  # the event
 BLOCK_MESSAGE = 1  # the action
+PATTERNS_SECONDS = 0.1
+"""Processor time that all patterns of a server may take together for one text. Others do not apply."""
 _WORD = r"\pL\pM\pN_"
 EDGE_BEFORE, EDGE_AFTER = r"(?<!\w)", r"(?!\w)"
 
@@ -39,8 +49,9 @@ class Ignored(StrEnum):
 class AutomodRule:
     """A rule with keywords or patterns.
 
-    `ignored` says why it is not applied, `unread` which patterns are not. A person is exempt with one of
-    `exempt_roles`, and in `exempt_channels` and their threads.
+    `ignored` says why it is not applied. The patterns `unread` are not, because they cannot be read, and the
+    patterns `slow`, because they take too long. A person is exempt with one of `exempt_roles`, and in
+    `exempt_channels` and their threads.
     """
 
     name: str
@@ -48,6 +59,7 @@ class AutomodRule:
     allowed: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
     exempt_roles: frozenset[int] = frozenset()
     exempt_channels: frozenset[int] = frozenset()
     ignored: Ignored | None = None
@@ -57,11 +69,13 @@ class AutomodRule:
         exempt = self.exempt_roles.intersection(roles) or self.exempt_channels.intersection(places)
         return self.ignored is None and not exempt
 
-    def find(self, text: str) -> str | None:
+    def find(self, text: str, check: Check = unlimited) -> str | None:
         """Return the part of a text that the rule refuses, None without one; the text comes from `normal`."""
-        if self._allowed is not None:
-            text = self._allowed.sub("\n", text)
+        for phrase in self._allowed:  # one pattern for all would keep the interpreter lock too long
+            check(self.name)
+            text = phrase.sub("\n", text)
         for pattern in (self._keywords, *self._patterns):
+            check(self.name)
             if pattern is not None and (found := pattern.search(text)) is not None:
                 return str(found[0]).strip() or str(found[0])
         return None
@@ -75,8 +89,8 @@ class AutomodRule:
         return _any_of(self.keywords)
 
     @cached_property
-    def _allowed(self) -> re.Pattern[str] | None:
-        return _without(self.allowed)
+    def _allowed(self) -> tuple[re.Pattern[str], ...]:
+        return _each_of(self.allowed)
 
     @cached_property
     def _patterns(self) -> tuple[Pattern, ...]:
@@ -92,7 +106,12 @@ class AutomodVerdict:
 
 
 def judged(
-    texts: Iterable[str], rules: Sequence[AutomodRule], *, roles: Iterable[int], places: Iterable[int]
+    texts: Iterable[str],
+    rules: Sequence[AutomodRule],
+    *,
+    roles: Iterable[int],
+    places: Iterable[int],
+    check: Check = unlimited,
 ) -> AutomodVerdict | None:
     """Return the first rule that refuses one of the texts; None where none does."""
     roles, places = tuple(roles), tuple(places)
@@ -101,7 +120,7 @@ def judged(
         return None
     for text in map(normal, filter(str.strip, texts)):
         for rule in holding:
-            if (found := rule.find(text)) is not None:
+            if (found := rule.find(text, check)) is not None:
                 return AutomodVerdict(rule=rule, found=found)
     return None
 
@@ -112,9 +131,28 @@ def normal(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", whole).split())
 
 
-def read_rules(payload: Iterable[Mapping[str, Any] | None]) -> tuple[AutomodRule, ...]:
-    """Return the rules of Discord's answer that are switched on; the order stays."""
-    return tuple(_read(rule) for rule in payload if rule and rule.get("enabled"))
+def read_rules(
+    payload: Iterable[Mapping[str, Any] | None], *, cost_of: Callable[..., float] = cost_of
+) -> tuple[AutomodRule, ...]:
+    """Return the rules of Discord's answer that are switched on; the order stays.
+
+    Measuring their patterns takes up to some seconds: call it in a thread.
+    """
+    rules = [_read(rule) for rule in payload if rule and rule.get("enabled")]
+    return tuple(_affordable(rules, cost_of))
+
+
+def _affordable(rules: Iterable[AutomodRule], cost_of: Callable[..., float]) -> Iterator[AutomodRule]:
+    """Yield the rules with the patterns that take PATTERNS_SECONDS together, the first ones first."""
+    left = PATTERNS_SECONDS
+    for rule in rules:
+        kept = []
+        for pattern in rule.patterns:
+            if (cost := cost_of(pattern, limit=left)) <= left:
+                kept.append(pattern)
+                left -= cost
+        slow = tuple(pattern for pattern in rule.patterns if pattern not in kept)
+        yield replace(rule, patterns=tuple(kept), slow=slow) if slow else rule
 
 
 def _read(rule: Mapping[str, Any]) -> AutomodRule:
@@ -165,14 +203,14 @@ def _any_of(keywords: Iterable[str]) -> Pattern | None:
     return compiled_for_re2(f"(?i){'|'.join(made)}", memory=KEYWORDS_MEMORY) if made else None
 
 
-def _without(allowed: Iterable[str]) -> re.Pattern[str] | None:
-    """Match any keyword of an allow list, of at most 100, the longest first."""
+def _each_of(allowed: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+    """Match each keyword of an allow list, of at most 100, the longest first."""
     kinds = sorted(filter(itemgetter(2), map(_kind, allowed)), key=lambda kind: -len(kind[2]))
-    made = [
+    made = (
         f"{'' if first else EDGE_BEFORE}{re.escape(text)}{'' if last else EDGE_AFTER}"
         for first, last, text in kinds
-    ]
-    return re.compile("|".join(made), re.IGNORECASE) if made else None
+    )
+    return tuple(re.compile(each, re.IGNORECASE) for each in made)
 
 
 def _kind(keyword: str) -> tuple[bool, bool, str]:

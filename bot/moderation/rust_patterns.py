@@ -1,23 +1,32 @@
 """Translates the patterns of AutoMod, of Rust's regex crate, for RE2; both search in linear time.
 
+The time for each character depends on the pattern, and can be long: `cost_of` measures it.
+
 In RE2, \\w, \\d and \\b know only ASCII; in Rust, all scripts. \\w and \\d are written out. A pattern with
 \\b and characters beyond ASCII, or with syntax that RE2 lacks, is refused.
 """
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol, cast
 
 import re2
 
-MAX_MEMORY = 4 << 20  # bytes of one compiled pattern; a larger one is refused
+from bot.moderation.bounds import LONGEST_SENT
+
+MAX_MEMORY = 1 << 20  # bytes of one compiled pattern; a larger one is refused
 KEYWORDS_MEMORY = 32 << 20  # of a list of 1,000 keywords
 _KINDS = {"w": r"\pL\pM\p{Nd}\p{Nl}\p{Pc}", "d": r"\p{Nd}", "s": r"\s\pZ\x{85}\x0b"}
 _PIECE = re.compile(r"\\[pP]\{\^?\w+\}|\\.|\[:\^?[a-z]+:\]|.", re.DOTALL)
 _NOT_ALIKE = re.compile(r"\\b\{|\\[<>CQEhHRXK]|\(\?[a-zA-Z]*-?[a-zA-Z]*[xRu]")
 _BOUNDARY = re.compile(r"(?<!\\)(?:\\\\)*\\[bB]")
+_WRITTEN_AS_NUMBER = re.compile(r"\\[xuU](?:\{([0-9a-fA-F]{1,6})\}|([0-9a-fA-F]{2,4}))")
+_MOST_LETTERS = 6
+_SAMPLE = 10  # this part of a text shows whether a pattern is far too costly
 _SET_SIGNS = ("&", "~", "-")
 
 
@@ -82,3 +91,43 @@ def _of_kind(kind: str, *, inside: bool) -> str:
             raise NotAlike(kind)
         return characters
     return f"[{'^' if kind.isupper() else ''}{characters}]"
+
+
+def cost_of(
+    pattern: str, *, limit: float = float("inf"), clock: Callable[[], float] = time.thread_time
+) -> float:
+    """Return the most seconds that a search for the pattern takes in texts that suit it badly.
+
+    The texts are as long as a person can send. Above `limit` the result is an estimate. Raises NotAlike.
+    """
+    found, most = compiled(pattern), 0.0
+
+    def seconds(text: str) -> float:
+        began = clock()
+        found.search(text)
+        return clock() - began
+
+    for text in costly_texts(pattern):
+        if (estimate := _SAMPLE * seconds(text[: len(text) // _SAMPLE])) > limit:
+            return estimate
+        if (first := seconds(text)) > most:  # it builds tables, which takes time once
+            most = max(most, min(first, seconds(text)))
+        if most > limit:
+            break
+    return most
+
+
+def costly_texts(pattern: str) -> Iterator[str]:
+    """Yield texts that keep many places of a pattern alive: its letters, each after the others, and mixed."""
+    plain = _WRITTEN_AS_NUMBER.sub(_character, pattern)
+    letters = [letter for letter in dict.fromkeys(plain) if letter.isalnum()]
+    for index, letter in enumerate(letters[:_MOST_LETTERS]):
+        yield "".join(letters[:index]) + letter * LONGEST_SENT
+    yield from ("a" * LONGEST_SENT, "\uac00" * LONGEST_SENT)
+    mixed = random.Random(LONGEST_SENT)  # noqa: S311 - the same texts for each pattern
+    yield "".join(mixed.choices([*letters, "a", "b", "1", " "], k=LONGEST_SENT))
+
+
+def _character(written: re.Match[str]) -> str:
+    number = int(written[1] or written[2], 16)
+    return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else ""

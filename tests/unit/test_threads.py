@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from bot.threads import Threads
+from bot.threads import Deadline, Threads, TooLong
 
 
 async def test_a_call_that_hangs_keeps_one_slot_until_it_ends() -> None:
@@ -59,3 +59,16 @@ async def main():
 asyncio.run(main())
 """
     assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
+
+
+def test_the_piece_that_took_the_most_time_is_named_once_the_time_is_over() -> None:
+    now = [5.0]
+    check = Deadline(1.0, lambda: now[0])
+    for piece, seconds in (("", 0.1), ("Slow", 0.3), ("Last", 0.2), ("Slow", 0.1), ("Last", 0.15)):
+        check(piece)
+        now[0] += seconds
+    check("More")  # 0.85 s
+    now[0] += 0.2
+    with pytest.raises(TooLong) as late:
+        check("None")
+    assert late.value.piece == "Slow"

@@ -10,7 +10,7 @@ import discord
 from discord.app_commands import Choice, Range, locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
-from bot.front.allowed import automod_verdict, forms_of, verdict_of
+from bot.front.allowed import judgement_of
 from bot.front.answers import give_back, page, page_lines
 from bot.front.automod_lines import automod_lines
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
@@ -197,6 +197,13 @@ async def show_rules(interaction: Interaction, name: str = "") -> None:
         lines = [_summary(rule, texts) for rule in rules]
         lines = lines or [texts.gettext("There are no rules here yet.")]
         lines += await automod_lines(interaction)
+        if slow := services_of(interaction).judging.slow_rules(interaction.guild_id or 0):
+            names = texts.joined([shown(rule, MAX_NAME) for rule in slow])
+            lines.append(
+                texts.gettext(
+                    "Prompts were refused because checking these rules took too long: {names}", names=names
+                )
+            )
     else:
         if (rule := _named(name, rules)) is None:
             raise unknown_rule(name, rules)
@@ -232,10 +239,10 @@ async def try_rules(interaction: Interaction, prompt: str) -> None:
     moderated_server(interaction)
     await acknowledge(interaction, private=True)
     texts = services_of(interaction).texts(interaction)
-    forms = forms_of([prompt])
-    verdict = await verdict_of(interaction, forms)
-    refused = verdict is not None and verdict.rule.action is not Action.HOLD
-    other = None if refused else await automod_verdict(interaction, forms)
+    found = await judgement_of(interaction, [prompt])
+    if found.always:
+        raise UserMistake("rule_always")
+    other = found.automod
     if other is not None:
         said = texts.gettext(
             "The AutoMod rule {name} refuses this prompt for {words}.",
@@ -243,7 +250,7 @@ async def try_rules(interaction: Interaction, prompt: str) -> None:
             words=shown(other.found, SHOWN_TERMS),
         )
     else:
-        said = _verdict(verdict, texts)
+        said = _verdict(found.verdict, texts)
     await interaction.edit_original_response(content=said)
 
 

@@ -52,7 +52,8 @@ async def use_recipe(interaction: Interaction, message: discord.Message) -> None
         await open_remix(interaction, job_id, target=target, privately=private)
         return
     check_no_sheet(message, interaction.client.user.id)
-    data = read_texts(texts_of(message))
+    services, sender = services_of(interaction), sender_of(interaction)
+    data = await services.judging.run(sender, lambda _check: read_texts(texts_of(message)))
     if data is not None:
         async with in_time():
             await check_blocks(interaction)
@@ -61,7 +62,7 @@ async def use_recipe(interaction: Interaction, message: discord.Message) -> None
     files = files_of(message)
     if not files:
         raise UserMistake("recipe_none")
-    services_of(interaction).pace.admit(sender_of(interaction), files=1)
+    services.pace.admit(sender, files=1)
     await _open_when_read(interaction, files, private=private)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.errors import UserMistake
-from bot.front.services import Interaction, role_ids, services_of
+from bot.front.services import Interaction, role_ids, sender_of, services_of
 from bot.jobs import Recipe
 from bot.retries import while_unavailable
 from bot.sessions.theming import themed
@@ -32,7 +32,8 @@ async def joined(interaction: Interaction, recipe: Recipe) -> tuple[str | None, 
     check_takes_part(interaction, session)
     if session.phase is not Phase.PAINTING:
         raise round_over(session.phase)
-    return session.id, themed(recipe, session.plan)
+    services, sender = services_of(interaction), sender_of(interaction)
+    return session.id, await services.judging.run(sender, lambda _check: themed(recipe, session.plan))
 
 
 def check_takes_part(interaction: Interaction, session: GroupSession) -> None:

@@ -20,7 +20,7 @@ print(json.dumps({**walk.figures(), "files": sorted(set(walk.files))}))
 """
 
 
-def test_one_imagine_passes_28_files_and_is_called_back_3_times_at_most() -> None:
+def test_one_imagine_passes_31_files_and_is_called_back_3_times_at_most() -> None:
     """The walk has a process of its own: it would also pass what other tests leave, such as log handlers."""
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'benchmarks')]}\n{WALK}"],
@@ -32,5 +32,5 @@ def test_one_imagine_passes_28_files_and_is_called_back_3_times_at_most() -> Non
     )
     walk: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     assert walk["functions"] > 100  # else it was not followed
-    assert len(walk["files"]) <= 28, walk["files"]
+    assert len(walk["files"]) <= 31, walk["files"]
     assert walk["re-entries"] <= 3

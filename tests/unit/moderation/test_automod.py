@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.moderation.automod import Ignored, judged, normal, read_rules
-from bot.moderation.rust_patterns import NotAlike, compiled, translated
+from bot.moderation.automod import PATTERNS_SECONDS, Ignored, judged, normal, read_rules
+from bot.moderation.rust_patterns import NotAlike, compiled, cost_of, translated
 
 RULE: dict[str, Any] = {
     "id": "1",
@@ -158,14 +158,67 @@ def test_a_pattern_that_re2_would_read_otherwise_is_named_and_does_not_hold(patt
         compiled(pattern)
 
 
+ORDINARY = (
+    r"\w*kitty\w*",
+    r"[\w.]{2,32}#\d{4}",
+    r"(?:https?://)?[\w-]+(?:\.[\w-]+)+/\S*",
+    r"n[i1!l|]+[gq69]{2,}[e3a@4]+r*",
+    r"(?:kill|hurt)\s+(?:your|my)self",
+    r"[\x{0300}-\x{036f}]{5,}",
+)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(?:ab?){0,999}" * 18 + "1",
+        "Zq9" + "(?:xy?){0,999}" * 15 + "1",
+        r"(?:\x{3b1}\x{3b2}?){0,500}" * 9 + "1",
+        "(?:a{0,30}){0,30}" * 14 + "z",
+        "([^z]{0,30}){0,30}" * 8 + "z",
+    ],
+)
+def test_a_pattern_that_takes_too_long_is_named_and_does_not_hold(pattern: str) -> None:
+    [read] = read_rules([rule(regex_patterns=[pattern, *ORDINARY])])
+    assert read.patterns == ORDINARY
+    assert pattern in (*read.slow, *read.unread)
+
+
+def test_the_patterns_of_a_server_fit_into_one_time_together() -> None:
+    costs = {"a": 0.5, "b": 0.75, "c": 0.25, "d": 0.25, "e": 0.0}
+
+    def cost_of(pattern: str, *, limit: float) -> float:
+        assert limit <= PATTERNS_SECONDS
+        return costs[pattern] * PATTERNS_SECONDS
+
+    one, two = read_rules([rule(regex_patterns=["a", "b"]), rule(regex_patterns=[*"cde"])], cost_of=cost_of)
+    assert (one.patterns, one.slow) == (("a",), ("b",))
+    assert (two.patterns, two.slow) == (("c", "d", "e"), ())
+
+
+def test_a_pattern_far_over_the_limit_is_measured_in_a_part_of_a_text() -> None:
+    lengths: list[float] = []
+
+    def clock() -> float:
+        lengths.append(len(lengths))
+        return lengths[-1]
+
+    assert cost_of("a", limit=1.0, clock=clock) > 1.0
+    assert len(lengths) == 2
+
+
 def test_the_allow_list_holds_for_patterns_too() -> None:
     assert not refuses("a bat cave", regex_patterns=["bat"], allow_list=["bat cave"])
+
+
+def nothing(_pattern: str, **_limit: float) -> float:
+    return 0.0
 
 
 @given(st.text(max_size=300), st.lists(st.text(max_size=20), max_size=5), st.text(max_size=30))
 def test_any_text_and_any_words_have_a_verdict(text: str, words: list[str], pattern: str) -> None:
     given = rule(keyword_filter=words, allow_list=words[:2], regex_patterns=[pattern])
-    judged([text], read_rules([given]), roles=(), places=())
+    judged([text], read_rules([given], cost_of=nothing), roles=(), places=())
 
 
 @given(st.text(alphabet=r"\wdsWDSbB[]^-&ab(){}?+*|.:1,", max_size=25))
