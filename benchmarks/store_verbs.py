@@ -18,7 +18,7 @@ from bot.quotas import Caps
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.moderation import Scope
-from bot.store.rows import recipe_values
+from bot.store.recipes import recipe_values
 from bot.store.tables import images, jobs
 from sdjax_engine.request import Sampler
 

@@ -32,20 +32,18 @@ async def forget(
     log of a server stays.
 
     `first` is called with some jobs at a time before their rows go, so that a deletion that was interrupted
-    can be repeated. Raises StoreUnavailable.
+    can be repeated; not with jobs that this version cannot read. Raises StoreUnavailable.
     """
     forgotten, oldest = set[str](), ""
 
-    async def erase(jobs: Sequence[Job]) -> None:
-        await first(jobs)
-        of_person = user_id is not None
-        await files.drop(await rows.erase([job.id for job in jobs], unless_copied=of_person))
+    async def erase(job_ids: Sequence[str]) -> None:
+        await first(await rows.readable(job_ids))
+        await files.drop(await rows.erase(job_ids, unless_copied=user_id is not None))
 
-    while jobs := await rows.jobs_of(user_id=user_id, guild_id=guild_id, limit=JOBS_AT_ONCE):
-        job_ids = [job.id for job in jobs]
+    while job_ids := await rows.job_ids_of(user_id=user_id, guild_id=guild_id, limit=JOBS_AT_ONCE):
         while user_id is not None and (copies := await rows.copies_of(job_ids, limit=JOBS_AT_ONCE)):
             await erase(copies)
-        await erase(jobs)
+        await erase(job_ids)
         forgotten.update(job_ids)
         oldest = job_ids[-1]
     await rows.erase_preferences(user_id=user_id, guild_id=guild_id)

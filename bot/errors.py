@@ -3,6 +3,7 @@
 BotError
 ├── UserMistake          the person can correct it; its sentence is in the person's language
 │   ├── UnknownJob
+│   ├── UnreadableJob
 │   └── NotYours
 ├── ConfigurationError   the start is refused; the message lists every mistake
 │   └── CommandsRefused  by Discord; what a worker offers may be the cause
@@ -51,6 +52,12 @@ class UnknownJob(UserMistake):
     """No job has this id."""
 
     message_id = "unknown_job"
+
+
+class UnreadableJob(UserMistake):
+    """The job's row has values that this version cannot read: it waits for a front of a newer version."""
+
+    message_id = "newer_request"
 
 
 class NotYours(UserMistake):

@@ -1,8 +1,10 @@
-"""Retries while the disk or the database cannot be used."""
+"""Retries: of calls while the disk or the database cannot be used, and of endless work that fails."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
@@ -19,6 +21,7 @@ from bot.errors import StoreUnavailable
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0  # seconds
+FIRST_RESTART, LONGEST_RESTART = 0.5, 60.0  # seconds between an unexpected error and the next start
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -56,3 +59,30 @@ async def while_unavailable(
 def _log_retry(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
     log.warning("retry in %.1f s: %s", state.upcoming_sleep, error)
+
+
+async def keep_running(
+    work: Callable[[], Awaitable[T]],
+    name: str,
+    *,
+    fatal: tuple[type[Exception], ...] = (),
+    pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> T:
+    """Run `work`, again after each error, until it returns or raises one of `fatal`; log each error.
+
+    The pauses grow up to LONGEST_RESTART seconds. They begin anew after work that ran for longer.
+    """
+    seconds = FIRST_RESTART
+    while True:
+        began = clock()
+        try:
+            return await work()
+        except fatal:
+            raise
+        except Exception:
+            if clock() - began > LONGEST_RESTART:
+                seconds = FIRST_RESTART
+            log.exception("the %s failed and starts again in %g s", name, seconds)
+        await pause(seconds)
+        seconds = min(LONGEST_RESTART, 2 * seconds)

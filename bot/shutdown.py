@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
+from bot.retries import keep_running
 from bot.threads import uninterruptible_thread_runs
 
 log = logging.getLogger(__name__)
@@ -104,6 +105,16 @@ class BackgroundTasks:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         return task
+
+    def keep(
+        self,
+        work: Callable[[], Awaitable[None]],
+        name: str,
+        *,
+        fatal: tuple[type[Exception], ...] = (),
+    ) -> None:
+        """Run the endless `work` in a task of this name; only an error of `fatal` ends it."""
+        self.start(keep_running(work, name, fatal=fatal), name)
 
     async def wait_for(self, wanted: Awaitable[T]) -> T:
         """Return the result of `wanted`; raises a task's failure, or ShutdownRequested, that comes first."""

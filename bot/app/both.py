@@ -50,12 +50,13 @@ async def serve(
             await tasks.wait_for(following.begin(front.client.services.offers))
             await publish(complete, queue)  # `following` would take the offers of an earlier start
             front.start(tasks)
-            tasks.start(following.run(), "offers")
+            tasks.keep(following.run, "offers")
             try:
                 worker = await open_worker(complete, queue, report, tasks, stack)
                 if load is not None:
                     prepare = _preparing(front, worker, queue, following, report)
-                    tasks.start(Reloading(config, load, prepare).run(shutdown.reload), "reload")
+                    reloading = Reloading(config, load, prepare)
+                    tasks.keep(lambda: reloading.run(shutdown.reload), "reload")
                 await tasks.wait_for(front.client.wait_until_ready())
                 ready()
                 await run_until_shutdown(worker, tasks, shutdown)

@@ -73,10 +73,11 @@ async def serve(
             except CommandsRefused as error:
                 log.error("%s", error)  # Discord keeps the earlier commands, and workers may offer others
             front.start(tasks)
-            tasks.start(following.run(), "offers")
+            tasks.keep(following.run, "offers")
             if load is not None:
                 prepare = functools.partial(prepare_front, front=front, queue=queue, following=following)
-                tasks.start(Reloading(config, load, prepare).run(shutdown.reload), "reload")
+                reloading = Reloading(config, load, prepare)
+                tasks.keep(lambda: reloading.run(shutdown.reload), "reload")
             try:
                 await tasks.wait_for(front.client.wait_until_ready())
                 ready()
@@ -108,10 +109,10 @@ class FrontSide:
     def start(self, tasks: BackgroundTasks) -> None:
         """Start the gateway connection and the loops beside it. The client must be logged in."""
         tasks.start(connect(self.client), "gateway")
-        tasks.start(self.outbox.run(), "outbox")
-        tasks.start(self.progress.run(), "progress")
-        tasks.start(self.reviews.run(), "reviews")
-        tasks.start(self.desk.run(), "group sessions")
+        tasks.keep(self.outbox.run, "outbox")
+        tasks.keep(self.progress.run, "progress")
+        tasks.keep(self.reviews.run, "reviews")
+        tasks.keep(self.desk.run, "group sessions")
 
     def following(self, config: Config, queue: Queue) -> Following:
         """Return the loop that follows the offers of workers."""

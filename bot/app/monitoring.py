@@ -13,6 +13,7 @@ from bot.config import Config
 from bot.errors import StoreUnavailable
 from bot.loop_watch import LoopWatch
 from bot.metrics import WELL, Metrics
+from bot.retries import keep_running
 from bot.store import Store
 from bot.store.jobs import Jobs
 from bot.web.health import Check
@@ -35,7 +36,8 @@ async def monitor(
     metrics.worker.restarted_at.set(restarts.last(os.environ))
     backlog = BacklogReader(store.jobs, metrics)
     checks["store"] = backlog.check
-    watching = asyncio.create_task(LoopWatch(metrics.loop).run(), name="loop watch")
+    watch = keep_running(lambda: LoopWatch(metrics.loop).run(), "loop watch")
+    watching = asyncio.create_task(watch, name="loop watch")
     stack.callback(watching.cancel)
     web = config.web
     pages = serving(

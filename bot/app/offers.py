@@ -108,6 +108,7 @@ class Following:
         self._again_at = math.inf  # when the current offers are tried again: never once they are registered
         self._asking = Asking(published, longest=ASK_FOR_SECONDS)
         self._looking = asyncio.Lock()
+        self._known: dict[str, Offer] = {}  # by model: kept where a newer worker's cannot be read
 
     async def begin(self, offers: tuple[Offer, ...]) -> None:
         """Call `change` with the offers at the start; raises ConfigurationError."""
@@ -129,16 +130,16 @@ class Following:
 
     async def _look(self) -> None:
         try:
-            known = await self._published.published([model.name for model in self._config.models])
+            self._known |= await self._published.published([model.name for model in self._config.models])
         except StoreUnavailable as error:
             log.error("the offers of workers cannot be read: %s", error)
             return
         try:
-            await self._take(self._complete(known))
+            await self._take(self._complete(self._known))
         except ConfigurationError as error:
             log.error("%s", error)
         try:
-            await self._asking.ask(_missing(self._config, known))
+            await self._asking.ask(_missing(self._config, self._known))
         except StoreUnavailable as error:
             log.error("no worker can be asked for: %s", error)
 
@@ -151,6 +152,11 @@ class Following:
         except DiscordUnavailable as error:
             log.warning("registering the commands is retried: %s", error)
             self._again_at = self._clock() + error.retry_after
+        except ConfigurationError:
+            raise
+        except Exception:
+            self._current = None  # the next look tries it again
+            raise
 
     def _complete(self, known: Mapping[str, Offer]) -> tuple[Offer, ...]:
         """Return the offers whose defaults are all known: a worker may have to read the checkpoint first."""

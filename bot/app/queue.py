@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from bot.app.monitoring import monitor
 from bot.app.tracing import open_tracing
 from bot.config import Config
+from bot.errors import ConfigurationError, NameTaken
 from bot.files.artifacts import Artifacts
 from bot.log import name_process
 from bot.membership.membership import Membership, joined
@@ -48,9 +49,9 @@ class Queue:
 
     def start(self, tasks: BackgroundTasks) -> None:
         """Start the heartbeat, the wake-ups and the sweeper."""
-        tasks.start(self.membership.run(), "membership")
-        tasks.start(self.store.listen(), "wake-ups")
-        tasks.start(self.sweeper.run(), "sweeper")
+        tasks.keep(self.membership.run, "membership", fatal=(NameTaken, ConfigurationError))
+        tasks.keep(self.store.listen, "wake-ups")
+        tasks.keep(self.sweeper.run, "sweeper")
 
 
 CHECKED_PARTS = {

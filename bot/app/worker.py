@@ -58,7 +58,8 @@ async def serve(
             worker = await open_worker(complete, queue, report, tasks, stack)
             if load is not None:
                 prepare = functools.partial(_prepare, worker=worker, queue=queue, report=report)
-                tasks.start(Reloading(config, load, prepare).run(shutdown.reload), "reload")
+                reloading = Reloading(config, load, prepare)
+                tasks.keep(lambda: reloading.run(shutdown.reload), "reload")
             ready()
             await run_until_shutdown(worker, tasks, shutdown)
         except ShutdownRequested:

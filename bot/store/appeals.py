@@ -21,9 +21,18 @@ from bot.store.charges import NO_CHARGE
 from bot.store.database import Verbs
 from bot.store.holding import show_withheld, uphold
 from bot.store.new_jobs import Adding, job_of, wait_for_turn
-from bot.store.review_rows import HOUR_SECONDS, Kind, Review, message_due, open_review, review_of, settings_of
+from bot.store.recipes import recipe_from, recipe_values
+from bot.store.review_rows import (
+    HOUR_SECONDS,
+    Kind,
+    Review,
+    message_due,
+    open_review,
+    readable_reviews,
+    settings_of,
+)
 from bot.store.review_tables import reviews
-from bot.store.rows import load_job, origin_from, origin_json, recipe_from, recipe_values
+from bot.store.rows import load_job, origin_from, origin_json
 from bot.store.tables import jobs
 from bot.store.transitions import lock_job, renew
 
@@ -145,7 +154,7 @@ class Appeals(Verbs):
         left = (reviews.c.user_id == user_id) & UNTOLD
         told = sa.update(reviews).where(left).values(answer=None).returning(*reviews.c)
         async with self._database.write() as connection:
-            return [review_of(row) for row in await connection.execute(told)]
+            return readable_reviews(await connection.execute(told))
 
     async def _admit(self, connection: AsyncConnection, user_id: int, *, now: float) -> None:
         await wait_for_turn(connection, user_id)  # of two appeals at once, one counts the other

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.jobs import Delivery
+from bot.jobs import Delivery, Job
 from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs
 from bot.store.forgetting import files_of, forget_words, let_go_unneeded
 from bot.store.review_rows import withdraw
-from bot.store.rows import load_jobs
+from bot.store.rows import MOST_NEWER, load_jobs
 from bot.store.tables import deliveries, images, jobs, start_pictures
 from bot.store.transitions import RESULT, cancel_images, lock_job, lock_owned_job
 
@@ -27,7 +28,8 @@ class Deliveries(Verbs):
     async def claim(self, front: str, *, limit: int, held: Collection[int] = ()) -> list[Delivery]:
         """Claim results that are due now for this front, the longest due first.
 
-        They belong to its own jobs, and to jobs without a front, which it adopts. A front may claim its own
+        They belong to its own jobs, and to jobs without a front, which it adopts. Jobs that this version
+        cannot read are passed over: they wait for a front that can. A front may claim its own
         deliveries again. Pass the ids that it is sending now as `held`.
         """
         await self._shared.tell_time()
@@ -36,19 +38,22 @@ class Deliveries(Verbs):
             .join(jobs)
             .where(_due(self._clock()), deliveries.c.id.not_in(held), shown_by(front))
             .order_by(deliveries.c.next_try_at, deliveries.c.id)
-            .limit(limit)
             .with_for_update(skip_locked=True, of=[deliveries, jobs])
         )
         async with self._database.write() as connection:
-            rows = list(await connection.execute(statement))
-            if not rows:
+            found = await _readable(connection, statement, limit=limit)
+            if not found:
                 return []
-            await _adopt(connection, front, [row.job_id for row in rows])
-            tokens = await _claim(connection, [row.id for row in rows])
-            found = await load_jobs(connection, [row.job_id for row in rows])
+            await _adopt(connection, front, [row.job_id for row, _ in found])
+            tokens = await _claim(connection, [row.id for row, _ in found])
         return [
-            Delivery(id=row.id, job=job, attempts=row.attempts, fencing_token=tokens[row.id])
-            for row, job in zip(rows, found, strict=True)
+            Delivery(
+                id=row.id,
+                job=replace(job, origin=replace(job.origin, front=front)),
+                attempts=row.attempts,
+                fencing_token=tokens[row.id],
+            )
+            for row, job in found
         ]
 
     async def adopt(self, front: str, job_ids: Sequence[str]) -> set[str]:
@@ -62,14 +67,12 @@ class Deliveries(Verbs):
             sa.select(deliveries.c.id, deliveries.c.job_id, deliveries.c.attempts, deliveries.c.fencing_token)
             .where(_due(self._clock()))
             .order_by(deliveries.c.next_try_at, deliveries.c.id)
-            .limit(limit)
         )
         async with self._database.read() as connection:
-            rows = list(await connection.execute(statement))
-            found = await load_jobs(connection, [row.job_id for row in rows])
+            found = await _readable(connection, statement, limit=limit)
         return [
             Delivery(id=row.id, job=job, attempts=row.attempts, fencing_token=row.fencing_token)
-            for row, job in zip(rows, found, strict=True)
+            for row, job in found
         ]
 
     async def mark_delivered(
@@ -181,6 +184,21 @@ async def _name_no_files(connection: AsyncConnection, job_id: str) -> None:
 def shown_by(front: str) -> sa.ColumnElement[bool]:
     """Return the condition for jobs of this front, and for jobs without a front, which it may adopt."""
     return (jobs.c.front == front) | jobs.c.front.is_(None)
+
+
+async def _readable(
+    connection: AsyncConnection, look: sa.Select[Any], *, limit: int
+) -> list[tuple[Any, Job]]:
+    """Return the first `limit` rows of deliveries, each with its job, without unreadable jobs."""
+    passed: set[int] = set()
+    while True:
+        others = look.where(deliveries.c.id.not_in(passed)) if passed else look
+        rows = list(await connection.execute(others.limit(limit)))
+        of_id = {job.id: job for job in await load_jobs(connection, [row.job_id for row in rows])}
+        newer = {row.id for row in rows if row.job_id not in of_id}
+        if not newer or len(passed) > MOST_NEWER:
+            return [(row, of_id[row.job_id]) for row in rows if row.id not in newer]
+        passed |= newer
 
 
 async def _adopt(connection: AsyncConnection, front: str, job_ids: Sequence[str]) -> set[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,10 +18,11 @@ from bot.store.moderation import OF_ANY_KIND, Kind
 from bot.store.picture_tables import blocked_pictures
 from bot.store.policy_tables import policies, server_revisions
 from bot.store.preferences import Scope
+from bot.store.recipes import silenced
 from bot.store.review_rows import erase_from_reviews, withdraw
 from bot.store.review_tables import reports, review_settings, reviews
 from bot.store.revisions import forget_server, hold_server
-from bot.store.rows import load_jobs, recipe_from, recipe_values
+from bot.store.rows import load_jobs
 from bot.store.session_tables import session_tags, session_votes, sessions
 from bot.store.tables import (
     ENDED,
@@ -61,15 +61,15 @@ OWN, LENT, PAINTED = "own", "lent", "painted"  # sources of start pictures: see 
 class Erasure(Verbs):
     """The verbs of erasure."""
 
-    async def jobs_of(
+    async def job_ids_of(
         self, *, user_id: int | None = None, guild_id: int | None = None, limit: int
-    ) -> list[Job]:
-        """Return jobs of one person or of one server, in any state; active ones and the newest first."""
+    ) -> list[str]:
+        """Return ids of jobs of a person or of a server, in any state; active ones and the newest first."""
         async with self._database.read() as connection:
             job_ids: list[str] = []
             for look in _jobs_of(user_id=user_id, guild_id=guild_id):
                 job_ids += await connection.scalars(look.limit(limit - len(job_ids)))
-            return await load_jobs(connection, job_ids)
+        return job_ids
 
     async def person_of(self, job_id: str) -> int | None:
         """Return the person who asked for a job; None where the job is not stored."""
@@ -78,8 +78,8 @@ class Erasure(Verbs):
             person: int | None = await connection.scalar(look)
         return person
 
-    async def copies_of(self, job_ids: Collection[str], *, limit: int) -> list[Job]:
-        """Return copies of these jobs, and of their copies, of any person, that have no copies themselves."""
+    async def copies_of(self, job_ids: Collection[str], *, limit: int) -> list[str]:
+        """Return ids of copies of these jobs, and of their copies, of any person, that have no copies."""
         below = sa.select(jobs.c.id).where(jobs.c.parent_id.in_(job_ids), is_copy(jobs))
         tree = below.cte("below", recursive=True)
         deeper, copy = jobs.alias(), jobs.alias()
@@ -87,8 +87,12 @@ class Erasure(Verbs):
         tree = tree.union(further)
         last = ~sa.exists().where(copy.c.parent_id == tree.c.id, is_copy(copy))
         async with self._database.read() as connection:
-            found = list(await connection.scalars(sa.select(tree.c.id).where(last).limit(limit)))
-            return await load_jobs(connection, found)
+            return list(await connection.scalars(sa.select(tree.c.id).where(last).limit(limit)))
+
+    async def readable(self, job_ids: Sequence[str]) -> list[Job]:
+        """Return the jobs of these ids that this version can read."""
+        async with self._database.read() as connection:
+            return await load_jobs(connection, job_ids)
 
     async def files_sent(self, user_id: int) -> set[str]:
         """Return the start pictures that a person sent, without those of jobs that they repeat."""
@@ -248,10 +252,7 @@ async def leave_sessions(connection: AsyncConnection, user_id: int) -> None:
 async def forget_words(connection: AsyncConnection, job_id: str) -> None:
     """Delete a job's prompts, file names, interaction token and user name, and the reasons of decisions."""
     said = (await connection.execute(sa.select(jobs.c.recipe).where(jobs.c.id == job_id))).scalar_one()
-    silent = replace(
-        recipe_from(said), prompt="", negative_prompt="", init_image=None, mask_image=None, loras=(), style=""
-    )
-    values: dict[str, Any] = {"recipe": recipe_values(silent), "interaction_token": ""}
+    values: dict[str, Any] = {"recipe": silenced(said), "interaction_token": ""}
     values |= {"token_expires_at": 0.0, "user_name": ""}
     values |= {"hold_rule": "", "ruling_reason": ""}
     await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(values))

@@ -28,7 +28,7 @@ from bot.store.new_jobs import (
     room_at_full_share,
     wait_for_turn,
 )
-from bot.store.rows import load_job, load_jobs
+from bot.store.rows import load_first, load_job, load_jobs
 from bot.store.searching import find_words, words_of
 from bot.store.seed_sequences import NextOf
 from bot.store.tables import favourites, jobs
@@ -153,11 +153,12 @@ class Jobs(Verbs):
                 await refuse_over(connection, caps, origin, only_looking=True)
                 await refuse_over_quota(connection, origin, charge, now=self._clock())
 
-    async def cancel(self, job_id: str, *, user_id: int | None, by: By | None = None) -> Job:
+    async def cancel(self, job_id: str, *, user_id: int | None, by: By | None = None) -> Job | None:
         """Cancel the images of a job that are not final; a job that has ended stays as it is.
 
-        `user_id` is the person who asks, None a moderator, whom the log names as `by`. Workers learn of it by
-        their next heartbeat at the latest. Finished images are delivered. Raises UnknownJob, or NotYours.
+        Returns the job, None for a job that this version cannot read: it is cancelled too. `user_id` is the
+        person who asks, None a moderator, whom the log names as `by`. Workers learn of it by their next
+        heartbeat at the latest. Finished images are delivered. Raises UnknownJob, or NotYours.
         """
         async with self._changing() as (connection, changes):
             owner = await lock_owned_job(connection, job_id, user_id)
@@ -166,15 +167,16 @@ class Jobs(Verbs):
                 after = {"job": job_id}
                 await note(connection, Act.CANCEL, by, at=self._clock(), subject_id=owner, after=after)
             changes.cancelled = True
-            return await load_job(connection, job_id)
+            found = await load_jobs(connection, [job_id])
+        return found[0] if found else None
 
     async def get(self, job_id: str) -> Job:
-        """Return the job of this id; raises UnknownJob."""
+        """Return the job of this id; raises UnknownJob or UnreadableJob."""
         async with self._database.read() as connection:
             return await load_job(connection, job_id)
 
     async def by_interaction(self, interaction_id: int) -> Job:
-        """Return the job that this interaction made; raises UnknownJob."""
+        """Return the job that this interaction made; raises UnknownJob or UnreadableJob."""
         async with self._database.read() as connection:
             job_id = await job_of(connection, interaction_id)
             if job_id is None:
@@ -197,13 +199,18 @@ class Jobs(Verbs):
         """
         which = _active_of(user_id=user_id, guild_id=guild_id, front=front)
         kinds = (*(() if paused else (RUNS, WAITS)), *(() if paused is False else (PAUSED,)))
-        job_ids: list[str] = []
+        found: list[Job] = []
         async with self._database.read() as connection:
             for kind in kinds:
-                look = sa.select(jobs.c.id).where(kind, which)
-                ordered = look.order_by(jobs.c.tag, jobs.c.interaction_id).limit(limit - len(job_ids))
-                job_ids += await connection.scalars(ordered)
-            return await load_jobs(connection, job_ids)
+                look = sa.select(jobs.c.id).where(kind, which).order_by(jobs.c.tag, jobs.c.interaction_id)
+                found += await load_first(connection, look, limit=limit - len(found))
+        return found
+
+    async def active_ids(self, user_id: int) -> list[str]:
+        """Return the ids of one person's active jobs, those that this version cannot read too."""
+        look = sa.select(jobs.c.id).where(RUNS | WAITS | PAUSED, jobs.c.user_id == user_id)
+        async with self._database.read() as connection:
+            return list(await connection.scalars(look.order_by(jobs.c.interaction_id)))
 
     async def count_active(
         self, *, user_id: int | None = None, guild_id: int | None = None, before: str | None = None
@@ -254,17 +261,17 @@ class Jobs(Verbs):
         async with self._database.read(much=bool(search)) as connection:
             if words := words_of(search):
                 job_ids = await find_words(connection, statement, words, up=up, limit=limit)
+                found = await load_jobs(connection, job_ids)
             else:
                 ordered = statement.order_by(key if up else key.desc())
-                job_ids = list(await connection.scalars(ordered.limit(limit)))
-            return await load_jobs(connection, job_ids[::-1] if up else job_ids)
+                found = await load_first(connection, ordered, limit=limit)
+        return found[::-1] if up else found
 
     async def recent(self, user_id: int, *, guild_id: int, since: float, limit: int) -> list[Job]:
         """Return the jobs of one person in one server that are not deleted, asked for since then."""
         look = sa.select(jobs.c.id).where(_recent(user_id, guild_id, since))
         async with self._database.read() as connection:
-            ordered = look.order_by(jobs.c.interaction_id.desc()).limit(limit)
-            return await load_jobs(connection, list(await connection.scalars(ordered)))
+            return await load_first(connection, look.order_by(jobs.c.interaction_id.desc()), limit=limit)
 
     async def count_recent(self, user_id: int, *, guild_id: int, since: float) -> int:
         """Count the jobs of `recent`."""

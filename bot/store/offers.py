@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.jobs import State
 from bot.store.database import Verbs, insert
 from bot.store.fleet_tables import accelerators, awaited_offers
+from bot.store.recipes import UNREADABLE, tell_unreadable
 from bot.store.rows import offer_from, offer_values
 from bot.store.session_admission import refund_in_session
 from bot.store.tables import images, jobs, offered_lanes, published_offers, workers
@@ -77,10 +78,20 @@ class Offers(Verbs):
                 await connection.execute(same)
 
     async def published(self, models: Sequence[str]) -> dict[str, Offer]:
-        """Return the last published offers of these models, by name; a model without one is left out."""
+        """Return the last published offers of these models, by name.
+
+        A model without an offer, or with one that this version cannot read, is left out.
+        """
         statement = sa.select(published_offers).where(published_offers.c.model.in_(models))
         async with self._database.read() as connection:
-            return {row.model: offer_from(row.offer) for row in await connection.execute(statement)}
+            rows = list(await connection.execute(statement))
+        found = {}
+        for row in rows:
+            try:
+                found[row.model] = offer_from(row.offer)
+            except UNREADABLE as error:
+                tell_unreadable("offer of", row.model, str(error))
+        return found
 
     async def unoffered(self) -> list[str]:
         """Return the names of the lanes that images wait for and no worker has announced."""

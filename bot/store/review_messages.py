@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import Job
 from bot.store.appeals import DUE, LEFT
 from bot.store.database import Verbs
-from bot.store.review_rows import Kind, Review, review_of, settings_of
+from bot.store.review_rows import Kind, Review, readable_reviews, review_of, settings_of
 from bot.store.review_tables import reports, reviews
-from bot.store.rows import load_jobs
+from bot.store.rows import MOST_NEWER, load_jobs, unreadable_among
 
 LEASE_SECONDS = 60.0
 FURTHEST_RETRY = 900.0  # seconds; a later time was written before the clock was set back
@@ -52,24 +53,25 @@ class ReviewMessages(Verbs):
     """The verbs of the moderators' messages."""
 
     async def claim(self, *, limit: int) -> list[DueReview]:
-        """Lease messages that are due, the longest due first."""
+        """Lease messages that are due, the longest due first.
+
+        Reviews that this version cannot read are passed over: they wait for a front that can.
+        """
         await self._shared.tell_time()
         now = self._clock()
         over = (reviews.c.next_try_at <= now) | (reviews.c.next_try_at > now + FURTHEST_RETRY)
         over &= reviews.c.next_try_at.is_not(None)  # so that SQLite does not read these in the index
-        look = sa.select(reviews.c.id).where(over, reviews.c.kind != Kind.REFUSED.value)
-        look = look.order_by(reviews.c.next_try_at).limit(limit).with_for_update(skip_locked=True)
+        look = sa.select(reviews).where(over, reviews.c.kind != Kind.REFUSED.value)
+        look = look.order_by(reviews.c.next_try_at).with_for_update(skip_locked=True)
         async with self._database.read() as connection:  # polled often, and a message is rarely due
             if not await connection.scalar(sa.select(sa.exists().where(over))):
                 return []
         async with self._database.write() as connection:
-            ids = list(await connection.scalars(look))
+            readable = await _readable(connection, look, limit=limit)
             leased = {"next_try_at": now + LEASE_SECONDS, "fencing_token": reviews.c.fencing_token + 1}
-            lease = sa.update(reviews).where(reviews.c.id.in_(ids)).values(leased).returning(*reviews.c)
+            lease = sa.update(reviews).where(reviews.c.id.in_(readable)).values(leased).returning(*reviews.c)
             rows = list(await connection.execute(lease))
-            found = await load_jobs(connection, [row.job_id for row in rows if row.job_id])
-            of_id = {job.id: job for job in found}
-            return [await self._due(connection, row, of_id.get(row.job_id)) for row in rows]
+            return [await self._due(connection, row, readable[row.id]) for row in rows]
 
     async def settle(
         self, due: DueReview, *, message_id: int | None, channel_id: int | None, told: bool = True
@@ -114,3 +116,24 @@ class ReviewMessages(Verbs):
             attempts=row.attempts,
             fencing_token=row.fencing_token,
         )
+
+
+async def _readable(
+    connection: AsyncConnection, look: sa.Select[Any], *, limit: int
+) -> dict[int, Job | None]:
+    """Return the first reviews of `look` that this version can read, by id, each with its job."""
+    passed: set[int] = set()
+    while True:
+        others = look.where(reviews.c.id.not_in(passed)) if passed else look
+        rows = list(await connection.execute(others.limit(limit)))
+        job_ids = [row.job_id for row in rows if row.job_id]
+        found = await load_jobs(connection, job_ids)
+        unreadable = await unreadable_among(connection, job_ids, found)
+        of_id = {job.id: job for job in found}
+        readable = {
+            review.id: of_id.get(review.job_id or "")
+            for review in readable_reviews(row for row in rows if row.job_id not in unreadable)
+        }
+        if len(readable) == len(rows) or len(passed) > MOST_NEWER:
+            return readable
+        passed |= {row.id for row in rows} - readable.keys()

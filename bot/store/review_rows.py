@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.holds import Outcome
 from bot.jobs import Showing
+from bot.store.recipes import UNREADABLE, recipe_from, tell_unreadable
 from bot.store.review_tables import reports, review_settings, reviews
 from bot.store.tables import images, jobs
 
@@ -68,12 +69,25 @@ class Review:
 
 
 def review_of(row: Any) -> Review:
-    """Return the row as plain data."""
+    """Return the row as plain data; raises one of UNREADABLE."""
     values = {name: row._mapping[reviews.c[name]] for name in Review.__dataclass_fields__}
     outcome = values["outcome"]
+    if values["request"] is not None:
+        recipe_from(values["request"]["recipe"])
     return Review(
         **{**values, "kind": Kind(values["kind"]), "outcome": None if outcome is None else Outcome(outcome)}
     )
+
+
+def readable_reviews(rows: Iterable[Any]) -> list[Review]:
+    """Return the rows as plain data; rows that this version cannot read are left out, and logged once."""
+    found = []
+    for row in rows:
+        try:
+            found.append(review_of(row))
+        except UNREADABLE as error:
+            tell_unreadable("review", row.id, str(error))
+    return found
 
 
 async def settings_of(connection: AsyncConnection, guild_id: int) -> ReviewSettings:

@@ -25,6 +25,7 @@ from bot.store.review_rows import (
     close,
     message_due,
     open_for_held,
+    readable_reviews,
     review_of,
     settings_of,
     waits,
@@ -112,7 +113,7 @@ class Reviews(Verbs):
         look = sa.select(reviews).where(reviews.c.guild_id == guild_id, waits())
         async with self._database.read() as connection:
             rows = await connection.execute(look.order_by(reviews.c.opened_at, reviews.c.id).limit(limit))
-            return [review_of(row) for row in rows]
+            return readable_reviews(rows)
 
     async def decide(self, review_id: int, outcome: Outcome, by: By, *, own: bool = False) -> Review:
         """Decide a review; `by` has the reason, which the person is told of a rejection.
@@ -125,7 +126,10 @@ class Reviews(Verbs):
 
     async def expire(self, *, limit: int) -> int:
         """End the reviews whose time is over, and return how many; held pictures are withheld."""
-        over = sa.select(reviews.c.id, reviews.c.guild_id).where(waits(), reviews.c.due_at <= self._clock())
+        known = reviews.c.kind.in_([kind.value for kind in Kind])  # a newer version ends its own kinds
+        over = sa.select(reviews.c.id, reviews.c.guild_id).where(
+            waits(), known, reviews.c.due_at <= self._clock()
+        )
         async with self._database.read() as connection:
             rows = list(await connection.execute(over.order_by(reviews.c.due_at).limit(limit)))
         ended = 0

@@ -4,53 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
-from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.errors import UnknownJob, UserMistake
+from bot.errors import UnknownJob, UnreadableJob
 from bot.holds import Appeal, Cause, Hold, Outcome, Ruling
-from bot.jobs import ImageRecord, Job, Notes, Origin, Parent, Recipe, Showing, Showings, State
+from bot.jobs import Descent, ImageRecord, Job, Notes, Origin, Parent, Showing, Showings, State
 from bot.levels import Level
+from bot.store.recipes import UNREADABLE, is_readable, recipe_from, tell_unreadable
 from bot.store.rulings import ended_appeals, later_ruling
 from bot.store.tables import images, jobs
-from sdjax_engine.request import WHOLE, Lora, Offer, PromptFacts, SafetyScores, Sampler, SecondPass, Variation
+from sdjax_engine.request import WHOLE, Offer, PromptFacts, SafetyScores, Sampler
 from sdjax_engine.scores import PictureScores
 
 MOST_NEWER = 500  # requests of a newer version that one look passes over
-DEFAULTS: Mapping[str, Any] = MappingProxyType({field.name: field.default for field in fields(Recipe)})
-"""The default values of a recipe, by name. Rows leave them out, so no later version may change them."""
-
-
-def recipe_values(recipe: Recipe) -> dict[str, Any]:
-    """Return the recipe as JSON values, without those that have their default.
-
-    So an older version can read every recipe that uses none of the newer values.
-    """
-    values = every_value(recipe)
-    return {name: value for name, value in values.items() if getattr(recipe, name) != DEFAULTS[name]}
-
-
-def every_value(recipe: Recipe) -> dict[str, Any]:
-    """Return the whole recipe as JSON values."""
-    return {**asdict(recipe), "sampler": recipe.sampler.value}
-
-
-def is_readable(values: Mapping[str, Any]) -> bool:
-    """Return whether this version knows every value of a recipe, so that it paints what was asked for."""
-    try:
-        return values.keys() <= DEFAULTS.keys() and recipe_from(values) is not None
-    except (KeyError, TypeError, ValueError):
-        return False
 
 
 async def check_readable(connection: AsyncConnection, job_id: str) -> None:
-    """Raise UserMistake `newer_request` for a recipe with values that this version would lose in a copy."""
+    """Raise UnreadableJob for a recipe with values that this version would lose in a copy."""
     said = await connection.scalar(sa.select(jobs.c.recipe).where(jobs.c.id == job_id))
     if said is not None and not is_readable(said):
-        raise UserMistake("newer_request")
+        raise UnreadableJob(job=job_id)
 
 
 async def readable_rows(
@@ -68,23 +44,6 @@ async def readable_rows(
         if len(readable) == len(found) or len(newer) > MOST_NEWER:
             return readable
         newer |= {row._mapping[key] for row in found if not is_readable(row.recipe)}
-
-
-def recipe_from(values: Mapping[str, Any]) -> Recipe:
-    """Return the recipe that `recipe_values` wrote, now or in another version; see `is_readable`."""
-    values = {name: value for name, value in values.items() if name in DEFAULTS}
-    loras = tuple(Lora(**lora) for lora in values.get("loras", ()))
-    variations = tuple(Variation(**variation) for variation in values.get("variations", ()))
-    changed: dict[str, Any] = {
-        "sampler": Sampler(values["sampler"]),
-        "loras": loras,
-        "variations": variations,
-    }
-    if (second := values.get("second_pass")) is not None:
-        changed["second_pass"] = SecondPass(**second)
-    if "guidance_interval" in values:
-        changed["guidance_interval"] = tuple(values["guidance_interval"])
-    return Recipe(**{**values, **changed})
 
 
 def offer_values(offer: Offer) -> dict[str, Any]:
@@ -119,12 +78,19 @@ def notes_from(values: dict[str, Any] | None) -> Notes:
         classified = PictureScores(**{name: tuple(classified[name]) for name in ("labels", "probabilities")})
     level, blocked = Level(known.pop("level", Level.NONE)), bool(known.pop("known", False))
     programs = tuple(map(str, known.pop("programs", None) or ()))
-    facts: dict[str, Any] = {name: said and PromptFacts(**said) for name, said in known.items()}
+    facts: dict[str, Any] = {
+        field.name: said and PromptFacts(**said)
+        for field in fields(Notes)
+        if (said := known.get(field.name)) is not None
+    }
     return Notes(safety=safety, classified=classified, level=level, known=blocked, programs=programs, **facts)
 
 
 async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Job]:
-    """Return the jobs of these ids that exist, in the same order, each with its images."""
+    """Return the jobs of these ids, in the same order, each with its images.
+
+    Jobs that do not exist, or that this version cannot read, are left out; the latter are logged once.
+    """
     rows = await connection.execute(sa.select(jobs).where(jobs.c.id.in_(job_ids)))
     job_rows = {row.id: row for row in rows}
     unended = [  # as far as their rows say: an older process notes an end in the review alone
@@ -133,43 +99,70 @@ async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list
         if row.appeal == Appeal.OPEN.value or (row.appeal is None and row.ruling is not None)
     ]
     ended = await ended_appeals(connection, unended) if unended else {}
-    of_job: dict[str, list[ImageRecord]] = {job_id: [] for job_id in job_rows}
+    of_job: dict[str, list[Any]] = {job_id: [] for job_id in job_rows}
     statement = (
         sa.select(images).where(images.c.job_id.in_(job_ids)).order_by(images.c.job_id, images.c.index)
     )
     for row in await connection.execute(statement):
-        of_job[row.job_id].append(_image(row, job_rows[row.job_id], ended.get(row.job_id)))
-    return [
-        _job(job_rows[job_id], tuple(of_job[job_id]), ended.get(job_id))
-        for job_id in job_ids
-        if job_id in job_rows
-    ]
+        of_job[row.job_id].append(row)
+    loaded = []
+    for job_id in job_ids:
+        if job_id not in job_rows:
+            continue
+        try:
+            loaded.append(_job(job_rows[job_id], of_job[job_id], ended.get(job_id)))
+        except UNREADABLE as error:
+            tell_unreadable("job", job_id, str(error))
+    return loaded
+
+
+async def load_first(connection: AsyncConnection, look: sa.Select[Any], *, limit: int) -> list[Job]:
+    """Return the first `limit` jobs of a select of ids that this version can read."""
+    passed: set[str] = set()
+    while True:
+        others = look.where(jobs.c.id.not_in(passed)) if passed else look
+        job_ids = list(await connection.scalars(others.limit(limit)))
+        found = await load_jobs(connection, job_ids)
+        if len(found) == len(job_ids) or len(passed) > MOST_NEWER:
+            return found
+        passed |= set(job_ids) - {job.id for job in found}
+
+
+async def unreadable_among(
+    connection: AsyncConnection, job_ids: Sequence[str], found: Sequence[Job]
+) -> set[str]:
+    """Return the ids of the jobs that exist and that `load_jobs` has left out of `found`."""
+    missing = set(job_ids) - {job.id for job in found}
+    if not missing:
+        return missing
+    return set(await connection.scalars(sa.select(jobs.c.id).where(jobs.c.id.in_(missing))))
 
 
 async def load_job(connection: AsyncConnection, job_id: str) -> Job:
-    """Return the job of this id; raises UnknownJob."""
-    found = await load_jobs(connection, [job_id])
-    if not found:
-        raise UnknownJob(job=job_id)
-    return found[0]
+    """Return the job of this id; raises UnknownJob or UnreadableJob."""
+    if found := await load_jobs(connection, [job_id]):
+        return found[0]
+    there = await connection.scalar(sa.select(jobs.c.id).where(jobs.c.id == job_id))
+    raise UnknownJob(job=job_id) if there is None else UnreadableJob(job=job_id)
 
 
 def _image(row: Any, job: Any, ended: Appeal | None) -> ImageRecord:
-    secret = row.showing in (Showing.HOLD, Showing.WITHHOLD)
-    later = later_ruling(row, job, ended) if row.showing is Showing.WITHHOLD else None
+    showing = Showing(row.showing)
+    secret = showing in (Showing.HOLD, Showing.WITHHOLD)
+    later = later_ruling(row, job, ended) if showing is Showing.WITHHOLD else None
     return ImageRecord(
         id=row.id,
         job_id=row.job_id,
         index=row._mapping[images.c.index],  # `row.index` is a method of tuples
         seed=row.seed,
-        state=row.state,
+        state=State(row.state),
         step=row.step,
         artifact=None if secret else row.artifact,
         failure=row.failure,
         trouble=row.trouble,
         furthest=row.furthest,
         notes=notes_from(row.notes),
-        showing=row.showing,
+        showing=showing,
         held=row.artifact if secret else None,
         ruling=later or _ruling(row),
     )
@@ -210,14 +203,14 @@ def _parent(row: Any) -> Parent | None:
         return None
     return Parent(
         job_id=row.parent_id,
-        descent=row.descent,
+        descent=Descent(row.descent),
         index=row.parent_index,
         channel_id=row.parent_channel_id,
         message_id=row.parent_message_id,
     )
 
 
-def _job(row: Any, of_job: tuple[ImageRecord, ...], ended: Appeal | None) -> Job:
+def _job(row: Any, of_job: Sequence[Any], ended: Appeal | None) -> Job:
     return Job(
         id=row.id,
         recipe=recipe_from(row.recipe),
@@ -240,13 +233,13 @@ def _job(row: Any, of_job: tuple[ImageRecord, ...], ended: Appeal | None) -> Job
             thread_parent_id=row.thread_parent_id,
             traceparent=row.traceparent,
         ),
-        state=row.state,
+        state=State(row.state),
         created_at=row.created_at,
         started_at=row.started_at,
         finished_at=row.finished_at,
         message_id=row.message_id,
         message_channel_id=row.message_channel_id,
-        images=of_job,
+        images=tuple(_image(image, row, ended) for image in of_job),
         deleted_at=row.deleted_at,
         slowed=row.slowed,
         hold=_hold(row),

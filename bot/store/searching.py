@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -39,9 +40,14 @@ async def find_words(
     part = look
     for _ in range(SEARCHED // CHUNK):
         rows = list(await connection.execute(part.limit(CHUNK)))
-        found += [row.id for row in rows if has_words(row.recipe["prompt"], words)]
+        found += [row.id for row in rows if has_words(_prompt(row.recipe), words)]
         if len(found) >= limit or len(rows) < CHUNK:
             break
         last = rows[-1].interaction_id
         part = look.where(key > last if up else key < last)
     return found[:limit]
+
+
+def _prompt(recipe: Any) -> str:
+    """Return the prompt of a recipe as its row has it; empty for a row that this version cannot read."""
+    return str(recipe.get("prompt", "")) if isinstance(recipe, Mapping) else ""

@@ -15,7 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob
 from bot.jobs import Recipe
-from bot.store.rows import check_readable, recipe_from
+from bot.store.recipes import recipe_from
+from bot.store.rows import check_readable
 from bot.store.tables import jobs
 
 

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UserMistake
+from bot.store.recipes import UNREADABLE, tell_unreadable
 from bot.store.session_tables import session_timers, sessions
 
 
@@ -143,19 +144,32 @@ async def lock_session(connection: AsyncConnection, session_id: str) -> GroupSes
     ).one_or_none()
     if row is None:
         raise UserMistake("session_gone")
-    return (await with_timers(connection, [row]))[0]
+    return await with_its_timers(connection, row)
+
+
+async def with_its_timers(connection: AsyncConnection, row: Any) -> GroupSession:
+    """Return the session of a row; raises UserMistake `newer_request` where this version cannot read it."""
+    if found := await with_timers(connection, [row]):
+        return found[0]
+    raise UserMistake("newer_request")
 
 
 async def with_timers(connection: AsyncConnection, rows: Sequence[Any]) -> list[GroupSession]:
-    """Return the sessions of these rows."""
-    found: dict[str, dict[TimerKind, Timer]] = {row.id: {} for row in rows}
-    look = sa.select(session_timers).where(session_timers.c.session_id.in_(found))
+    """Return the sessions of these rows, without those that this version cannot read."""
+    timers: dict[str, list[Any]] = {row.id: [] for row in rows}
+    look = sa.select(session_timers).where(session_timers.c.session_id.in_(timers))
     for timer in await connection.execute(look):
-        found[timer.session_id][TimerKind(timer.kind)] = Timer(due_at=timer.due_at, left=timer.left)
-    return [_session(row, found[row.id]) for row in rows]
+        timers[timer.session_id].append(timer)
+    found = []
+    for row in rows:
+        try:
+            found.append(_session(row, timers[row.id]))
+        except UNREADABLE as error:
+            tell_unreadable("group session", row.id, str(error))
+    return found
 
 
-def _session(row: Any, timers: Mapping[TimerKind, Timer]) -> GroupSession:
+def _session(row: Any, timers: Sequence[Any]) -> GroupSession:
     return GroupSession(
         id=row.id,
         guild_id=row.guild_id,
@@ -172,5 +186,5 @@ def _session(row: Any, timers: Mapping[TimerKind, Timer]) -> GroupSession:
         board_id=row.board_id,
         boards=row.boards,
         keeper_token=row.keeper_token,
-        timers=timers,
+        timers={TimerKind(each.kind): Timer(due_at=each.due_at, left=each.left) for each in timers},
     )

@@ -15,7 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import UserMistake
 from bot.jobs import Recipe, Showing, State
 from bot.store.database import Verbs, insert
-from bot.store.rows import among, recipe_from
+from bot.store.recipes import UNREADABLE, recipe_from, tell_unreadable
+from bot.store.rows import among
 from bot.store.session_admission import UNCHARGED, pictures_of
 from bot.store.session_phases import SEEN, unnumbered
 from bot.store.session_rows import GroupSession, Phase, Post, PostKind, lock_session, with_timers
@@ -80,9 +81,10 @@ class SessionShowing(Verbs):
         look = sa.select(sessions).where(wanted).order_by(sessions.c.opened_at).limit(KEPT_AT_ONCE)
         async with self._database.read() as connection:
             rows = list(await connection.execute(look))
-            if all(row.keeper == front and row.kept_until > now + ttl / 2 for row in rows):
-                return await with_timers(connection, rows)
-        ids = [row.id for row in rows]
+            found = await with_timers(connection, rows)
+        ids = [session.id for session in found]  # others wait for a front that can read them
+        if all(row.keeper == front and row.kept_until > now + ttl / 2 for row in rows if row.id in ids):
+            return found
         token = sa.case((mine, sessions.c.keeper_token), else_=sessions.c.keeper_token + 1)
         ours = sa.update(sessions).where(sessions.c.id.in_(ids), wanted)
         ours = ours.values(keeper=front, kept_until=now + ttl, keeper_token=token)
@@ -219,7 +221,7 @@ class SessionShowing(Verbs):
         )
         async with self._database.read() as connection:
             rows = await connection.execute(look if not round_ else look.where(entry.round == round_))
-            return [_entry(row) for row in rows]
+            return [found for found in map(_entry, rows) if found is not None]
 
     async def vote(self, session_id: str, round_: int, number: int, *, voter_id: int) -> bool:
         """Store a person's vote in a round, in place of an earlier one; return whether it is the first.
@@ -310,8 +312,14 @@ def _post(row: Any) -> Post:
     )
 
 
-def _entry(row: Any) -> Entry:
+def _entry(row: Any) -> Entry | None:
+    """Return an entry of a ballot; None, logged once, for a job that this version cannot read."""
     seen = row.showing in SEEN
+    try:
+        recipe = recipe_from(row.recipe)
+    except UNREADABLE as error:
+        tell_unreadable("job", row.job_id, str(error))
+        return None
     return Entry(
         round=row.round,
         number=row.number,
@@ -319,7 +327,7 @@ def _entry(row: Any) -> Entry:
         index=row._mapping[session_entries.c.index],  # a row is a tuple too: its own `index` is the method
         user_id=row.user_id,
         user_name=row.user_name,
-        recipe=recipe_from(row.recipe),
+        recipe=recipe,
         artifact=row.artifact if seen else None,
         spoiler=row.showing is Showing.SPOILER,
         votes=row.votes,

@@ -36,7 +36,7 @@ from bot.store.session_rows import (
     TimerKind,
     lock_session,
     plan_values,
-    with_timers,
+    with_its_timers,
 )
 from bot.store.session_tables import session_timers, sessions
 
@@ -165,7 +165,7 @@ class Sessions(Verbs):
         look = sa.select(sessions).where(sessions.c.open_channel_id == channel_id)
         async with self._database.read() as connection:
             rows = list(await connection.execute(look))
-            return (await with_timers(connection, rows))[0] if rows else None
+            return await with_its_timers(connection, rows[0]) if rows else None
 
     async def get(self, session_id: str) -> GroupSession:
         """Return a session; raises UserMistake `session_gone`."""
@@ -174,14 +174,17 @@ class Sessions(Verbs):
             rows = list(await connection.execute(look))
             if not rows:
                 raise UserMistake("session_gone")
-            return (await with_timers(connection, rows))[0]
+            return await with_its_timers(connection, rows[0])
 
     async def overdue(self) -> list[tuple[str, TimerKind]]:
         """Return the timers that are due, by their sessions, the longest due first."""
         await self._shared.tell_time()
         now, at = self._clock(), session_timers.c.due_at
         set_back = (session_timers.c.kind == TimerKind.COLLECT.value) & (at > now + COLLECT_SECONDS)
-        due = sa.select(session_timers.c.session_id, session_timers.c.kind).where((at <= now) | set_back)
+        known = session_timers.c.kind.in_([kind.value for kind in TimerKind])
+        due = sa.select(session_timers.c.session_id, session_timers.c.kind).where(
+            (at <= now) | set_back, known
+        )
         ordered = due.order_by(session_timers.c.due_at, session_timers.c.session_id, session_timers.c.kind)
         async with self._database.read() as connection:
             rows = await connection.execute(ordered.limit(ACTED_AT_ONCE))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable
@@ -83,12 +84,21 @@ def create_sqlite_engine(url: sa.URL, *, json_serializer: Callable[[Any], str]) 
         # machine. So all connections are kept open.
         pool_size=CONNECTIONS,
         max_overflow=0,
+        json_deserializer=_json,
         hide_parameters=True,  # parameters include tokens and prompts, and errors are logged
     )
     _, options = engine.dialect.create_connect_args(url)
     sqlite3.connect(":memory:", **{**options, **arguments}).close()
     sa.event.listen(engine.sync_engine, "connect", _set_up)
     return engine
+
+
+def _json(text: str) -> Any:
+    """Return a JSON value; text that is no JSON as it is, so that a damaged row hides no other row."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def check_file(url: sa.URL) -> None:

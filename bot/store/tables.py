@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
 import sqlalchemy as sa
 
 from bot.file_states import FileState
@@ -18,19 +22,36 @@ metadata = sa.MetaData(
 
 # SQLite numbers rows by itself only where the key is spelled INTEGER.
 _RowId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-_State = sa.Enum(
-    State, native_enum=False, length=16, values_callable=lambda states: [state.value for state in states]
-)
-_FileState = sa.Enum(
-    FileState, native_enum=False, length=8, values_callable=lambda states: [state.value for state in states]
-)
 
-_Descent = sa.Enum(
-    Descent, native_enum=False, length=16, values_callable=lambda values: [value.value for value in values]
-)
-_Showing = sa.Enum(
-    Showing, native_enum=False, length=16, values_callable=lambda values: [value.value for value in values]
-)
+
+class _Member(sa.types.TypeDecorator[Any]):
+    """A member of an enum, stored as its value; a value that this version does not know is read as text.
+
+    `sa.Enum` raises LookupError for such a value, so one row of a newer version would hide all others.
+    """
+
+    impl = sa.String
+    cache_ok = True
+
+    def __init__(self, members: type[StrEnum], length: int) -> None:
+        super().__init__(length)
+        self.members = members
+        self.length = length
+        self._known: Mapping[str, StrEnum] = {member.value: member for member in members}
+
+    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> str | None:  # noqa: ARG002
+        """Return the value of a member."""
+        return None if value is None else self.members(value).value
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:  # noqa: ARG002
+        """Return the member of a value."""
+        return self._known.get(value, value)
+
+
+_State = _Member(State, 16)
+_FileState = _Member(FileState, 8)
+_Descent = _Member(Descent, 16)
+_Showing = _Member(Showing, 16)
 
 jobs = sa.Table(
     "jobs",

@@ -66,7 +66,8 @@ async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> boo
     Returns whether the job became final now.
     """
     states = await connection.scalars(sa.select(images.c.state).where(images.c.job_id == job_id))
-    state = state_of_job(list(states))
+    # A state of a newer version is none of the final ones.
+    state = state_of_job([each if isinstance(each, State) else State.RUNNING for each in states])
     values: dict[str, Any] = {"state": state}
     if state is State.RUNNING:
         values["started_at"] = sa.func.coalesce(jobs.c.started_at, now)

@@ -16,6 +16,7 @@ from bot.heap import trim_regularly
 from bot.jobs import BATCHES_AHEAD
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
+from bot.retries import keep_running
 from bot.store.run_times import WorkerClass
 from bot.store.store import Store
 from bot.threads import in_uninterruptible_thread
@@ -30,7 +31,6 @@ from bot.worker.model_use import ModelUse
 from bot.worker.preview_files import PreviewFiles
 from bot.worker.repaint import Repaint
 from bot.worker.results import Results
-from bot.worker.side_tasks import keep_running
 from bot.worker.start_pictures import StartPictures
 from bot.worker.unoffered import GRACE_SECONDS, fail_unoffered
 from sdjax_engine.engine import Engine
@@ -128,8 +128,11 @@ class Worker:
         ]
         draining = asyncio.create_task(self._draining.wait(), name="worker drain")
         try:
-            while not self._draining.is_set():
-                await self._feed(draining)
+            await keep_running(
+                lambda: self._feed_until(draining),
+                "claim of images",
+                pause=lambda seconds: asyncio.wait({draining}, timeout=seconds),
+            )
             await self._finish()
         finally:
             await asyncio.sleep(0)  # as in `_finish`
@@ -185,6 +188,11 @@ class Worker:
         if silence > self._lease_seconds / 2:
             return f"no heartbeat for {silence:.0f} s"
         return WELL if self.engine.ready_lanes else "no lane is ready"
+
+    async def _feed_until(self, draining: asyncio.Task[Literal[True]]) -> None:
+        """Feed the engine until a drain begins."""
+        while not self._draining.is_set():
+            await self._feed(draining)
 
     async def _feed(self, draining: asyncio.Task[Literal[True]]) -> None:
         """Claim images for the free room of each lane; without any, wait for work or room."""

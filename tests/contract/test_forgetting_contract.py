@@ -62,10 +62,10 @@ async def test_erased_jobs_of_any_state_leave_no_row_and_no_file(store: Store) -
     running = await store.jobs.enqueue(RECIPE, origin(2))
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     waiting = await store.jobs.enqueue(RECIPE, origin(3))
-    mine = await store.erasure.jobs_of(user_id=MINA, limit=9)
-    assert [job.id for job in mine] == [waiting.id, running.id, painted]
-    assert set(await store.erasure.erase([job.id for job in mine])) == {UPLOAD, PICTURE}
-    assert await store.erasure.jobs_of(user_id=MINA, limit=9) == []
+    mine = await store.erasure.job_ids_of(user_id=MINA, limit=9)
+    assert mine == [waiting.id, running.id, painted]
+    assert set(await store.erasure.erase(mine)) == {UPLOAD, PICTURE}
+    assert await store.erasure.job_ids_of(user_id=MINA, limit=9) == []
     assert await store.deliveries.undelivered(limit=9) == []
     with pytest.raises(UnknownJob):
         await store.jobs.get(painted)
@@ -117,16 +117,16 @@ async def test_an_upload_that_others_remixed_stays_its_senders(store: Store) -> 
     (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
     await store.leases.complete(claim, artifact=OTHER, seconds=1.0)
     assert await store.deliveries.delete_result(first, user_id=MINA) == [PICTURE], "Mina remixed it herself"
-    mine = await store.erasure.jobs_of(user_id=MINA, limit=9)
-    assert await store.erasure.erase([job.id for job in mine]) == [UPLOAD]
+    mine = await store.erasure.job_ids_of(user_id=MINA, limit=9)
+    assert await store.erasure.erase(mine) == [UPLOAD]
 
 
 async def test_a_file_that_another_job_shows_is_not_erased_with_a_server(store: Store) -> None:
     await delivered(store, 1, PICTURE)
     elsewhere = await store.jobs.enqueue(recipe(init_image=PICTURE), replace(origin(2), guild_id=None))
-    jobs = await store.erasure.jobs_of(guild_id=HERE, limit=9)
-    assert await store.erasure.erase([job.id for job in jobs]) == []
-    assert [job.id for job in await store.erasure.jobs_of(user_id=MINA, limit=9)] == [elsewhere.id]
+    jobs = await store.erasure.job_ids_of(guild_id=HERE, limit=9)
+    assert await store.erasure.erase(jobs) == []
+    assert await store.erasure.job_ids_of(user_id=MINA, limit=9) == [elsewhere.id]
 
 
 async def test_a_server_counts_as_departed_from_the_first_note_until_the_bot_returns(
@@ -150,9 +150,9 @@ async def test_jobs_of_the_user_installed_app_do_not_go_with_a_server_that_remov
     asked = await store.jobs.enqueue(RECIPE, replace(origin(2), external=True))
     await store.erasure.note_departure([HERE])
     clock.now += 10
-    (inside,) = await store.erasure.jobs_of(guild_id=HERE, limit=9)
-    assert inside.id != asked.id
-    await store.erasure.erase([inside.id])
+    (inside,) = await store.erasure.job_ids_of(guild_id=HERE, limit=9)
+    assert inside != asked.id
+    await store.erasure.erase([inside])
     await store.erasure.erase_preferences(guild_id=HERE)
     assert await store.erasure.departed(before=clock.now) == []
     assert await store.erasure.servers() == set()

@@ -367,10 +367,10 @@ class Life:
 
     async def erasure(self) -> None:
         erasure = self.store.erasure
-        newest = await erasure.jobs_of(user_id=PERSON, limit=25)
-        await erasure.jobs_of(guild_id=SERVER, limit=25)
-        await erasure.jobs_of(guild_id=5, limit=25)
-        await erasure.erase([job.id for job in newest[:2]])
+        newest = await erasure.job_ids_of(user_id=PERSON, limit=25)
+        await erasure.job_ids_of(guild_id=SERVER, limit=25)
+        await erasure.job_ids_of(guild_id=5, limit=25)
+        await erasure.erase(newest[:2])
         gone = PERSON + 100 + self.first % 1000
         await erasure.files_sent(gone)
         await erasure.erase_share(gone)

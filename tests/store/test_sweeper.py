@@ -317,8 +317,8 @@ async def test_the_jobs_of_a_server_are_deleted_some_time_after_it_removed_the_b
     await store.erasure.note_departure([21])
     clock.now += 29 * DAY
     await sweeping.sweep()
-    assert len(await store.erasure.jobs_of(guild_id=21, limit=9)) == 1
+    assert len(await store.erasure.job_ids_of(guild_id=21, limit=9)) == 1
     clock.now += 2 * DAY
     await sweeping.sweep()
-    assert await store.erasure.jobs_of(guild_id=21, limit=9) == []
+    assert await store.erasure.job_ids_of(guild_id=21, limit=9) == []
     assert await there(artifacts) == set()

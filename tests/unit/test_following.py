@@ -92,6 +92,25 @@ async def test_commands_are_tried_again_after_the_wait_or_with_other_offers(
     assert caplog.text.count("is retried: not now") == 2
 
 
+async def test_a_model_stays_offered_while_a_newer_worker_publishes_what_cannot_be_read() -> None:
+    calls: list[list[str]] = []
+
+    async def change(found: tuple[Offer, ...]) -> None:
+        calls.append([offer.model for offer in found])
+
+    offers = Published(*(replace(TINY, model=name) for name in ("first", "second")))
+    following = Following(configured("first", "second"), offers, change)  # type: ignore[arg-type]
+    await following.reconfigure(configured("first", "second"))
+    del offers.found["first"]  # `published` leaves out an offer that it cannot read
+    offers.found["second"] = replace(TINY, model="second", num_inference_steps=9)
+    polling = asyncio.create_task(following.run(poll_seconds=0.0))
+    while len(calls) < 2:  # noqa: ASYNC110 - the poll has no event
+        await asyncio.sleep(0)
+    polling.cancel()
+    await asyncio.gather(polling, return_exceptions=True)
+    assert calls == [["first", "second"]] * 2
+
+
 async def test_a_front_asks_for_a_worker_until_the_first_model_is_complete(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,7 +11,7 @@ from discord.app_commands import Range, locale_str
 from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
-from bot.errors import StoreUnavailable, UserMistake
+from bot.errors import StoreUnavailable, UnreadableJob, UserMistake
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.commands.naming import request_facts, request_name, request_words
 from bot.front.first_answers import acknowledge
@@ -54,54 +54,73 @@ async def cancel(interaction: Interaction, *, job: str | None = None) -> None:
     else:
         mine, others = await active_here(interaction)
         if not mine and not others:
-            raise UserMistake("nothing_to_cancel")
-        if len(mine) == 1:
+            await cancel_all(interaction, unless_several=True)
+        elif len(mine) == 1:
             await cancel_chosen(interaction, [mine[0].id])
         else:
             await interaction.edit_original_response(view=_choosing(interaction, mine, others))
 
 
-async def cancel_all(interaction: Interaction) -> None:
-    """Cancel all of the person's own requests; the interaction is acknowledged already."""
-    mine = await services_of(interaction).store.jobs.active(user_id=interaction.user.id)
+async def cancel_all(interaction: Interaction, *, unless_several: bool = False) -> None:
+    """Cancel all of the person's own requests; the interaction is acknowledged already.
+
+    Raises UserMistake `nothing_to_cancel`; `unless_several`, raises UnreadableJob where they have several,
+    none of which this version can read, so that no menu can show them.
+    """
+    mine = await services_of(interaction).store.jobs.active_ids(interaction.user.id)
     if not mine:
         raise UserMistake("nothing_to_cancel")
-    await cancel_chosen(interaction, [job.id for job in mine])
+    if unless_several and len(mine) > 1:
+        raise UnreadableJob
+    await cancel_chosen(interaction, mine)
 
 
 async def cancel_chosen(interaction: Interaction, job_ids: Sequence[str]) -> None:
     """Cancel these requests and say so; the interaction is acknowledged already.
 
-    Raises UserMistake `already_ended` where all of them had ended, NotYours and UnknownJob.
+    Of the requests that this version cannot read, a person may cancel their own. Raises UserMistake
+    `already_ended` where all of them had ended, NotYours and UnknownJob.
     """
     store = services_of(interaction).store
-    chosen = [await store.jobs.get(job_id) for job_id in job_ids]
+    chosen, unreadable = [], []
+    for job_id in job_ids:
+        try:
+            chosen.append(await store.jobs.get(job_id))
+        except UnreadableJob:
+            unreadable.append(job_id)
     rights = [asker(interaction, job) for job in chosen]
-    if all(
+    if not unreadable and all(
         job.state.final and right in (None, job.origin.user_id)
         for job, right in zip(chosen, rights, strict=True)
     ):
         raise UserMistake("already_ended")
-    cancelled = [
+    for job_id in unreadable:
+        await store.jobs.cancel(job_id, user_id=interaction.user.id)
+    ended = [
         await store.jobs.cancel(job.id, user_id=right, by=moderator_of(interaction, job))
         for job, right in zip(chosen, rights, strict=True)
         if not job.state.final or right not in (None, job.origin.user_id)
     ]
+    cancelled = [job for job in ended if job is not None]
     secret = any(job.origin.private and job.origin.user_id != interaction.user.id for job in cancelled)
-    said = said_of_cancelled(cancelled, services_of(interaction).texts(interaction), secret=secret)
+    texts = services_of(interaction).texts(interaction)
+    said = said_of_cancelled(cancelled, texts, secret=secret, unreadable=len(unreadable))
     content = MessageContent(heading=said, tone=Tone.CANCELLED)
     await interaction.edit_original_response(view=layout(content))
 
 
-def said_of_cancelled(jobs: Sequence[Job], texts: Texts, *, secret: bool) -> str:
-    """Return the sentence about cancelled requests; one request is named by its words, unless `secret`."""
-    done = sum(job.work.done for job in jobs)
-    if len(jobs) == 1:
+def said_of_cancelled(jobs: Sequence[Job], texts: Texts, *, secret: bool, unreadable: int = 0) -> str:
+    """Return the sentence about cancelled requests; one request is named by its words, unless `secret`.
+
+    `unreadable` requests were cancelled too.
+    """
+    done, total = sum(job.work.done for job in jobs), len(jobs) + unreadable
+    if len(jobs) == total == 1:
         words = texts.gettext("private") if secret else shown(jobs[0].recipe.prompt, SHOWN_PROMPT)
         said = texts.gettext("Cancelled: {prompt}", prompt=words)
         separator = "\n"
     else:
-        said = texts.ngettext("Cancelled {count} request.", "Cancelled {count} requests.", len(jobs))
+        said = texts.ngettext("Cancelled {count} request.", "Cancelled {count} requests.", total)
         separator = " "
     if not done:
         return said

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.errors import UserMistake
+from bot.errors import UnreadableJob, UserMistake
 from bot.front.first_answers import acknowledge_press
 from bot.front.permissions import asker, moderator_of
 from bot.front.services import Interaction, services_of
@@ -13,7 +13,11 @@ async def cancel(interaction: Interaction, job_id: str) -> None:
     """Cancel the job; the delivery edits its message."""
     await acknowledge_press(interaction)
     store = services_of(interaction).store
-    job = await store.jobs.get(job_id)
+    try:
+        job = await store.jobs.get(job_id)
+    except UnreadableJob:  # the person needs no more than its id
+        await store.jobs.cancel(job_id, user_id=interaction.user.id)
+        return
     right = asker(interaction, job)
     if job.state.final and right in (None, job.origin.user_id):
         raise UserMistake("already_ended")

@@ -58,11 +58,11 @@ async def test_a_confirmed_deletion_removes_only_the_persons_own_data(
     message = await asked_about(ravi)
     await ravi.press(message, "Delete everything")
     question = await ravi.wait_for_message(lambda seen: "This cannot be undone" in text_of(seen))
-    assert len(await served.store.erasure.jobs_of(user_id=RAVI, limit=9)) == 2
+    assert len(await served.store.erasure.job_ids_of(user_id=RAVI, limit=9)) == 2
     await ravi.press(question, "Delete everything now")
     await ravi.wait_for_message(lambda seen: "2 requests were deleted." in text_of(seen))
-    assert await served.store.erasure.jobs_of(user_id=RAVI, limit=9) == []
-    assert len(await served.store.erasure.jobs_of(user_id=OMAR, limit=9)) == 1
+    assert await served.store.erasure.job_ids_of(user_id=RAVI, limit=9) == []
+    assert len(await served.store.erasure.job_ids_of(user_id=OMAR, limit=9)) == 1
     seen = {message["id"] for message in await omar.messages()}
     assert others["id"] in seen
     assert not {shown["id"], waiting["id"]} & seen
@@ -182,7 +182,7 @@ async def test_a_deletion_that_was_interrupted_is_completed_by_its_button(
         begun = await ravi.wait_for_message(lambda seen: "is being deleted" in text_of(seen))
     await ravi.press(begun, "Delete everything now")
     await ravi.wait_for_message(lambda seen: "1 request was deleted" in text_of(seen))
-    assert await served.store.erasure.jobs_of(user_id=RAVI, limit=1) == []
+    assert await served.store.erasure.job_ids_of(user_id=RAVI, limit=1) == []
 
 
 async def test_a_second_press_during_a_deletion_takes_nothing_of_its_end(

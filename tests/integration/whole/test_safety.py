@@ -173,7 +173,8 @@ async def test_levels_decide_tile_by_tile_and_a_picture_like_a_blocked_one_is_wi
     assert [gallery["spoiler"] for gallery in galleries(message)] == [False, True]
     assert "1 picture is behind a spoiler" in text_of(message)
     assert "1 picture is not shown: the safety checker found it unfit" in text_of(message)
-    [job] = await classified.store.erasure.jobs_of(guild_id=GUILD_ID, limit=1)
+    erasure = classified.store.erasure
+    [job] = await erasure.readable(await erasure.job_ids_of(guild_id=GUILD_ID, limit=1))
     assert [image.notes.level for image in job.images] == [Level.NONE, Level.MILD, Level.EXTREME]
     assert [image.notes.classified is not None for image in job.images] == [True] * 3
     shown = await classified.store.known.of_job(GUILD_ID, job.id)
@@ -196,7 +197,8 @@ async def test_an_unfit_start_picture_fails_the_request_before_anything_is_paint
             prompt="a boat", seed=FLAGGED_SEED - 1, image=("start.png", file.getvalue())
         )
         await mina.message_of(interaction, lambda message, said=said: said in text_of(message))
-    newest, oldest = await classified.store.erasure.jobs_of(guild_id=GUILD_ID, limit=2)
+    erasure = classified.store.erasure
+    newest, oldest = await erasure.readable(await erasure.job_ids_of(guild_id=GUILD_ID, limit=2))
     assert [image.state for image in (*newest.images, *oldest.images)] == [State.DONE, State.FAILED]
     assert oldest.images[0].furthest == 0
     [start] = [

@@ -347,7 +347,7 @@ async def tidy_up(evening: Evening) -> None:
     sure = await wei.sees(page, lambda said: "无法撤销" in said)
     await wei.press(sure, views.PrivacyButton, kind="forget")
     await wei.sees(sure, lambda said: "已删除" in said)
-    assert await evening.served.store.erasure.jobs_of(user_id=WEI, limit=1) == []
+    assert await evening.served.store.erasure.job_ids_of(user_id=WEI, limit=1) == []
 
 
 @pytest.mark.slow

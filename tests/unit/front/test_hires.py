@@ -18,7 +18,7 @@ from bot.front.settings_line import read_settings_line, settings_line
 from bot.front.variations import enlarged, varied, varied_near
 from bot.jobs import Recipe, State
 from bot.sizes import nearest_larger
-from bot.store.rows import recipe_from, recipe_values
+from bot.store.recipes import recipe_from, recipe_values
 from bot.texts import Texts
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import Offer, Sampler, SecondPass

@@ -16,9 +16,10 @@ from bot.front.commands.review import settings_lines, waiting_lines
 from bot.holds import Cause, Hold, Outcome
 from bot.jobs import ImageRecord, Job, Showing, State
 from bot.store.auditing import Act, Entry
+from bot.store.recipes import recipe_values
 from bot.store.review_messages import DueReview
 from bot.store.review_rows import Kind, Review, ReviewSettings
-from bot.store.rows import origin_json, recipe_values
+from bot.store.rows import origin_json
 from bot.texts import LANGUAGES, Texts
 
 EN = Texts("en")
