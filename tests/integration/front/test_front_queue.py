@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import sqlalchemy as sa
 from front_tools import Message, ephemeral, job_of, queued, refusal, text_of
 from serving import Served, until
 
 from bot.jobs import State
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
+from bot.store.tables import jobs
 
 
 def menu_of(message: Message) -> Any:
@@ -77,6 +79,22 @@ async def test_cancel_cancels_the_only_request_of_the_asker(
     assert text_of(told).strip() == "Cancelled: a boat"
     assert [job.recipe.prompt for job in await served.store.jobs.active()] == ["a tree"]
     await ravi.wait_for_message(lambda message: "Cancelled. Press Again" in text_of(message))
+
+
+async def test_a_person_cancels_a_request_that_this_version_cannot_read(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    await queued(omar, "a tree")
+    await queued(ravi, "a boat")
+    boat = await job_of(served.store, "a boat")
+    async with served.store.shared.database.write() as connection:
+        await connection.execute(sa.update(jobs).where(jobs.c.id == boat.id).values(recipe={"prompt": "?"}))
+    refused = await omar.message_of(await omar.use("cancel", job=boat.id))
+    assert "Only the person who asked for this picture" in text_of(refused)
+    told = await ravi.message_of(await ravi.use("cancel"))
+    assert text_of(told).strip() == "Cancelled 1 request."
+    assert [job.recipe.prompt for job in await served.store.jobs.active()] == ["a tree"]
+    assert await served.store.jobs.active_ids(boat.origin.user_id) == []
 
 
 async def test_several_requests_are_listed_and_cancelled_at_once_from_a_menu(
