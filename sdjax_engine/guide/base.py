@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -20,14 +21,27 @@ from sdjax_engine.denoising.noise import as_threefry, usual_bits
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.guide import spread
 from sdjax_engine.guide.calls import Inputs, ProgramForm, guidance_of, is_guided
-from sdjax_engine.guide.networks import Params, UnboundNetwork, as_removed, take_apart
+from sdjax_engine.guide.folder import save_pipeline
+from sdjax_engine.guide.hub import upload
+from sdjax_engine.guide.networks import (
+    Params,
+    UnboundNetwork,
+    UnboundTextEncoder,
+    UnboundUNet,
+    UnboundVae,
+    as_removed,
+    take_apart,
+)
 from sdjax_engine.guide.painting import Bound, Condition, Shown, Start, checked, decode, latents_of
 from sdjax_engine.guide.pictures import to_pil
 from sdjax_engine.guide.sampling import Sampling, channels_first, channels_last, normal
 from sdjax_engine.guide.schedulers import FlaxScheduler, scheduler_of
+from sdjax_engine.guide.tokenizer import CLIPTokenizer
 from sdjax_engine.models.clip_pixels import settle_preprocessing
-from sdjax_engine.prompts import Tokenizer
 from sdjax_engine.weights import Checkpoint, load_checkpoint
+from sdjax_engine.weights.file_names import HubOptions
+
+logger = logging.getLogger(__name__)
 
 AS_LOADED: Any = object()
 """The default of an optional component: take the checkpoint's own. None means: leave it out."""
@@ -49,10 +63,10 @@ class FlaxDiffusionPipeline:
     def __init__(
         self,
         *,
-        vae: UnboundNetwork,
-        text_encoder: UnboundNetwork,
-        tokenizer: Tokenizer,
-        unet: UnboundNetwork,
+        vae: UnboundVae,
+        text_encoder: UnboundTextEncoder,
+        tokenizer: CLIPTokenizer,
+        unet: UnboundUNet,
         scheduler: FlaxScheduler,
         safety_checker: UnboundNetwork | None = None,
         feature_extractor: Mapping[str, Any] | None = None,
@@ -89,17 +103,24 @@ class FlaxDiffusionPipeline:
         dtype: DTypeLike | None = None,
         revision: str | None = None,
         variant: str | None = None,
-        scheduler: FlaxScheduler | None = None,
+        cache_dir: str | Path | None = None,
+        proxies: Mapping[str, str] | None = None,
+        local_files_only: bool = False,
+        token: str | bool | None = None,
         safety_checker: UnboundNetwork | None = AS_LOADED,
-        feature_extractor: Mapping[str, Any] | None = AS_LOADED,
         from_pt: bool = True,  # noqa: ARG003 – always so: the files are those of the torch classes
         split_head_dim: bool = False,  # noqa: ARG003 – how attention is computed is not the caller's matter
         use_memory_efficient_attention: bool = False,  # noqa: ARG003 – likewise
+        **components: Any,
     ) -> tuple[Self, Params]:
         """Return the pipeline of a checkpoint, "demo", a folder or a hub id, and its parameters.
 
         `dtype` is float32 (the default) or bfloat16. The parameters are in host memory; copy them to the
-        devices with `replicate` or `jax.device_put`. `safety_checker=None` leaves the safety checker out.
+        devices with `replicate` or `jax.device_put`. `safety_checker=None` leaves the safety checker out;
+        other `components`, such as a `scheduler`, take the place of the checkpoint's. As in the removed
+        class, further arguments, such as `torch_dtype`, are ignored with a warning. The hub's client gets
+        `cache_dir`, `token` and `local_files_only`; `proxies`, by protocol, apply to the whole process while
+        files are fetched.
         Raises UnreadableCheckpoint if the checkpoint cannot be read or does not fit this pipeline.
         """
         checkpoint = load_checkpoint(
@@ -109,19 +130,35 @@ class FlaxDiffusionPipeline:
             variant=variant,
             safety_checker=safety_checker is not None,
             put=keep_at_host,
+            hub=HubOptions(
+                cache_dir=cache_dir, proxies=proxies, local_files_only=local_files_only, token=token
+            ),
         )
-        networks, params = cls._networks(checkpoint)
+        parts, params = cls._networks(checkpoint)
         if checkpoint.safety_checker is not None:
-            networks["safety_checker"], params["safety_checker"] = take_apart(checkpoint.safety_checker)
-        pipeline = cls(
-            **networks,
-            scheduler=scheduler or scheduler_of(checkpoint.scheduler_config),
-            feature_extractor=checkpoint.preprocessor_config
-            if feature_extractor is AS_LOADED
-            else feature_extractor,
-            dtype=dtype or jnp.float32,
-        )
-        return pipeline, params
+            checker = take_apart(checkpoint.safety_checker, UnboundNetwork)
+            parts["safety_checker"], params["safety_checker"] = checker
+        parts["scheduler"] = scheduler_of(checkpoint.scheduler_config)
+        parts["feature_extractor"] = checkpoint.preprocessor_config
+        given = {name: value for name, value in components.items() if name in parts}
+        if ignored := sorted(components.keys() - given.keys()):
+            logger.warning("%s.from_pretrained ignores %s", cls.__name__, ", ".join(ignored))
+        if safety_checker is not AS_LOADED:
+            given["safety_checker"] = safety_checker
+        return cls(**(parts | given), dtype=dtype or jnp.float32), params
+
+    def save_pretrained(
+        self, save_directory: str | Path, params: Params, push_to_hub: bool = False, **hub: Any
+    ) -> None:
+        """Write the pipeline and its parameters as a folder in the diffusers layout, as safetensors.
+
+        This package and the torch classes read it. With `push_to_hub` the folder is uploaded as `repo_id`, by
+        default the folder's name; `token`, `private`, `commit_message` and `create_pr` are the hub's. Raises
+        OSError.
+        """
+        save_pipeline(self, Path(save_directory), params)
+        if push_to_hub:
+            upload(Path(save_directory), **hub)
 
     @classmethod
     def _networks(cls, checkpoint: Checkpoint) -> tuple[dict[str, Any], Params]:
@@ -133,11 +170,12 @@ class FlaxDiffusionPipeline:
             )
         parts: dict[str, Any] = {}
         params: Params = {"scheduler": {}}
-        parts["vae"], params["vae"] = take_apart(checkpoint.vae)
-        parts["unet"], params["unet"] = take_apart(as_removed(checkpoint.unet))
+        parts["vae"], params["vae"] = take_apart(checkpoint.vae, UnboundVae)
+        parts["unet"], params["unet"] = take_apart(as_removed(checkpoint.unet), UnboundUNet)
         for name, encoder in zip(cls.text_encoder_names, checkpoint.text_encoders, strict=True):
-            parts[name], params[name] = take_apart(encoder.component)
-            parts[name.replace("text_encoder", "tokenizer")] = encoder.tokenizer
+            parts[name], params[name] = take_apart(encoder.component, UnboundTextEncoder)
+            tokenizer = CLIPTokenizer(tokenizer=encoder.tokenizer)
+            parts[name.replace("text_encoder", "tokenizer")] = tokenizer
         return parts, params
 
     @property
@@ -157,11 +195,11 @@ class FlaxDiffusionPipeline:
         """Return the pictures of `images`, (n, height, width, 3) or one, floats from 0 to 1."""
         return to_pil(images)
 
-    def _token_ids(self, prompt: str | Sequence[str], tokenizer: Tokenizer) -> npt.NDArray[np.int32]:
+    def _token_ids(self, prompt: str | Sequence[str], tokenizer: CLIPTokenizer) -> npt.NDArray[np.int32]:
         if not isinstance(prompt, str | list | tuple):
             raise ValueError(f"`prompt` has to be of type `str` or `list` but is {type(prompt)}")
         prompts = [prompt] if isinstance(prompt, str) else prompt
-        return np.stack([tokenizer.encode(each) for each in prompts])
+        return np.stack([tokenizer.ids(each) for each in prompts])
 
     def _asked(
         self,
@@ -196,7 +234,7 @@ class FlaxDiffusionPipeline:
         """Return `neg_prompt_ids`, or the ids of the empty prompt in the shape of `prompt_ids`."""
         if neg_prompt_ids is not None:
             return neg_prompt_ids
-        return jnp.broadcast_to(self.tokenizer.encode(""), prompt_ids.shape)
+        return jnp.broadcast_to(self.tokenizer.ids(""), prompt_ids.shape)
 
     def _size(self, height: int | None, width: int | None) -> tuple[int, int]:
         """Return height and width in pixels, by default the UNet's training size; raises ValueError."""

@@ -7,17 +7,21 @@ empty: a schedule is a table that is computed for each call.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.guide.hub import upload
+from sdjax_engine.guide.settings import Settings
 from sdjax_engine.json_files import read_json
 from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import SAMPLERS, default_sampler, plan
 from sdjax_engine.samplers.config import unchosen_keys
 from sdjax_engine.samplers.tables import Table
+from sdjax_engine.weights.file_names import HubOptions
 from sdjax_engine.weights.files import find_source
 
 CONFIG = "scheduler_config.json"
@@ -39,7 +43,7 @@ class FlaxScheduler:
     def __init__(self, **config: Any) -> None:
         read = {key: value for key, value in config.items() if key in (*TRAINED, *self.reads)}
         unchosen = [key for key in unchosen_keys(config) if key in read]
-        self.config: dict[str, Any] = {**read, **self.fixed, "_use_default_values": unchosen}
+        self.config = Settings({**read, **self.fixed, "_use_default_values": unchosen})
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -49,20 +53,49 @@ class FlaxScheduler:
     @classmethod
     def from_pretrained(
         cls,
-        pretrained_model_name_or_path: str | Path,
-        subfolder: str = "scheduler",
+        pretrained_model_name_or_path: str | Path | None = None,
+        subfolder: str | None = None,
+        return_unused_kwargs: bool = False,
         *,
         revision: str | None = None,
-    ) -> tuple[Self, dict[str, Any]]:
+        cache_dir: str | Path | None = None,
+        proxies: Mapping[str, str] | None = None,
+        local_files_only: bool = False,
+        token: str | bool | None = None,
+        **settings: Any,
+    ) -> tuple[Any, ...]:
         """Return the scheduler of a checkpoint ("demo", a folder or a hub id), and its state.
 
-        Raises UnreadableCheckpoint.
-        """
-        path = find_source(str(pretrained_model_name_or_path), revision=revision, weights=False)
-        scheduler = cls.from_config(read_json(path / subfolder / CONFIG))
-        return scheduler, scheduler.create_state()
+        Without a `subfolder` its file is that of the folder itself, or of its folder "scheduler".
 
-    def create_state(self) -> dict[str, Any]:
+        `settings` have priority over the file's; with `return_unused_kwargs` those that are not read are
+        returned too, between scheduler and state. Raises UnreadableCheckpoint.
+        """
+        path = find_source(
+            str(pretrained_model_name_or_path),
+            revision=revision,
+            weights=False,
+            hub=HubOptions(
+                cache_dir=cache_dir, proxies=proxies, local_files_only=local_files_only, token=token
+            ),
+        )
+        if subfolder is None and not (path / CONFIG).is_file():
+            subfolder = "scheduler"
+        scheduler = cls.from_config(read_json(path / (subfolder or "") / CONFIG) | settings)
+        unused = {key: value for key, value in settings.items() if key not in scheduler.config}
+        return (scheduler, *([unused] if return_unused_kwargs else []), scheduler.create_state())
+
+    def save_pretrained(self, save_directory: str | Path, push_to_hub: bool = False, **hub: Any) -> None:
+        """Write scheduler_config.json into a folder; `hub` is as in a pipeline's `save_pretrained`."""
+        place = Path(save_directory)
+        place.mkdir(parents=True, exist_ok=True)
+        settings = {key: value for key, value in self.config.items() if not key.startswith("_")}
+        settings |= {"_class_name": SAMPLERS[self.sampler].reference}
+        (place / CONFIG).write_text(json.dumps(settings, indent=2), encoding="utf-8")
+        if push_to_hub:
+            upload(place, **hub)
+
+    def create_state(self, common: Any = None) -> dict[str, Any]:  # noqa: ARG002 – a schedule has no state
         """Return the value of `params["scheduler"]`: an empty state."""
         return {}
 
@@ -130,7 +163,7 @@ class OtherScheduler(FlaxScheduler):
     """Any other sampler of the engine; it reads every key that the sampler reads."""
 
     def __init__(self, **config: Any) -> None:
-        self.config = dict(config)
+        self.config = Settings(config)
         self.sampler = default_sampler(config)  # type: ignore[misc]
 
 

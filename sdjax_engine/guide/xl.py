@@ -14,11 +14,17 @@ from jax.typing import DTypeLike
 
 from sdjax_engine.guide.base import FlaxDiffusionPipeline
 from sdjax_engine.guide.calls import Inputs, ProgramForm
-from sdjax_engine.guide.networks import Params, UnboundNetwork
+from sdjax_engine.guide.networks import (
+    Params,
+    UnboundNetwork,
+    UnboundTextEncoder,
+    UnboundUNet,
+    UnboundVae,
+)
 from sdjax_engine.guide.painting import Bound, Condition
 from sdjax_engine.guide.prompted import GUIDANCE_SCALE, STEPS
 from sdjax_engine.guide.schedulers import FlaxScheduler
-from sdjax_engine.prompts import Tokenizer
+from sdjax_engine.guide.tokenizer import CLIPTokenizer
 
 
 @dataclass(frozen=True)
@@ -41,12 +47,12 @@ class FlaxStableDiffusionXLPipeline(FlaxDiffusionPipeline):
     def __init__(
         self,
         *,
-        vae: UnboundNetwork,
-        text_encoder: UnboundNetwork,
-        text_encoder_2: UnboundNetwork,
-        tokenizer: Tokenizer,
-        tokenizer_2: Tokenizer,
-        unet: UnboundNetwork,
+        vae: UnboundVae,
+        text_encoder: UnboundTextEncoder,
+        text_encoder_2: UnboundTextEncoder,
+        tokenizer: CLIPTokenizer,
+        tokenizer_2: CLIPTokenizer,
+        unet: UnboundUNet,
         scheduler: FlaxScheduler,
         safety_checker: UnboundNetwork | None = None,
         feature_extractor: Any = None,

@@ -113,6 +113,10 @@ class Tokenizer:
         """
         return self._fill(self._encoding(clean(text)).ids[: self.room])
 
+    def whole(self, text: str) -> list[int]:
+        """Return the ids of a whole text between its start and its end, however long."""
+        return [self.start_id, *self._encoding(clean(text)).ids, self.end_id]
+
     def cut(self, text: str) -> str:
         """Return the end of `text` that `encode` leaves out, or ''."""
         cleaned = clean(text)

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 
 Report = Callable[[str], None]
 """A callable that gets the progress of a download, line by line."""
 
+
+@dataclass(frozen=True, kw_only=True)
+class HubOptions:
+    """How files of the hub are fetched; the names are those of the hub's client.
+
+    `proxies` are addresses by protocol, such as {"https": "http://localhost:3128"}. They apply to the whole
+    process while files are fetched.
+    """
+
+    cache_dir: str | Path | None = None
+    local_files_only: bool = False
+    token: str | bool | None = field(default=None, repr=False)
+    proxies: Mapping[str, str] | None = field(default=None, repr=False)
+
+
+USUAL = HubOptions()
 INDEX = "model_index.json"
 PICKLES = ("*.bin", "*.ckpt", "*.pt", "*.pth", "*.pkl")
 TEXT_FILES = (INDEX, "*/*.json", "*/*.txt")

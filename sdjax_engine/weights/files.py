@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
-from sdjax_engine.weights.file_names import INDEX, PICKLES, Report, is_hub_id, stem_of
+from sdjax_engine.weights.file_names import INDEX, PICKLES, USUAL, HubOptions, Report, is_hub_id, stem_of
 from sdjax_engine.weights.headers import WHY_NO_PICKLES
 
 DEMO = "demo"
@@ -23,6 +23,7 @@ def find_source(
     weights: bool = True,
     safety_checker: bool = False,
     report: Report | None = None,
+    hub: HubOptions = USUAL,
 ) -> Path:
     """Return the local folder or file of a checkpoint, downloading missing files of a hub id.
 
@@ -43,6 +44,7 @@ def find_source(
         weights=weights,
         safety_checker=safety_checker,
         report=report,
+        hub=hub,
     )
 
 

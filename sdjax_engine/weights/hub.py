@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import errors, snapshot_download
+from huggingface_hub import close_session, errors, snapshot_download
 from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
@@ -24,7 +25,15 @@ from huggingface_hub.utils import tqdm as hub_tqdm
 
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.json_files import read_json
-from sdjax_engine.weights.file_names import INDEX, STEMS, TEXT_FILES, Report, weight_patterns
+from sdjax_engine.weights.file_names import (
+    INDEX,
+    STEMS,
+    TEXT_FILES,
+    USUAL,
+    HubOptions,
+    Report,
+    weight_patterns,
+)
 from sdjax_engine.wording import first_line
 
 SECONDS_BETWEEN_REPORTS = 2.0
@@ -47,23 +56,24 @@ def download(
     weights: bool = True,
     safety_checker: bool = False,
     report: Report | None = None,
+    hub: HubOptions = USUAL,
 ) -> Path:
     """Download the missing files into the hub's cache and return the snapshot's folder.
 
     Only configurations, tokenizer files and the wanted safetensors are fetched; a component without files of
     `variant` is fetched without a variant. An interrupted download is resumed. Raises UnreadableCheckpoint.
     """
-    folder = fetch(repo_id, TEXT_FILES, revision=revision, report=report)
+    folder = fetch(repo_id, TEXT_FILES, revision=revision, report=report, hub=hub)
     if not weights:
         return folder
     wanted = [name for name in components_of(folder) if safety_checker or name != "safety_checker"]
     patterns = [each for name in wanted for each in weight_patterns(name, variant)]
     if patterns:
-        fetch(repo_id, patterns, revision=revision, report=report)
+        fetch(repo_id, patterns, revision=revision, report=report, hub=hub)
     bare = [name for name in wanted if variant and not any((folder / name).glob("*.safetensors"))]
     if bare:
         plain = [each for name in bare for each in weight_patterns(name, None)]
-        fetch(repo_id, plain, revision=revision, report=report)
+        fetch(repo_id, plain, revision=revision, report=report, hub=hub)
     return folder
 
 
@@ -78,18 +88,46 @@ def components_of(folder: Path) -> list[str]:
 
 
 def fetch(
-    repo_id: str, patterns: Sequence[str], *, revision: str | None, report: Report | None = None
+    repo_id: str,
+    patterns: Sequence[str],
+    *,
+    revision: str | None,
+    report: Report | None = None,
+    hub: HubOptions = USUAL,
 ) -> Path:
     """Fetch the files of these patterns and return the snapshot's folder; raises UnreadableCheckpoint."""
-    with refusals(repo_id):
+    with refusals(repo_id), through(hub.proxies or {}):
         return Path(
             snapshot_download(
                 repo_id,
                 revision=revision,
                 allow_patterns=list(patterns),
+                cache_dir=hub.cache_dir,
+                local_files_only=hub.local_files_only,
+                token=hub.token,
                 tqdm_class=progress_bar(repo_id, report),
             )
         )
+
+
+@contextmanager
+def through(proxies: Mapping[str, str]) -> Iterator[None]:
+    """Send the requests of this process through these proxies, by protocol, within the block."""
+    names = {f"{protocol.upper()}_PROXY": address for protocol, address in proxies.items()}
+    before = {name: os.environ.get(name) for name in names}
+    if names:
+        close_session()  # a client reads the environment when it is made
+    os.environ.update(names)
+    try:
+        yield
+    finally:
+        for name, address in before.items():
+            if address is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = address
+        if names:
+            close_session()
 
 
 @contextmanager

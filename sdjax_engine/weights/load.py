@@ -20,7 +20,7 @@ from sdjax_engine.weights.cache_file import Placed
 from sdjax_engine.weights.checkpoint import Checkpoint, Component, TextEncoder
 from sdjax_engine.weights.contents import TEXT_ENCODERS, Contents, check_together, fingerprint_of, respaced
 from sdjax_engine.weights.digests import Digests
-from sdjax_engine.weights.file_names import Report
+from sdjax_engine.weights.file_names import USUAL, HubOptions, Report
 from sdjax_engine.weights.files import find_source
 from sdjax_engine.weights.folder import read_folder
 from sdjax_engine.weights.networks import Plan, check_tensors, plan
@@ -45,6 +45,7 @@ def load_checkpoint(
     by_output: bool = False,
     cache_dir: Path | None = None,
     report: Report | None = None,
+    hub: HubOptions = USUAL,
 ) -> Checkpoint:
     """Read the checkpoint called `source`.
 
@@ -55,12 +56,17 @@ def load_checkpoint(
     float16, which this package does not offer. `put` copies a parameter, a host array that it may keep,
     to the devices; with `by_output` it gets kernels of convolutions in a GPU's order
     (`models/convolution_kernels.py`). Converted parameters are cached in `cache_dir`. `report` gets the
-    progress of downloads. Raises UnreadableCheckpoint, in one sentence, for every fault.
+    progress of downloads, which `hub` governs. Raises UnreadableCheckpoint, in one sentence, for every fault.
     """
     if dtype not in DTYPES:
         raise UnreadableCheckpoint(f"There is no dtype {dtype!r}: choose one of {', '.join(DTYPES)}.")
     path = find_source(
-        source, revision=revision, variant=variant, safety_checker=safety_checker, report=report
+        source,
+        revision=revision,
+        variant=variant,
+        safety_checker=safety_checker,
+        report=report,
+        hub=hub,
     )
     contents = read_contents(path, variant=variant, safety_checker=safety_checker, vae=vae, report=report)
     contents = replace(contents, scheduler_config=respaced(contents.scheduler_config, timestep_spacing))

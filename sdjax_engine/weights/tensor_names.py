@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 WEIGHT_LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight"}
+ONE_BY_ONE = frozenset({"conv_shortcut", "quant_conv", "post_quant_conv"})
+"""The linear maps that are convolutions in the reference."""
 OLD_VAE_ATTENTION = {"query": "to_q", "key": "to_k", "value": "to_v", "proj_attn": "to_out.0"}
 OLD_VAE_NAME = re.compile(r"(\.attentions\.\d+)\.(query|key|value|proj_attn)\.")
 
@@ -49,6 +51,15 @@ def current_name(model: str, name: str) -> str | None:
     return name
 
 
+def saved_name(model: str, name: str) -> str:
+    """Return the name under which a file of a network of class `model` has the tensor `name`."""
+    if model == "CLIPTextModel":
+        return f"text_model.{name}"
+    if model == "StableDiffusionSafetyChecker":
+        return name.replace("vision_model.", "vision_model.vision_model.", 1)
+    return name
+
+
 def fits(shape: Sequence[int], ours: Sequence[int], leaf: str) -> bool:
     """Return whether a tensor of `shape` in a file has the shape `ours` in this package's layout."""
     return tuple(squeezed(shape, reference_shape(ours, leaf))) == tuple(reference_shape(ours, leaf))
@@ -77,3 +88,13 @@ def arrange(tensor: npt.NDArray[Any], ours: Sequence[int], leaf: str) -> npt.NDA
     tensor = tensor.reshape(reference_shape(ours, leaf))
     window = range(2, tensor.ndim)
     return np.transpose(tensor, (*window, 1, 0))
+
+
+def reference_layout(array: npt.NDArray[Any], path: Sequence[str | int]) -> npt.NDArray[Any]:
+    """Return the parameter at `path` as a tensor in the reference's layout, the inverse of `arrange`."""
+    if path[-1] != "kernel":
+        return array
+    window = range(array.ndim - 2)
+    tensor = np.ascontiguousarray(np.transpose(array, (array.ndim - 1, array.ndim - 2, *window)))
+    is_convolution = tensor.ndim == 2 and str(path[-2]) in ONE_BY_ONE
+    return tensor[:, :, None, None] if is_convolution else tensor

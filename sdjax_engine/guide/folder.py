@@ -1,0 +1,103 @@
+"""A pipeline as a folder in the diffusers layout, which the torch classes read too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+from safetensors.numpy import save_file
+
+from sdjax_engine.guide.networks import Params, UnboundNetwork
+from sdjax_engine.guide.tokenizer import CLIPTokenizer
+from sdjax_engine.weights.file_names import INDEX, stem_of
+from sdjax_engine.weights.tensor_names import reference_layout, reference_name, saved_name
+
+if TYPE_CHECKING:
+    from sdjax_engine.guide.base import FlaxDiffusionPipeline
+
+CLASSES: Mapping[str, tuple[str, str]] = {
+    "unet": ("diffusers", "UNet2DConditionModel"),
+    "vae": ("diffusers", "AutoencoderKL"),
+    "text_encoder": ("transformers", "CLIPTextModel"),
+    "text_encoder_2": ("transformers", "CLIPTextModelWithProjection"),
+    "safety_checker": ("stable_diffusion", "StableDiffusionSafetyChecker"),
+}
+"""The library and the torch class of each network, as model_index.json names them."""
+
+
+def save_pipeline(pipeline: FlaxDiffusionPipeline, place: Path, params: Params) -> None:
+    """Write a pipeline's settings, tokenizers and parameters below `place`; raises OSError."""
+    index: dict[str, Any] = {"_class_name": type(pipeline).__name__.removeprefix("Flax")}
+    for name, part in pipeline.components.items():
+        folder = place / name
+        if isinstance(part, UnboundNetwork):
+            index[name] = CLASSES[name]
+            save_network(name, part, params[name], folder)
+        elif isinstance(part, CLIPTokenizer):
+            index[name] = ("transformers", "CLIPTokenizer")
+            save_tokenizer(part, folder)
+        elif name == "scheduler":
+            part.save_pretrained(folder)
+            index[name] = ("diffusers", read_class(folder / "scheduler_config.json"))
+        elif name == "feature_extractor" and part:
+            index[name] = ("transformers", "CLIPImageProcessor")
+            write(folder / "preprocessor_config.json", part)
+        elif "tokenizer_2" not in pipeline.components:
+            index[name] = (None, None)
+    if "tokenizer_2" in index:
+        index["force_zeros_for_empty_prompt"] = True
+    write(place / INDEX, index)
+
+
+def save_network(name: str, network: UnboundNetwork, params: Params, folder: Path) -> None:
+    """Write a network's configuration, and its parameters under the reference's names."""
+    library, kind = CLASSES[name]
+    described = {"_class_name": kind} if library == "diffusers" else {"architectures": [kind]}
+    write(folder / "config.json", described | settings_of(network.config))
+    tensors = {
+        saved_name(kind, reference_name(path)): reference_layout(np.asarray(array), path)
+        for path, array in leaves(params)
+    }
+    save_file(tensors, folder / f"{stem_of(name)}.safetensors", metadata={"format": "pt"})
+
+
+def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration as the torch classes take it.
+
+    Their UNet has its heads in `attention_head_dim` alone. Its projections are linear maps here.
+    """
+    if "cross_attention_dim" not in config:
+        return dict(config)
+    return {**config, "num_attention_heads": None, "use_linear_projection": True}
+
+
+def save_tokenizer(tokenizer: CLIPTokenizer, folder: Path) -> None:
+    """Write tokenizer.json and tokenizer_config.json."""
+    own = tokenizer.tokenizer
+    tokens = {"bos_token": own.start_id, "eos_token": own.end_id, "pad_token": own.pad_id}
+    settings: dict[str, Any] = {role: own.bpe.id_to_token(token) for role, token in tokens.items()}
+    settings |= {"unk_token": settings["eos_token"], "added_tokens_decoder": {}}
+    settings |= {"tokenizer_class": "CLIPTokenizer", "model_max_length": own.length}
+    write(folder / "tokenizer_config.json", settings)
+    own.bpe.save(str(folder / "tokenizer.json"))
+
+
+def leaves(params: Params) -> Iterator[tuple[tuple[str, ...], jax.Array]]:
+    """Yield each array of nested dictionaries with its path."""
+    for path, array in jax.tree_util.tree_leaves_with_path(params):
+        yield tuple(str(each.key) for each in path), array
+
+
+def write(file: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON, and make the folder."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content, indent=2), encoding="utf-8")
+
+
+def read_class(file: Path) -> str:
+    """Return the class that a scheduler's file names."""
+    return str(json.loads(file.read_text(encoding="utf-8"))["_class_name"])
