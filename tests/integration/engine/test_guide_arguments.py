@@ -96,6 +96,7 @@ def test_components_that_are_given_take_the_place_of_the_checkpoints(
     assert pipeline.vae is loaded[0].vae
 
 
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of schedulers there
 @pytest.mark.parametrize("family", ["SD 1", "SD 2", "SDXL"])
 def test_a_saved_pipeline_is_read_here_and_by_the_torch_classes(family: str, tmp_path: Path) -> None:
     source = make_tiny_checkpoint(tmp_path / "source", **FAMILIES[family])
