@@ -101,6 +101,10 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "A rule has 1 to {limit} words or phrases, one a line, of up to {characters} characters each: "
             "change them."
         ),
+        "rule_slow": (
+            "With these words, checking a prompt would take too long: leave out words that differ only in "
+            "repeated letters, or shorten long phrases."
+        ),
         "rule_none": "There is no rule “{value}”, as there are no rules here yet.",
         "rule_unknown": "There is no rule “{value}” here: choose from {choices}.",
         "rules_full": "A server can have at most {limit} rules: remove one first.",

@@ -39,7 +39,7 @@ class Judge:
 
     def prepare(self) -> None:
         """Compile the terms, which takes a second for 20,000: call it in a thread."""
-        self._every.prepare()
+        self.every.prepare()
         self.is_ready = True
 
     def verdict(
@@ -60,7 +60,7 @@ class Judge:
         if not refusing and not holding:
             return None
         allowed = frozenset(chain.from_iterable(self._phrases.get(rule.name, ()) for rule in here))
-        there = [frozenset(self._every.find_all(reading)) for reading in _readings(texts, allowed, known)]
+        there = [frozenset(self.every.find_all(reading)) for reading in _readings(texts, allowed, known)]
         for rules_of_action in (refusing, holding):
             for terms, rule in product(filter(None, there), rules_of_action):
                 if found := _found(terms, rule):
@@ -68,7 +68,8 @@ class Judge:
         return None
 
     @cached_property
-    def _every(self) -> Terms:
+    def every(self) -> Terms:
+        """The terms of all rules that refuse or hold."""
         return Terms(self._terms)
 
     @cached_property

@@ -129,6 +129,15 @@ class Vocabulary:
         """The first two letters of all forms, without repeated letters and without clitics."""
         return frozenset(key[:2] for key in self._forms)
 
+    @property
+    def most_alike(self) -> int:
+        """How many forms differ only in repeated letters, at most.
+
+        Arabic forms count twice, since each is compared with a word also without its clitics.
+        """
+        counts = (len(forms) * (2 if is_arabic(key) else 1) for key, forms in self._forms.items())
+        return max(counts, default=0)
+
     @cached_property
     def _masks(self) -> dict[str, set[str]]:
         """Words by their forms with stars for vowels, except forms of few consonants, which fit any word."""
@@ -224,6 +233,16 @@ class Terms:
     def beginnings(self) -> frozenset[str]:
         """The first two letters of all forms of the words, without repeated letters and without clitics."""
         return self._vocabulary.beginnings
+
+    @property
+    def most_alike(self) -> int:
+        """How many forms of words differ only in repeated letters, at most; Arabic forms count twice."""
+        return self._vocabulary.most_alike
+
+    @property
+    def phrase_words(self) -> int:
+        """How many words all phrases have together."""
+        return sum(map(len, self._phrases))
 
     def words_of(self, text: Readings) -> set[str]:
         """Return the words of a text that are forms of a term, which may be a phrase without its spaces."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import discord
 from discord.app_commands import Choice, Range, locale_str
@@ -22,6 +23,7 @@ from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.written_rules import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
 from bot.moderation.rules import Verdict
+from bot.moderation.search_cost import check_cost
 from bot.retries import while_unavailable
 from bot.store.auditing import By
 from bot.store.named import key_of
@@ -179,6 +181,9 @@ async def add_rule(
             also=read_terms(also, least=0),
             channel_id=int(channel_id) or None,
         )
+        others = [kept for kept in await rules_of(interaction) if key_of(kept.name) != key_of(rule.name)]
+        check = partial(check_cost, [*others, rule])
+        await services.judging.prepare(sender_of(interaction), check)
         await while_unavailable(PATIENCE_SECONDS, services.store.prompt_rules.put, rule, by)
     except (StoreUnavailable, UserMistake) as error:
         await give_back(interaction, error, name, terms, also)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import product
 from typing import Any
 
 import PIL.Image
@@ -34,6 +35,16 @@ async def test_a_rules_refusal_names_the_rule_and_not_its_terms(
     await ravi.message_of(await ravi.imagine(prompt="snow on a hill"))
     [entry] = await served.store.moderation.entries(GUILD_ID, limit=9)
     assert entry.act is Act.RULE
+
+
+async def test_a_rule_that_would_take_too_long_to_check_is_not_stored(served: Served, mina: Member) -> None:
+    alike = "\n".join(
+        "".join(letters) for letters in product(*((letter, letter * 2) for letter in "slopenbr"))
+    )
+    said = await add(mina, "Slopes", alike)
+    assert said.startswith("With these words, checking a prompt would take too long: leave out words that")
+    assert await served.store.prompt_rules.of(GUILD_ID) == []
+    assert await add(mina, "Slopes", "slope\nslopes") == "Saved: the rule Slopes."
 
 
 HIDDEN = [
