@@ -301,6 +301,7 @@ def imagine(
     with paused_collections():
         from bot import oneshot
         from bot.config import ProvenanceConfig
+        from bot.generation_data.lora_tags import tags_in
         from sdjax_engine.config import Dtype
 
     lora_options = tuple(oneshot.LoraOption(file=file, weight=weight) for file, weight in loras)
@@ -315,6 +316,8 @@ def imagine(
         )
     for text in painted.cut:
         complain(f"The prompt was too long, and this was left out: {text}")
+    for tag in tags_in(painted.recipe.prompt):
+        complain(f"{tag} was read as part of the prompt: name the LoRA's file with --lora.")
     hand_over(painted.as_json() if as_json else str(painted.file))
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from bot.errors import UserMistake
 from bot.expansion import SIGNS
+from bot.generation_data.lora_tags import tags_in, take_loras
 from bot.jobs import MAX_VARIANTS, Recipe
 from bot.sizes import nearest_size
 from bot.texts import tidy
@@ -20,6 +21,7 @@ from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, Lora, Offer, SecondPass, same_shape
 from sdjax_engine.sampler_aliases import parse_sampler
 
+LORA = "lora"
 MAX_CHOICES = 25
 MAX_CHOICE = 100  # characters of a suggested value
 MAX_ECHO = 60  # characters of a wrong value that an error quotes
@@ -99,6 +101,7 @@ def random_seed() -> int:
 def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] = random_seed) -> Recipe:
     """Return the recipe of the options, with the model's defaults for those left out.
 
+    `<lora:NAME:WEIGHT>` in the prompt adds a LoRA that the model offers, or sets the weight of a chosen one.
     Raises `InvalidRequest` or `UserMistake` for the first option that must change.
     """
     offer = find_offer(asked.model, offers)
@@ -113,8 +116,10 @@ def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] 
         raise InvalidRequest("mask_alone")
     if asked.strength is not None and not asked.image:
         raise UserMistake("strength_alone")
+    prompt, tagged = take_loras(clean(asked.prompt), offer.loras)
+    loras = {lora.name: lora for lora in (*parse_loras(asked.lora or "", offer), *tagged)}
     recipe = Recipe(
-        prompt=clean(asked.prompt),
+        prompt=prompt,
         negative_prompt=clean(asked.negative_prompt or ""),
         seed=seed,
         variants=variants,
@@ -125,7 +130,7 @@ def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] 
         height=height,
         model=offer.model,
         strength=WHOLLY if asked.strength is None else float(asked.strength),
-        loras=parse_loras(asked.lora or "", offer),
+        loras=tuple(loras.values()),
         style=asked.style or "",
         guidance_interval=offer.guidance_interval,
     )
@@ -351,15 +356,17 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Hint:
-    """A flag that was typed into the prompt, and the name of the option that does the same."""
+    """A flag or a LoRA that was typed into the prompt, and the name of the option that does the same."""
 
     typed: str
     option: str
 
 
 def hints_of(prompt: str) -> Iterator[Hint]:
-    """Yield the flags of other bots in `prompt` that an option of /imagine replaces, in order."""
+    """Yield the flags of other bots in `prompt` that an option of /imagine replaces, then LoRAs' tags."""
     for flag in _FLAG.finditer(prompt):
         option = OPTION_OF_FLAG.get(flag[1].lower())
         if option is not None:
             yield Hint(typed=flag[0], option=option)
+    for tag in tags_in(prompt):
+        yield Hint(typed=tag, option=LORA)

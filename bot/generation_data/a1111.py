@@ -29,6 +29,7 @@ from bot.generation_data.data import (
     whole,
     words,
 )
+from bot.generation_data.lora_tags import NETWORK, weight_in, without_tags
 from sdjax_engine.request import Lora
 
 MAX_KEY = 60  # characters
@@ -40,7 +41,6 @@ _NEGATIVE_LINE = re.compile(r"^[ \t]{0,8}Negative prompt:", re.MULTILINE)
 _NEGATIVE = re.compile(r"(?<!\S)Negative prompt:")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SIZE = re.compile(r"(\d{1,6}) ?[x×] ?(\d{1,6})")
-_NETWORK = re.compile(r"(?:,[ \t]{0,4}|[ \t]{0,4})<(lora|lyco|hypernet):([^:<>\n]{1,200})(:[^<>\n]{0,100})?>")
 
 SILENT = frozenset(
     {
@@ -97,13 +97,12 @@ def _two_prompts(text: str) -> tuple[str, str]:
 def _without_networks(prompt: str) -> tuple[str, list[Lora], list[str]]:
     """Return the prompt without `<lora:name:weight>`, the LoRAs, and other networks of its kind."""
     loras, unread = [], []
-    for kind, name, weights in _NETWORK.findall(prompt):
-        weight = next(iter(weights.split(":")[1:2]), "1").rpartition("=")[2]
+    for kind, name, weights in NETWORK.findall(prompt):
         if kind == "hypernet":
             unread.append(item("hypernet", name))
         else:
-            loras.append(Lora(name=name_of(name), weight=_weight(weight)))
-    return _NETWORK.sub("", prompt).strip().removeprefix(",").lstrip(), loras, unread
+            loras.append(Lora(name=name_of(name), weight=_weight(weight_in(weights))))
+    return without_tags(prompt), loras, unread
 
 
 def _weight(value: object) -> float:

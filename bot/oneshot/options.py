@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.config import ModelConfig
+from bot.generation_data.lora_tags import take_loras
 from bot.jobs import MAX_VARIANTS, Recipe
 from sdjax_engine.config import Dtype, ModelSpec
 from sdjax_engine.errors import InvalidRequest
@@ -98,7 +99,10 @@ def _demo_offer(options: Options) -> Offer:
 
 
 def recipe_of(options: Options, offer: Offer) -> Recipe:
-    """Return the recipe with every default; raises InvalidRequest."""
+    """Return the recipe with every default; raises InvalidRequest.
+
+    `<lora:NAME:WEIGHT>` in the prompt gives the weight of one of the LoRAs.
+    """
     if not 1 <= options.variants <= MAX_VARIANTS:
         raise InvalidRequest("variants", value=options.variants, limit=MAX_VARIANTS)
     if options.mask is not None and options.image is None:
@@ -106,8 +110,10 @@ def recipe_of(options: Options, offer: Offer) -> Recipe:
     steps, guidance = options.num_inference_steps, options.guidance_scale
     sampler: Sampler = parse_sampler(options.sampler) if options.sampler else offer.sampler
     width, height = options.size or offer.sizes[0]
+    prompt, tagged = take_loras(options.prompt, offer.loras)
+    loras = {lora.name: Lora(name=lora.name, weight=lora.weight) for lora in options.loras}
     recipe = Recipe(
-        prompt=options.prompt,
+        prompt=prompt,
         negative_prompt=options.negative_prompt,
         seed=secrets.randbelow(MAX_SEED + 1) if options.seed is None else options.seed,
         variants=options.variants,
@@ -120,7 +126,7 @@ def recipe_of(options: Options, offer: Offer) -> Recipe:
         init_image=str(options.image) if options.image else None,
         mask_image=str(options.mask) if options.mask else None,
         strength=_strength(options) if options.image else 1.0,
-        loras=tuple(Lora(name=lora.name, weight=lora.weight) for lora in options.loras),
+        loras=tuple((loras | {lora.name: lora for lora in tagged}).values()),
         guidance_interval=offer.guidance_interval,
     )
     if options.enlarge:

@@ -381,3 +381,43 @@ def test_a_recipe_has_the_guidance_interval_of_its_model() -> None:
     for model, interval in (("small", (0.0, 0.6)), ("Large-XL", (0.0, 1.0))):
         recipe = parse(replace(asked, model=model), offers)
         assert recipe.guidance_interval == recipe.request(0).guidance_interval == interval
+
+
+@pytest.mark.parametrize(
+    ("prompt", "lora", "left", "weights"),
+    [
+        ("a red circle <lora:ink:0.8>", None, "a red circle", {"Ink": 0.8}),
+        ("<lora:Ink>, a red circle", None, "a red circle", {"Ink": 1.0}),
+        ("a <lora:x/ink.safetensors:0.4:0.9> circle", None, "a circle", {"Ink": 0.4}),
+        ("a circle, <lora:ink:1>, red", "ink:0.2", "a circle, red", {"Ink": 1.0}),
+        (
+            "red <lora:ink:1> <lyco:paper_cut-2:-0.5><lora:ink:2>",
+            None,
+            "red",
+            {"Ink": 2.0, "paper_cut-2": -0.5},
+        ),
+        ("red <lora:nothing:1>", None, "red <lora:nothing:1>", {}),
+        (
+            "red <lora:nothing:1> <lora:ink:1>",
+            "paper_cut-2",
+            "red <lora:nothing:1>",
+            {"paper_cut-2": 1.0, "Ink": 1.0},
+        ),
+        ("red <hypernet:ink:1>", None, "red <hypernet:ink:1>", {}),
+    ],
+)
+def test_the_tag_of_an_offered_lora_is_the_option_and_another_is_text(
+    prompt: str, lora: str | None, left: str, weights: dict[str, float]
+) -> None:
+    found = recipe_of(prompt=prompt, lora=lora, model="large-xl")
+    assert found.prompt == left
+    assert {each.name: each.weight for each in found.loras} == weights
+
+
+@pytest.mark.parametrize("weight", ["strong", "99", "nan"])
+def test_a_tag_with_a_weight_that_is_not_possible_is_refused(weight: str) -> None:
+    assert problem_of(prompt=f"red <lora:ink:{weight}>", model="large-xl") == "lora_weight"
+
+
+def test_a_prompt_of_nothing_but_a_tag_is_empty() -> None:
+    assert problem_of(prompt="<lora:ink:1>", model="large-xl") == "empty_prompt"

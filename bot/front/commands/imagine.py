@@ -14,6 +14,7 @@ from bot.front.allowed import offers_here
 from bot.front.answers import add, give_back
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.options import (
+    LORA,
     MAX_CHOICE,
     MAX_CHOICES,
     Asked,
@@ -187,7 +188,7 @@ def _hires_option() -> Option:
 
 def _lora_option() -> Option:
     return Option(
-        name="lora",
+        name=LORA,
         description=locale_str("LoRAs and their weights, separated by commas: name or name:0.8."),
         kind=Range[str, 1, 300],
         autocomplete=suggest_loras,
@@ -279,13 +280,22 @@ async def filled(
 
 
 async def hint(interaction: Interaction, prompt: str) -> None:
-    """Tell the person alone which option replaces a flag of another bot in the prompt."""
+    """Tell the person alone which option replaces a flag of another bot, or of a LoRA that is only text."""
     if not (typed := list(hints_of(prompt))):
         return
     services = services_of(interaction)
     offered = {option.name for option in imagine_options(services.offers)}
-    found = next((each for each in typed if each.option in offered), None)
+    found = next((each for each in typed if each.option in {*offered, LORA}), None)
     if found is None:
+        return
+    if found.option == LORA:
+        await add(
+            interaction,
+            services.texts(interaction).gettext(
+                "“{typed}” was read as part of the prompt: the model offers no LoRA of this name.",
+                typed=shown(found.typed, SHOWN_FLAG),
+            ),
+        )
         return
     option = Texts.for_locale(str(interaction.locale)).pgettext("name", found.option)
     await add(

@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 import PIL.Image
-from front_tools import delete, finished, job_of, queued, refusal, text_of
+from front_tools import delete, ephemeral, finished, job_of, queued, refusal, text_of
 from serving import Served, serving
 
 from bot.config import Config
@@ -194,5 +194,10 @@ async def test_loras_of_the_model_are_suggested_and_kept_with_the_job(
         job, message = await finished(served, ravi, "a boat", lora="ink:0.5, fog")
         assert job.recipe.loras == (Lora(name="ink", weight=0.5), Lora(name="fog"))
         assert "LoRA ink:0.5, fog" in text_of(message)
+        await ravi.imagine(prompt="a fox <lora:Ink:0.25> in <lora:rust:1> snow")
+        hint = "“\\<lora:rust:1>” was read as part of the prompt: the model offers no LoRA of this name."
+        await ravi.wait_for_message(lambda message: ephemeral(message) and hint in text_of(message))
+        job = await job_of(served.store, "a fox in <lora:rust:1> snow")
+        assert job.recipe.loras == (Lora(name="ink", weight=0.25),)
         told = await refusal(ravi, await ravi.imagine(prompt="a cat", lora="rust"))
         assert told == "There is no LoRA called “rust”: choose from ink, fog."

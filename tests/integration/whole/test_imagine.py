@@ -14,6 +14,7 @@ import PIL.Image
 import pytest
 from checkpoint_files import original_form, write_original
 from checkpoints import make_tiny_checkpoint
+from lora_files import write_three
 
 from bot import oneshot
 from bot.cli import main
@@ -140,6 +141,19 @@ def test_only_what_the_picture_needs_is_compiled(
     )
     assert [line for line in told if "guided" in line]
     assert not [line for line in told if "unguided" in line]
+
+
+def test_the_tag_of_a_lora_in_the_prompt_gives_its_weight_and_another_is_named(
+    imagine: Imagine, tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write_three(tiny_checkpoint, tmp_path)["one"]
+    prompt = f"{PROMPT} <lora:one:0.25> <lora:two:1>"
+    assert imagine(prompt, "--lora", str(file), "--steps", "1", "--json") == 0
+    said = capsys.readouterr()
+    recipe = json.loads(said.out)["recipe"]
+    assert recipe["loras"] == [{"name": "one", "weight": 0.25}]
+    assert recipe["prompt"] == f"{PROMPT} <lora:two:1>"
+    assert "<lora:two:1> was read as part of the prompt: name the LoRA's file with --lora." in said.err
 
 
 @pytest.mark.parametrize("output", ["no such folder/x.png", "."])

@@ -42,6 +42,11 @@ def test_other_dashes_are_words(prompt: str) -> None:
     assert list(hints_of(prompt)) == []
 
 
+@pytest.mark.parametrize("tag", ["<lora:ink:0.8>", "<lyco:ink>", "<lora:a b/c.safetensors:1:0.5>"])
+def test_a_lora_that_is_only_text_is_found_after_the_flags(tag: str) -> None:
+    assert list(hints_of(f"a red circle, {tag} --ar 3:2"))[-1] == Hint(typed=tag, option="lora")
+
+
 def test_every_option_of_another_bot_is_found_in_order() -> None:
     assert [hint.option for hint in hints_of("--v 6 a red circle --ar 3:2")] == ["model", "size"]
 
