@@ -7,6 +7,7 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
@@ -138,6 +139,19 @@ def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] 
         recipe = with_second_pass(recipe, asked, offer)
     offer.check(recipe.request(0))
     return recipe
+
+
+def parse_by_any(asked: Asked, offers: Sequence[Offer]) -> Recipe:
+    """Return the recipe by the first model that takes the options, unless one of them names the model.
+
+    Until saved settings and styles are read, any model may be the one that paints. Raises as `parse` by the
+    first model where none takes the options.
+    """
+    if asked.model is None:
+        for offer in offers:
+            with suppress(InvalidRequest, UserMistake):
+                return parse(asked, [offer])
+    return parse(asked, offers)
 
 
 def with_second_pass(recipe: Recipe, asked: Asked, offer: Offer) -> Recipe:

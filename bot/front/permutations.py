@@ -21,7 +21,7 @@ from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers import UNTOLD, add, give_back, page, sentence_for
 from bot.front.first_answers import FORM_READ_SECONDS, open_form
 from bot.front.modals import modal, settings_field, text_field
-from bot.front.options import Asked, find_offer, parse
+from bot.front.options import Asked, find_offer, parse, parse_by_any
 from bot.front.preferred import name_left_out, preferred
 from bot.front.requests import accept, announce, enqueue, is_external, preferences_of
 from bot.front.server_wildcards import written_out
@@ -138,7 +138,7 @@ async def paint_all(
 async def _around(interaction: Interaction, asked: Asked) -> tuple[Asked, Recipe, list[str]]:
     """Return what `preferred` does for the request, with `PLACE` for the words of each prompt."""
     place = replace(asked, prompt=PLACE)
-    recipe = parse(place, offers_here(interaction))
+    recipe = parse_by_any(place, offers_here(interaction))
     return await preferred(interaction, place, recipe, await preferences_of(interaction))
 
 

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from bot.errors import UserMistake
+from bot.expansion import PLACE
 from bot.front.allowed import check_texts, offers_here
 from bot.front.answers import add
 from bot.front.options import Asked, parse
 from bot.front.preferring import NEGATIVE_PROMPT, filled_in, nearest
+from bot.front.requests import preferences_of
 from bot.front.services import Interaction, services_of
 from bot.front.styles import use_style
 from bot.front.styling import STYLE
@@ -23,14 +25,13 @@ async def preferred(
 ) -> tuple[Asked, Recipe, list[str]]:
     """Return the request and its recipe with style and preferences, and the names of unsuitable preferences.
 
-    A saved negative prompt that a rule refuses here is unsuitable. `levels` come from `preferences_of`.
+    A saved negative prompt that a rule refuses here is unsuitable. `levels` come from `preferences_of`. Of
+    `recipe` only the seed is used: which model paints, and what it takes, is known here.
     """
     offers = offers_here(interaction)
     missing = False
     if asked.style is not None or any(STYLE in options for options in levels):
         asked, levels, missing = await use_style(interaction, asked, levels)
-    elif not any(levels):
-        return asked, recipe, []
     options = nearest(levels)
     unsuitable = [STYLE] if missing else []
     if asked.negative_prompt is None and not await _is_allowed(interaction, options.get(NEGATIVE_PROMPT, "")):
@@ -39,6 +40,17 @@ async def preferred(
     filled, others = filled_in(asked, options, offers)
     unsuitable += others
     return filled, replace(parse(filled, offers), seed=recipe.seed), unsuitable
+
+
+async def model_here(interaction: Interaction, style: str | None) -> str | None:
+    """Return the model that a style or saved settings name, None where they name none.
+
+    Raises UserMistake for an unknown style, and StoreUnavailable.
+    """
+    levels: Sequence[Mapping[str, Any]] = await preferences_of(interaction)
+    if style is not None or any(STYLE in options for options in levels):
+        _, levels, _ = await use_style(interaction, Asked(prompt=PLACE, style=style), levels)
+    return nearest(levels).get("model")
 
 
 async def _is_allowed(interaction: Interaction, saved: str) -> bool:

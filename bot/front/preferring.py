@@ -27,8 +27,7 @@ def nearest(preferred: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def filled_in(asked: Asked, options: Mapping[str, Any], offers: Sequence[Offer]) -> tuple[Asked, list[str]]:
     """Return `asked` with preferred options in place of those left out, and the names of unsuitable ones.
 
-    An option is unsuitable if the request would be refused with it, such as a size of another model. The
-    command itself must be valid.
+    An option is unsuitable if the request would be refused with it, such as a size of another model.
     """
     unsuitable = []
     for name in ORDER:

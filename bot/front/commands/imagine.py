@@ -10,7 +10,6 @@ from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
-from bot.front.allowed import offers_here
 from bot.front.answers import add, give_back
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.options import (
@@ -23,12 +22,12 @@ from bot.front.options import (
     hires_choices,
     lora_choices,
     may_expand,
-    parse,
+    parse_by_any,
     size_choices,
 )
 from bot.front.pasting import Pasted, filled_from, name_differences
 from bot.front.permutations import ask_permutations
-from bot.front.preferred import name_left_out, preferred
+from bot.front.preferred import model_here, name_left_out, preferred
 from bot.front.requests import accept, announce, check_caps, enqueue, preferences_of
 from bot.front.server_wildcards import drawn
 from bot.front.services import Interaction, services_of
@@ -236,7 +235,7 @@ async def ask(
     asked = Asked(**typed, image=image is not None, mask=mask is not None)
     pasted = None if text is None else filled_from(asked, text, services.offers)
     asked = asked if pasted is None else pasted.asked
-    recipe = parse(asked, services.offers)
+    recipe = parse_by_any(asked, services.offers)
     for attachment, name in ((image, IMAGE), (mask, MASK)):
         if attachment is not None:
             services.attachments.check(attachment.size, what=_called(name, interaction))
@@ -272,10 +271,7 @@ async def filled(
     """
     if may_expand(asked.prompt) and not (pasted and pasted.literal):
         asked = replace(asked, prompt=await drawn(interaction, asked.prompt, seed=recipe.seed))
-    recipe = replace(parse(asked, offers_here(interaction)), seed=recipe.seed)
     levels = [] if pasted else await preferences_of(interaction)
-    if asked.style is None and not any(levels):
-        return asked, recipe, []
     return await preferred(interaction, asked, recipe, levels)
 
 
@@ -325,25 +321,29 @@ async def suggest_keywords(interaction: Interaction, typed: str) -> list[app_com
 
 async def suggest_sizes(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
     """Suggest the sizes of the chosen model."""
-    return _choices(size_choices(typed, _chosen_offer(interaction)))
+    return _choices(size_choices(typed, await _chosen_offer(interaction)))
 
 
 async def suggest_hires(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
     """Suggest second passes in the larger sizes of the chosen model."""
     size = getattr(interaction.namespace, "size", None)
-    return _choices(hires_choices(typed, size, _chosen_offer(interaction)))
+    return _choices(hires_choices(typed, size, await _chosen_offer(interaction)))
 
 
 async def suggest_loras(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
     """Suggest the LoRAs of the chosen model."""
-    return _choices(lora_choices(typed, _chosen_offer(interaction)))
+    return _choices(lora_choices(typed, await _chosen_offer(interaction)))
 
 
-def _chosen_offer(interaction: Interaction) -> Offer:
-    offers = services_of(interaction).offers
+async def _chosen_offer(interaction: Interaction) -> Offer:
+    """Return the offer of the model that is typed, or that the style or saved settings name."""
+    offers, named = services_of(interaction).offers, interaction.namespace
+    model = getattr(named, "model", None)
     try:
-        return find_offer(getattr(interaction.namespace, "model", None), offers)
-    except InvalidRequest:
+        if model is None and len(offers) > 1:
+            model = await model_here(interaction, getattr(named, STYLE, None))
+        return find_offer(model, offers)
+    except (InvalidRequest, UserMistake, StoreUnavailable):
         return offers[0]
 
 

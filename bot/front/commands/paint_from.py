@@ -17,7 +17,7 @@ from bot.front.first_answers import open_form
 from bot.front.messages import files_of, of_message, result_of
 from bot.front.modals import choice_field, modal
 from bot.front.offered_pictures import OfferedPicture, PicturesOffered, pictures_among, pictures_of_job
-from bot.front.options import PICTURE_STRENGTH, Asked, find_offer, may_expand, parse, start_from
+from bot.front.options import PICTURE_STRENGTH, Asked, find_offer, may_expand, parse_by_any, start_from
 from bot.front.preferred import name_left_out
 from bot.front.recipe_form import in_time, names_of, recipe_fields
 from bot.front.requests import accept, announce, check_caps, enqueue, repeatable
@@ -93,7 +93,7 @@ async def start(
             raise UserMistake("form_forgotten")
         typed = read_settings_line(settings, names_of(interaction))
         asked = Asked(prompt=prompt, negative_prompt=negative_prompt or None, **typed, image=True)
-        recipe = parse(asked, services.offers)
+        recipe = parse_by_any(asked, services.offers)
         if may_expand(prompt) and read_phrase(prompt).count > 1:
             raise UserMistake("expansion_image")
         job, unsuitable = await _queued(interaction, offered, offered.pictures[int(picture)], asked, recipe)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from front_tools import ephemeral, finished, job_of, queued, refusal, text_of
@@ -104,6 +105,31 @@ async def test_unsuitable_settings_are_left_out_and_named_below_the_request(
     assert (await job_of(served.store, "a boat")).recipe.num_inference_steps == 9
     told = await ravi.wait_for_message(ephemeral)
     assert text_of(told).strip().endswith("do not suit this request and were left out: size.")
+
+
+async def test_sizes_and_second_passes_are_those_of_the_saved_model(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    (offer,) = served.bot.services.offers
+    large = replace(offer, model="large", sizes=((512, 512), (1024, 1024)), loras=("ink",))
+    await served.bot.change_offers((offer, large))
+    await saved(ravi, "model large")
+    for prompt, typed in {
+        "a boat": {"size": "1024x1024"},
+        "a ship": {"hires": "1024x1024"},
+        "a raft": {"lora": "ink"},
+        "{red, blue} sail": {"size": "1024x1024"},
+    }.items():
+        interaction = await ravi.imagine(prompt=prompt, **typed)
+        if "{" in prompt:
+            interaction = await ravi.submit(await ravi.modal_of(interaction))
+        await ravi.message_of(interaction)
+        painted = await job_of(served.store, prompt.replace("{red, blue}", "red"))
+        assert painted.recipe.model == "large"
+    suggested = await ravi.autocomplete("imagine", "size", "", prompt="a boat")
+    assert [choice["value"] for choice in suggested] == ["512x512", "1024x1024"]
+    told = await refusal(omar, await omar.imagine(prompt="a canoe", size="1024x1024"))
+    assert "1024x1024" in told
 
 
 async def test_a_saved_negative_prompt_never_locks_people_out_by_a_rule(

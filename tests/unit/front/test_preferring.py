@@ -8,7 +8,7 @@ import pytest
 
 from bot.config import Config
 from bot.errors import UserMistake
-from bot.front.options import Asked
+from bot.front.options import Asked, parse_by_any
 from bot.front.preferring import check, filled_in, nearest
 from sdjax_engine.errors import InvalidRequest
 
@@ -34,6 +34,15 @@ def test_preferences_unsuitable_for_the_model_are_left_out_and_named() -> None:
     asked, unsuitable = filled_in(Asked(prompt="a boat", model="large"), options, OFFERS)
     assert (asked.model, asked.size, asked.steps) == ("large", None, 12)
     assert unsuitable == ["size"]
+
+
+@pytest.mark.parametrize("typed", [{"size": "512x512"}, {"size": "1:1", "hires": "2x"}, {"lora": "ink"}])
+def test_what_is_typed_for_a_saved_model_is_checked_against_that_model(typed: dict[str, str]) -> None:
+    offers = (SMALL, replace(LARGE, sizes=((512, 512), (1024, 1024)), loras=("ink",)))
+    asked = Asked(prompt="a boat", **typed)
+    parse_by_any(asked, offers)
+    filled, unsuitable = filled_in(asked, {"model": "large", "steps": 12}, offers)
+    assert (filled.model, filled.steps, unsuitable) == ("large", 12, [])
 
 
 def test_a_model_that_is_gone_is_left_out() -> None:
