@@ -47,8 +47,11 @@ class NoRecipe(EngineError):
     """The file carries no recipe of ours, or is no picture at all."""
 
 
-def parameters_text(request: Request) -> str:
-    """The recipe as AUTOMATIC1111's web UI writes it: prompt, negative prompt, one line of settings."""
+def parameters_text(request: Request, *, from_picture: bool = False) -> str:
+    """The recipe as AUTOMATIC1111's web UI writes it: prompt, negative prompt, one line of settings.
+
+    With `from_picture` the request starts from a picture that it may lack.
+    """
     settings = {
         "Steps": str(request.num_inference_steps),
         "Sampler": SAMPLER_LABELS[request.sampler],
@@ -57,7 +60,7 @@ def parameters_text(request: Request) -> str:
         "Size": f"{request.width}x{request.height}",
         "Model": request.model,
     }
-    if request.init_image is not None:
+    if from_picture or request.init_image is not None:
         settings["Denoising strength"] = f"{request.strength:g}"
     if (second := request.second_pass) is not None:
         settings["Denoising strength"] = f"{second.strength:g}"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from bot.delivery.buttons import MORE, NEAR, STAR
 from bot.errors import UnknownJob
 from bot.front.answers import add_page, page
 from bot.front.favourites import change_favourite
 from bot.front.first_answers import acknowledge
+from bot.front.options import number_text
 from bot.front.permissions import may_repeat
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.views.items import Menu
 from bot.front.views.vary import vary_near
-from bot.jobs import Job
+from bot.jobs import Job, Recipe
 from bot.texts import Texts
 from sdjax_engine.images import parameters_text
 
@@ -48,7 +49,9 @@ async def show_info(interaction: Interaction, job_id: str) -> None:
 
 def parameters_of(job: Job) -> list[str]:
     """Return the recipe of a job's first picture in the form that other tools read, in parts for pages."""
-    left = parameters_text(job.recipe.request(0)).replace("```", "\u02cb\u02cb\u02cb")
+    started = job.recipe.init_image is not None
+    text = parameters_text(job.recipe.request(0), from_picture=started)
+    left = text.replace("```", "\u02cb\u02cb\u02cb")
     parts = []
     while len(left) > MAX_PARAMETERS:
         end = left.rfind("\n", 0, MAX_PARAMETERS) + 1 or MAX_PARAMETERS
@@ -63,6 +66,7 @@ def info(job: Job, parameters: str, texts: Texts, *, now: float) -> str:
     if job.recipe.variants > 1:
         again = texts.gettext("These settings paint the first picture again, here or in other tools:")
     lines = [
+        *beside_settings(job.recipe, texts),
         again,
         f"```\n{parameters}\n```",
         texts.gettext("Result {id}, asked for {age}.", id=job.id, age=texts.age(now - job.created_at)),
@@ -72,6 +76,24 @@ def info(job: Job, parameters: str, texts: Texts, *, now: float) -> str:
         times = {"waited": texts.duration(waited), "painted": texts.duration(painted)}
         lines.append(texts.gettext("It waited {waited} and was painted in {painted}.", **times))
     return "\n".join(lines)
+
+
+def beside_settings(recipe: Recipe, texts: Texts) -> Iterator[str]:
+    """Yield what the settings do not say, without which they paint another picture."""
+    strength = number_text(recipe.strength)
+    if recipe.mask_image is not None:
+        yield texts.gettext(
+            "It started from a picture and a mask, at strength {strength}: give both too.", strength=strength
+        )
+    elif recipe.init_image is not None:
+        yield texts.gettext(
+            "It started from a picture, at strength {strength}: give that picture too.", strength=strength
+        )
+    if (count := len(recipe.variations)) > 1:
+        yield texts.gettext(
+            "It was varied {count} times, which these settings cannot say: they paint a picture like it.",
+            count=count,
+        )
 
 
 class MoreMenu(Menu, template=rf"{MORE}:(?P<job_id>[0-9a-z]+)"):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
-from front_tools import ephemeral, finished, refusal, text_of
+import PIL.Image
+from front_tools import ephemeral, finished, queued, refusal, text_of
 from serving import Served
 
 from bot.front.variations import NEAR_STRENGTH
@@ -42,6 +44,22 @@ def message_value(message: dict[str, Any], index: int) -> str:
         option["value"] for _, part in walk(message["components"]) for option in part.get("options", [])
     ]
     return str(values[index])
+
+
+async def test_the_info_of_a_picture_that_started_from_another_says_what_its_settings_lack(
+    served: Served, ravi: Member
+) -> None:
+    file = io.BytesIO()
+    PIL.Image.new("RGB", (64, 64), "red").save(file, "PNG")
+    start = ("start.png", file.getvalue())
+    _job, message = await finished(served, ravi, "a boat", image=start, strength=0.3, seed=5)
+    text = text_of(await ravi.message_of(await ravi.press(message, "More", values=["info"])))
+    assert "It started from a picture, at strength 0.3: give that picture too." in text
+    assert "Denoising strength: 0.3" in text
+    settings = text.split("```")[1].strip()
+    await queued(ravi, "-", recipe=settings)
+    told = await ravi.wait_for_message(lambda found: "What differs here" in text_of(found))
+    assert "It started from another picture: send that too, with the option image." in text_of(told)
 
 
 async def test_info_is_for_the_person_alone_and_can_be_copied_to_other_tools(
