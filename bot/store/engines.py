@@ -14,6 +14,8 @@ from bot.store.sqlite_file import create_sqlite_engine
 
 UPGRADE_SECONDS = 60.0
 """How long a start waits for SQLite's lock while another process upgrades the tables."""
+STATEMENT_SECONDS = 86_400.0
+"""How long one statement of an upgrade may take on PostgreSQL: it may index millions of rows."""
 EXAMPLE = "sqlite+aiosqlite:///var/queue.sqlite3"
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
 
@@ -48,8 +50,10 @@ def parse_url(url: str) -> sa.URL:
 
 
 def patient(url: sa.URL) -> sa.URL:
-    """Return the URL with a longer wait for SQLite's lock: another process may be upgrading the tables."""
-    if url.get_backend_name() != "sqlite" or "timeout" in url.query:
+    """Return the URL for an upgrade of the tables: it may take long, and another process may be at it."""
+    if url.get_backend_name() != "sqlite":
+        return url.update_query_dict({"command_timeout": str(STATEMENT_SECONDS)})
+    if "timeout" in url.query:
         return url
     return url.update_query_dict({"timeout": str(UPGRADE_SECONDS)})
 

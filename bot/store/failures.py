@@ -36,6 +36,11 @@ _SENTENCES = {
     "42501": "{place} does not allow this user to keep a queue in it: {reason}.",
     "53100": "The disk that holds {place} is full: free some space.",
     "53300": "{place} has no connection left: raise its max_connections, or stop other programs.",
+    "55P03": (
+        "A backup or another long transaction holds the tables of {place}, so they cannot be brought up to "
+        "date now: the start tries again."
+    ),
+    "57014": "{place} has cancelled a statement ({reason}): raise its statement_timeout, or ask who did it.",
     "57P": "{place} starts or stops ({reason}): wait until it has started, or read the server's log.",
 }
 
@@ -58,8 +63,17 @@ def unavailable(error: Exception, place: str) -> StoreUnavailable | None:
 
 def is_deadlock(error: StoreUnavailable) -> bool:
     """Return whether PostgreSQL has ended the transaction, because another one waited for it as well."""
+    return _sqlstate(error) == "40P01"
+
+
+def is_locked_out(error: StoreUnavailable) -> bool:
+    """Return whether PostgreSQL has ended the transaction, because a lock was not free in time."""
+    return _sqlstate(error) == "55P03"
+
+
+def _sqlstate(error: StoreUnavailable) -> str | None:
     cause = error.__cause__.orig if isinstance(error.__cause__, DBAPIError) else None
-    return getattr(cause, "sqlstate", None) == "40P01"
+    return getattr(cause, "sqlstate", None)
 
 
 def _of_connection(cause: BaseException | None) -> str:

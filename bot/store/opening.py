@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
+import time
 
 import sqlalchemy as sa
 
 from bot.errors import StoreUnavailable
 from bot.store.database import Database, translated
 from bot.store.engines import create_engine, parse_url, patient
-from bot.store.failures import is_deadlock
+from bot.store.failures import is_deadlock, is_locked_out
 from bot.store.migrate import upgrade
 from bot.store.postgresql_server import postgresql_place
 from bot.store.sqlite_file import check_file, sqlite_path
 from bot.threads import in_uninterruptible_thread
 
+log = logging.getLogger(__name__)
+
 DEADLOCKS = 9  # the most repeats of one upgrade
+PATIENCE_SECONDS = 1800.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 
 
 async def open_database(url: str) -> Database:
@@ -32,16 +39,25 @@ async def open_database(url: str) -> Database:
 
 
 async def _upgrade(database: Database) -> None:
-    """Run the missing migrations; repeat this after a deadlock with a process at work, DEADLOCKS times."""
-    for attempt in range(1, DEADLOCKS + 2):
+    """Run the missing migrations.
+
+    Repeats this after a deadlock with a process at work, DEADLOCKS times, and for about PATIENCE_SECONDS
+    while a long transaction holds the tables. The pauses grow: the running processes wait for each attempt.
+    """
+    deadlocks, pause, ends = 0, FIRST_PAUSE, time.monotonic() + PATIENCE_SECONDS
+    while True:
         try:
             async with database.write() as connection:
                 await connection.run_sync(upgrade)
+                return
         except StoreUnavailable as error:
-            if attempt > DEADLOCKS or not is_deadlock(error):
+            deadlocks += is_deadlock(error)
+            if is_locked_out(error) and time.monotonic() < ends:
+                log.warning("%s", error)
+                await asyncio.sleep(pause)
+                pause = min(LONGEST_PAUSE, 2 * pause)
+            elif not is_deadlock(error) or deadlocks > DEADLOCKS:
                 raise
-        else:
-            return
 
 
 async def make_database(url: str) -> Database:
