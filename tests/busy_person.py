@@ -129,8 +129,8 @@ class BusyPerson:
         await self.store.prompt_rules.put(rule, by)
         await self.store.policies.put(PolicyScope.SERVER, HERE, {"steps": 9}, by)
         style = Style(name=WORD, prompt=WORD, negative_prompt=WORD)
-        await self.store.styles.put(HERE, style)
-        await self.store.wildcards.put(HERE, Wildcard(name=WORD, entries=(WORD,)))
+        await self.store.styles.put(style, By(actor_id=1, guild_id=HERE))
+        await self.store.wildcards.put(Wildcard(name=WORD, entries=(WORD,)), By(actor_id=1, guild_id=HERE))
 
     def _by(self) -> By:
         return By(actor_id=PERSON, guild_id=HERE, reason=f"because of {WORD}")

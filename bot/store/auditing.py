@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.store.recipes import UNREADABLE, tell_unreadable
 from bot.store.tables import audit, restrictions
 
 OPERATOR = NOBODY = EVERYWHERE = 0
@@ -37,6 +38,8 @@ class Act(StrEnum):
     HIDE = "hide"
     DECLINE = "decline"
     REVIEW = "review"
+    STYLE = "style"
+    LIST = "list"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +91,15 @@ def _json(facts: Mapping[str, Any] | None) -> Any:
     return sa.null() if facts is None else dict(facts)
 
 
-def entry_of(row: Any) -> Entry:
-    """Return the row as plain data."""
-    return Entry(**{**row._mapping, "act": Act(row.act)})
+def entries_of(rows: Iterable[Any]) -> dict[int, Entry]:
+    """Return the rows as plain data, by id, without acts of a newer version."""
+    found = {}
+    for row in rows:
+        try:
+            found[row.id] = Entry(**{**row._mapping, "act": Act(row.act)})
+        except UNREADABLE as error:
+            tell_unreadable("audit entry", row.id, str(error))
+    return found
 
 
 def erased_number() -> int:

@@ -7,6 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UnknownJob, UserMistake
 from bot.store.database import Verbs, insert
+from bot.store.new_jobs import wait_for_turn
 from bot.store.tables import favourites, jobs
 
 MOST = 500  # per person: jobs with a star are kept longer
@@ -25,6 +26,7 @@ class Favourites(Verbs):
             there = sa.select(jobs.c.id).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
             if await connection.scalar(there.with_for_update()) is None:
                 raise UnknownJob(job=job_id)
+            await wait_for_turn(connection, user_id)  # of two stars at once, one counts the other
             row = insert(connection, favourites).values(user_id=user_id, job_id=job_id)
             added = await connection.execute(row.on_conflict_do_nothing())
             if added.rowcount and await _count(connection, user_id) > MOST:

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.store.auditing import EVERYWHERE, NOBODY, Act, By, Entry, entry_of, note
+from bot.store.auditing import EVERYWHERE, NOBODY, Act, By, Entry, entries_of, note
 from bot.store.database import Verbs, insert
 from bot.store.pausing import pause_jobs, resume_jobs
 from bot.store.tables import audit, restrictions
@@ -145,7 +145,7 @@ class Moderation(Verbs):
         async with self._database.read(much=guild_id is None) as connection:
             for each in looks:
                 ordered = each.order_by(column.id if up else column.id.desc()).limit(limit)
-                found |= {row.id: entry_of(row) for row in await connection.execute(ordered)}
+                found |= entries_of(await connection.execute(ordered))
         nearest = sorted(found, reverse=not up)[:limit]
         return [found[each] for each in sorted(nearest, reverse=True)]
 

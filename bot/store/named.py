@@ -10,7 +10,9 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import sqlalchemy as sa
 
 from bot.errors import UserMistake
+from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs, insert
+from bot.store.revisions import hold_server
 
 
 class Named(Protocol):
@@ -32,12 +34,14 @@ def key_of(name: str) -> str:
 class NamedRows(Verbs, ABC, Generic[Row]):
     """The verbs of named rows. A subclass has the table (`guild_id`, `key`, `name`, …) and a server's limit.
 
-    `full` is the UserMistake of a server that has `most` rows.
+    `full` is the UserMistake of a server that has `most` rows. Each change adds a row of `act` to the audit
+    log.
     """
 
     table: ClassVar[sa.Table]
     most: ClassVar[int]
     full: ClassVar[str]
+    act: ClassVar[Act]
 
     @abstractmethod
     def _read(self, row: Any) -> Row:
@@ -60,29 +64,40 @@ class NamedRows(Verbs, ABC, Generic[Row]):
             row = (await connection.execute(look)).one_or_none()
         return None if row is None else self._read(row)
 
-    async def put(self, guild_id: int, thing: Row) -> None:
-        """Store a row, in place of one of the same name.
+    async def put(self, thing: Row, by: By) -> None:
+        """Store a row of the server of `by`, in place of one of the same name.
 
         Raises UserMistake `full` for a new name where the server has `most` rows.
         """
         columns, key = self.table.c, key_of(thing.name)
-        others = (columns.guild_id == guild_id) & (columns.key != key)
+        others = (columns.guild_id == by.guild_id) & (columns.key != key)
         values = {"name": thing.name, **self._values(thing)}
         async with self._database.write() as connection:
+            await hold_server(connection, by.guild_id)
             count = await connection.scalar(sa.select(sa.func.count()).select_from(self.table).where(others))
             if (count or 0) >= self.most:
                 raise UserMistake(self.full, limit=self.most)
+            look = sa.select(self.table).where(self._is(by.guild_id, thing.name))
+            before = (await connection.execute(look)).one_or_none()
             await connection.execute(
                 insert(connection, self.table)
-                .values(guild_id=guild_id, key=key, **values)
+                .values(guild_id=by.guild_id, key=key, **values)
                 .on_conflict_do_update(index_elements=[columns.guild_id, columns.key], set_=values)
             )
+            await note(connection, self.act, by, at=self._clock(), before=self._logged(before), after=values)
 
-    async def remove(self, guild_id: int, name: str) -> bool:
-        """Delete the server's row of this name; return whether there was one."""
-        gone = sa.delete(self.table).where(self._is(guild_id, name)).returning(self.table.c.key)
+    async def remove(self, name: str, by: By) -> bool:
+        """Delete the row of this name of the server of `by`; return whether there was one."""
+        gone = sa.delete(self.table).where(self._is(by.guild_id, name)).returning(*self.table.c)
         async with self._database.write() as connection:
-            return (await connection.execute(gone)).one_or_none() is not None
+            await hold_server(connection, by.guild_id)
+            before = (await connection.execute(gone)).one_or_none()
+            if before is not None:
+                await note(connection, self.act, by, at=self._clock(), before=self._logged(before))
+        return before is not None
+
+    def _logged(self, row: Any) -> dict[str, Any] | None:
+        return None if row is None else {"name": row.name, **self._values(self._read(row))}
 
     def _is(self, guild_id: int, name: str) -> sa.ColumnElement[bool]:
         return (self.table.c.guild_id == guild_id) & (self.table.c.key == key_of(name))

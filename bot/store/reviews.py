@@ -31,6 +31,7 @@ from bot.store.review_rows import (
     waits,
 )
 from bot.store.review_tables import review_settings, reviews
+from bot.store.revisions import hold_server
 from bot.store.rows import load_job
 from bot.store.rulings import keep_older
 from bot.store.tables import jobs
@@ -69,6 +70,7 @@ class Reviews(Verbs):
     async def _set(self, by: By, changes: Mapping[str, int | None]) -> ReviewSettings:
         now = self._clock()
         async with self._changing() as (connection, changed):
+            await hold_server(connection, by.guild_id)  # the log says what this change has replaced
             before = asdict(await settings_of(connection, by.guild_id))
             after = {**before, **changes}
             row = insert(connection, review_settings).values(guild_id=by.guild_id, **after)

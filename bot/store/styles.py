@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.store import tables
+from bot.store.auditing import Act
 from bot.store.named import NamedRows
 
 MAX_STYLES = 100  # of one server
@@ -32,6 +33,7 @@ class Styles(NamedRows[Style]):
     table = tables.styles
     most = MAX_STYLES
     full = "styles_full"
+    act = Act.STYLE
 
     def _read(self, row: Any) -> Style:
         return Style(

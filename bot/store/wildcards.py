@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.store import tables
+from bot.store.auditing import Act
 from bot.store.named import NamedRows
 
 MAX_WILDCARDS = 100  # of one server
@@ -26,6 +27,7 @@ class Wildcards(NamedRows[Wildcard]):
     table = tables.wildcards
     most = MAX_WILDCARDS
     full = "wildcards_full"
+    act = Act.LIST
 
     def _read(self, row: Any) -> Wildcard:
         return Wildcard(name=row.name, entries=tuple(row.entries))

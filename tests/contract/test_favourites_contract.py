@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from finished_jobs import PICTURE, delivered
 from recipes import RECIPE, origin, recipe
-from stores import Clock
+from stores import Clock, OpenStore
 
 from bot.errors import UnknownJob, UserMistake
 from bot.store import Store, favourites
@@ -108,3 +110,16 @@ async def test_a_deleted_result_is_nobodys_new_favourite(store: Store) -> None:
     with pytest.raises(UnknownJob) as refused:
         await store.favourites.add(ME, job.id)
     assert refused.value.details == {"job": job.id}
+
+
+async def test_stars_that_are_given_at_once_do_not_exceed_the_limit(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(favourites, "MOST", 3)
+    stores = [await open_store(), await open_store()]
+    jobs = [await stores[0].jobs.enqueue(RECIPE, origin(number)) for number in range(1, 9)]
+    await asyncio.gather(
+        *(stores[number % 2].favourites.add(ME, job.id) for number, job in enumerate(jobs)),
+        return_exceptions=True,
+    )
+    assert len(await stores[0].favourites.of(ME)) == 3

@@ -183,8 +183,8 @@ async def _last_tag(store: Store) -> float | None:
 
 
 async def test_a_server_with_only_styles_wildcards_or_rules_is_erased_too(store: Store, clock: Clock) -> None:
-    await store.styles.put(1, Style(name="Ink"))
-    await store.wildcards.put(2, Wildcard(name="colour", entries=("red",)))
+    await store.styles.put(Style(name="Ink"), By(actor_id=1, guild_id=1))
+    await store.wildcards.put(Wildcard(name="colour", entries=("red",)), By(actor_id=1, guild_id=2))
     await store.preferences.put(Owner(scope=Scope.CHANNEL, id=5, guild_id=3), {"steps": 9})
     await store.preferences.put(Owner(scope=Scope.ME, id=MINA), {"steps": 9})
     assert await store.erasure.servers() == {1, 2, 3}

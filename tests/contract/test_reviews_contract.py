@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 from pathlib import Path
 
@@ -413,3 +414,25 @@ async def test_an_accepted_prompt_is_held_where_every_result_is(store: Store) ->
     await store.reviews.decide(review_id, Outcome.SHOWN, BY)
     (job,) = await store.jobs.active()
     assert job.hold == MODE
+
+
+async def test_the_log_of_settings_that_two_moderators_change_at_once_is_one_chain(
+    open_store: OpenStore,
+) -> None:
+    stores = [await open_store(), await open_store()]
+    await asyncio.gather(
+        *(
+            change
+            for n in range(1, 6)
+            for change in (
+                stores[0].reviews.set_settings(BY, hours=n),
+                stores[1].reviews.set_settings(BY, reports=n + 1),
+            )
+        )
+    )
+    logged = [
+        entry for entry in await stores[0].moderation.entries(HERE, limit=99) if entry.act is Act.REVIEW
+    ]
+    assert len(logged) == 10
+    for later, earlier in itertools.pairwise(logged):
+        assert later.before == earlier.after

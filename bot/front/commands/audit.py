@@ -42,6 +42,8 @@ ACTS = MappingProxyType(
         Act.DELETE: locale_str("Deletions of one request", words=True),
         Act.CANCEL: locale_str("Cancellations", words=True),
         Act.RULE: locale_str("Rules on prompts", words=True),
+        Act.STYLE: locale_str("Styles", words=True),
+        Act.LIST: locale_str("Lists for prompts", words=True),
         Act.KNOWN: locale_str("Blocked pictures", words=True),
         Act.SESSION: locale_str("Group sessions", words=True),
         Act.APPROVE: locale_str("Pictures approved", words=True),
@@ -252,6 +254,20 @@ def _said_of_rule(entry: Entry, actor: str, texts: Texts) -> str:
     return texts.gettext("{actor} changed the rule {rule}", actor=actor, rule=rule)
 
 
+def _said_of_style(entry: Entry, actor: str, texts: Texts) -> str:
+    style = shown(str((entry.after or entry.before or {}).get("name", "")), MOST_REASON)
+    if entry.after is None:
+        return texts.gettext("{actor} removed the style {style}", actor=actor, style=style)
+    return texts.gettext("{actor} saved the style {style}", actor=actor, style=style)
+
+
+def _said_of_list(entry: Entry, actor: str, texts: Texts) -> str:
+    name = shown(str((entry.after or entry.before or {}).get("name", "")), MOST_REASON)
+    if entry.after is None:
+        return texts.gettext("{actor} removed the list {name}", actor=actor, name=name)
+    return texts.gettext("{actor} saved the list {name}", actor=actor, name=name)
+
+
 def _buttons(page: Page, texts: Texts) -> Iterator[ButtonContent]:
     which = f"{page.look.person_id or 0}:{page.look.act or ''}"
     if not page.entries:
@@ -282,4 +298,9 @@ async def _export(interaction: Interaction, look: Look) -> None:
     await interaction.edit_original_response(content=said, attachments=[file])
 
 
-_SAID = {Act.KNOWN: _said_of_picture, Act.RULE: _said_of_rule}
+_SAID = {
+    Act.KNOWN: _said_of_picture,
+    Act.RULE: _said_of_rule,
+    Act.STYLE: _said_of_style,
+    Act.LIST: _said_of_list,
+}

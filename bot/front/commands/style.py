@@ -27,6 +27,7 @@ from bot.front.settings_line import OF_STYLES, options_line, read_settings_line
 from bot.front.styles import style_of, styles_of, suggest_styles
 from bot.front.styling import MAX_NAME, MAX_TEXT, find, style_name, style_text, unknown_style
 from bot.retries import while_unavailable
+from bot.store.auditing import By
 from bot.store.named import key_of
 from bot.store.styles import Style
 from bot.texts import Texts, shown
@@ -137,7 +138,7 @@ async def add_style(
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
     try:
-        guild_id = kept_server(interaction)
+        by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
         options = read_settings_line(settings, _names(interaction), settings=OF_STYLES)
         check(options, services.offers)
         style = Style(
@@ -148,7 +149,7 @@ async def add_style(
             example=await _example(interaction, example.strip()),
         )
         await check_texts(interaction, [style.prompt, style.negative_prompt])
-        await while_unavailable(PATIENCE_SECONDS, services.store.styles.put, guild_id, style)
+        await while_unavailable(PATIENCE_SECONDS, services.store.styles.put, style, by)
     except (InvalidRequest, UserMistake, StoreUnavailable) as error:
         await give_back(interaction, error, name, prompt, negative_prompt, settings, example)
         return
@@ -213,10 +214,10 @@ def listed(styles: list[Style], texts: Texts) -> list[str]:
 
 async def remove_style(interaction: Interaction, name: str) -> None:
     """Remove a style of the server."""
-    guild_id = kept_server(interaction)
+    by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
     services = services_of(interaction)
     await acknowledge(interaction, private=True)
-    if not await while_unavailable(PATIENCE_SECONDS, services.store.styles.remove, guild_id, name):
+    if not await while_unavailable(PATIENCE_SECONDS, services.store.styles.remove, name, by):
         if find(name, services.styles):
             raise UserMistake("style_of_all")
         raise unknown_style(name, await styles_of(interaction))

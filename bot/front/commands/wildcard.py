@@ -26,6 +26,7 @@ from bot.front.wildcards import (
     wildcard_name,
 )
 from bot.retries import while_unavailable
+from bot.store.auditing import By
 from bot.store.named import key_of
 from bot.store.wildcards import Wildcard
 from bot.texts import Texts, shown
@@ -97,10 +98,10 @@ async def add_wildcard(interaction: Interaction, *, name: str, entries: str) -> 
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
     try:
-        guild_id = kept_server(interaction)
+        by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
         wildcard = Wildcard(name=wildcard_name(name), entries=read_entries(entries))
         await check_texts(interaction, wildcard.entries, together=False)  # a prompt draws one of them
-        await while_unavailable(PATIENCE_SECONDS, services.store.wildcards.put, guild_id, wildcard)
+        await while_unavailable(PATIENCE_SECONDS, services.store.wildcards.put, wildcard, by)
     except (StoreUnavailable, UserMistake) as error:
         await give_back(interaction, error, name, entries)
         return
@@ -141,10 +142,10 @@ def names_of(wildcards: list[Wildcard], texts: Texts) -> list[str]:
 
 async def remove_wildcard(interaction: Interaction, name: str) -> None:
     """Remove a list of the server."""
-    guild_id = kept_server(interaction)
+    by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
     services = services_of(interaction)
     await acknowledge(interaction, private=True)
-    if not await while_unavailable(PATIENCE_SECONDS, services.store.wildcards.remove, guild_id, name):
+    if not await while_unavailable(PATIENCE_SECONDS, services.store.wildcards.remove, name, by):
         raise unknown_wildcard(name, await wildcards_of(interaction))
     said = services.texts(interaction).gettext("Removed: the list {name}.", name=shown(name, MAX_NAME))
     await interaction.edit_original_response(content=said)

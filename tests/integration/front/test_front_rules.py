@@ -13,7 +13,7 @@ from serving import Served
 
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import GUILD_ID
-from bot.store.auditing import Act
+from bot.store.auditing import Act, By
 
 REFUSED = "The rule “No gore” of this server does not allow this: change the words and ask again."
 
@@ -109,7 +109,7 @@ async def test_a_style_or_a_list_that_the_rules_refuse_is_not_saved(served: Serv
     form = await mina.modal_of(await mina.use("wildcard add", name="figures"))
     said = await refusal(mina, await mina.submit(form, name="figures", entries="a child\na nude statue"))
     assert said == "Saved: write \\_\\_figures\\_\\_ in a prompt."  # no prompt gets both entries
-    await served.store.wildcards.remove(GUILD_ID, "figures")
+    await served.store.wildcards.remove("figures", By(actor_id=1, guild_id=GUILD_ID))
     assert await served.store.styles.of(GUILD_ID) == await served.store.wildcards.of(GUILD_ID) == []
 
 
