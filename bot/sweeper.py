@@ -10,6 +10,7 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from bot.config import RetentionConfig
 from bot.erasure import forget
@@ -40,6 +41,8 @@ class Bounds:
     file_bytes: float = math.inf
     job_seconds: float = math.inf
     left_seconds: float = math.inf
+    audit_seconds: float = math.inf
+    usage_seconds: float = math.inf
 
 
 def bounds_of(config: RetentionConfig) -> Bounds:
@@ -49,6 +52,8 @@ def bounds_of(config: RetentionConfig) -> Bounds:
         file_bytes=config.pictures_gib * 2**30 or math.inf,
         job_seconds=config.job_days * DAY_SECONDS or math.inf,
         left_seconds=config.left_server_days * DAY_SECONDS or math.inf,
+        audit_seconds=config.audit_days * DAY_SECONDS or math.inf,
+        usage_seconds=config.usage_days * DAY_SECONDS or math.inf,
     )
 
 
@@ -97,6 +102,7 @@ class Sweeper:
         await self._drop_too_many(now)
         await self._forget(now)
         await self._forget_tokens(now)
+        await self._forget_records(now)
         await self._store.moderation.lapse()
         await self._end_reviews(now)
         await self._store.charges.lapse()
@@ -174,6 +180,23 @@ class Sweeper:
     async def _forget_idle(self) -> None:
         """Delete the places in the fair order of persons without jobs."""
         while await self._on_duty() and await self._store.retention.forget_idle(limit=TOKENS_PER_TRANSACTION):
+            pass
+
+    async def _forget_records(self, now: float) -> None:
+        """Delete old rows of the log, and add up the devices' time of old months without the persons."""
+        before = now - self.bounds.audit_seconds
+        while (
+            math.isfinite(before)
+            and await self._on_duty()
+            and await self._store.moderation.forget(before=before, limit=TOKENS_PER_TRANSACTION)
+        ):
+            pass
+        before = now - self.bounds.usage_seconds
+        while (
+            math.isfinite(before)
+            and await self._on_duty()
+            and await self._store.device_time.fold(before=datetime.fromtimestamp(before, UTC).date())
+        ):
             pass
 
     async def _end_reviews(self, now: float) -> None:

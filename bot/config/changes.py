@@ -34,7 +34,7 @@ ALIVE: Keys = _keys(
         "prompts": "styles_file max_permutations keywords_file",
         "provenance": "label",
         "sessions": "host_permission",
-        "retention": "picture_days pictures_gib job_days left_server_days",
+        "retention": "picture_days pictures_gib job_days left_server_days audit_days usage_days",
         "log": "level format",
     }
 )

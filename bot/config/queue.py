@@ -11,6 +11,8 @@ from bot.config.mistakes import InvalidValue
 from bot.config.paths import PlaceText
 from bot.config.section import Section, Snowflake, repeated
 
+LEAST_AUDIT_DAYS = 31  # a day more than triggers of the database refuse to delete
+
 
 class RoleConfig(Section):
     """What people with a role have: their weight in the fair order, and how many prompts at once.
@@ -54,12 +56,14 @@ class QueueConfig(Section):
 
 
 class RetentionConfig(Section):
-    """How long pictures and ended jobs are kept; 0 means for ever, or without a limit."""
+    """How long pictures, ended jobs and records are kept; 0 means for ever, or without a limit."""
 
     picture_days: Annotated[float, Field(ge=0, le=36500)] = 30.0
     pictures_gib: Annotated[float, Field(ge=0, le=1_000_000)] = 20.0
     job_days: Annotated[float, Field(ge=0, le=36500, validate_default=True)] = 365.0
     left_server_days: Annotated[float, Field(ge=0, le=36500)] = 30.0
+    audit_days: Annotated[float, Field(ge=0, le=36500)] = 730.0
+    usage_days: Annotated[float, Field(ge=0, le=36500)] = 400.0
 
     @field_validator("job_days")
     @classmethod
@@ -68,5 +72,14 @@ class RetentionConfig(Section):
         if value and value < pictures:
             raise InvalidValue(
                 f"{value:g} is less than picture_days = {pictures:g}: jobs outlive their pictures"
+            )
+        return value
+
+    @field_validator("audit_days")
+    @classmethod
+    def _protects_the_log(cls, value: float) -> float:
+        if 0 < value < LEAST_AUDIT_DAYS:
+            raise InvalidValue(
+                f"{value:g} is less than {LEAST_AUDIT_DAYS}: the database refuses to delete young rows"
             )
         return value

@@ -1,17 +1,19 @@
 """The devices' time: how long devices worked for pictures, in sums by day, person, server, model and class.
 
 Every attempt counts, also one that ended without a picture: its devices were not free for others. A picture
-counts once. The sums outlive their jobs.
+counts once. The sums outlive their jobs. `fold` adds up the days of old months, without their persons.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.jobs import Claim
@@ -63,6 +65,9 @@ class Sum:
     pictures: int
 
 
+MONTH = len("2026-03")
+
+
 class DeviceTime(Verbs):
     """The verbs of the devices' time."""
 
@@ -82,13 +87,40 @@ class DeviceTime(Verbs):
         async with self._database.write() as connection:
             await _add(connection, job_id, model, spent, now=self._clock())
 
+    async def fold(self, *, before: date) -> bool:
+        """Add up the days of the oldest month that ended before this day, without persons; False without any.
+
+        The sum's day is the month, such as 2026-03.
+        """
+        async with self._database.read() as connection:
+            days = [day for day in await connection.scalars(_days()) if day is not None and len(day) > MONTH]
+        if not days or (month := min(days)[:MONTH]) >= before.isoformat()[:MONTH]:
+            return False
+        column = device_time.c
+        kept = (column.guild_id, column.model, column.accelerator)
+        of_month = (column.day > month) & (column.day <= f"{month}-31")
+        sums = sa.select(
+            *(sa.literal(month), sa.literal(NOBODY), *kept),
+            sa.func.sum(column.seconds),
+            sa.func.sum(column.pictures),
+        )
+        async with self._database.write() as connection:
+            added = insert(connection, device_time).from_select(
+                list(device_time.c.keys()), sums.where(of_month).group_by(*kept)
+            )
+            await _put(connection, added)
+            await connection.execute(sa.delete(device_time).where(of_month))
+        return True
+
     async def sums(
         self, by: Sequence[Grouping], *, since: date | None = None, until: date | None = None
     ) -> list[Sum]:
-        """Return the sums by these groupings and by class, of the days from `since` to `until` inclusive."""
+        """Return the sums by these groupings and by class, of the days from `since` to `until` inclusive.
+
+        A folded month counts where all its days do.
+        """
         columns = [_COLUMNS[grouping] for grouping in by]
-        days = [device_time.c.day >= since.isoformat()] if since else []
-        days += [device_time.c.day <= until.isoformat()] if until else []
+        days = _within(since, until)
         keys = list(dict.fromkeys([*columns, device_time.c.accelerator]))
         look = sa.select(
             *keys,
@@ -106,6 +138,28 @@ class DeviceTime(Verbs):
                 )
                 for row in rows
             ]
+
+
+def _days() -> sa.Select[Any]:
+    """Return the statement that reads the days and folded months, with one step in the key for each."""
+    days = sa.select(sa.func.min(device_time.c.day).label("day")).cte(recursive=True)
+    following = sa.select(sa.func.min(device_time.c.day)).where(device_time.c.day > days.c.day)
+    days = days.union_all(sa.select(following.scalar_subquery()).where(days.c.day.is_not(None)))
+    return sa.select(days.c.day)
+
+
+def _within(since: date | None, until: date | None) -> list[sa.ColumnElement[bool]]:
+    """Return the conditions for these days. A folded month, such as 2026-03, comes before its first day."""
+    found = []
+    if since is not None:
+        first = since.isoformat()
+        found.append(device_time.c.day >= (first[:MONTH] if since.day == 1 else first))
+    if until is not None:
+        last = until.isoformat()
+        found.append(device_time.c.day <= last)
+        if (until + timedelta(days=1)).day != 1:
+            found.append(device_time.c.day != last[:MONTH])
+    return found
 
 
 async def is_recorded(connection: AsyncConnection, claim: Claim) -> bool:
@@ -155,6 +209,11 @@ async def _add(
         seconds=spent.seconds,
         pictures=pictures,
     )
+    await _put(connection, added)
+
+
+async def _put(connection: AsyncConnection, added: sqlite.Insert | postgresql.Insert) -> None:
+    """Insert rows, or add them to those of the same key."""
     together = {
         "seconds": device_time.c.seconds + added.excluded.seconds,
         "pictures": device_time.c.pictures + added.excluded.pictures,

@@ -8,9 +8,9 @@ from bot.store.fleet_tables import MOST_CHARACTERS
 from bot.store.tables import metadata
 
 device_time = sa.Table(
-    "device_time",  # one row for each day (UTC), person, server, model and class; rows outlive their jobs
+    "device_time",  # one row for each day (UTC), person, server, model and class; see `fold`
     metadata,
-    sa.Column("day", sa.String(10), primary_key=True),  # such as 2026-03-01
+    sa.Column("day", sa.String(10), primary_key=True),  # such as 2026-03-01, or a month
     sa.Column("user_id", sa.BigInteger, primary_key=True, autoincrement=False),  # negative once erased
     sa.Column("guild_id", sa.BigInteger, primary_key=True, autoincrement=False),  # 0 for direct messages
     sa.Column("model", sa.String(255), primary_key=True),

@@ -107,6 +107,19 @@ class Moderation(Verbs):
         async with self._database.write() as connection:
             return (await connection.execute(over)).rowcount
 
+    async def forget(self, *, before: float, limit: int) -> int:
+        """Delete rows of the log older than this among the oldest `limit`; return how many.
+
+        The database refuses to delete rows that are younger than 30 days.
+        """
+        oldest = sa.select(audit.c.id, audit.c.at).order_by(audit.c.id).limit(limit)
+        async with self._database.read() as connection:
+            old = [row.id for row in await connection.execute(oldest) if row.at < before]
+        if not old:
+            return 0
+        async with self._database.write() as connection:
+            return (await connection.execute(sa.delete(audit).where(audit.c.id.in_(old)))).rowcount
+
     async def entries(
         self,
         guild_id: int | None,

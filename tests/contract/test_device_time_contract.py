@@ -40,6 +40,46 @@ async def by(store: Store, *groupings: Grouping) -> dict[tuple[str | int, ...], 
     return {each.group: (each.seconds, each.pictures) for each in await store.device_time.sums(groupings)}
 
 
+async def test_old_months_are_added_up_without_their_persons(store: Store, clock: Clock) -> None:
+    await painted(store, 1, 2.0)  # on 12 January 1970
+    await painted(store, 2, 3.0, user_id=OMAR)
+    clock.now += 8 * DAY
+    await painted(store, 3, 4.5)
+    await painted(store, 4, 1.0, model="wide")
+    clock.now += 12 * DAY
+    await painted(store, 5, 7.0)  # on 1 February
+    assert not await store.device_time.fold(before=date(1970, 1, 31))
+    by_server = await by(store, Grouping.SERVER, Grouping.MODEL)
+    assert await store.device_time.fold(before=date(1970, 2, 2))
+    assert not await store.device_time.fold(before=date(1970, 2, 28))
+    assert await by(store, Grouping.SERVER, Grouping.MODEL) == by_server
+    assert await by(store, Grouping.DAY, Grouping.PERSON) == {
+        ("1970-01", 0): (10.5, 4),
+        ("1970-02-01", MINA): (7.0, 1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "counted"),
+    [
+        (None, date(1970, 1, 31), 2.0),
+        (date(1970, 1, 1), None, 9.0),
+        (date(1970, 1, 1), date(1970, 1, 31), 2.0),
+        (date(1970, 1, 2), None, 7.0),
+        (None, date(1970, 1, 30), 0.0),
+        (date(1970, 2, 1), date(1970, 2, 1), 7.0),
+    ],
+)
+async def test_an_old_month_counts_where_all_its_days_are_asked_for(
+    store: Store, clock: Clock, since: date | None, until: date | None, counted: float
+) -> None:
+    await painted(store, 1, 2.0)
+    clock.now += 20 * DAY
+    await painted(store, 2, 7.0)
+    assert await store.device_time.fold(before=date(1970, 2, 1))
+    assert sum(each.seconds for each in await store.device_time.sums([], since=since, until=until)) == counted
+
+
 async def test_the_time_is_summed_by_what_is_asked(store: Store, clock: Clock) -> None:
     await painted(store, 1, 2.0)
     await painted(store, 2, 3.0, user_id=OMAR)

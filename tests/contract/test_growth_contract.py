@@ -365,12 +365,18 @@ class Life:
         await retention.forget_jobs(before=0.0, limit=50)
         await retention.forget_tokens(before=NOW, limit=500)
 
+        await retention.forget_idle(limit=500)
+        await self.store.moderation.forget(before=NOW - 364 * DAY, limit=500)
+        await self.store.device_time.fold(before=date(2026, 12, 1))
+
     async def erasure(self) -> None:
         erasure = self.store.erasure
         newest = await erasure.job_ids_of(user_id=PERSON, limit=25)
         await erasure.job_ids_of(guild_id=SERVER, limit=25)
         await erasure.job_ids_of(guild_id=5, limit=25)
         await erasure.erase(newest[:2])
+        await erasure.person_of(self.done)
+        await erasure.copies_of([self.done], limit=25)
         gone = PERSON + 100 + self.first % 1000
         await erasure.files_sent(gone)
         await erasure.erase_share(gone)
@@ -405,6 +411,8 @@ class Life:
 MEANT = {
     "Retention.kept_bytes": "the bytes of all files, once a sweep",
     "Retention.drop_files": "once a sweep, PostgreSQL may join all start pictures",
+    "Retention.forget_idle": "the places of all persons, once a day",
+    "DeviceTime.fold": "the days of a month, once a month",
     "DeviceTime.sums": "the command of operators sums whatever it is asked for",
     "Erasure.servers": "one step for each server and each of its settings, once a connection",
 }

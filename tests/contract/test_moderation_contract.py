@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -183,6 +184,20 @@ async def test_an_erased_persons_number_in_the_log_never_changes(store: Store, c
     with pytest.raises(sa.exc.IntegrityError, match="append-only"):
         async with store.shared.database.write() as connection:
             await connection.execute(sa.text(f"UPDATE audit SET {change}"))
+
+
+async def test_rows_of_the_log_can_be_deleted_once_they_are_thirty_days_old(
+    store: Store, clock: Clock
+) -> None:
+    clock.now = time.time() - 31 * 86_400.0
+    await store.moderation.block(RAVI_HERE, mina("spam"))
+    clock.now += 2 * 86_400.0
+    await store.moderation.unblock(RAVI_HERE, mina())
+    with pytest.raises(sa.exc.IntegrityError, match="append-only"):
+        await store.moderation.forget(before=clock.now + 1, limit=9)
+    assert await store.moderation.forget(before=clock.now, limit=9) == 1
+    assert [entry.act for entry in await log(store)] == [Act.UNBLOCK]
+    assert await store.moderation.forget(before=clock.now, limit=9) == 0
 
 
 @pytest.mark.postgres

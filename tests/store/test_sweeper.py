@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from pydantic import ValidationError
 from recipes import origin, recipe
 from stores import TTL, Clock
 
@@ -20,8 +21,11 @@ from bot.config import RetentionConfig
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.files import Files
 from bot.files.artifacts import PART_SECONDS, Artifacts
-from bot.jobs import Job
+from bot.jobs import Job, Showing
 from bot.store import Store
+from bot.store.auditing import By
+from bot.store.device_time import Grouping, Spent
+from bot.store.moderation import Scope
 from bot.store.review_tables import reviews
 from bot.sweeper import ROWS_PER_TRANSACTION, YOUNG_SECONDS, Bounds, Sweeper
 
@@ -302,11 +306,48 @@ async def test_an_error_of_an_object_store_is_one_sentence(monkeypatch: pytest.M
 
 def test_bounds_come_from_the_configuration_and_zero_is_none() -> None:
     assert sweeper.bounds_of(RetentionConfig()) == Bounds(
-        file_seconds=30 * DAY, file_bytes=20 * 2**30, job_seconds=365 * DAY, left_seconds=30 * DAY
+        file_seconds=30 * DAY,
+        file_bytes=20 * 2**30,
+        job_seconds=365 * DAY,
+        left_seconds=30 * DAY,
+        audit_seconds=730 * DAY,
+        usage_seconds=400 * DAY,
     )
-    nothing = RetentionConfig(picture_days=0, pictures_gib=0, job_days=0, left_server_days=0)
+    nothing = RetentionConfig(
+        picture_days=0, pictures_gib=0, job_days=0, left_server_days=0, audit_days=0, usage_days=0
+    )
     assert sweeper.bounds_of(nothing) == Bounds()
     assert math.isinf(Bounds().file_bytes)
+
+
+async def test_old_rows_of_the_log_go_and_old_months_of_the_usage_lose_their_persons(
+    store: Store, artifacts: Artifacts, clock: Clock
+) -> None:
+    server, bounds = Scope(guild_id=21, user_id=12), Bounds(audit_seconds=730 * DAY, usage_seconds=400 * DAY)
+    await store.moderation.block(server, By(actor_id=11, guild_id=21))
+    await store.jobs.enqueue(recipe(), origin(1))
+    (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+    await store.leases.complete(
+        claim,
+        artifact=None,
+        showing=Showing.WITHHOLD,
+        seconds=1.0,
+        spent=Spent(accelerator="cpu", seconds=2.0),
+    )
+    clock.now += 500 * DAY
+    await make(store, artifacts, clock, bounds).sweep()
+    assert [each.group for each in await store.device_time.sums([Grouping.DAY, Grouping.PERSON])] == [
+        ("1970-01", 0)
+    ]
+    assert len(await store.moderation.entries(21, limit=9)) == 1
+    clock.now += 300 * DAY
+    await make(store, artifacts, clock, bounds).sweep()
+    assert await store.moderation.entries(21, limit=9) == []
+
+
+def test_a_log_that_the_database_would_not_let_go_is_refused() -> None:
+    with pytest.raises(ValidationError, match="31"):
+        RetentionConfig(audit_days=7)
 
 
 async def test_the_jobs_of_a_server_are_deleted_some_time_after_it_removed_the_bot(
