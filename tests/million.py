@@ -130,7 +130,6 @@ _REVIEW = {
     "guild_id": _SERVER,
     "job_id": _ANY_JOB,
     "user_id": _PERSON,
-    "request": "'{}'",
     "opened_at": "AGE",
     "due_at": "AGE + 86400",
     "outcome": "CASE WHEN i % 1000 = 0 THEN NULL ELSE 'rejected' END",

@@ -152,6 +152,7 @@ class Life:
         await jobs.count_recent(PERSON, guild_id=SERVER, since=NOW - DAY)
         await jobs.counts([State.WAITING, State.RUNNING])
         await jobs.backlog()
+        await jobs.active_ids(PERSON)
         await jobs.shown_by(2 * SERVER + 3_000)
         await jobs.set_message(done, 5)
         await self.store.positions.of(self.waits(1))
@@ -377,6 +378,7 @@ class Life:
         await erasure.erase(newest[:2])
         await erasure.person_of(self.done)
         await erasure.copies_of([self.done], limit=25)
+        await erasure.readable([self.done])
         gone = PERSON + 100 + self.first % 1000
         await erasure.files_sent(gone)
         await erasure.erase_share(gone)
