@@ -3,6 +3,7 @@
     python benchmarks/faults.py kills [--kills 200] [--seed 1] [--pause 0.5] [--longest 4]
     python benchmarks/faults.py starved [--bursts 3] [--commands 20]
     python benchmarks/faults.py attack [--commands 8] [--side 7050]
+    python benchmarks/faults.py attackers [--attackers nobody idle slow scans] [--seconds 20]
     python benchmarks/faults.py acknowledgement [--seconds 20] [--rate 50] [--processes run apart nice]
 
 `kills`: a front and a worker run as shipped processes on a sandbox, with people who type, press and cancel.
@@ -13,7 +14,9 @@ front whose file threads hang. The bursts are so far apart that each needs a new
 `shared`: name look-ups use the hanging threads too; `own`: they have their own threads; `control`: nothing
 hangs. Measured from the interaction's creation to the first answer's arrival. `attack`: a person whose cap is
 reached sends commands at the same time, each with a PNG of side × side pixels in a few hundred kB. Measured:
-the front's processor time and memory, and another person's wait, with a control. `acknowledgement`: commands
+the front's processor time and memory, and another person's wait, with a control. `attackers`: each attacks a
+front of its own: `idle` connections to its web port, `slow` hosts of embedded pictures, pictures with many
+`scans`. Measured: how soon others are acknowledged, and their pictures queued. `acknowledgement`: commands
 arrive at a fixed rate, for more pictures than the engine can paint. Measured in the sandbox, from the
 interaction's creation to the first answer's arrival, with the whole bot in one process (`run`), with a front
 and a worker (`apart`), and with the worker at nice 10 (`nice`). The sandbox and the people run in another
@@ -37,7 +40,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from attack import attacked
+from attack import ATTACKERS, attacked, evening
 from conditions import print_conditions
 from percentiles import percentile
 
@@ -88,7 +91,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("kills", "starved", "attack", "acknowledgement"))
+    parser.add_argument("what", choices=("kills", "starved", "attack", "attackers", "acknowledgement"))
     parser.add_argument("--folder", default=".", type=Path)
     parser.add_argument("--checkpoint", default="demo")
     parser.add_argument("--kills", type=int, default=200)
@@ -99,6 +102,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--bursts", type=int, default=3)
     parser.add_argument("--commands", type=int, default=0, help="in one burst (20), of an attack (8)")
     parser.add_argument("--side", type=int, default=7050, help="pixels of the costly picture on each side")
+    parser.add_argument("--attackers", nargs="+", choices=ATTACKERS, default=list(ATTACKERS))
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--rate", type=float, default=50.0, help="commands a second")
     parser.add_argument("--processes", nargs="+", default=["run", "apart", "nice"])
@@ -184,6 +188,12 @@ async def starved(options: argparse.Namespace, folder: Path) -> bool:
 async def attack(options: argparse.Namespace, folder: Path) -> bool:
     """Print the cost of refused commands with costly pictures, and a control."""
     await attacked(folder, commands=options.commands or 8, side=options.side)
+    return True
+
+
+async def attackers(options: argparse.Namespace, folder: Path) -> bool:
+    """Print what other people wait beside each attacker."""
+    await evening(folder, attackers=options.attackers, seconds=options.seconds)
     return True
 
 
@@ -277,7 +287,13 @@ def tell_milliseconds(values: Sequence[float]) -> str:
 def main() -> None:
     """Print the conditions, then the figures; the exit status is 1 if a goal is missed."""
     options = arguments()
-    works = {"kills": kills, "starved": starved, "attack": attack, "acknowledgement": acknowledgement}
+    works = {
+        "kills": kills,
+        "starved": starved,
+        "attack": attack,
+        "attackers": attackers,
+        "acknowledgement": acknowledgement,
+    }
     work = works[options.what]
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="faults-benchmark-") as made:
         print_conditions("jax", "discord.py", "pillow", "sqlalchemy", "aiosqlite")
