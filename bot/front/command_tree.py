@@ -13,10 +13,10 @@ from discord import app_commands
 from discord.app_commands import AppCommandContext, AppInstallationType, locale_str
 from discord.http import Route
 
-from bot.errors import CommandsRefused
+from bot.errors import CommandsRefused, UserMistake
 from bot.front.answers import report
 from bot.front.registration import refusal, unchanged
-from bot.front.services import Interaction, services_of
+from bot.front.services import Interaction, sender_of, services_of
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +117,14 @@ class Tree(app_commands.CommandTree[Any]):
 
     async def _call(self, interaction: Interaction) -> None:
         # A shutdown waits for the command and its on_error; discord.py keeps no list of running commands.
-        with services_of(interaction).open_interactions.one():
+        services = services_of(interaction)
+        with services.open_interactions.one():
+            if interaction.type is not discord.InteractionType.autocomplete:
+                try:
+                    services.pace.act(sender_of(interaction))
+                except UserMistake as error:
+                    await report(interaction, error)
+                    return
             await super()._call(interaction)
 
     async def on_error(self, interaction: Interaction, error: app_commands.AppCommandError, /) -> None:

@@ -80,7 +80,7 @@ async def accept(
 
     Without `paints` the request only shows existing pictures. Raises UserMistake before the acknowledgement
     where the person or their server asks too often; after it where one of them is blocked or a policy refuses
-    the request, which then does not count in their rates.
+    the request. What a policy refuses does not count in their rates.
     """
     pace, sender = services_of(interaction).pace, sender_of(interaction)
     pace.admit(sender, files=files)
@@ -90,8 +90,10 @@ async def accept(
     _enter(interaction, "check")
     # A server may force the answers of user-installed bots to be private.
     private = answered(interaction) is Answered.PROMISED_PRIVATELY
+    await check_blocked(interaction)
     try:
-        await (check_blocks(interaction) if paints else check_blocked(interaction))
+        if paints:
+            await check_blocks(interaction)
         await check_privacy(interaction, asked=asked and paints, private=private)
         if files:
             await check_start_pictures(interaction)

@@ -35,6 +35,8 @@ SPANS = MappingProxyType(
 COOL_DOWN = "cool_down"
 MOST_NAMED = 10
 MINUTE = 60.0
+LEAST_ACTS = 60  # a minute, of one person
+ACTS_A_REQUEST = 2  # a button that opens a form, and the form
 REFUSED_FILE = 3.0  # extra tokens for a file that cannot be used
 DECODING_SECONDS = 1.0  # of the decoder, for one token; most files take a third of it
 MOST_BUCKETS = 10_000  # beyond this number full buckets are dropped
@@ -102,6 +104,7 @@ class Pace:
 
     def __init__(self, rates: Rates, *, clock: Callable[[], float]) -> None:
         self._clock = clock
+        self._acts = Buckets(_acts(rates))
         self._requests = Buckets(rates.requests)
         self._server_requests = Buckets(rates.server_requests)
         self._files = Buckets(rates.files)
@@ -109,10 +112,18 @@ class Pace:
 
     def change(self, rates: Rates) -> None:
         """Use other rates from now on; tokens that were taken stay taken."""
+        self._acts.resize(_acts(rates))
         self._requests.resize(rates.requests)
         self._server_requests.resize(rates.server_requests)
         self._files.resize(rates.files)
         self._server_files.resize(rates.server_files)
+
+    def act(self, sender: Sender) -> None:
+        """Take the token of any command, press or form, which is never given back; raises as `admit`."""
+        now = self._clock()
+        if seconds := self._acts.wait(sender.user_id, 1, now=now):
+            raise UserMistake("too_quick", seconds=math.ceil(seconds))
+        self._acts.take(sender.user_id, 1, now=now)
 
     def admit(self, sender: Sender, *, files: int = 0) -> None:
         """Take the tokens of a request with so many files, all or none.
@@ -153,6 +164,10 @@ class Pace:
     def refused_file(self, sender: Sender) -> None:
         """Take tokens for a file that could not be used."""
         self._files.take(sender.user_id, REFUSED_FILE, now=self._clock())
+
+
+def _acts(rates: Rates) -> int:
+    return max(LEAST_ACTS, ACTS_A_REQUEST * rates.requests) if rates.requests else 0
 
 
 def allows(names: Names | None, name: str) -> bool:

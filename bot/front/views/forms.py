@@ -6,6 +6,7 @@ discord.py keeps open modals in memory, which a restart loses. So the client pas
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from bot.front.services import Interaction
-from bot.front.views.items import pressed
+from bot.front.views.items import answer_press
 from bot.tracing import about
 
 
@@ -36,8 +37,8 @@ async def submitted(interaction: Interaction, forms: Sequence[Form]) -> None:
             continue
         ids, job_id = match.groupdict(), match.groupdict().get("job_id")
         with about(job_id) if job_id else nullcontext():
-            async with pressed(interaction):
-                await form.act(interaction, **ids, **dict(_filled(data.get("components") or [])))
+            filled = dict(_filled(data.get("components") or []))
+            await answer_press(interaction, functools.partial(form.act, interaction, **ids, **filled))
         return
 
 

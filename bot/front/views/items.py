@@ -5,16 +5,17 @@ A new button is a class with a template and a function `act`; `bot/front/views/_
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import discord
 
 from bot.front.answers import report
-from bot.front.services import Interaction, services_of
+from bot.front.services import Interaction, sender_of, services_of
 from bot.tracing import about
 
 NEVER = r"(?!)"
@@ -22,12 +23,13 @@ KINDS: Mapping[str, Callable[[str], Any]] = MappingProxyType({"index": int, "key
 """The parsers of a template's groups; all other groups are text."""
 
 
-@asynccontextmanager
-async def pressed(interaction: Interaction) -> AsyncIterator[None]:
-    """Surround the work of a press: a stop waits for it, and any error becomes a sentence for the person."""
-    with services_of(interaction).open_interactions.one():
+async def answer_press(interaction: Interaction, act: Callable[[], Awaitable[None]]) -> None:
+    """Act on a press: a stop waits for it, and any error becomes a sentence for the person."""
+    services = services_of(interaction)
+    with services.open_interactions.one():
         try:
-            yield
+            services.pace.act(sender_of(interaction))
+            await act()
         except Exception as error:  # noqa: BLE001 - the outermost handler: `report` answers and logs
             await report(interaction, error)
 
@@ -56,8 +58,7 @@ class Button(discord.ui.DynamicItem[discord.ui.Button[Any]], template=NEVER):
         """Act on the press."""
         job_id = self.ids.get("job_id")
         with about(job_id) if job_id else nullcontext():
-            async with pressed(interaction):
-                await self.act(interaction, **self.ids)
+            await answer_press(interaction, functools.partial(self.act, interaction, **self.ids))
 
 
 class Menu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=NEVER):
@@ -79,5 +80,5 @@ class Menu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=NEVER):
 
     async def callback(self, interaction: Interaction) -> None:
         """Act on the choice."""
-        async with pressed(interaction):
-            await self.act(interaction, self.item.values, **self.ids)
+        act = functools.partial(self.act, interaction, self.item.values, **self.ids)
+        await answer_press(interaction, act)

@@ -135,21 +135,15 @@ async def test_the_operator_blocks_everywhere(served: Served, ravi: Member, omar
     await omar.message_of(await omar.imagine(prompt="a tree", channel="dm"), channel="dm")
 
 
-async def test_a_request_refused_by_a_block_costs_no_tokens(
+async def test_a_blocked_person_cannot_ask_without_end(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:
-    limits = {
-        "requests_per_minute": 1,
-        "server_requests_per_minute": 1,
-        "files_per_minute": 1,
-    }
+    limits = {"requests_per_minute": 2, "files_per_minute": 0}
     async with serving(sandbox, store, artifacts, Config.parse({"limits": limits})):
         await block(store)
-        for _ in range(3):
-            interaction = await ravi.imagine(prompt="a boat", image=b"no picture")
-            assert (await refusal(ravi, interaction)).startswith(HERE)
-        await store.moderation.unblock(Scope(guild_id=GUILD_ID, user_id=RAVI), MODERATOR)
-        await queued(ravi, "a boat")
+        told = [await refusal(ravi, await ravi.imagine(prompt="a boat")) for _ in range(3)]
+    assert [each.startswith(HERE) for each in told] == [True, True, False]
+    assert told[2].startswith("You are going too fast")
 
 
 async def test_a_blocked_member_can_still_see_cancel_and_delete_their_own_requests(

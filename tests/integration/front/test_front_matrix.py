@@ -26,6 +26,7 @@ from bot.front import views
 from bot.front.commands import commands, menus
 from bot.front.views.forms import Form
 from bot.jobs import Job
+from bot.moderation.limits import LEAST_ACTS, Pace, Rates, Sender
 from bot.sandbox.client import Member
 from bot.sandbox.command_options import command_data, find_command
 from bot.sandbox.community import CHANNELS, GUILD_ID, PEOPLE
@@ -84,19 +85,39 @@ class Stage:
         job = await self._target(who, row) if row.has_target else self.job
         with self._seen_from(who):
             sent = self._send(kind, row, name, who=who, channel=self._channel(who), job=job)
-        async with asyncio.timeout(DEADLINE):
-            while sent.acknowledged is None and not sent.failed:  # noqa: ASYNC110 - sets no event
-                await asyncio.sleep(0.002)
-        await self.served.bot.services.open_interactions.finished()
+        await self._answered(f"{name} of {who}", sent)
         if who is Who.BLOCKED:
             await blocks.unblock(scope, by)
-        assert not sent.failed, f"{name} of {who}: no answer"
-        met = [reason for reason, count in self._refusals().items() if count != before.get(reason, 0)]
-        assert not FAULTS & set(met), f"{name} of {who}: {met}"
+        met = self._met(f"{name} of {who}", before)
         wrong = [reason for reason in met if reason in ABOUT_RIGHTS]
         if wrong:
             self._check_private(sent, wrong[0])
         return wrong[0] if wrong else ""
+
+    async def at_once(self, kind: str, row: Row, name: str) -> list[str]:
+        """Send a row as the owner and as a moderator at the same moment; return the mistakes they met."""
+        before, job = self._refusals(), await self._target(Who.MEMBER, row) if row.has_target else self.job
+        channel = self._channel(Who.OWNER)
+        both = [
+            self._send(kind, row, name, who=who, channel=channel, job=job)
+            for who in (Who.OWNER, Who.MODERATOR)
+        ]
+        await self._answered(f"{name} of two at once", *both)
+        return self._met(f"{name} of two at once", before)
+
+    async def _answered(self, what: str, *sent: Interaction) -> None:
+        """Wait until the bot has answered these interactions completely."""
+        async with asyncio.timeout(DEADLINE):
+            while any(each.acknowledged is None and not each.failed for each in sent):  # noqa: ASYNC110 - no event
+                await asyncio.sleep(0.002)
+        await self.served.bot.services.open_interactions.finished()
+        assert not any(each.failed for each in sent), f"{what}: no answer"
+
+    def _met(self, what: str, before: Mapping[str, float]) -> list[str]:
+        """Return the mistakes that people were told since `before`; none may be a fault of the bot."""
+        met = [reason for reason, count in self._refusals().items() if count != before.get(reason, 0)]
+        assert not FAULTS & set(met), f"{what}: {met}"
+        return met
 
     def _check_private(self, sent: Interaction, reason: str) -> None:
         """Check that the person, and nobody else, was told the reason's sentence of the catalogue."""
@@ -298,6 +319,19 @@ async def test_each_person_may_do_what_the_table_says_and_reads_why_not(stage: S
             if met != expected:
                 wrong.append(f"{name} of {who}: {met or 'let in'}, not {expected or 'let in'}")
     assert not wrong, "\n".join(wrong)
+
+
+async def test_who_acts_too_often_is_told_so_by_every_command_menu_button_and_form(stage: Stage) -> None:
+    pace = Pace(Rates(requests=1), clock=lambda: 0.0)
+    for person in {*PERSONS.values(), RAVI}:
+        for _ in range(LEAST_ACTS):
+            pace.act(Sender(user_id=person, guild_id=None))
+    stage.served.bot.services = replace(stage.served.bot.services, pace=pace)
+    tables = {"command": COMMANDS, "menu": MENUS, "component": BUTTONS, "modal": FORMS}
+    for kind, name, row in ((kind, *each) for kind, table in tables.items() for each in table.items()):
+        before = stage._refusals()
+        await stage.outcome(Who.OWNER, kind, row, name)
+        assert stage._met(name, before) == ["too_quick"], name
 
 
 async def test_discord_is_told_who_may_have_each_command(stage: Stage) -> None:

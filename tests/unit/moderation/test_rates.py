@@ -9,7 +9,7 @@ import pytest
 
 from bot.errors import UserMistake
 from bot.front.waiting_room import WaitingRoom
-from bot.moderation.limits import MOST_BUCKETS, Buckets, Pace, Rates, Sender
+from bot.moderation.limits import LEAST_ACTS, MOST_BUCKETS, Buckets, Pace, Rates, Sender
 
 
 class Clock:
@@ -67,6 +67,22 @@ def test_tokens_of_a_request_that_is_refused_for_another_reason_are_given_back()
         pace.give_back(RAVI, files=2)
     assert problem_of(pace, OMAR, files=2) is None
     assert problem_of(pace, RAVI, files=2) == ("server_too_quick", 60)
+
+
+def test_every_act_of_a_person_takes_a_token_also_where_requests_are_rare() -> None:
+    clock = Clock()
+    pace = Pace(Rates(requests=2), clock=clock)
+    for _ in range(LEAST_ACTS):
+        pace.act(RAVI)
+    with pytest.raises(UserMistake) as caught:
+        pace.act(RAVI)
+    assert (caught.value.message_id, caught.value.details["seconds"]) == ("too_quick", 1)
+    pace.act(OMAR)
+    clock.now += 1
+    pace.act(RAVI)
+    pace.change(Rates(requests=0))
+    for _ in range(2 * LEAST_ACTS):
+        pace.act(RAVI)
 
 
 def test_no_bucket_holds_more_than_a_minutes_tokens_however_many_are_given_back() -> None:
