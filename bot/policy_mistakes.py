@@ -16,7 +16,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "policy_start_pictures": "Pictures may not start from another picture here: describe it in words.",
         "policy_private_never": "Private results are not allowed here: ask for one that everyone sees.",
         "policy_private_always": "Results are private here: ask for a private one.",
-        "publish_policy": "The policy here does not allow such pictures: publish this in another channel.",
+        "publish_policy": "The policy here does not allow this picture: publish it in another channel.",
         "publish_rule": (
             "The rule “{rule}” of this server does not allow this here: publish it in another channel."
         ),

@@ -119,7 +119,10 @@ class Tree(app_commands.CommandTree[Any]):
         # A shutdown waits for the command and its on_error; discord.py keeps no list of running commands.
         services = services_of(interaction)
         with services.open_interactions.one():
-            if interaction.type is not discord.InteractionType.autocomplete:
+            if interaction.type is discord.InteractionType.autocomplete:
+                if not services.pace.may_suggest(sender_of(interaction)):
+                    return  # Discord shows that there are none
+            else:
                 try:
                     services.pace.act(sender_of(interaction))
                 except UserMistake as error:

@@ -22,30 +22,42 @@ SECONDS = 24 * 3600.0  # the addresses of files do not live longer
 @dataclass(frozen=True, kw_only=True)
 class _Kept(Generic[T]):
     thing: T
-    user_id: int
     until: float
 
 
 class Offered(Generic[T]):
-    """Keeps things for the person to whom they were offered; drops the oldest. `clock` is monotonic."""
+    """Keeps things for the person to whom they were offered. `clock` is monotonic.
+
+    Where it is full, the oldest thing of the person with the most things is dropped.
+    """
 
     def __init__(self, *, clock: Callable[[], float], most: int = MOST, seconds: float = SECONDS) -> None:
         self._clock = clock
         self._most = most
         self._seconds = seconds
-        self._kept: dict[str, _Kept[T]] = {}
+        self._of: dict[int, dict[str, _Kept[T]]] = {}  # by person
+        self._count = 0
 
     def keep(self, thing: T, *, user_id: int) -> str:
         """Keep a thing and return its key."""
-        while len(self._kept) >= self._most:
-            del self._kept[next(iter(self._kept))]
+        if self._count >= self._most:
+            self._drop_one()
         key = secrets.token_hex(8)
-        self._kept[key] = _Kept(thing=thing, user_id=user_id, until=self._clock() + self._seconds)
+        self._of.setdefault(user_id, {})[key] = _Kept(thing=thing, until=self._clock() + self._seconds)
+        self._count += 1
         return key
 
     def find(self, key: str, *, user_id: int) -> T:
         """Return the thing; raises UserMistake `form_forgotten` where the person has none of this key."""
-        kept = self._kept.get(key)
-        if kept is None or kept.user_id != user_id or kept.until < self._clock():
+        kept = self._of.get(user_id, {}).get(key)
+        if kept is None or kept.until < self._clock():
             raise UserMistake("form_forgotten")
         return kept.thing
+
+    def _drop_one(self) -> None:
+        person = max(self._of, key=lambda each: len(self._of[each]))
+        things = self._of[person]
+        del things[next(iter(things))]
+        if not things:
+            del self._of[person]
+        self._count -= 1

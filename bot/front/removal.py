@@ -41,8 +41,10 @@ async def remove_copies(interaction: Interaction, job: Job) -> None:
     A message is deleted before its row, so that a repeat can still find it.
     """
     services = services_of(interaction)
-    for copy in await services.store.jobs.copies(job.id):
-        await remove_copies(interaction, copy)
+    found = [job]
+    for each in found:  # it grows meanwhile
+        found += await services.store.jobs.copies(each.id)
+    for copy in reversed(found[1:]):  # a copy of a copy before the copy itself, by which it is found
         await remove_message(interaction.client, copy)
         try:
             names = await services.store.deliveries.delete_result(copy.id, user_id=None)

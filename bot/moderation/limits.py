@@ -35,6 +35,7 @@ SPANS = MappingProxyType(
 COOL_DOWN = "cool_down"
 MOST_NAMED = 10
 MINUTE = 60.0
+SUGGESTIONS = 240  # a minute, of one person: each keystroke asks for some
 LEAST_ACTS = 60  # a minute, of one person
 ACTS_A_REQUEST = 2  # a button that opens a form, and the form
 REFUSED_FILE = 3.0  # extra tokens for a file that cannot be used
@@ -105,6 +106,7 @@ class Pace:
     def __init__(self, rates: Rates, *, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._acts = Buckets(_acts(rates))
+        self._suggestions = Buckets(SUGGESTIONS)
         self._requests = Buckets(rates.requests)
         self._server_requests = Buckets(rates.server_requests)
         self._files = Buckets(rates.files)
@@ -124,6 +126,14 @@ class Pace:
         if seconds := self._acts.wait(sender.user_id, 1, now=now):
             raise UserMistake("too_quick", seconds=math.ceil(seconds))
         self._acts.take(sender.user_id, 1, now=now)
+
+    def may_suggest(self, sender: Sender) -> bool:
+        """Take the token of one keystroke with suggestions; return whether there was one."""
+        now = self._clock()
+        if self._suggestions.wait(sender.user_id, 1, now=now):
+            return False
+        self._suggestions.take(sender.user_id, 1, now=now)
+        return True
 
     def admit(self, sender: Sender, *, files: int = 0) -> None:
         """Take the tokens of a request with so many files, all or none.

@@ -23,6 +23,7 @@ from bot.texts import Texts, shown
 
 ALL = "all"
 SHOWN_PROMPT = 200
+SUGGESTED_FROM = 50  # requests
 MINE, OTHERS = "cancel_mine", "cancel_others"  # the menus
 CANCEL_ALL = "cancel_all"
 
@@ -131,11 +132,11 @@ def said_of_cancelled(jobs: Sequence[Job], texts: Texts, *, secret: bool, unread
     return f"{said}{separator}{kept}"
 
 
-async def active_here(interaction: Interaction) -> tuple[list[Job], list[Job]]:
+async def active_here(interaction: Interaction, *, limit: int = 100) -> tuple[list[Job], list[Job]]:
     """Return the person's own active requests, and others' in the server if the person moderates it."""
     store = services_of(interaction).store
-    mine = await store.jobs.active(user_id=interaction.user.id)
-    here = await store.jobs.active(guild_id=interaction.guild_id) if interaction.guild_id else []
+    mine = await store.jobs.active(user_id=interaction.user.id, limit=limit)
+    here = await store.jobs.active(guild_id=interaction.guild_id, limit=limit) if interaction.guild_id else []
     others = (job for job in here if job.origin.user_id != interaction.user.id)
     return mine, [job for job in others if moderates(interaction, job)]
 
@@ -194,11 +195,18 @@ def _menu(
 
 
 async def suggest_jobs(interaction: Interaction, typed: str) -> list[app_commands.Choice[str]]:
-    """Suggest the person's own active requests, then for moderators the others of the server."""
+    """Suggest the person's own active requests, then for moderators of this channel others of the server."""
     services = services_of(interaction)
     texts = services.texts(interaction)
     try:
-        mine, others = await active_here(interaction)
+        # Each keystroke asks: the requests of others are read for those alone who may cancel some.
+        if interaction.permissions.manage_messages:
+            mine, others = await active_here(interaction, limit=SUGGESTED_FROM)
+        else:
+            mine, others = (
+                await services.store.jobs.active(user_id=interaction.user.id, limit=MAX_CHOICES),
+                [],
+            )
     except StoreUnavailable:
         return []
     choices = [

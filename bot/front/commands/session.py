@@ -208,7 +208,9 @@ async def show_mine(interaction: Interaction, session_id: str) -> None:
     vote = await services.store.showing.vote_of(session.id, session.round, user_id)
     if vote is not None and session.phase is Phase.VOTING and not await _is_shown(services, session, vote):
         said.append(
-            texts.gettext("No. {number}, your vote, is no longer shown: vote for another.", number=vote)
+            texts.gettext(
+                "The picture you voted for, no. {number}, is no longer shown: vote for another.", number=vote
+            )
         )
     elif vote is not None:
         said.append(texts.gettext("You have voted for no. {number}.", number=vote))

@@ -55,7 +55,7 @@ def _plan(session: GroupSession, texts: Texts) -> Iterator[str]:
         yield texts.gettext("Style: {style}", style=shown(plan.style, MAX_STYLE))
     if plan.required:
         yield texts.gettext(
-            "Every prompt has these words: {words}", words=shown(", ".join(plan.required), 500)
+            "Every prompt must have these words: {words}", words=shown(", ".join(plan.required), 500)
         )
     if plan.role_id is not None:
         yield texts.gettext("Members with {role} take part.", role=f"<@&{plan.role_id}>")

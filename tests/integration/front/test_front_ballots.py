@@ -59,7 +59,7 @@ async def test_a_picture_that_is_deleted_during_the_vote_leaves_the_ballot_and_f
     ((drawn, again),) = zip(ballot["attachments"], redrawn["attachments"], strict=True)
     assert again["id"] != drawn["id"]
     mine = await told(mina, await mina.press(board, "My pictures"), place)
-    assert "No. 1, your vote, is no longer shown: vote for another." in mine
+    assert "The picture you voted for, no. 1, is no longer shown: vote for another." in mine
     assert "no. 2" in await told(mina, await mina.press(redrawn, "2"), place)
     await mina.use("session next", channel=place)
     await shows(mina, place, "Results of round 1", "no. 2 of Omar", "1 vote")

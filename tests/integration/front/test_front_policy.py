@@ -189,7 +189,7 @@ async def test_a_private_result_is_published_only_within_the_policy_of_the_chann
     job, message = await finished(served, ravi, "a boat", private=True, steps=2)
     await put(served, **policy)
     told = await refusal(ravi, await ravi.press(message, "Publish"))
-    assert told == "The policy here does not allow such pictures: publish this in another channel."
+    assert told == "The policy here does not allow this picture: publish it in another channel."
     assert await served.store.jobs.copies(job.id) == []
 
 

@@ -48,6 +48,24 @@ def test_an_offered_value_is_found_by_its_person_until_it_expires_or_is_evicted(
         offered.find(second, user_id=ME)
 
 
+def test_a_person_with_many_forms_pushes_out_their_own_alone() -> None:
+    offered: Offered[int] = Offered(clock=Clock(), most=50)
+    kept = offered.keep(0, user_id=OTHER)
+    mine = [offered.keep(number, user_id=ME) for number in range(500)]
+    assert offered.find(kept, user_id=OTHER) == 0
+    assert offered.find(mine[-49], user_id=ME) == 451
+    with pytest.raises(UserMistake):
+        offered.find(mine[-50], user_id=ME)
+
+
+def test_many_people_with_a_form_each_push_out_the_oldest_of_them() -> None:
+    offered: Offered[int] = Offered(clock=Clock(), most=50)
+    keys = [offered.keep(person, user_id=person) for person in range(60)]
+    with pytest.raises(UserMistake):
+        offered.find(keys[9], user_id=9)
+    assert [offered.find(keys[person], user_id=person) for person in range(10, 60)] == [*range(10, 60)]
+
+
 def test_withheld_and_unfinished_pictures_are_not_offered() -> None:
     job = job_of(State.DONE, State.FAILED, State.DONE, State.DONE)
     images = [

@@ -86,7 +86,7 @@ def test_the_board_says_what_goes_on() -> None:
     for words in (
         "Host: <@1>",
         "Style: Ink",
-        "Every prompt has these words: sea",
+        "Every prompt must have these words: sea",
         "Members with <@&9> take part.",
         "Each person may paint 3 pictures in a round.",
         "Round 2 · everyone is painting",
