@@ -23,12 +23,10 @@ _LONGEST_LISTED = 32
 _GAP = "\u02ee"  # in place of spaces: re takes it for a letter, so _NO_LETTERS keeps it
 
 _SHOUTING = re.compile(r"[!?](?<![!?].)[!?]*+(?!\S)", re.DOTALL)
-_PICTURED = {"||": "", "()": "O", "[]": "O", "\\/\\/": "W", "/\\": "A", "\\/": "V", "|-|": "H", "vv": "W"}
 _SHAPES = dict(zip("0123456789@$!|+", "OIZEASGTBGASIIT", strict=True))  # capitals: the text has none
 _AS_I = str.maketrans(_SHAPES)
 _AS_L = str.maketrans(_SHAPES | dict.fromkeys("1!|", "L"))
 _ASCII_OTHERS = {code: None for code in _ASCII_SIGNS if chr(code) not in _SHAPES}
-_AS_I_AND_L = str.maketrans(_SHAPES | {"1": "L", "|": "L"})
 _ARABIC_RUN = re.compile(rf"[{ARABIC}0-9!|]+")
 
 
@@ -82,9 +80,8 @@ def words_in_shapes(lower: str, model_numbers: frozenset[str]) -> list[str]:
     text = _ascii(lower)
     mixed = _mixed(text.translate(_ASCII_LISTING), model_numbers)
     with_l = [piece for piece in mixed if "1" in piece or "!" in piece or "|" in piece]
-    with_both = [piece for piece in with_l if "1" in piece and "!" in piece]
     mixed += _mixed("\n".join(_listed(text)), model_numbers)
-    versions = ((mixed, _AS_I), (with_l, _AS_L), (with_both, _AS_I_AND_L))
+    versions = ((mixed, _AS_I), (with_l, _AS_L))
     return "\n".join(["\n".join(chosen).translate(table) for chosen, table in versions]).lower().split()
 
 
@@ -109,10 +106,7 @@ def all_words_in_shapes(lower: str) -> list[str]:
 
 def _ascii(lower: str) -> str:
     """Return a text without what is beyond ASCII, except for the signs that have the shape of a letter."""
-    text = _with_other_shapes(lower).encode("ascii", "ignore").decode()
-    for picture, letters in _PICTURED.items():
-        if picture in text:
-            text = text.replace(picture, letters)
+    text = _with_other_shapes(lower).encode("ascii", "ignore").decode().replace("||", "")  # of a spoiler
     return _SHOUTING.sub("", text) if "!" in text or "?" in text else text
 
 

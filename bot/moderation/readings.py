@@ -23,9 +23,6 @@ _ALONE = re.compile(r"^[^\w\n]*+(\w)[^\w\n]*+$", re.MULTILINE)
 
 _AROUND_WORDS = ',.;:!?()[]{}<>"/\\*_~`|。、'
 _SPACED = re.compile(r" \S(?: \S)+(?= )")
-_WIDE_GAP = re.compile("  +")
-_WIDE_GAP_IN_RUN = re.compile(r" \w  +\w ")
-_GAP = " \u02ee\u02ee "  # a word of two letters
 _BEFORE = ("a", "i", "و")
 _SYLLABLES = re.compile(rf" [{HANGUL}] (?:[{HANGUL}] )*+[{HANGUL}]*+")
 
@@ -140,7 +137,7 @@ def read(text: str) -> Readings:
         words += mending.mended_words(folded)
         model_numbers = _model_numbers(signed) if has_digit(signed) else frozenset()
         words += mending.words_in_shapes(folded, model_numbers)
-    runs = spaced_runs(near, numbered if near is lower else numbered_words_of(near))
+    runs = spaced_runs(numbered if near is lower else numbered_words_of(near))
     words += words_of_runs(runs)
     once = list(dict.fromkeys(words))
     lines = "\n".join(("", *once))
@@ -188,11 +185,9 @@ def _model_numbers(cased: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in numbered if word[0].isupper() and word[1:].isdigit())
 
 
-def spaced_runs(lower: str, words: list[str]) -> list[str]:
-    """Return the runs of single letters, joined: b l o o d, b . l . o . o . d; wide gaps end a run too."""
+def spaced_runs(words: list[str]) -> list[str]:
+    """Return the runs of single letters, joined: b l o o d, b . l . o . o . d."""
     runs = _SPACED.findall(f" {' '.join(words)} ")
-    if runs and _WIDE_GAP_IN_RUN.search(lower):
-        runs += _SPACED.findall(f" {' '.join(numbered_words_of(_WIDE_GAP.sub(_GAP, lower)))} ")
     return "\n".join(runs).replace(" ", "").split("\n") if runs else []
 
 

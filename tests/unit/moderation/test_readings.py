@@ -85,12 +85,12 @@ def test_words_that_spaces_split_are_joined(lower: str, expected: list[str]) -> 
         ("b l o o d", ["blood"]),
         ("b.l.o.o.d", ["blood"]),
         ("ab c d ef g h", ["cd", "gh"]),
-        ("r e d   b l u e", ["redblue", "red", "blue"]),
+        ("r e d   b l u e", ["redblue"]),
         ("1 2 3", ["123"]),
     ],
 )
-def test_single_letters_are_runs_and_wide_gaps_end_them(lower: str, expected: list[str]) -> None:
-    assert spaced_runs(lower, numbered_words_of(lower)) == expected
+def test_single_letters_that_stand_apart_are_runs(lower: str, expected: list[str]) -> None:
+    assert spaced_runs(numbered_words_of(lower)) == expected
 
 
 def test_runs_are_words_also_without_an_article_and_with_digits_as_letters() -> None:
