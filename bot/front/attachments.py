@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Container, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -37,17 +38,22 @@ FOREIGN_SECONDS = 10.0  # for all files of a request that come from other hosts 
 SILENCE = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=5.0)
 SLOW_SECONDS = 3.0  # of a body without a lowest speed
 LEAST_SPEED = 32_768  # bytes a second after them, on average
-FILES_HELD = 6  # of the largest size, in memory at once: fetched, and not yet decoded
+FILES_HELD = 4  # of the largest size, in memory at once: from Discord, and as many from other hosts
 PLAIN = MappingProxyType({"Accept-Encoding": "identity"})
 GONE = (403, 404, 410)  # an expired address, or a deleted file
 
 
 @dataclass(kw_only=True)
 class Turn:
-    """A person's request with files: the bytes that it holds, and the seconds left to it for other hosts."""
+    """A person's request with files, which are fetched one after the other.
+
+    It holds `held` bytes of one file; `foreign`: the file comes from another host. `foreign_seconds` are left
+    to the request for other hosts.
+    """
 
     sender: Sender
     held: int = 0
+    foreign: bool = False
     foreign_seconds: float = FOREIGN_SECONDS
 
 
@@ -78,7 +84,7 @@ class Attachments:
         self._origins = frozenset({URL(address).origin() for address in (*CDN, api_url)})
         self._proxies = frozenset({URL(address).origin() for address in (*PROXIES, api_url)})
         self._fetch_seconds = fetch_seconds
-        self._held = 0
+        self._held = Counter[bool]()  # bytes, of other hosts and of Discord
 
     def check(self, size: int, *, what: str) -> None:
         """Raise for a file that is too large by the size in Discord's payload, before it is fetched."""
@@ -96,7 +102,7 @@ class Attachments:
             try:
                 yield turn
             finally:
-                self._held -= turn.held
+                self._let_go(turn)
 
     async def picture(self, address: str, *, what: str, turn: Turn) -> Picture:
         """Return the picture at `address`, cleaned."""
@@ -113,19 +119,21 @@ class Attachments:
     async def fetch(self, address: str, *, what: str, turn: Turn) -> bytes:
         """Return the bytes of the file at `address`, which must be one of Discord's.
 
-        Raises UserMistake `files_busy` while all requests together hold too much.
+        The turn holds them until it ends or fetches another file. Raises UserMistake `files_busy` while all
+        requests together hold too much.
         """
         if not self._is_ours(address):
             log.warning("an attachment is not fetched: its address is none of Discord's")
             raise UserMistake("picture_unreachable", what=what)
+        self._let_go(turn)
+        turn.foreign = is_proxied(address, self._proxies)
         began = asyncio.get_running_loop().time()
-        foreign = is_proxied(address, self._proxies)
         url = URL(address, encoded=True)
         try:
             if proxy_of(url):
                 await self._resolver.check(url.host or "")
             async with (
-                asyncio.timeout(turn.foreign_seconds if foreign else self._fetch_seconds),
+                asyncio.timeout(turn.foreign_seconds if turn.foreign else self._fetch_seconds),
                 # No content encoding, so that the body has the stated length.
                 aiohttp.ClientSession(
                     connector=ProxyConnector(resolver=self._resolver),
@@ -139,7 +147,7 @@ class Attachments:
             log.warning("an attachment could not be fetched: %s", error)
             raise UserMistake("picture_unreachable", what=what) from error
         finally:
-            if foreign:
+            if turn.foreign:
                 turn.foreign_seconds -= asyncio.get_running_loop().time() - began
 
     def _is_ours(self, address: str) -> bool:
@@ -156,13 +164,17 @@ class Attachments:
         async for piece in response.content.iter_any():
             data += piece
             turn.held += len(piece)
-            self._held += len(piece)
+            self._held[turn.foreign] += len(piece)
             self._check_length(len(data), what)
-            if self._held > FILES_HELD * self._limits.max_bytes:
+            if self._held[turn.foreign] > FILES_HELD * self._limits.max_bytes:
                 raise UserMistake("files_busy")
             if len(data) < LEAST_SPEED * (loop.time() - began - SLOW_SECONDS):
                 raise TimeoutError("its host is too slow")
         return bytes(data)
+
+    def _let_go(self, turn: Turn) -> None:
+        self._held[turn.foreign] -= turn.held
+        turn.held = 0
 
     def _check_length(self, length: int, what: str) -> None:
         try:

@@ -314,8 +314,12 @@ async def test_the_files_of_all_requests_together_are_limited_in_memory(serve: S
         for number in range(FILES_HELD):
             turn = await held.enter_async_context(attachments.turn(Sender(user_id=number, guild_id=number)))
             await attachments.fetch(f"{address}/attachments/1", what="“image”", turn=turn)
+        late = Sender(user_id=99, guild_id=99)
         with pytest.raises(UserMistake, match="files_busy"):
-            await fetched(attachments, f"{address}/attachments/1", Sender(user_id=99, guild_id=99))
+            await fetched(attachments, f"{address}/attachments/1", late)
+        for number in range(2 * FILES_HELD):  # one after the other in one turn, and beside those of Discord
+            await attachments.fetch(f"{address}/external/{number}", what="“image”", turn=turn)
+        assert len(await fetched(attachments, f"{address}/attachments/1", late)) == 1000
     assert len(await fetched(attachments, f"{address}/attachments/1")) == 1000
 
 
