@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 from functools import cached_property
 from operator import itemgetter
+from time import sleep, thread_time
 from typing import Any
 
 import re2
@@ -22,6 +23,7 @@ from bot.moderation.rust_patterns import (
     KEYWORDS_MEMORY,
     NotAlike,
     Pattern,
+    TooLarge,
     compiled,
     compiled_for_re2,
     cost_of,
@@ -33,6 +35,8 @@ MESSAGE_SENT = 1  # the event
 BLOCK_MESSAGE = 1  # the action
 PATTERNS_SECONDS = 0.1
 """Processor time that all patterns of a server may take together for one text. Others do not apply."""
+COMPILING_SECONDS = 0.3
+"""Processor time that compiling all patterns of a server may take. Others do not apply."""
 _WORD = r"\pL\pM\pN_"
 EDGE_BEFORE, EDGE_AFTER = r"(?<!\w)", r"(?!\w)"
 
@@ -136,36 +140,44 @@ def read_rules(
 ) -> tuple[AutomodRule, ...]:
     """Return the rules of Discord's answer that are switched on; the order stays.
 
-    Measuring their patterns takes up to some seconds: call it in a thread.
+    Compiling and measuring their patterns takes up to some seconds: call it in a thread.
     """
     rules = [_read(rule) for rule in payload if rule and rule.get("enabled")]
-    return tuple(_affordable(rules, cost_of))
+    return tuple(_sorted_out(rules, cost_of))
 
 
-def _affordable(rules: Iterable[AutomodRule], cost_of: Callable[..., float]) -> Iterator[AutomodRule]:
-    """Yield the rules with the patterns that take PATTERNS_SECONDS together, the first ones first."""
-    left = PATTERNS_SECONDS
+def _sorted_out(rules: Iterable[AutomodRule], cost_of: Callable[..., float]) -> Iterator[AutomodRule]:
+    """Yield the rules with the patterns that can be read and are quick enough, the first ones first."""
+    compiling, searching = COMPILING_SECONDS, PATTERNS_SECONDS
     for rule in rules:
-        kept = []
+        kept, unread, slow = list[str](), list[str](), list[str]()
         for pattern in rule.patterns:
-            if (cost := cost_of(pattern, limit=left)) <= left:
+            began = thread_time()
+            try:
+                if compiling > 0.0:
+                    compiled(pattern)
+            except NotAlike as error:
+                (slow if isinstance(error, TooLarge) else unread).append(pattern)
+                continue
+            finally:
+                compiling -= (seconds := thread_time() - began)
+                sleep(seconds)  # compiling keeps the interpreter lock: other threads have as long
+            if compiling <= 0.0 or (cost := cost_of(pattern, limit=searching)) > searching:
+                slow.append(pattern)
+            else:
                 kept.append(pattern)
-                left -= cost
-        slow = tuple(pattern for pattern in rule.patterns if pattern not in kept)
-        yield replace(rule, patterns=tuple(kept), slow=slow) if slow else rule
+                searching -= cost
+        yield replace(rule, patterns=tuple(kept), unread=tuple(unread), slow=tuple(slow))
 
 
 def _read(rule: Mapping[str, Any]) -> AutomodRule:
     facts = rule.get("trigger_metadata") or {}
     why = _ignored(rule)
-    asked = () if why else tuple(map(str, facts.get("regex_patterns") or ()))
-    read = tuple(filter(_is_alike, asked))
     return AutomodRule(
         name=str(rule["name"]),
         keywords=() if why else tuple(map(str, facts.get("keyword_filter") or ())),
         allowed=() if why else tuple(map(str, facts.get("allow_list") or ())),
-        patterns=read,
-        unread=tuple(pattern for pattern in asked if pattern not in read),
+        patterns=() if why else tuple(map(str, facts.get("regex_patterns") or ())),
         exempt_roles=frozenset(map(int, rule.get("exempt_roles") or ())),
         exempt_channels=frozenset(map(int, rule.get("exempt_channels") or ())),
         ignored=why,
@@ -180,14 +192,6 @@ def _ignored(rule: Mapping[str, Any]) -> Ignored | None:
     if all(action["type"] != BLOCK_MESSAGE for action in rule["actions"]):
         return Ignored.NOT_BLOCKING
     return None
-
-
-def _is_alike(pattern: str) -> bool:
-    try:
-        compiled(pattern)
-    except NotAlike:
-        return False
-    return True
 
 
 def _any_of(keywords: Iterable[str]) -> Pattern | None:

@@ -18,7 +18,9 @@ import re2
 
 from bot.moderation.bounds import LONGEST_SENT
 
-MAX_MEMORY = 1 << 20  # bytes of one compiled pattern; a larger one is refused
+MAX_MEMORY = (
+    3 << 18
+)  # bytes of one compiled pattern; compiling it keeps the interpreter lock for 25 ms at most
 KEYWORDS_MEMORY = 32 << 20  # of a list of 1,000 keywords
 _KINDS = {"w": r"\pL\pM\p{Nd}\p{Nl}\p{Pc}", "d": r"\p{Nd}", "s": r"\s\pZ\x{85}\x0b"}
 _PIECE = re.compile(r"\\[pP]\{\^?\w+\}|\\.|\[:\^?[a-z]+:\]|.", re.DOTALL)
@@ -41,6 +43,10 @@ class NotAlike(ValueError):
     """The pattern may have another meaning in RE2, or is not valid there."""
 
 
+class TooLarge(NotAlike):
+    """The pattern takes too much memory."""
+
+
 def compiled(pattern: str) -> Pattern:
     """Return the pattern for RE2, which ignores letter case; raises NotAlike."""
     return compiled_for_re2(f"(?i){translated(pattern)}", memory=MAX_MEMORY)
@@ -54,7 +60,8 @@ def compiled_for_re2(pattern: str, *, memory: int) -> Pattern:
     try:
         return cast("Pattern", re2.compile(pattern, options))
     except re2.error as error:
-        raise NotAlike(str(error)) from None
+        kind = TooLarge if "too large" in str(error) else NotAlike
+        raise kind(str(error)) from None
 
 
 def translated(pattern: str) -> str:
