@@ -22,3 +22,8 @@ class Position:
     seats: int = 0
     taken: int = 0
     paused: str | None = None
+
+    @property
+    def is_unserved(self) -> bool:
+        """Whether the job waits and no living worker has seats of its lane."""
+        return self.place > 0 and self.seats == 0 and self.seconds is None and self.paused is None

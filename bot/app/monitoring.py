@@ -6,7 +6,8 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
+from functools import partial
 
 from bot import restarts
 from bot.config import Config
@@ -22,6 +23,7 @@ from bot.web.server import serving
 BACKLOG_SECONDS = 1.0
 PATIENCE_SECONDS = 2.5
 """Prometheus waits 10 s for all metrics; a silent database needs longer to fail."""
+NO_WORKER = "no worker paints at the moment: requests are kept until one starts"
 
 
 async def monitor(
@@ -41,9 +43,24 @@ async def monitor(
     stack.callback(watching.cancel)
     web = config.web
     pages = serving(
-        web.host, web.port, metrics, refresh=backlog.refresh, checks=checks, token=web.read_token()
+        web.host,
+        web.port,
+        metrics,
+        refresh=backlog.refresh,
+        checks=checks,
+        notes=partial(notes, store),
+        token=web.read_token(),
     )
     await stack.enter_async_context(pages)
+
+
+async def notes(store: Store) -> list[str]:
+    """Return what an operator should know although this process is well."""
+    with suppress(StoreUnavailable, TimeoutError):
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            if not await store.offers.is_anything_offered():
+                return [NO_WORKER]
+    return []
 
 
 class BacklogReader:

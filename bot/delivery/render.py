@@ -202,7 +202,9 @@ def _queued(position: Position | None, texts: Texts) -> str:
 
 
 def _times(position: Position | None, texts: Texts) -> Iterator[str]:
-    """Return when a waiting job starts and when it is done, where that is known."""
+    """Yield when a waiting job starts and when it is done, where that is known, or that nothing paints it."""
+    if position is not None and position.is_unserved:
+        yield texts.gettext("Nothing paints this at the moment. The request is kept.")
     if position is None or position.seconds is None or position.end is None:
         return
     start, end = texts.duration(position.seconds), texts.duration(position.end)

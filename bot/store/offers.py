@@ -49,6 +49,18 @@ class Offers(Verbs):
                 known = insert(connection, accelerators).values(name=accelerator)
                 await connection.execute(known.on_conflict_do_nothing())
 
+    async def withdraw(self, worker: str) -> None:
+        """Note that a worker begins no more images; its images wait for others from now on."""
+        ended = sa.update(workers).where(workers.c.name == worker).values(expires_at=self._clock())
+        async with self._database.write() as connection:
+            await connection.execute(ended)
+
+    async def is_anything_offered(self) -> bool:
+        """Return whether a living worker has seats, in any lane."""
+        alive = (workers.c.expires_at > self._clock()) & (workers.c.seats > 0)
+        async with self._database.read() as connection:
+            return await connection.scalar(sa.select(workers.c.name).where(alive).limit(1)) is not None
+
     async def stand_in(self, name: str, *, lanes: Sequence[str], ttl: float) -> None:
         """Offer lanes without a seat for the next `ttl` seconds, so that their images wait for workers."""
         async with self._database.write() as connection:

@@ -10,6 +10,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
@@ -26,6 +27,12 @@ LOOPBACK = "127.0.0.1"
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 BACKLOG = 32  # connections that asyncio accepts at once, each with a file, before any of them is counted
 Refresh = Callable[[], Awaitable[None]]
+Notes = Callable[[], Awaitable[list[str]]]
+
+
+async def no_notes() -> list[str]:
+    """Return that there is nothing to note."""
+    return []
 
 
 @asynccontextmanager
@@ -36,19 +43,21 @@ async def serving(
     *,
     refresh: Refresh,
     checks: Mapping[str, Check],
+    notes: Notes = no_notes,
     token: str | None = None,
 ) -> AsyncIterator[None]:
     """Serve at `host` (empty: loopback) and `port` (0: not at all) inside the block.
 
     `refresh` updates the metrics before /metrics answers. With a `token`, /metrics and /health answer only
-    requests that carry it. Raises ConfigurationError for an address in use, or of another machine.
+    requests that carry it. `notes` are told by /health beside the parts, and change nothing else. Raises
+    ConfigurationError for an address in use, or of another machine.
     """
     if not port:
         yield
         return
     connections = Connections()
     app = web.Application(middlewares=[_one_request_of(connections)])
-    app.add_routes(_Pages(metrics, refresh, checks, token).routes())
+    app.add_routes(_Pages(metrics, refresh, checks, notes, token).routes())
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     if runner.server is None:
@@ -101,11 +110,17 @@ def _unusable(host: str, port: int, error: OSError) -> str:
 
 class _Pages:
     def __init__(
-        self, metrics: Metrics, refresh: Refresh, checks: Mapping[str, Check], token: str | None
+        self,
+        metrics: Metrics,
+        refresh: Refresh,
+        checks: Mapping[str, Check],
+        notes: Notes,
+        token: str | None,
     ) -> None:
         self._metrics = metrics
         self._refresh = refresh
         self._checks = checks
+        self._notes = notes
         self._token = token
 
     def routes(self) -> list[web.RouteDef]:
@@ -126,7 +141,10 @@ class _Pages:
         self._check_token(request)
         parts = await examine(self._checks)
         well = _all_well(parts)
-        body = json.dumps({"status": WELL if well else "unwell", "parts": parts}, ensure_ascii=False)
+        answer: dict[str, Any] = {"status": WELL if well else "unwell", "parts": parts}
+        if notes := await self._notes():
+            answer["notes"] = notes
+        body = json.dumps(answer, ensure_ascii=False)
         return web.Response(status=200 if well else 503, text=body, content_type="application/json")
 
     async def _livez(self, _request: web.Request) -> web.Response:

@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 1.0  # also the age of the step that people see
 EXPIRY_SECONDS = 5.0
+OFFER_SECONDS = 20.0  # how long people are told of a worker that has died
 
 
 class Heartbeats:
@@ -50,6 +51,7 @@ class Heartbeats:
         self._previews = previews
         self._metrics = metrics
         self._sent_at = time.monotonic()
+        self._offers = True
 
     @property
     def silence(self) -> float:
@@ -81,15 +83,28 @@ class Heartbeats:
             await self._store.wake_ups.cancellations.wait(HEARTBEAT_SECONDS)
 
     async def announce(self) -> None:
-        """Offer the lanes that the engine serves now, and measure it. Raises StoreUnavailable."""
+        """Offer the lanes that the engine serves now, unless withdrawn, and measure it.
+
+        Raises StoreUnavailable.
+        """
         seats = seats_of(self._engine, self._engine.lanes)
         self._metrics.seats.set(max(seats.values(), default=0))
         self._metrics.engine_restarts.set(self._engine.restarts)
         sums = self._engine.run_sums
         self._metrics.note_runs(sums.runs, sums.late, dispatching=sums.dispatching, finishing=sums.finishing)
-        await self._store.offers.announce(
-            self._name, lanes=list(seats), seats=seats, ttl=self._lease_seconds, accelerator=self._accelerator
-        )
+        if self._offers:
+            await self._store.offers.announce(
+                self._name,
+                lanes=list(seats),
+                seats=seats,
+                ttl=min(self._lease_seconds, OFFER_SECONDS),
+                accelerator=self._accelerator,
+            )
+
+    async def withdraw(self) -> None:
+        """Offer no lane any more: the worker begins no more images. Raises StoreUnavailable."""
+        self._offers = False
+        await self._store.offers.withdraw(self._name)
 
     async def _renew(self) -> None:
         images = {held.claim.image_id: held for held in self._held if not held.lost}

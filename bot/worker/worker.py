@@ -171,7 +171,11 @@ class Worker:
         self.engine.prepare_no_more()
 
     async def _finish(self) -> None:
-        """Give back the images that have no seat yet, and wait for the others."""
+        """Offer no more lanes, give back the images that have no seat yet, and wait for the others."""
+        try:
+            await self._heartbeats.withdraw()
+        except StoreUnavailable as error:
+            log.warning("people are told of this worker's seats for some seconds: %s", error)
         await asyncio.sleep(0)  # a task that is cancelled before its first step gives nothing back
         for task, held in self._held.items():
             ended = held.future is not None and held.future.done()

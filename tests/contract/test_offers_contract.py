@@ -50,6 +50,20 @@ async def test_a_new_request_can_wait_for_a_worker_that_has_not_started(store: S
     assert await states(store, job) == [State.WAITING]
 
 
+async def test_a_worker_that_begins_no_more_images_promises_no_time(store: Store, clock: Clock) -> None:
+    job = await store.jobs.enqueue(RECIPE, ORIGIN)
+    assert not await store.offers.is_anything_offered()
+    assert (await store.positions.of(job.id)).is_unserved
+    await store.offers.announce("worker", lanes=[RECIPE.lane], seats=1, ttl=TTL)
+    assert await store.offers.is_anything_offered()
+    assert not (await store.positions.of(job.id)).is_unserved
+    await store.offers.withdraw("worker")
+    assert not await store.offers.is_anything_offered()
+    assert (await store.positions.of(job.id)).is_unserved
+    clock.now += GRACE - 1
+    assert await store.offers.fail_unoffered(grace=GRACE) == 0  # another worker may be starting
+
+
 async def test_a_worker_that_is_away_has_the_grace_to_come_back(store: Store, clock: Clock) -> None:
     job = await store.jobs.enqueue(RECIPE, ORIGIN)
     await store.offers.announce("away", lanes=[RECIPE.lane], seats=1, ttl=TTL)

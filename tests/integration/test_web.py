@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import errno
 import itertools
+import json
 import socket
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import aiohttp
 import pytest
+from recipes import RECIPE
 from stores import Clock
 
-from bot.app.monitoring import BacklogReader
+from bot.app.monitoring import NO_WORKER, BacklogReader, notes
 from bot.app.queue import CHECKED_PARTS, open_queue
 from bot.config import Config
 from bot.errors import ConfigurationError
@@ -184,6 +187,24 @@ async def test_a_token_guards_metrics_and_health_but_no_probe(given: str | None)
             assert "the disk is full" not in text
         assert await answer(people, port, "/livez") == (200, "live")
         assert await answer(people, port, "/readyz") == (503, "not ready")
+
+
+async def test_health_notes_what_is_no_fault_of_the_process(tmp_path: Path) -> None:
+    port = free_port()
+    store = await Store.open(f"sqlite+aiosqlite:///{tmp_path / 'queue.sqlite3'}")
+    pages = serving("", port, Metrics(), refresh=nothing, checks={"a": well}, notes=partial(notes, store))
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(store.close)
+        await stack.enter_async_context(pages)
+        people = await stack.enter_async_context(aiohttp.ClientSession())
+        status, body = await answer(people, port, "/health")
+        assert (status, json.loads(body)) == (
+            200,
+            {"status": "well", "parts": {"a": "well"}, "notes": [NO_WORKER]},
+        )
+        assert (await answer(people, port, "/readyz"))[0] == 200
+        await store.offers.announce("worker", lanes=[RECIPE.lane], seats=1, ttl=60)
+        assert "notes" not in json.loads((await answer(people, port, "/health"))[1])
 
 
 async def test_the_token_opens_both_pages() -> None:

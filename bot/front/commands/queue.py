@@ -171,6 +171,8 @@ def standing(job: Job, position: Position | None, texts: Texts) -> str:
             return said
         end = texts.gettext("done in about {time}", time=texts.duration(position.end))
         return f"{said} · {end}"
+    if position is not None and position.is_unserved:
+        return texts.gettext("waiting: nothing paints it at the moment")
     if position is None or position.seconds is None or position.end is None:
         return texts.gettext("waiting")
     return texts.gettext(

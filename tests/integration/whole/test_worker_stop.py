@@ -33,6 +33,7 @@ async def test_a_drain_finishes_images_under_way_and_gives_back_the_others(
     async with working(worker):
         await until(begun)
     states = [image.state for image in await images_of(store, jobs)]
+    assert not await store.offers.is_anything_offered()
     assert State.DONE in states
     assert State.WAITING in states
     assert State.RUNNING not in states

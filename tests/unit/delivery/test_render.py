@@ -33,10 +33,15 @@ def test_a_waiting_job_says_its_place_when_it_starts_and_when_it_is_done() -> No
 
 def test_a_waiting_job_promises_no_time_that_is_not_known() -> None:
     assert (
-        render(job_of(State.WAITING), Position(place=1, ahead=0, seconds=None), ENGLISH).status
+        render(job_of(State.WAITING), Position(place=1, ahead=0, seconds=None, seats=1), ENGLISH).status
         == "Queued, 1st."
     )
     assert render(job_of(State.WAITING), None, ENGLISH).status == "Queued."
+
+
+def test_a_job_that_no_worker_paints_is_said_to_be_kept() -> None:
+    content = render(job_of(State.WAITING), Position(place=1, ahead=0, seconds=None, seats=0), ENGLISH)
+    assert content.status == "Queued, 1st. Nothing paints this at the moment. The request is kept."
 
 
 def test_a_pause_is_said_with_its_word_while_no_picture_of_the_job_is_painted() -> None:
@@ -50,7 +55,7 @@ def test_a_pause_is_said_with_its_word_while_no_picture_of_the_job_is_painted() 
 
 def test_who_has_much_waiting_is_told_that_it_comes_later() -> None:
     slowed = replace(job_of(State.WAITING), slowed=True)
-    content = render(slowed, Position(place=3, ahead=2, seconds=None), ENGLISH)
+    content = render(slowed, Position(place=3, ahead=2, seconds=None, seats=1), ENGLISH)
     later = "You have many pictures waiting, so these come later."
     assert content.status == f"Queued, 3rd. {later}"
     assert render(replace(job_of(State.RUNNING), slowed=True), None, ENGLISH).status.startswith("Painting")

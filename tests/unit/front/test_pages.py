@@ -59,7 +59,7 @@ def test_the_queue_lists_jobs_in_fair_order_with_honest_times() -> None:
         {
             "a": Position(place=0, ahead=0, seconds=0.0, end=3.0),
             "b": Position(place=1, ahead=0, seconds=12.2, end=14.0),
-            "c": Position(place=2, ahead=1, seconds=None),
+            "c": Position(place=2, ahead=1, seconds=None, seats=1),
             "d": Position(place=0, ahead=0, seconds=None, paused="a moment"),
         },
         viewer=ME,
