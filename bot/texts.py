@@ -188,6 +188,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         ),
         "form_forgotten": "The bot no longer knows this form: choose it in the menu of the message again.",
         "favourites_full": "You can have {limit} favourites: remove one first.",
+        "export_runs": "Your export is being made: wait until it is here.",
         "publish_restricted": (
             "This was painted in an age-restricted channel: publish it in such a channel."
         ),

@@ -1,25 +1,240 @@
-"""All stored data of one person as a file; no Discord here."""
+"""The export of all stored data of one person, in parts that Discord takes; no Discord here."""
 
 from __future__ import annotations
 
 import io
 import json
 import zipfile
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from bot.errors import MissingArtifact, StoreUnavailable
+from bot.files import Artifacts
+from bot.holds import Ruling
 from bot.jobs import Job
 from bot.provenance.signing import Signing
+from bot.store import Store
 from bot.store.auditing import Entry
 from bot.store.moderation import Restriction
+from bot.store.preferences import Owner, Scope
+from bot.threads import in_thread
 
 REQUESTS = "requests.json"
-SETTINGS = "settings.json"
-FAVOURITES = "favourites.json"
-MODERATION = "moderation.json"
-VOTES = "votes.json"
+SETTINGS, FAVOURITES, VOTES = "settings.json", "favourites.json", "votes.json"
+MODERATION, REPORTS, REVIEWS = "moderation.json", "reports.json", "reviews.json"
+USAGE, SESSIONS = "usage.json", "sessions.json"
+
+LIMIT = 10 * 2**20 - 2**18  # bytes of an archive: Discord takes files of 10 MiB
+PAGE_JOBS = 100  # requests in memory at a time, and in one file of JSON
+MOST_ACTS = 5000
+THREAD = "exports"
+_RESERVE = 1024  # bytes for the headers of one more file and of one more page
+_TIMES = ("at", "opened_at", "due_at", "decided_at", "closed_at")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Position:
+    """Where a part begins: at the request of this interaction, after so many of its files."""
+
+    interaction_id: int
+    files: int = 0
+
+    def __str__(self) -> str:
+        """Return the position as a part of a button's id."""
+        return f":{self.interaction_id}:{self.files}"
+
+    @classmethod
+    def read(cls, text: str) -> Position | None:
+        """Return the position that `str` wrote; None for an empty text."""
+        if not text:
+            return None
+        _, interaction_id, files = text.split(":")
+        return cls(interaction_id=int(interaction_id), files=int(files))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One part of an export: a ZIP archive, how many pictures are too large for it, where the rest begins."""
+
+    archive: bytes
+    too_large: int
+    rest: Position | None
+
+
+async def export_part(
+    store: Store,
+    artifacts: Artifacts,
+    signing: Signing,
+    user_id: int,
+    *,
+    begin: Position | None = None,
+    limit: int = LIMIT,
+) -> Part:
+    """Return the part of a person's export from `begin` on, with at most `limit` bytes.
+
+    The first part, without `begin`, has all that is kept beside the requests. The requests follow with their
+    files, the newest first. Painted files are signed, and pictures that the person sent are not. Only the
+    archive and one page of requests are in memory. Raises StoreUnavailable.
+    """
+    making = _Making(artifacts, signing, limit)
+    if begin is None:
+        for name, value in (await sections(store, user_id)).items():
+            await making.add_section(name, value)
+    rest: Position | None = None
+    async for request in _requests(store, user_id, begin):
+        here = begin is not None and begin.interaction_id == request.job.origin.interaction_id
+        rest = await making.add(request, skip=begin.files if begin is not None and here else 0)
+        if rest is not None:
+            break
+    return Part(archive=await making.close(), too_large=making.too_large, rest=rest)
+
+
+async def sections(store: Store, user_id: int) -> dict[str, Any]:
+    """Return what is stored of a person beside requests and pictures, as JSON values by files' names."""
+    [settings] = await store.preferences.of(Owner(scope=Scope.ME, id=user_id))
+    blocks = await store.moderation.of_person(user_id)
+    acts = await store.moderation.entries(None, person_id=user_id, limit=MOST_ACTS)
+    rows = store.exports
+    return {
+        SETTINGS: settings,
+        FAVOURITES: await store.favourites.of(user_id),
+        MODERATION: moderated(user_id, blocks, acts),
+        VOTES: await store.showing.votes_of(user_id),
+        REPORTS: _readable(await rows.reports(user_id)),
+        REVIEWS: _readable(await rows.reviews(user_id)),
+        USAGE: {"days": await rows.days(user_id), "counted": _readable(await rows.counted(user_id))},
+        SESSIONS: _readable(await rows.hosted(user_id)),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Request:
+    """A job, its JSON, its files in their order, and which files are gone."""
+
+    job: Job
+    text: bytes
+    files: list[str]
+    lost: Collection[str]
+
+
+async def _requests(store: Store, user_id: int, begin: Position | None) -> AsyncIterator[_Request]:
+    """Yield a person's requests, the newest first."""
+    older_than = None if begin is None else begin.interaction_id + 1
+    while jobs := await store.jobs.history(user_id, older_than=older_than, limit=PAGE_JOBS, copies=True):
+        sent = await store.erasure.files_sent([job.id for job in jobs])
+        lost = await store.exports.lost(files_of(jobs, sent=sent))
+        for job, text in zip(jobs, await in_thread(_Texts(jobs), THREAD), strict=True):
+            yield _Request(job=job, text=text, files=files_of([job], sent=sent), lost=lost)
+        older_than = jobs[-1].origin.interaction_id
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Called in a thread, returns the JSON of these jobs."""
+
+    jobs: Sequence[Job]
+
+    def __call__(self) -> list[bytes]:
+        return [_json(described(job)) for job in self.jobs]
+
+
+class _Making:
+    """One part in the making; whatever takes long is done in a thread."""
+
+    def __init__(self, artifacts: Artifacts, signing: Signing, limit: int) -> None:
+        self._artifacts = artifacts
+        self._signing = signing
+        self._limit = limit
+        self._file = io.BytesIO()
+        self._archive = zipfile.ZipFile(self._file, "w", zipfile.ZIP_DEFLATED)
+        self._names: set[str] = set()
+        self._directory = 0  # bytes that come at the end of the archive
+        self._page: list[bytes] = []
+        self._pending = 0  # bytes of the page, which may not get smaller
+        self._pages = 0
+        self.too_large = 0
+
+    async def add_section(self, name: str, value: Any) -> None:
+        """Add what is kept beside requests."""
+        await in_thread(lambda: self._write(name, _json(value)), THREAD)
+
+    async def add(self, request: _Request, *, skip: int) -> Position | None:
+        """Add a request and its files after the first `skip`; return where the rest begins if it is full."""
+        here, text, added = request.job.origin.interaction_id, request.text, False
+        if not self._fits(len(text)):
+            return Position(interaction_id=here, files=skip)
+        for place, name in enumerate(request.files[skip:], skip):
+            done = name in self._names or name in request.lost
+            if done or (data := await self._read(name)) is None:
+                continue
+            size = len(data) + self._signing.room + len(text)
+            if size + 2 * _RESERVE > self._limit:
+                self.too_large += 1
+                continue
+            if not self._fits(size):
+                if added:
+                    await self._note(text)
+                return Position(interaction_id=here, files=place)
+            await self._add_file(name, data, signed=name in _painted(request.job))
+            added = True
+        await self._note(text)
+        return None
+
+    async def close(self) -> bytes:
+        """Return the archive."""
+        if self._page or not self._pages:
+            await self._turn_page()
+        self._archive.close()
+        return self._file.getvalue()
+
+    def _fits(self, size: int) -> bool:
+        return self._file.tell() + self._directory + self._pending + size + _RESERVE <= self._limit
+
+    async def _read(self, name: str) -> bytes | None:
+        try:
+            return await self._artifacts.get(name)
+        except (MissingArtifact, StoreUnavailable):
+            return None
+
+    async def _add_file(self, name: str, data: bytes, *, signed: bool) -> None:
+        def write() -> None:
+            file = self._signing.signed(data) if signed else data
+            self._write(name, file, zipfile.ZIP_STORED)  # a picture is compressed already
+
+        await in_thread(write, THREAD)
+
+    async def _note(self, text: bytes) -> None:
+        self._page.append(text)
+        self._pending += len(text) + 2
+        if len(self._page) == PAGE_JOBS:
+            await self._turn_page()
+
+    async def _turn_page(self) -> None:
+        """Write the requests of the page: into `requests.json`, then `requests-2.json` and so on."""
+        page, self._page, self._pending = self._page, [], 0
+        self._pages += 1
+        stem, dot, ending = REQUESTS.partition(".")
+        name = REQUESTS if self._pages == 1 else f"{stem}-{self._pages}{dot}{ending}"
+        await in_thread(lambda: self._write(name, b"[" + b",\n".join(page) + b"]"), THREAD)
+
+    def _write(self, name: str, data: bytes, how: int = zipfile.ZIP_DEFLATED) -> None:
+        self._archive.writestr(name, data, how)
+        self._names.add(name)
+        self._directory += 46 + len(name)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, indent=1).encode(errors="backslashreplace")
+
+
+def _readable(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with their times as texts."""
+    return [
+        {name: _time(value) if name in _TIMES and value is not None else value for name, value in row.items()}
+        for row in rows
+    ]
 
 
 def described(job: Job) -> dict[str, Any]:
@@ -37,6 +252,9 @@ def described(job: Job) -> dict[str, Any]:
         "language": origin.locale,
         "state": job.state.value,
         "deleted": job.deleted_at is not None,
+        "held": None if job.hold is None else {"cause": job.hold.cause.value, "rule": job.hold.rule},
+        "decided": _decided(job.ruling),
+        "appeal": None if job.appeal is None else job.appeal.value,
         "prompt": recipe.prompt,
         "negative_prompt": recipe.negative_prompt,
         "style": recipe.style,
@@ -57,12 +275,18 @@ def described(job: Job) -> dict[str, Any]:
                 "state": image.state.value,
                 "file": image.artifact,
                 "level": image.notes.level.value,
+                "shown": image.showing.value,
+                "decided": _decided(image.ruling),
                 "picture_scores": None if image.notes.classified is None else image.notes.classified.by_label,
                 "safety_scores": None if image.notes.safety is None else image.notes.safety.concepts,
             }
             for image in job.images
         ],
     }
+
+
+def _decided(ruling: Ruling | None) -> dict[str, str] | None:
+    return None if ruling is None else {"outcome": ruling.outcome.value, "reason": ruling.reason}
 
 
 def moderated(user_id: int, blocks: Sequence[Restriction], acts: Sequence[Entry]) -> dict[str, Any]:
@@ -77,6 +301,7 @@ def moderated(user_id: int, blocks: Sequence[Restriction], acts: Sequence[Entry]
             }
             for block in blocks
         ],
+        "older_acts_left_out": len(acts) >= MOST_ACTS,
         "log": [
             {
                 "server": act.guild_id or None,
@@ -106,32 +331,3 @@ def _painted(job: Job) -> list[str]:
 
 def _started(job: Job, sent: Collection[str]) -> list[str]:
     return [name for name in job.recipe.start_pictures if name in sent]
-
-
-def packed(
-    jobs: Sequence[Job],
-    files: Mapping[str, bytes],
-    settings: Mapping[str, Any],
-    favourites: Sequence[str],
-    signing: Signing | None = None,
-    *,
-    moderation: Mapping[str, Any] | None = None,
-    votes: Sequence[Mapping[str, Any]] = (),
-) -> bytes:
-    """Return a ZIP archive of jobs, saved settings, favourites, votes and `moderated` as JSON, and of files.
-
-    Painted files are signed, and pictures that the person sent are not. May take long: call it in a thread.
-    """
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
-        words = json.dumps([described(job) for job in jobs], ensure_ascii=False, indent=1)
-        made.writestr(REQUESTS, words)
-        made.writestr(SETTINGS, json.dumps(settings, ensure_ascii=False, indent=1))
-        made.writestr(FAVOURITES, json.dumps(list(favourites), indent=1))
-        made.writestr(MODERATION, json.dumps(moderation or {}, ensure_ascii=False, indent=1))
-        made.writestr(VOTES, json.dumps([dict(vote) for vote in votes], indent=1))
-        painted = {name for job in jobs for name in _painted(job)} if signing else set()
-        for name, data in files.items():
-            file = signing.signed(data) if signing and name in painted else data
-            made.writestr(name, file, zipfile.ZIP_STORED)  # a picture is compressed already
-    return archive.getvalue()

@@ -121,6 +121,8 @@ class Services:
     judging: Judging = field(default_factory=Judging)
     pictures_offered: Offered[PicturesOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
     recipes_offered: Offered[RecipeOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
+    exporting: asyncio.Lock = field(default_factory=asyncio.Lock)  # one archive is made at a time
+    being_exported: set[int] = field(default_factory=set)  # persons whose export is being made here
     being_deleted: set[int] = field(default_factory=set)  # persons whose data is being deleted here
     servers: ServerCache = field(default_factory=ServerCache)
     automod: AutomodCache = field(default_factory=lambda: AutomodCache(time.monotonic))

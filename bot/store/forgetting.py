@@ -94,10 +94,10 @@ class Erasure(Verbs):
         async with self._database.read() as connection:
             return await load_jobs(connection, job_ids)
 
-    async def files_sent(self, user_id: int) -> set[str]:
-        """Return the start pictures that a person sent, without those of jobs that they repeat."""
-        theirs = sa.select(start_pictures.c.artifact).join(jobs).where(jobs.c.user_id == user_id)
-        async with self._database.read(much=True) as connection:
+    async def files_sent(self, job_ids: Collection[str]) -> set[str]:
+        """Return the start pictures sent with these jobs, without those of jobs that they repeat."""
+        theirs = sa.select(start_pictures.c.artifact).where(start_pictures.c.job_id.in_(job_ids))
+        async with self._database.read() as connection:
             return set(await connection.scalars(theirs.where(start_pictures.c.source == OWN)))
 
     async def erase(self, job_ids: Collection[str], *, unless_copied: bool = False) -> list[str]:

@@ -13,6 +13,7 @@ from bot.store.database import Clock, Shared
 from bot.store.deliveries import Deliveries
 from bot.store.demand import Demands
 from bot.store.device_time import DeviceTime
+from bot.store.exports import Exports
 from bot.store.favourites import Favourites
 from bot.store.files import Files
 from bot.store.forgetting import Erasure
@@ -53,6 +54,7 @@ class Store:
         files       the rows of picture files
         retention   rows and files that are older than the configuration keeps them
         erasure     what belongs to one person or one server, and its deletion
+        exports     what is stored of one person beside jobs
         preferences options that persons, channels and servers prefer
         styles      texts and options that servers keep under names
         wildcards   lists of words that servers keep under names
@@ -91,6 +93,7 @@ class Store:
         self.files = Files(shared)
         self.retention = Retention(shared)
         self.erasure = Erasure(shared)
+        self.exports = Exports(shared)
         self.preferences = Preferences(shared)
         self.styles = Styles(shared)
         self.wildcards = Wildcards(shared)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from bot.config import Config
 from bot.erasure import forget
 from bot.errors import UnknownJob
 from bot.files import Artifacts, Files
+from bot.front.exporting import FAVOURITES, MODERATION, REQUESTS, USAGE, VOTES, sections
 from bot.jobs import Descent, Job, Parent
 from bot.store import Store
 from bot.threads import in_thread
@@ -23,6 +25,24 @@ from bot.threads import in_thread
 
 def test_every_column_is_classified_as_personal_or_not() -> None:
     assert unclassified() == {}
+
+
+def test_every_personal_table_is_exported_or_has_a_reason() -> None:
+    assert [name for name, kept in TABLES.items() if bool(kept.section) is bool(kept.unexported)] == []
+
+
+async def test_the_export_has_each_section_of_the_tables_and_no_other_person(
+    store: Store, person: BusyPerson
+) -> None:
+    exported = await sections(store, PERSON)
+    assert exported.keys() | {REQUESTS} == {kept.section for kept in TABLES.values()} - {""}
+    empty = [name for name, said in exported.items() if not said]
+    assert empty == []
+    wordless = [name for name, said in exported.items() if WORD not in json.dumps(said)]
+    assert set(wordless) == {FAVOURITES, VOTES, USAGE}
+    assert all(exported[USAGE].values())
+    assert all(exported[MODERATION][name] for name in ("blocks", "log"))
+    assert str(OTHER) not in json.dumps(exported)
 
 
 @pytest.fixture

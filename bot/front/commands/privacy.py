@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import functools
+import asyncio
 import io
 from collections.abc import Sequence
+from typing import Any
 
 import discord
 from discord.app_commands import locale_str
@@ -13,22 +14,19 @@ from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.erasure import forget
-from bot.errors import MissingArtifact, StoreUnavailable
+from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import tell_end
 from bot.front.command_tree import Command, make_command
-from bot.front.exporting import files_of, moderated, packed
+from bot.front.exporting import Part, Position, export_part
 from bot.front.first_answers import acknowledge, acknowledge_press
 from bot.front.removal import remove_message
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.jobs import Job
-from bot.store.preferences import Owner, Scope
 from bot.texts import Texts
 
 EXPORT, ASK, FORGET = "export", "ask", "forget"
 ARCHIVE = "sdjax.zip"
-ARCHIVE_LIMIT = discord.utils.DEFAULT_FILE_SIZE_LIMIT_BYTES - 2 * 1024 * 1024  # the rest is for the JSON
-PAGE_JOBS = 200
-MOST_ACTS = 5000
+EXPORT_SECONDS = 600.0  # with the wait for others; an interaction's token holds for 900
 SHOWN_MESSAGES = 10
 
 
@@ -55,15 +53,23 @@ def privacy_view(texts: Texts) -> discord.ui.LayoutView:
         texts.gettext(
             "Your requests: prompts, settings, pictures that you sent, your id, your name and your language."
         ),
-        texts.gettext("The results that you marked as favourites."),
         texts.gettext("The pictures that were painted for you, and what the safety checker found in them."),
         texts.gettext("A number for each picture, by which moderators of its server learn who asked for it."),
+        texts.gettext("The settings that you saved, and the results that you marked as favourites."),
         texts.gettext("**{delete}** under a picture deletes its request.", delete=texts.gettext("Delete")),
+        texts.gettext(
+            "Prompts that a rule refused, for a day; your appeals and your reports, with your words; and "
+            "what moderators decided."
+        ),
         texts.gettext(
             "What moderators did about you, and what you did as a moderator. If you delete everything, a "
             "number takes your place in this log, and a block stays until it ends."
         ),
         texts.gettext("Your votes in group sessions, and which of them you host."),
+        texts.gettext(
+            "How many pictures were painted for you and how long that took, by day, server and model; what "
+            "counts against limits, for a day; and your place in the queue's order."
+        ),
     ]
     row = (
         ButtonContent(label=texts.gettext("Export"), custom_id=f"privacy:{EXPORT}"),
@@ -73,35 +79,64 @@ def privacy_view(texts: Texts) -> discord.ui.LayoutView:
     return layout(MessageContent(heading=text, rows=(row,), tone=Tone.WAITING))
 
 
-async def export(interaction: Interaction) -> None:
-    """Send the person all stored data, with as many of their pictures as a message takes."""
-    services = services_of(interaction)
+async def export(interaction: Interaction, begin: str = "") -> None:
+    """Send the person all stored data, with as many of their requests and pictures as a message takes.
+
+    `begin` is where an earlier part ends, as in the id of its button. One part is made at a time, for
+    whichever person, as it may have 10 MiB.
+    """
+    services, user_id = services_of(interaction), interaction.user.id
     services.pace.admit(sender_of(interaction))
-    await acknowledge(interaction, private=True)
+    if user_id in services.being_exported:
+        raise UserMistake("export_runs")
+    services.being_exported.add(user_id)
+    try:
+        await acknowledge(interaction, private=True)
+        async with asyncio.timeout(EXPORT_SECONDS), services.exporting:
+            part = await export_part(
+                services.store, services.artifacts, services.signing, user_id, begin=Position.read(begin)
+            )
+        await _show_part(interaction, part)
+    except TimeoutError:
+        raise StoreUnavailable("an export was not made in time") from None
+    finally:
+        services.being_exported.discard(user_id)
+
+
+async def _show_part(interaction: Interaction, part: Part) -> None:
+    services, user_id = services_of(interaction), interaction.user.id
     texts = services.texts(interaction)
-    jobs = await _all_jobs(services, interaction.user.id)
-    names = files_of(jobs, sent=await services.store.erasure.files_sent(interaction.user.id))
-    files = await _files(services, names)
-    [settings] = await services.store.preferences.of(Owner(scope=Scope.ME, id=interaction.user.id))
-    favourites = await services.store.favourites.of(interaction.user.id)
-    blocks = await services.store.moderation.of_person(interaction.user.id)
-    acts = await services.store.moderation.entries(None, person_id=interaction.user.id, limit=MOST_ACTS)
-    votes = await services.store.showing.votes_of(interaction.user.id)
-    facts = moderated(interaction.user.id, blocks, acts)
-    pack = functools.partial(packed, moderation=facts, votes=votes)
-    archive = await services.fitting.run(pack, jobs, files, settings, favourites, services.signing)
-    said = texts.ngettext(
-        "{count} request of yours is kept.", "{count} requests of yours are kept.", len(jobs)
-    )
-    if len(files) < len(names):
-        said += " " + texts.gettext(
-            "{count} of {total} pictures fit into this file, the newest first.",
-            count=len(files),
-            total=len(names),
+    count = await services.store.exports.count(user_id)
+    said = [texts.ngettext("{count} request of yours is kept.", "{count} requests of yours are kept.", count)]
+    shown: dict[str, Any] = {}
+    if (rest := part.rest) is not None:
+        left = await services.store.exports.count(user_id, up_to=rest.interaction_id)
+        said.append(
+            texts.ngettext(
+                "{count} request, the oldest, does not fit into this file: it is in the next part.",
+                "{count} requests, the oldest, do not fit into this file: they are in the next part.",
+                left,
+            )
         )
-    await interaction.edit_original_response(
-        content=said, attachments=[discord.File(io.BytesIO(archive), filename=ARCHIVE)]
-    )
+        shown["view"] = _next_part(rest, texts)
+    if part.too_large:
+        said.append(
+            texts.ngettext(
+                "{count} picture is too large for Discord and left out.",
+                "{count} pictures are too large for Discord and left out.",
+                part.too_large,
+            )
+        )
+    file = discord.File(io.BytesIO(part.archive), filename=ARCHIVE)
+    await interaction.edit_original_response(content=" ".join(said), attachments=[file], **shown)
+
+
+def _next_part(rest: Position, texts: Texts) -> discord.ui.View:
+    view = discord.ui.View(timeout=None)
+    custom_id = f"privacy:{EXPORT}{rest}"
+    view.add_item(discord.ui.Button(label=texts.gettext("Next part"), custom_id=custom_id))
+    view.stop()
+    return view
 
 
 async def ask(interaction: Interaction) -> None:
@@ -109,8 +144,9 @@ async def ask(interaction: Interaction) -> None:
     await acknowledge_press(interaction)
     texts = services_of(interaction).texts(interaction)
     question = texts.gettext(
-        "Delete everything? This deletes all your requests and pictures, cancels what is waiting, and "
-        "removes the messages that show them. This cannot be undone."
+        "Delete everything? This deletes all your requests and pictures, other people's copies of them too, "
+        "cancels what is waiting, and removes the messages that show them. Sheets and archives of group "
+        "sessions that are already posted stay. This cannot be undone."
     )
     await interaction.edit_original_response(view=_with_button(question, texts))
 
@@ -158,30 +194,3 @@ async def _forget(interaction: Interaction, services: Services) -> None:
             messages=" ".join(stayed[:SHOWN_MESSAGES]),
         )
     await tell_end(interaction, said)
-
-
-async def _all_jobs(services: Services, user_id: int) -> list[Job]:
-    """Return every job of the person, the newest first."""
-    jobs = await services.store.jobs.history(user_id, limit=PAGE_JOBS, copies=True)
-    while further := await services.store.jobs.history(
-        user_id, older_than=jobs[-1].origin.interaction_id if jobs else 0, limit=PAGE_JOBS, copies=True
-    ):
-        jobs += further
-    return jobs
-
-
-async def _files(services: Services, names: Sequence[str]) -> dict[str, bytes]:
-    """Return the files of these names that still exist, as far as there is room."""
-    files: dict[str, bytes] = {}
-    room = ARCHIVE_LIMIT
-    for name in names:
-        try:
-            data = await services.artifacts.get(name)
-        except (MissingArtifact, StoreUnavailable):
-            continue
-        size = len(data) + services.signing.room
-        if size > room:
-            break
-        files[name] = data
-        room -= size
-    return files

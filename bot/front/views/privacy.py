@@ -6,15 +6,19 @@ from bot.front.commands import privacy
 from bot.front.services import Interaction
 from bot.front.views.items import Button
 
-CHOICES = {privacy.EXPORT: privacy.export, privacy.ASK: privacy.ask, privacy.FORGET: privacy.forget_all}
+TEMPLATE = r"privacy:(?P<choice>export|ask|forget)(?P<begin>(?::\d{1,19}:\d{1,3})?)"
+CHOICES = {privacy.ASK: privacy.ask, privacy.FORGET: privacy.forget_all}
 
 
-async def choose(interaction: Interaction, choice: str) -> None:
-    """Export, ask whether to delete, or delete."""
-    await CHOICES[choice](interaction)
+async def choose(interaction: Interaction, choice: str, begin: str) -> None:
+    """Export, from the beginning or where an earlier part ends, ask whether to delete, or delete."""
+    if choice == privacy.EXPORT:
+        await privacy.export(interaction, begin)
+    else:
+        await CHOICES[choice](interaction)
 
 
-class PrivacyButton(Button, template=rf"privacy:(?P<choice>{'|'.join(CHOICES)})"):
+class PrivacyButton(Button, template=TEMPLATE):
     """Acts on the rows and files of the person who presses, and of no other person."""
 
     act = staticmethod(choose)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import io
 import json
 import zipfile
@@ -11,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 import sqlalchemy as sa
-from front_tools import ephemeral, finished, job_of, queued, text_of
+from front_tools import ephemeral, finished, job_of, queued, refusal, text_of
 from serving import Served, until
 
 from bot.erasure import forget
@@ -47,6 +48,50 @@ async def test_the_export_has_only_the_persons_own_data(served: Served, ravi: Me
         archive = zipfile.ZipFile(io.BytesIO(await file.read()))
     assert [said["prompt"] for said in json.loads(archive.read("requests.json"))] == ["a boat"]
     assert archive.read(str(job.images[0].artifact)).startswith(b"\x89PNG")
+
+
+async def exported(member: Member, interaction: str) -> tuple[Message, list[str]]:
+    """The answer with a part of the export, and the prompts in it."""
+    answer = await member.message_of(interaction, lambda message: bool(message["attachments"]))
+    archive = zipfile.ZipFile(io.BytesIO(await member.attachment_bytes(answer)))
+    said = [json.loads(archive.read(name)) for name in archive.namelist() if name.startswith("requests")]
+    return answer, [request["prompt"] for page in said for request in page]
+
+
+async def test_what_does_not_fit_into_the_export_is_in_its_next_part(
+    served: Served, ravi: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for word in ("boat", "hill"):
+        await finished(served, ravi, (f"{word} " * 300).strip())
+    limit = 11_000 + served.bot.services.signing.room  # one such request fits
+    limited = functools.partial(privacy.export_part, limit=limit)
+    monkeypatch.setattr(privacy, "export_part", limited)
+    first, prompts = await exported(ravi, await ravi.press(await asked_about(ravi), "Export"))
+    assert ephemeral(first)
+    assert [prompt[:4] for prompt in prompts] == ["hill"]
+    assert text_of(first).startswith(
+        "2 requests of yours are kept. 1 request, the oldest, does not fit into this file: "
+    )
+    second, prompts = await exported(ravi, await ravi.press(first, "Next part"))
+    assert (ephemeral(second), [prompt[:4] for prompt in prompts]) == (True, ["boat"])
+    assert text_of(second).startswith("2 requests of yours are kept.")
+    assert "next part" not in text_of(second)
+
+
+async def test_an_export_is_made_once_at_a_time_for_a_person(
+    served: Served, ravi: Member, omar: Member
+) -> None:
+    await finished(served, ravi, "a boat")
+    asked = await asked_about(ravi)
+    async with served.bot.services.exporting:  # another person's is being made
+        waiting = await ravi.press(asked, "Export")
+        await until(lambda: _true(bool(served.bot.services.being_exported)))
+        assert "Your export is being made" in await refusal(ravi, await ravi.press(asked, "Export"))
+    assert (await exported(ravi, waiting))[1] == ["a boat"]
+
+
+async def _true(value: bool) -> bool:
+    return value
 
 
 async def test_a_confirmed_deletion_removes_only_the_persons_own_data(

@@ -1,0 +1,88 @@
+"""What is stored of one person beside jobs, for that person's export."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.file_states import FileState
+from bot.store.database import Verbs
+from bot.store.device_time_tables import device_time
+from bot.store.policy_tables import charges
+from bot.store.review_tables import reports, reviews
+from bot.store.session_tables import sessions
+from bot.store.tables import files, jobs
+
+MOST_ROWS = 20_000  # of each kind, the newest: years of use
+
+Rows = list[dict[str, Any]]
+"""Rows as values by name; times are in seconds since the epoch."""
+
+
+class Exports(Verbs):
+    """The verbs of exports; each returns rows of one person, the newest first."""
+
+    async def count(self, user_id: int, *, up_to: int | None = None) -> int:
+        """Count a person's jobs in any state; with `up_to` those of this interaction and older ones."""
+        count = sa.select(sa.func.count()).select_from(jobs).where(jobs.c.user_id == user_id)
+        if up_to is not None:
+            count = count.where(jobs.c.interaction_id <= up_to)
+        async with self._database.read() as connection:
+            return await connection.scalar(count) or 0
+
+    async def lost(self, names: Collection[str]) -> set[str]:
+        """Return which of these files are known to be gone, as most pictures of old jobs are."""
+        look = sa.select(files.c.name).where(files.c.name.in_(names), files.c.state != FileState.KEPT)
+        async with self._database.read() as connection:
+            return set(await connection.scalars(look))
+
+    async def reports(self, user_id: int) -> Rows:
+        """Return the reports of pictures, with their reasons."""
+        row = reports.c
+        columns = row.job_id.label("request"), row.guild_id.label("server"), row.at, row.reason
+        return await self._rows(sa.select(*columns).where(row.user_id == user_id), row.at)
+
+    async def reviews(self, user_id: int) -> Rows:
+        """Return the reviews of a person's pictures, and refused prompts with their recipes and appeals."""
+        row = reviews.c
+        columns = (
+            *(row.kind, row.guild_id.label("server"), row.job_id.label("request"), row.rule),
+            *(row.request.label("asked"), row.opened_at, row.due_at, row.outcome, row.decided_at, row.reason),
+        )
+        found = await self._rows(sa.select(*columns).where(row.user_id == user_id), row.opened_at)
+        return [each | {"asked": (each["asked"] or {}).get("recipe")} for each in found]
+
+    async def days(self, user_id: int) -> Rows:
+        """Return the pictures and the devices' seconds of each day, server, model and class."""
+        row = device_time.c
+        columns = row.day, row.guild_id.label("server"), row.model, row.accelerator, row.seconds, row.pictures
+        return await self._rows(sa.select(*columns).where(row.user_id == user_id), row.day)
+
+    async def counted(self, user_id: int) -> Rows:
+        """Return what counts against quotas."""
+        row = charges.c
+        columns = (
+            *(row.job_id.label("request"), row.guild_id.label("server"), row.channel_id.label("channel")),
+            *(row.at, row.pictures, row.cost),
+        )
+        return await self._rows(sa.select(*columns).where(row.user_id == user_id), row.at)
+
+    async def hosted(self, user_id: int) -> Rows:
+        """Return the group sessions that a person hosts, with their plans."""
+        row = sessions.c
+        columns = (
+            *(row.id.label("session"), row.guild_id.label("server"), row.channel_id.label("channel")),
+            *(row.plan, row.phase, row.round, row.opened_at, row.closed_at),
+        )
+        return await self._rows(sa.select(*columns).where(row.host_id == user_id), row.opened_at)
+
+    async def _rows(self, look: sa.Select[Any], newest: sa.ColumnElement[Any]) -> Rows:
+        async with self._database.read() as connection:
+            return await _read(connection, look.order_by(newest.desc()).limit(MOST_ROWS))
+
+
+async def _read(connection: AsyncConnection, look: sa.Select[Any]) -> Rows:
+    return [dict(row._mapping) for row in await connection.execute(look)]
