@@ -179,8 +179,9 @@ class Sweeper:
 
     async def _forget_idle(self) -> None:
         """Delete the places in the fair order of persons without jobs."""
-        while await self._on_duty() and await self._store.retention.forget_idle(limit=TOKENS_PER_TRANSACTION):
-            pass
+        after: int | None = 0
+        while after is not None and await self._on_duty():
+            after = await self._store.retention.forget_idle(after=after, limit=TOKENS_PER_TRANSACTION)
 
     async def _forget_records(self, now: float) -> None:
         """Delete old rows of the log, and add up the devices' time of old months without the persons."""

@@ -156,20 +156,22 @@ class Retention(Verbs):
             await let_go(connection, chosen, now=self._clock())
         return len(job_ids), chosen
 
-    async def forget_idle(self, *, limit: int) -> int:
-        """Delete at most `limit` places in the fair order of persons without jobs; return how many."""
+    async def forget_idle(self, *, after: int, limit: int) -> int | None:
+        """Delete the places in the fair order of persons without jobs, of the next persons after this id.
+
+        Returns the id of the last of these at most `limit` persons, None where no further ones follow.
+        """
         idle = ~sa.exists().where(jobs.c.user_id == last_tags.c.user_id)
-        look = sa.select(last_tags.c.user_id).where(idle).limit(limit)
+        look = sa.select(last_tags.c.user_id, idle.label("idle")).where(last_tags.c.user_id > after)
         async with self._database.read() as connection:
-            few = list(await connection.scalars(look))
-        if not few:
-            return 0
-        theirs = sa.select(last_tags.c.user_id).where(last_tags.c.user_id.in_(few))
-        async with self._database.write() as connection:
-            ordered = theirs.order_by(last_tags.c.user_id).with_for_update(skip_locked=True)
-            locked = list(await connection.scalars(ordered))  # a request under way has its person locked
-            gone = sa.delete(last_tags).where(last_tags.c.user_id.in_(locked), idle)
-            return (await connection.execute(gone)).rowcount
+            rows = list(await connection.execute(look.order_by(last_tags.c.user_id).limit(limit)))
+        if few := [row.user_id for row in rows if row.idle]:
+            theirs = sa.select(last_tags.c.user_id).where(last_tags.c.user_id.in_(few))
+            async with self._database.write() as connection:
+                ordered = theirs.order_by(last_tags.c.user_id).with_for_update(skip_locked=True)
+                locked = list(await connection.scalars(ordered))  # a request under way has its person locked
+                await connection.execute(sa.delete(last_tags).where(last_tags.c.user_id.in_(locked), idle))
+        return rows[-1].user_id if len(rows) == limit else None
 
     async def forget_tokens(self, *, before: float, limit: int) -> int:
         """Delete at most `limit` interaction tokens that expired before this time; return how many."""

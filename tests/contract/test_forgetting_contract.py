@@ -111,7 +111,7 @@ async def test_an_upload_that_others_remixed_stays_its_senders(store: Store) -> 
         remixed = (await store.jobs.enqueue(recipe(init_image=UPLOAD), where)).id
         (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
         await store.leases.complete(claim, artifact=OTHER, seconds=1.0)
-    theirs = [job.id for job in await store.erasure.jobs_of(user_id=OMAR, limit=9)]
+    theirs = await store.erasure.job_ids_of(user_id=OMAR, limit=9)
     assert await store.erasure.files_sent(theirs) == set(), "an export has no file of another person"
     again = Parent(job_id=first, descent=Descent.REMIX)
     await store.jobs.enqueue(recipe(init_image=UPLOAD), replace(origin(4), parent=again))

@@ -365,22 +365,29 @@ class Life:
         await retention.forget_jobs(before=NOW - 364.9 * DAY, limit=50)
         await retention.forget_jobs(before=0.0, limit=50)
         await retention.forget_tokens(before=NOW, limit=500)
-
-        await retention.forget_idle(limit=500)
+        await retention.forget_idle(after=0, limit=500)
         await self.store.moderation.forget(before=NOW - 364 * DAY, limit=500)
         await self.store.device_time.fold(before=date(2026, 12, 1))
+
+    async def exports(self) -> None:
+        exports = self.store.exports
+        await exports.count(PERSON)
+        await exports.count(PERSON, up_to=9)
+        await exports.lost({f"f{number}.png" for number in range(900)})
+        for rows in (exports.reports, exports.reviews, exports.days, exports.counted, exports.hosted):
+            await rows(PERSON)
 
     async def erasure(self) -> None:
         erasure = self.store.erasure
         newest = await erasure.job_ids_of(user_id=PERSON, limit=25)
         await erasure.job_ids_of(guild_id=SERVER, limit=25)
         await erasure.job_ids_of(guild_id=5, limit=25)
-        await erasure.erase(newest[:2])
-        await erasure.person_of(self.done)
-        await erasure.copies_of([self.done], limit=25)
-        await erasure.readable([self.done])
+        await erasure.copies_of(newest, limit=25)
+        await erasure.readable(newest)
+        await erasure.files_sent(newest)
+        await erasure.person_of(newest[0])
+        await erasure.erase(newest[:2], unless_copied=True)
         gone = PERSON + 100 + self.first % 1000
-        await erasure.files_sent(gone)
         await erasure.erase_share(gone)
         await erasure.erase_preferences(user_id=gone)
         await erasure.erase_acts(gone)
@@ -405,7 +412,15 @@ class Life:
     async def live(self) -> None:
         for part in (
             *(self.looks, self.requests, self.painting, self.results, self.moderation, self.reviews),
-            *(self.servers, self.sessions, self.sweep, self.erasure, self.membership, self.reads_all),
+            *(
+                self.servers,
+                self.sessions,
+                self.exports,
+                self.sweep,
+                self.erasure,
+                self.membership,
+                self.reads_all,
+            ),
         ):
             await part()
 

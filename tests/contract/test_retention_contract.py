@@ -149,10 +149,11 @@ async def test_the_place_in_the_fair_order_of_a_person_without_jobs_is_deleted(
 ) -> None:
     await delivered(store, 1, PICTURE)
     await store.jobs.enqueue(RECIPE, origin(2, user_id=12))
-    assert await store.retention.forget_idle(limit=9) == 0
+    assert await store.retention.forget_idle(after=0, limit=9) is None
     clock.now += DAY
     await store.retention.forget_jobs(before=clock.now, limit=9)
-    assert await store.retention.forget_idle(limit=9) == 1
+    assert await store.retention.forget_idle(after=11, limit=1) == 12
+    assert await store.retention.forget_idle(after=0, limit=1) == 11
     async with store.shared.database.read() as connection:
         assert list(await connection.scalars(sa.select(last_tags.c.user_id))) == [12]
 

@@ -22,7 +22,7 @@ from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.auditing import Act, Entry
 from bot.store.moderation import Kind, Restriction, Scope
-from bot.store.rows import recipe_values
+from bot.store.recipes import recipe_values
 from bot.store.tables import files, images, jobs
 
 MINA, OMAR = 11, 12
