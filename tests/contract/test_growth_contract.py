@@ -310,10 +310,10 @@ class Life:
         await store.policies.remove(PolicyScope.CHANNEL, SERVER + 7, BY)
 
     async def named(self, kept: Any, thing: Any) -> None:
-        await kept.put(SERVER, thing)
+        await kept.put(thing, BY)
         await kept.of(SERVER)
         await kept.find(SERVER, thing.name)
-        await kept.remove(SERVER, thing.name)
+        await kept.remove(thing.name, BY)
 
     async def sessions(self) -> None:
         sessions, showing = self.store.sessions, self.store.showing
