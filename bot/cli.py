@@ -206,6 +206,7 @@ def check_config(path: Path | None, role: str) -> None:
     reading = Config.read(path)
     config = reading.config
     from bot.app.named_files import check_start
+    from bot.app.named_weights import mistakes_in_opened
     from bot.fleet.groups import mistakes, painted_models
 
     is_front, shared = role != "worker", []
@@ -215,6 +216,8 @@ def check_config(path: Path | None, role: str) -> None:
         names, shared = painted_models(config), mistakes(config)
     try:
         check_start(config, os.environ, front=is_front, models=names, others=shared)
+        if refused := list(mistakes_in_opened(config, names, report=complain)):
+            raise UnreadableCheckpoint("\n".join(refused))
     except UnreadableCheckpoint as error:
         raise ConfigurationError(one_line(str(error))) from None
     offered = ", ".join(model.name for model in config.models)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bot.config import Config
 from bot.config.mistakes import quoted
+from sdjax_engine.errors import EngineError
 from sdjax_engine.weights.files import DEMO, is_hub_id
 
 
@@ -37,6 +38,27 @@ def mistakes_in_parts(config: Config, number: int) -> Iterator[str]:
         if not is_path(Path.exists, file) and not is_hub_id(file):
             lora = f"LoRA {place}, {quoted(name)}," if len(model.loras) > 1 else f"the LoRA {quoted(name)}"
             yield f"models[{number}].loras: {lora} has no file {quoted(file)}: correct its path."
+
+
+def mistakes_in_opened(
+    config: Config, models: Container[str], *, report: Callable[[str], None]
+) -> Iterator[str]:
+    """Give a sentence for each of these models whose files on this machine a start would refuse; slow.
+
+    Configurations and headers are read, and no device is opened. `report` gets what a start would report.
+    """
+    from bot.worker.opening import spec_of, with_defaults  # noqa: PLC0415 - the engine is slow to import
+    from sdjax_engine.startup.checking import check_model, local_path  # noqa: PLC0415
+
+    for number, model in enumerate(config.models, 1):
+        sources = [source for source in (model.checkpoint, model.vae) if source]
+        if model.name not in models or any(local_path(source) is None for source in sources):
+            continue
+        try:
+            spec = spec_of(with_defaults(model, report))
+            check_model(spec, dtype="float32", previews=config.engine.preview_seconds > 0)
+        except EngineError as error:
+            yield f"models[{number}]: {error}"
 
 
 def _folder(key: str, source: str) -> Iterator[str]:

@@ -87,40 +87,36 @@ def _checkpoints(config: Config) -> Iterator[Finding]:
         mistakes = list(mistakes_in_checkpoint(config, number))
         try:
             if not mistakes:
-                yield _opened(model, dtype, memory, most)
+                yield _opened(model, config, dtype, (memory, most))
         except EngineError as error:
-            mistakes.append(f"models[{number}].checkpoint: {error}")
+            mistakes.append(f"models[{number}]: {error}")
         for mistake in (*mistakes, *mistakes_in_parts(config, number)):
             yield wrong(CHECKPOINTS, mistake)
 
 
-def _opened(model: ModelConfig, dtype: str, memory: int | None, most: int | None) -> Finding:
+def _opened(model: ModelConfig, config: Config, dtype: str, room: tuple[int | None, int | None]) -> Finding:
+    from bot.worker.opening import spec_of, with_defaults  # noqa: PLC0415
     from sdjax_engine.config import Dtype  # noqa: PLC0415
-    from sdjax_engine.weights.describe import describe  # noqa: PLC0415
-    from sdjax_engine.weights.files import DEMO, DEMO_FOLDER  # noqa: PLC0415
-    from sdjax_engine.weights.measure import measure  # noqa: PLC0415
+    from sdjax_engine.startup.checking import check_model  # noqa: PLC0415
     from sdjax_engine.wording import in_bytes  # noqa: PLC0415
 
-    revision, variant, vae = model.revision or None, model.variant or None, model.vae or None
-    described = describe(model.checkpoint, revision=revision, variant=variant, vae=vae)
-    path = DEMO_FOLDER if model.checkpoint == DEMO else Path(model.checkpoint).expanduser()
-    if not path.exists():
-        return well(
-            CHECKPOINTS, f"{model.name} is {described.pipeline} on the hub; a start fetches what lacks."
-        )
-    measured = measure(path, dtype=dtype, variant=variant, vae=vae, safety_checker=model.safety_checker)
-    size = in_bytes(measured.size)
-    if memory is not None and measured.size > memory:
+    memory, most = room
+    spec = spec_of(with_defaults(model, lambda _: None))
+    checked = check_model(spec, dtype=dtype, previews=config.engine.preview_seconds > 0)
+    if checked is None:
+        return well(CHECKPOINTS, f"{model.name} is on the hub; a start fetches what lacks.")
+    size = in_bytes(checked.size)
+    if memory is not None and checked.size > memory:
         remedies = ["offer a smaller checkpoint"]
-        halved = dtype != Dtype.BFLOAT16 and measured.size // 2 <= memory
+        halved = dtype != Dtype.BFLOAT16 and checked.size // 2 <= memory
         remedies += ["use bfloat16"] if halved else []
-        remedies += ["raise engine.device_memory_gib"] if most is None or measured.size <= most else []
+        remedies += ["raise engine.device_memory_gib"] if most is None or checked.size <= most else []
         return wrong(
             CHECKPOINTS,
             f"{model.name} takes {size} in {dtype}, and a device has {in_bytes(memory)}: "
             f"{', or '.join(remedies)}.",
         )
-    return well(CHECKPOINTS, f"{model.name} opens: {measured.pipeline}, {size} in {dtype}, which fits.")
+    return well(CHECKPOINTS, f"{model.name} opens: {checked.pipeline}, {size} in {dtype}, which fits.")
 
 
 LOOKS = {DEVICES: _devices, CHECKPOINTS: _checkpoints}

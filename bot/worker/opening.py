@@ -21,11 +21,12 @@ def read_defaults(config: Config, report: Report) -> Config:
     Reads the configuration files of checkpoints, and downloads missing ones. Raises UnreadableCheckpoint.
     """
     return config.model_copy(
-        update={"models": tuple(_with_defaults(model, report) for model in config.models)}
+        update={"models": tuple(with_defaults(model, report) for model in config.models)}
     )
 
 
-def _with_defaults(model: ModelConfig, report: Report) -> ModelConfig:
+def with_defaults(model: ModelConfig, report: Report) -> ModelConfig:
+    """Return a model as `read_defaults` does."""
     unset = model.unset
     offer = default_offer(
         model.checkpoint,
@@ -73,10 +74,11 @@ def engine_config(config: Config) -> EngineConfig:
 
 def specs_of(config: Config) -> tuple[ModelSpec, ...]:
     """Return the engine's configuration of each model, in which licences play no part."""
-    return tuple(_spec(model) for model in config.models)
+    return tuple(spec_of(model) for model in config.models)
 
 
-def _spec(model: ModelConfig) -> ModelSpec:
+def spec_of(model: ModelConfig) -> ModelSpec:
+    """Return the engine's configuration of a model with its defaults, without its licence."""
     return ModelSpec(
         offer=replace(model.offer, licence="", licence_link=""),
         source=model.checkpoint,

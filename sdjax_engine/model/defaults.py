@@ -16,6 +16,8 @@ REFERENCE_DEFAULTS: Mapping[str, tuple[int, float]] = MappingProxyType(
     {"StableDiffusionXL": (50, 5.0), "LatentConsistencyModel": (4, 8.5)}
 )
 REFERENCE_DEFAULT = (50, 7.5)
+FEW_STEPS = 8  # the most of distilled checkpoints, whose first timestep must be the schedule's last
+ENDING_AT_LAST = (Sampler.LCM, Sampler.TCD)  # these begin there with every spacing
 
 
 def default_offer(
@@ -34,7 +36,8 @@ def default_offer(
 
     Only the checkpoint's configurations are read or downloaded. The offer's name is `model`, or the
     checkpoint's short name; its sampler is `sampler`, or the checkpoint's; its samplers are those that suit
-    the checkpoint in so many steps. Raises UnreadableCheckpoint.
+    the checkpoint in so many steps. `report` is told if a few steps may need another spacing of timesteps.
+    Raises UnreadableCheckpoint.
     """
     described = describe(
         source, revision=revision, variant=variant, vae=vae, timestep_spacing=timestep_spacing, report=report
@@ -44,11 +47,19 @@ def default_offer(
     known = (defaults for name, defaults in REFERENCE_DEFAULTS.items() if kind.startswith(name))
     usual_steps, guidance = next(known, REFERENCE_DEFAULT)
     steps = num_inference_steps or usual_steps
+    sampler = sampler or default_sampler(schedule)
+    spacing = described.scheduler_config.get("timestep_spacing")
+    guessed = not described.has_schedule and spacing != "trailing" and sampler not in ENDING_AT_LAST
+    if report is not None and steps <= FEW_STEPS and guessed and timestep_spacing is None:
+        report(
+            f"{source} has no schedule of its own: if it is a Turbo, Lightning or Hyper, set "
+            'timestep_spacing = "trailing".'
+        )
     return Offer(
         model=model or Path(described.name).name,
         sizes=(described.native_size,),
         num_inference_steps=steps,
         guidance_scale=guidance,
-        sampler=sampler or default_sampler(schedule),
+        sampler=sampler,
         samplers=tuple(suited_samplers(steps, schedule)),
     )

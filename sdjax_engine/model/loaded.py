@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -61,7 +62,7 @@ class LoadedModel:
         residency: Residency | None = None,
     ) -> None:
         check_sizes(offer, checkpoint.vae_scale_factor)
-        check_guidance(offer, checkpoint)
+        check_guidance(offer, checkpoint.unet.config)
         self.offer = offer
         self.mesh = compiler.mesh
         self.device_count = devices.device_count(compiler.mesh)
@@ -205,7 +206,7 @@ def networks_of(checkpoint: Checkpoint, offer: Offer) -> Networks:
         unet=checkpoint.unet.blueprint,
         further_channels=int(config["in_channels"]) - checkpoint.latent_channels,
         takes_sizes=config.get("addition_embed_type") == "text_time",
-        takes_guidance=takes_guidance(checkpoint),
+        takes_guidance=takes_guidance(config),
         takes_lengths=offer.prompt_chunks > 1,
         vae=checkpoint.vae.blueprint,
         vae_in_float32=autoencoder_in_float32(checkpoint.vae.config),
@@ -228,9 +229,9 @@ def arrays_of(checkpoint: Checkpoint, loras: LoraBank) -> Any:
     )
 
 
-def check_guidance(offer: Offer, checkpoint: Checkpoint) -> None:
+def check_guidance(offer: Offer, unet_config: Mapping[str, Any]) -> None:
     """Raise UnreadableCheckpoint for a guidance interval of a UNet that is conditioned on the scale."""
-    if offer.guidance_interval != WHOLE and takes_guidance(checkpoint):
+    if offer.guidance_interval != WHOLE and takes_guidance(unet_config):
         start, stop = offer.guidance_interval
         raise UnreadableCheckpoint(
             f"{offer.model} cannot be painted with guidance from {start:g} to {stop:g} of the steps: "
@@ -238,9 +239,9 @@ def check_guidance(offer: Offer, checkpoint: Checkpoint) -> None:
         )
 
 
-def takes_guidance(checkpoint: Checkpoint) -> bool:
+def takes_guidance(unet_config: Mapping[str, Any]) -> bool:
     """Whether the UNet is conditioned on the guidance scale."""
-    return checkpoint.unet.config.get("time_cond_proj_dim") is not None
+    return unet_config.get("time_cond_proj_dim") is not None
 
 
 def check_sizes(offer: Offer, multiple: int) -> None:

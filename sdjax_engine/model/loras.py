@@ -111,10 +111,15 @@ def components_of(checkpoint: Checkpoint) -> dict[str, Component]:
 
 def shapes_of(components: Mapping[str, Component]) -> dict[LayerPath, LayerShape]:
     """Return the shape of every layer that can be adapted."""
+    return layer_shapes({name: component.shapes for name, component in components.items()})
+
+
+def layer_shapes(parameters: Mapping[str, Mapping[str, tuple[int, ...]]]) -> dict[LayerPath, LayerShape]:
+    """Return the shape of every layer that can be adapted, of networks with parameters of these shapes."""
     return {
         LayerPath(component=name, path=key.removesuffix(KERNEL)): shape_of(shape)
-        for name, component in components.items()
-        for key, shape in component.shapes.items()
+        for name, shapes in parameters.items()
+        for key, shape in shapes.items()
         if key.endswith(KERNEL)
     }
 

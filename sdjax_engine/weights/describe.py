@@ -13,17 +13,21 @@ from sdjax_engine.weights.files import find_source
 from sdjax_engine.weights.folder import read_config, read_index
 from sdjax_engine.weights.named_autoencoder import read_autoencoder
 from sdjax_engine.weights.original.families import family_of
-from sdjax_engine.weights.original.single_file import recognise
+from sdjax_engine.weights.original.single_file import own_scheduler, recognise
 
 
 @dataclass(frozen=True, kw_only=True)
 class Described:
-    """A checkpoint's short name, the reference's pipeline, its schedule, and (width, height) in pixels."""
+    """A checkpoint's short name, the reference's pipeline, its schedule, and (width, height) in pixels.
+
+    `has_schedule`: the schedule is the checkpoint's own. Else it is that of a single file's family.
+    """
 
     name: str
     pipeline: str
     scheduler_config: dict[str, Any]
     native_size: tuple[int, int]
+    has_schedule: bool = True
 
 
 def describe(
@@ -75,4 +79,5 @@ def describe_file(file: Path, *, vae: str | None, variant: str | None, report: R
         pipeline=original.pipeline,
         scheduler_config=original.scheduler_config,
         native_size=native_size_of({"sample_size": original.sample_size}, original.vae.config),
+        has_schedule=own_scheduler(file) is not None,
     )

@@ -130,7 +130,7 @@ async def test_checkpoints_and_devices_are_looked_at_in_a_process_of_their_own(
     assert "which fits" in findings[0].text
     assert "the LoRA “ink” has no file" in problems(findings)
     assert "there is no file or folder" in told["models[2].checkpoint"].text
-    assert "There is no folder “some/where”" in told["models[3].checkpoint"].text
+    assert "There is no folder “some/where”" in told["models[3]"].text
 
 
 @pytest.mark.parametrize(

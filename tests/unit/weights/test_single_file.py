@@ -20,6 +20,9 @@ from safetensors.torch import load_file as torch_load
 from safetensors.torch import save_file as torch_save
 
 from sdjax_engine.errors import UnreadableCheckpoint
+from sdjax_engine.request import Sampler
+from sdjax_engine.samplers import plan
+from sdjax_engine.samplers.tables import Column
 from sdjax_engine.weights import Checkpoint, Component, describe, load_checkpoint
 
 FAMILIES = ("SD 1", "SD 1 inpainting", "SD 2", "SDXL", "SDXL inpainting")
@@ -444,3 +447,33 @@ def test_the_padding_of_open_clip_is_a_token_by_itself_in_a_prompt_too(family: s
     for one, other in zip(of_file.text_encoders, of_folder.text_encoders, strict=True):
         text = "a red star! wow"
         np.testing.assert_array_equal(one.tokenizer.encode(text), other.tokenizer.encode(text))
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore:__array__ implementation")  # the reference's arrays with this numpy
+def test_the_spacing_of_timesteps_that_is_named_replaces_the_schedules(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    """A file of SDXL-Lightning has no schedule of its own; its family's starts at timestep 751 of 4 steps."""
+    file = str(single_file(folders["SDXL"], tmp_path))
+    config = load_checkpoint(file, timestep_spacing="trailing").scheduler_config
+    reference = diffusers.EulerDiscreteScheduler.from_config(
+        load_checkpoint(file).scheduler_config, timestep_spacing="trailing"
+    )
+    reference.set_timesteps(4)
+
+    assert plan(Sampler.EULER, 4, config).rows[:4, Column.TIMESTEP].tolist() == [999, 749, 499, 249]
+    assert reference.timesteps.tolist() == [999, 749, 499, 249]
+    assert describe(file, timestep_spacing="trailing").scheduler_config == config
+
+
+def test_the_spacing_that_is_named_counts_where_the_schedule_lists_its_own_as_a_default(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    file = write_original(folders["SD 1"], tmp_path / "model.safetensors")
+    beside = {"_class_name": "DDIMScheduler", "_use_default_values": ["timestep_spacing", "clip_sample"]}
+    (tmp_path / "model.scheduler_config.json").write_text(json.dumps(beside))
+
+    config = describe(str(file), timestep_spacing="trailing").scheduler_config
+
+    assert config["_use_default_values"] == ["clip_sample"]

@@ -1,0 +1,82 @@
+"""A model's files, checked as a start checks them, by their configurations and headers alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from sdjax_engine.config import ModelSpec
+from sdjax_engine.model.loaded import check_guidance, check_sizes
+from sdjax_engine.model.loras import TEXT_ENCODERS, UNET, layer_shapes, read_all
+from sdjax_engine.model.prepare import Planner
+from sdjax_engine.samplers import pipeline_config
+from sdjax_engine.startup.picture_classifiers import check_labels
+from sdjax_engine.weights.checkpoint import scale_of
+from sdjax_engine.weights.contents import respaced
+from sdjax_engine.weights.files import DEMO, DEMO_FOLDER
+from sdjax_engine.weights.load import plans_of, read_contents
+from sdjax_engine.weights.networks import check_tensors
+from sdjax_engine.weights.picture_classifier import labels_at
+from sdjax_engine.weights.preview_decoder import load_preview_decoder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """The reference's pipeline, and the bytes of all parameters."""
+
+    pipeline: str
+    size: int
+
+
+def local_path(source: str) -> Path | None:
+    """Return the path of a checkpoint or a part on this machine, or None if it is on the hub."""
+    try:
+        path = DEMO_FOLDER if source == DEMO else Path(source).expanduser()
+        return path if path.exists() else None
+    except (OSError, RuntimeError, ValueError):  # too long or closed, the home of nobody, a null character
+        return None
+
+
+def check_model(spec: ModelSpec, *, dtype: str, previews: bool) -> Checked | None:
+    """Check everything that a model names on this machine, and return its size; None if it is on the hub.
+
+    The tensors must fit their configurations, the offer the checkpoint, and the LoRAs, the classifier's
+    labels and, with `previews`, the decoder the model. No weights of a checkpoint are read, and no device is
+    opened. Raises UnreadableCheckpoint.
+    """
+    in_memory: Callable[[npt.NDArray[Any]], Any] = np.array
+    path = local_path(spec.source)
+    if path is None or (spec.vae is not None and local_path(spec.vae) is None):
+        return None
+    contents = read_contents(path, variant=spec.variant, safety_checker=spec.safety_checker, vae=spec.vae)
+    plans = plans_of(contents, dtype)
+    check_tensors(contents.origin, plans)
+    vae = contents.parts["vae"].config
+    check_sizes(spec.offer, scale_of(vae))
+    check_guidance(spec.offer, contents.parts["unet"].config)
+    schedule = respaced(contents.scheduler_config, spec.timestep_spacing)
+    Planner(spec.offer, pipeline_config(schedule, pipeline=contents.pipeline))
+    shapes = {name: {each.key: each.shape for each in plan.wanted.values()} for name, plan in plans.items()}
+    adaptable = {name: shapes[name] for name in (UNET, *TEXT_ENCODERS) if name in shapes}
+    loras = {name: file for name, file in spec.loras.items() if local_path(str(file)) is not None}
+    read_all(loras, layer_shapes(adaptable), rank=spec.lora_rank)
+    if spec.picture_classifier is not None and local_path(spec.picture_classifier) is not None:
+        check_labels(spec, labels_at(spec.picture_classifier))
+    if previews and spec.preview_decoder is not None and local_path(spec.preview_decoder) is not None:
+        load_preview_decoder(
+            spec.preview_decoder,
+            latent_channels=int(vae["latent_channels"]),
+            vae_scale_factor=scale_of(vae),
+            dtype=dtype,
+            put=in_memory,
+        )
+    sizes = {name: sum(map(math.prod, each.values())) for name, each in shapes.items()}
+    size = sum(sizes[name] * jnp.dtype(plan.dtype).itemsize for name, plan in plans.items())
+    return Checked(pipeline=contents.pipeline, size=size)
