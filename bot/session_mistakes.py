@@ -20,6 +20,9 @@ SESSION_MISTAKES: Mapping[str, str] = MappingProxyType(
         "session_paused_host": "You host this group session, and it is paused: resume it, then ask again.",
         "session_not_paused": "The group session is not paused.",
         "session_changed": "A group session began or ended here at this moment: please ask again.",
+        "session_moved": (
+            "Somebody else has just gone on to the next phase: ask again if you want to go on further."
+        ),
         "session_private": "In a group session everyone sees the pictures: ask for one that is not private.",
         "session_round_over": "This round is over: wait until the next one begins.",
         "session_quota": (

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UserMistake
-from bot.store.auditing import Act, By, note
+from bot.store.auditing import Act, By, entries_of, note
 from bot.store.database import Verbs, insert
 from bot.store.revisions import hold_server
 from bot.store.session_phases import (
@@ -39,8 +39,11 @@ from bot.store.session_rows import (
     with_its_timers,
 )
 from bot.store.session_tables import session_timers, sessions
+from bot.store.tables import audit
 
 MOST_OPEN = 10  # sessions of one server
+AT_ONCE_SECONDS = 2.0  # within which a second host does not know of the first
+LATEST = 20  # entries of the audit log
 ACTED_AT_ONCE = 50
 ENDED = (Phase.CLOSING, Phase.CLOSED)
 
@@ -81,11 +84,13 @@ class Sessions(Verbs):
     async def next(self, session_id: str, by: By) -> GroupSession:
         """End the phase before its time: the round, the wait for its pictures, the vote, or the rest.
 
-        Raises UserMistake `session_paused` in a pause, `session_ended` once it is closing, `session_gone`.
+        Raises UserMistake `session_paused` in a pause, `session_ended` once it is closing, `session_gone`,
+        and `session_moved` if another person has done so a moment ago.
         """
         now = self._clock()
         async with self._changing() as (connection, changes):
             session = await self._led(connection, session_id, paused=False)
+            await _check_alone(connection, by, session_id, now=now)
             if session.phase is Phase.PAINTING:
                 await end_round(connection, session, now=now)
             elif session.phase is Phase.COLLECTING:
@@ -257,6 +262,17 @@ class Sessions(Verbs):
 def _is_due(kind: TimerKind, due_at: float, now: float) -> bool:
     """Return whether a timer is due. A collection further ahead was set before the clock was set back."""
     return due_at <= now or (kind is TimerKind.COLLECT and due_at > now + COLLECT_SECONDS)
+
+
+async def _check_alone(connection: AsyncConnection, by: By, session_id: str, *, now: float) -> None:
+    """Raise UserMistake where another person has just ended the phase that `by` wants to end."""
+    which = (audit.c.guild_id == by.guild_id) & (audit.c.act == Act.SESSION.value)
+    look = sa.select(audit).where(which).order_by(audit.c.id.desc()).limit(LATEST)
+    for entry in entries_of(await connection.execute(look)).values():
+        done = entry.after or {}
+        same = (done.get("session"), done.get("change")) == (session_id, "next")
+        if same and entry.actor_id != by.actor_id and 0 <= now - entry.at < AT_ONCE_SECONDS:
+            raise UserMistake("session_moved")
 
 
 async def _check_room(connection: AsyncConnection, guild_id: int) -> None:

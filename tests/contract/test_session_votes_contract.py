@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,11 +13,13 @@ from session_steps import BY, ROUND, VOTE, act, act_once, approve, ask, finish, 
 from stores import Clock
 
 from bot.delivery.content import MessageContent
+from bot.errors import UserMistake
 from bot.front.sessions.ballots import renew_ballots
 from bot.holds import Cause, Hold
 from bot.store import Store
 from bot.store.session_rows import GroupSession, Phase, PostKind
 from bot.store.session_showing import SENT
+from bot.store.sessions import AT_ONCE_SECONDS
 from bot.store.tables import jobs
 from bot.store.transitions import lock_job
 
@@ -50,6 +53,24 @@ async def test_a_picture_let_through_while_people_vote_is_in_the_archive_of_the_
     await act_once(store)
     assert await numbered(store, session) == [(1, 1, seen.id), (1, 2, waiting.id)]
     assert await left(store, session) == (0, 0)
+
+
+async def test_of_two_hosts_who_go_on_at_the_same_moment_one_ends_the_phase(
+    store: Store, clock: Clock
+) -> None:
+    session = await voting(store, clock)
+    other = replace(BY, actor_id=BY.actor_id + 1)
+    ends = await asyncio.gather(
+        *(store.sessions.next(session.id, by) for by in (BY, other)), return_exceptions=True
+    )
+    assert [str(each) for each in ends if isinstance(each, UserMistake)] == ["session_moved"]
+    moved = await store.sessions.get(session.id)
+    assert (moved.phase, moved.round) == (Phase.RESTING, 1)
+    clock.now += AT_ONCE_SECONDS
+    for by in (BY, other):
+        clock.now += AT_ONCE_SECONDS
+        moved = await store.sessions.next(session.id, by)
+    assert moved.round == 2
 
 
 async def test_a_picture_let_through_after_its_round_is_in_the_archive_of_the_session(

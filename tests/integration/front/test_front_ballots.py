@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
-from front_tools import Message, delete, text_of
+from front_tools import Message, delete, give_role, text_of
 from serving import Served
-from test_front_sessions import RAVI, by_mina, opens, paints, shows, told, unpacked
+from test_front_sessions import OMAR, RAVI, by_mina, opens, paints, shows, told, unpacked
 
 from bot.holds import Cause, Hold, Outcome
 from bot.sandbox.client import Member
+from bot.sandbox.permissions import Permission
+from bot.sandbox.server import Sandbox
+from bot.store.session_rows import Phase
 
 
 async def voted_on(served: Served, host: Member, *painters: tuple[Member, str]) -> tuple[str, Message]:
@@ -41,6 +45,25 @@ async def test_a_ballot_says_the_new_end_of_the_vote_and_that_the_vote_stands_st
     assert ends(running) > ends(ballot) + 3000
     await mina.use("session extend", minutes=60, channel=place)
     await edited(ravi, ballot, place, lambda said: end_of(said) > ends(running) + 3000)
+
+
+async def test_members_who_vote_and_hosts_who_go_on_at_the_same_moment_count_once(
+    served: Served, sandbox: Sandbox, mina: Member, ravi: Member, omar: Member
+) -> None:
+    place, ballot = await voted_on(served, mina, (ravi, "a boat"), (omar, "a tree"))
+    give_role(sandbox, OMAR, Permission.MANAGE_MESSAGES | Permission.MANAGE_EVENTS)
+    pressed = [(mina, "1"), (mina, "2"), (ravi, "2"), (ravi, "2"), (omar, "1")]
+    votes = await asyncio.gather(*(member.press(ballot, number) for member, number in pressed))
+    for (member, number), vote in zip(pressed, votes, strict=True):
+        assert f"no. {number}" in await told(member, vote, place)
+    session = await served.store.sessions.here(int(place))
+    assert session is not None
+    assert await served.store.showing.voters(session.id, 1) == 3
+    hosts = (mina, omar)
+    ends = await asyncio.gather(*(host.use("session next", channel=place) for host in hosts))
+    said = [await told(host, end, place) for host, end in zip(hosts, ends, strict=True)]
+    assert sum("Somebody else has just gone on" in each for each in said) == 1
+    assert (await served.store.sessions.get(session.id)).phase is Phase.RESTING
 
 
 async def test_a_picture_that_is_deleted_during_the_vote_leaves_the_ballot_and_frees_its_votes(

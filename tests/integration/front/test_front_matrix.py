@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -39,7 +39,7 @@ from bot.sandbox.server import Sandbox
 from bot.sandbox.state import Channel, Message
 from bot.sandbox.uploads import Upload
 from bot.store import Store
-from bot.store.auditing import By
+from bot.store.auditing import By, Entry
 from bot.store.moderation import Scope
 from bot.texts import MISTAKES, Texts
 from sdjax_engine.images import encode_png
@@ -104,6 +104,10 @@ class Stage:
         ]
         await self._answered(f"{name} of two at once", *both)
         return self._met(f"{name} of two at once", before)
+
+    async def log(self) -> Sequence[Entry]:
+        """The newest entries of the audit log."""
+        return await self.served.store.moderation.entries(GUILD_ID, limit=100)
 
     async def _answered(self, what: str, *sent: Interaction) -> None:
         """Wait until the bot has answered these interactions completely."""
@@ -319,6 +323,25 @@ async def test_each_person_may_do_what_the_table_says_and_reads_why_not(stage: S
             if met != expected:
                 wrong.append(f"{name} of {who}: {met or 'let in'}, not {expected or 'let in'}")
     assert not wrong, "\n".join(wrong)
+
+
+async def test_two_who_act_at_the_same_moment_each_get_an_answer_and_nothing_is_done_twice(
+    stage: Stage,
+) -> None:
+    tables = {"modal": FORMS, "command": COMMANDS, "menu": MENUS, "component": BUTTONS}
+    doubled = {}
+    for kind, name, row in ((kind, *each) for kind, table in tables.items() for each in table.items()):
+        newest = max((entry.id for entry in await stage.log()), default=0)
+        await stage.at_once(kind, row, name)
+        done = [
+            (entry.act, entry.subject_id, repr(entry.before), repr(entry.after))
+            for entry in await stage.log()
+            if entry.id > newest
+        ]
+        if len(done) != len(set(done)):
+            doubled[name] = done
+    assert not doubled, doubled
+    assert stage.served.sandbox.violations == []
 
 
 async def test_who_acts_too_often_is_told_so_by_every_command_menu_button_and_form(stage: Stage) -> None:
