@@ -3,6 +3,7 @@
 import functools
 import itertools
 import sys
+import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.moderation import Terms, read
+from bot.moderation import Terms, hard_rule, read
+from bot.moderation.bounds import LONGEST_SENT
 from bot.moderation.rules import Judge
 from bot.store.prompt_rules import Action, PromptRule
 
@@ -143,3 +145,66 @@ def test_a_text_of_allowed_phrases_takes_steps_by_its_length() -> None:
     verdict = functools.partial(judge.verdict, channel_ids=())
     once, twice = (steps(functools.partial(verdict, ["x " * words])) for words in (200, 400))
     assert twice <= 3 * once + HEADROOM
+
+
+HOSTILE = {
+    "letters apart": "a b ",
+    "letters and signs": "a.b!",
+    "letters and digits": "a1 1b ",
+    "capital I": "Il ",
+    "jamo": "ㅅㅔ ",
+    "jamo with signs": "ㅅ.ㅔ.",
+    "syllables apart": "가 ",
+    "stretched syllables": "누우",
+    "one noun in a long word": "아이누",
+    "numerals": "十",
+    "clauses of one character": "血，",
+    "a term across words": "口交",
+    "Arabic letters and digits": "وا1",
+    "clitics": "وال ",
+    "beginnings of joined words": "nudek ",
+    "joined words": "nudekids",
+    "ages": "15살",
+    "entities": "&amp;",
+    "unfinished entities": "&#",
+    "overrides": "\u202ea\u202c",
+    "open overrides": "\u202ea",
+    "characters for several": "㎏",
+}
+LIST = [
+    "blood",
+    "nude",
+    "섹스",
+    "피",
+    "血腥",
+    "口交",
+    "دم",
+    "dead body",
+    "f*ck",
+    "*art",
+    "x",
+    "69",
+    "💉",
+    "19금",
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_text_of_twice_the_length_is_read_and_searched_in_at_most_three_times_the_time(piece: str) -> None:
+    search, always = Terms(LIST), hard_rule()
+    search.prepare()
+
+    def seconds(length: int) -> float:
+        text = (piece * length)[:length]
+        times = []
+        for _ in range(3):
+            began = time.thread_time()
+            readings = read(text)
+            search.find_all(readings)
+            always.matches(readings)
+            times.append(time.thread_time() - began)
+        return min(times)
+
+    # Other work on the machine slows single measurements down; a cost that is not linear shows in each.
+    for length in (LONGEST_SENT // 2, 8_000):
+        assert any(seconds(2 * length) <= 3 * seconds(length) for _ in range(5)), length
