@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -49,6 +50,8 @@ async def look(url: str, *, clock: Callable[[], float] = time.time) -> AsyncIter
     database = connect_database(url)
     file = Path(database.place)
     try:
+        if not database.has_time and (lost := await in_thread(lambda: _deserted(file), PART)):
+            yield lost
         if not database.has_time and (missing := await in_thread(lambda: _missing(file), PART)):
             yield missing
             return
@@ -57,6 +60,19 @@ async def look(url: str, *, clock: Callable[[], float] = time.time) -> AsyncIter
             yield finding
     finally:
         await database.close()
+
+
+def _deserted(file: Path) -> Finding | None:
+    """Return the finding about a process that uses a deleted SQLite file of this name, which Linux tells."""
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):  # the process has ended, or is another user's
+            if str(link.readlink()) == f"{file} (deleted)":
+                return wrong(
+                    PART,
+                    f"the process {link.parts[2]} uses {file}, which was deleted or replaced: stop that "
+                    "process, restore a backup, and start it again.",
+                )
+    return None
 
 
 def _missing(file: Path) -> Finding | None:

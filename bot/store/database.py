@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
@@ -63,6 +64,8 @@ class Database:
         self._place = place
         # SQLite has one writer at a time and polls for its lock; a lock in the process is fairer and quicker.
         self._turn = asyncio.Lock() if engine.dialect.name == "sqlite" else None
+        self._local = self._turn is not None
+        self._file: tuple[int, int] | None = None  # SQLite's, from the first transaction on
         self._long_reads = asyncio.Semaphore(LONG_READS)
         self._under_way = 0
         self._quiet = asyncio.Event()
@@ -98,6 +101,7 @@ class Database:
         with self._used():
             async with self._turn or nullcontext(), self._engine.begin() as connection:
                 yield connection
+            self._check_file()  # what was committed to a deleted file is lost at the next start
 
     @asynccontextmanager
     async def read(self, *, much: bool = False) -> AsyncIterator[AsyncConnection]:
@@ -129,9 +133,28 @@ class Database:
     def _used(self) -> Iterator[None]:
         """Count a transaction, translate its error, and tell an ongoing outage whether it succeeded."""
         with self._awaited(), translated(self._place, self._failed):
+            self._check_file()
             yield
         if self._outage is not None and self._outage.worked():
             self._outage = None
+
+    def _check_file(self) -> None:
+        """Raise StoreUnavailable where SQLite's file was deleted, emptied or replaced since it was opened.
+
+        SQLite goes on with the deleted file. Opening it here to read it would free SQLite's locks.
+        """
+        if not self._local:
+            return
+        found = file_id(self._place)
+        if self._file is None:
+            self._file = found
+        elif found != self._file:
+            error = StoreUnavailable(
+                f"{self._place} was deleted, emptied or replaced while the bot runs: put that file back, or "
+                "stop the bot, restore a backup and start it."
+            )
+            self._failed(error)
+            raise error
 
     def _failed(self, error: StoreUnavailable | None) -> None:
         self.on_failure()
@@ -337,6 +360,15 @@ async def _publish(connection: AsyncConnection, changes: Changes) -> None:
     """Notify other processes once the transaction is committed, and only then."""
     if connection.dialect.name == "postgresql" and (text := str(changes)):
         await connection.execute(sa.select(sa.func.pg_notify(CHANNEL, text)))
+
+
+def file_id(place: str) -> tuple[int, int] | None:
+    """Return the device and the inode of a file with content; None where there is none."""
+    try:
+        status = os.stat(place)  # noqa: PTH116 - at each transaction
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if status.st_size else None
 
 
 def _begin_on_sqlite(connection: sa.Connection) -> None:

@@ -1,6 +1,7 @@
 """The database in a file: durable commits, and one sentence for every fault."""
 
 import asyncio
+import os
 import sqlite3
 import threading
 from collections.abc import AsyncIterator
@@ -12,8 +13,10 @@ import sqlalchemy as sa
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import Clock, small_disk
 
+from bot.app.monitoring import BacklogReader
 from bot.errors import ConfigurationError, StoreUnavailable
 from bot.jobs import State
+from bot.metrics import WELL, Metrics
 from bot.store import Store, check_url, sqlite_file
 from bot.store.sqlite_file import CONNECTIONS
 
@@ -165,3 +168,44 @@ def test_an_option_that_would_name_another_file_or_be_ignored_is_refused(address
 def test_an_address_can_have_the_options_of_the_driver() -> None:
     options = "check_same_thread=false&detect_types=0&cached_statements=0&timeout=0&isolation_level=IMMEDIATE"
     check_url(f"sqlite:///queue.sqlite3?{options}")
+
+
+@pytest.mark.parametrize("how", ["deleted", "emptied", "replaced"])
+async def test_nothing_is_accepted_once_the_file_is_gone_until_it_is_put_back(
+    tmp_path: Path, how: str
+) -> None:
+    file, kept = tmp_path / "queue.sqlite3", tmp_path / "kept"
+    store = await Store.open(f"sqlite+aiosqlite:///{file}")
+    reader = BacklogReader(store.jobs, Metrics())
+    accepted = await store.jobs.enqueue(RECIPE, origin(1))
+    assert await reader.check() == WELL
+    if how == "emptied":
+        os.truncate(file, 0)
+    else:
+        file.rename(kept)
+    if how == "replaced":
+        await (await Store.open(f"sqlite+aiosqlite:///{file}")).close()
+    with pytest.raises(StoreUnavailable, match="was deleted, emptied or replaced while the bot runs"):
+        await store.jobs.enqueue(RECIPE, origin(2))
+    later = BacklogReader(store.jobs, Metrics())
+    assert "was deleted, emptied or replaced" in await later.check()
+    if how == "deleted":
+        kept.rename(file)
+        assert await store.jobs.get(accepted.id) == accepted
+        await store.jobs.enqueue(RECIPE, origin(3))
+    await store.close()
+
+
+async def test_what_is_written_while_the_file_is_deleted_counts_as_lost(tmp_path: Path) -> None:
+    file = tmp_path / "queue.sqlite3"
+    store = await Store.open(f"sqlite+aiosqlite:///{file}")
+    await store.jobs.counts()
+
+    async def write() -> None:
+        async with store.shared.database.write() as connection:
+            await connection.execute(sa.text("DELETE FROM departures"))
+            file.unlink()
+
+    with pytest.raises(StoreUnavailable, match="was deleted"):
+        await write()
+    await store.close()

@@ -181,3 +181,19 @@ async def test_versions_are_compared_with_the_lock(tmp_path: Path) -> None:
     assert f"--requirement {lock.name}" in (Path(__file__).parents[2] / page).read_text()
     assert "no-such-package is not installed" in told
     assert "abc" not in told
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux tells the files of processes")
+async def test_a_process_that_uses_a_deleted_queue_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "queue.sqlite3"
+    store = await Store.open(f"sqlite+aiosqlite:///{file}")
+    await store.jobs.counts()
+    file.unlink()
+    said = [
+        finding.text async for finding in database.look(f"sqlite+aiosqlite:///{file}") if not finding.well
+    ]
+    await store.close()
+    assert said == [
+        f"the process {os.getpid()} uses {file}, which was deleted or replaced: stop that process, restore a "
+        "backup, and start it again."
+    ]
