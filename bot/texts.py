@@ -52,6 +52,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "user_mistake": "That is not possible.",
         "unknown_job": "The bot does not have this picture, or no longer has it.",
         "newer_request": "This has settings of a newer version of the bot: try again in a few minutes.",
+        "stopping": "The bot is being restarted and could not finish this: try it again in a minute.",
         "not_yours": "Only the person who asked for this picture, or a moderator, can do that.",
         "already_ended": "This has already ended: there is nothing left to cancel.",
         "nothing_to_cancel": "You have no requests that are waiting or being painted.",

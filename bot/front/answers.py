@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -14,7 +16,7 @@ from discord import app_commands
 from bot.delivery.refusals import DEAD_TOKEN, Refusal, understand
 from bot.delivery.uploads import SURE_LIMIT
 from bot.errors import DiscordUnavailable, StoreUnavailable, UserMistake
-from bot.front.first_answers import ALREADY_ACKNOWLEDGED, Answered, answered, say
+from bot.front.first_answers import ALREADY_ACKNOWLEDGED, FIRST_ANSWER, Answered, answered, say
 from bot.front.services import Interaction, services_of
 from bot.texts import MISTAKES, Texts, shown
 from sdjax_engine.errors import InvalidRequest
@@ -115,6 +117,24 @@ async def send_within_limits(interaction: Interaction, send: Callable[[int], Awa
             if understand(error, by_token=True) is not Refusal.TOO_LARGE or limit <= SURE_LIMIT:
                 raise
             limit = limits.refused(place, limit)
+
+
+@asynccontextmanager
+async def open_until_answered(interaction: Interaction) -> AsyncIterator[None]:
+    """Surround the work of an interaction: a stop waits for it. One that is cancelled says so."""
+    with services_of(interaction).open_interactions.one():
+        try:
+            yield
+        except asyncio.CancelledError:
+            if interaction.type is not discord.InteractionType.autocomplete:
+                await report(interaction, UserMistake("stopping"))
+            raise
+
+
+async def tell_begun(interaction: Interaction, text: str) -> None:
+    """Show that long work has begun, in place of the promised answer; a later error is another message."""
+    await interaction.edit_original_response(view=page(text))
+    interaction.extras[FIRST_ANSWER] = Answered.SAID
 
 
 async def tell_end(interaction: Interaction, text: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import discord
 
 from bot.errors import StoreUnavailable, UserMistake
-from bot.front.answers import page, tell_end
+from bot.front.answers import tell_begun, tell_end
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import modal
 from bot.front.permissions import acting, moderated_server
@@ -54,22 +54,27 @@ async def ask_clear(interaction: Interaction, *, member: discord.User, hours: in
 
 
 async def clear(interaction: Interaction, member: str, hours: str) -> None:
-    """Delete the requests, some at a time.
+    """Delete the requests, some at a time, until all are deleted or a stop begins.
 
     The messages are deleted first, so that a repeat completes an interrupted deletion. One transaction then
-    deletes the results and writes the row of the log.
+    deletes the results and writes the row of the log, with their number.
     """
     guild_id = moderated_server(interaction)
     services = services_of(interaction)
     await acknowledge(interaction, private=True)
     texts, user_id = services.texts(interaction), int(member)
-    await interaction.edit_original_response(view=page(texts.gettext("These requests are being deleted.")))
+    await tell_begun(interaction, texts.gettext("These requests are being deleted."))
     since = services.store.clock() - int(hours) * HOUR_SECONDS
-    deleted, stayed = 0, list[str]()
-    while jobs := await services.store.jobs.recent(
-        user_id, guild_id=guild_id, since=since, limit=JOBS_AT_ONCE
+    deleted, stayed, ending = 0, list[str](), services.open_interactions.ending
+    while not ending.is_set() and (
+        found := await services.store.jobs.recent(user_id, guild_id=guild_id, since=since, limit=JOBS_AT_ONCE)
     ):
-        stayed += await _remove(interaction, jobs)
+        jobs = []
+        for job in found:
+            if ending.is_set():
+                break
+            stayed += await _remove(interaction, job)
+            jobs.append(job)
         count, names = await services.store.deliveries.clear(
             [job.id for job in jobs], by=acting(interaction), subject_id=user_id
         )
@@ -77,6 +82,10 @@ async def clear(interaction: Interaction, member: str, hours: str) -> None:
         deleted += count
         stayed += await _remove_new(interaction, jobs)
     said = texts.ngettext("{count} request was deleted.", "{count} requests were deleted.", deleted)
+    if ending.is_set():
+        said += " " + texts.gettext(
+            "The bot is being restarted: give the command again to delete the others."
+        )
     if stayed:
         said += " " + texts.gettext(
             "Discord did not let the bot remove these messages, which a moderator can delete: {messages}",
@@ -98,11 +107,8 @@ async def _remove_new(interaction: Interaction, jobs: Sequence[Job]) -> list[str
     return stayed
 
 
-async def _remove(interaction: Interaction, jobs: Sequence[Job]) -> list[str]:
-    """Delete the messages and the copies of jobs; return the addresses of messages that Discord keeps."""
-    stayed = []
-    for job in jobs:
-        await remove_copies(interaction, job)
-        if address := await remove_message(interaction.client, job):
-            stayed.append(address)
-    return stayed
+async def _remove(interaction: Interaction, job: Job) -> list[str]:
+    """Delete the message and the copies of a job; return the address of a message that Discord keeps."""
+    await remove_copies(interaction, job)
+    address = await remove_message(interaction.client, job)
+    return [address] if address else []

@@ -289,11 +289,18 @@ class Bot(discord.AutoShardedClient):
             log.error("the list of the bot's servers could not be stored before the next connection")
 
     async def hear_no_more(self) -> None:
-        """Leave the gateway, and finish the interactions that arrived before."""
+        """Leave the gateway, and finish the interactions that arrived before.
+
+        Cancelling this cancels them too: each person reads that the bot restarts.
+        """
         self._leaving = True
+        self.services.open_interactions.ending.set()
         for shard in self.shards.values():
             await shard.disconnect()
-        await self.services.open_interactions.finished()
+        try:
+            await self.services.open_interactions.finished()
+        finally:
+            await self.services.open_interactions.cancel()
 
     async def on_shard_connect(self, shard_id: int) -> None:
         """Count a new connection."""

@@ -14,7 +14,7 @@ from discord.app_commands import AppCommandContext, AppInstallationType, locale_
 from discord.http import Route
 
 from bot.errors import CommandsRefused, UserMistake
-from bot.front.answers import report
+from bot.front.answers import open_until_answered, report
 from bot.front.registration import refusal, unchanged
 from bot.front.services import Interaction, sender_of, services_of
 
@@ -118,7 +118,7 @@ class Tree(app_commands.CommandTree[Any]):
     async def _call(self, interaction: Interaction) -> None:
         # A shutdown waits for the command and its on_error; discord.py keeps no list of running commands.
         services = services_of(interaction)
-        with services.open_interactions.one():
+        async with open_until_answered(interaction):
             if interaction.type is discord.InteractionType.autocomplete:
                 if not services.pace.may_suggest(sender_of(interaction)):
                     return  # Discord shows that there are none

@@ -40,29 +40,45 @@ Interaction = discord.Interaction[Any]
 """An interaction with any client."""
 
 
+SENTENCE_SECONDS = 3.0  # for telling people that a stop ends their commands
+
+
 class OpenInteractions:
-    """Counts the commands and presses that are being answered, so that a shutdown can wait for them."""
+    """The commands and presses that are being answered, so that a shutdown can wait for them.
+
+    `ending` is set from the shutdown on: long work then ends at its next safe point.
+    """
 
     def __init__(self) -> None:
-        self._count = 0
+        self.ending = asyncio.Event()
+        self._tasks: list[asyncio.Task[Any] | None] = []
         self._none = asyncio.Event()
         self._none.set()
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Count one open interaction until the context ends."""
-        self._count += 1
+        """Count the interaction of the current task until the context ends."""
+        task = asyncio.current_task()
+        self._tasks.append(task)
         self._none.clear()
         try:
             yield
         finally:
-            self._count -= 1
-            if not self._count:
+            self._tasks.remove(task)
+            if not self._tasks:
                 self._none.set()
 
     async def finished(self) -> None:
         """Wait until no interaction is open."""
         await self._none.wait()
+
+    async def cancel(self) -> None:
+        """Cancel what is still open, and wait a moment for the sentences about that."""
+        tasks = [task for task in self._tasks if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=SENTENCE_SECONDS)
 
 
 @dataclass(frozen=True, kw_only=True)

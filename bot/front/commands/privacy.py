@@ -182,6 +182,8 @@ async def _forget(interaction: Interaction, services: Services) -> None:
 
     async def remove_messages(jobs: Sequence[Job]) -> None:
         for job in jobs:
+            if services.open_interactions.ending.is_set():
+                raise UserMistake("stopping")  # another press completes this
             if address := await remove_message(interaction.client, job):
                 stayed.append(address)
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 import discord
 
-from bot.front.answers import report
+from bot.front.answers import open_until_answered, report
 from bot.front.services import Interaction, sender_of, services_of
 from bot.tracing import about
 
@@ -26,7 +26,7 @@ KINDS: Mapping[str, Callable[[str], Any]] = MappingProxyType({"index": int, "key
 async def answer_press(interaction: Interaction, act: Callable[[], Awaitable[None]]) -> None:
     """Act on a press: a stop waits for it, and any error becomes a sentence for the person."""
     services = services_of(interaction)
-    with services.open_interactions.one():
+    async with open_until_answered(interaction):
         try:
             services.pace.act(sender_of(interaction))
             await act()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import discord
 import pytest
 from front_tools import (
     Message,
@@ -19,8 +20,10 @@ from front_tools import (
 )
 from serving import Served
 
+from bot.front import clearing
 from bot.front.commands import commands
-from bot.jobs import State
+from bot.front.removal import remove_message
+from bot.jobs import Job, State
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import BOT_ID, CHANNELS, GUILD_ID, PEOPLE
 from bot.sandbox.permissions import Permission
@@ -238,6 +241,70 @@ async def test_two_moderators_who_clear_at_once_delete_each_request_once(
     assert await served.store.jobs.active() == []
     entries = await log(served)
     assert sum((entry.after or {})["requests"] for entry in entries) == 3
+
+
+async def test_a_stop_within_a_long_clear_says_how_many_requests_were_deleted(
+    served: Served,
+    mina: Member,
+    ravi: Member,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for prompt in ("a boat", "a tree", "a hill", "a star"):
+        await queued(ravi, prompt)
+    removed, stops = [], list[asyncio.Task[None]]()
+
+    async def remove(client: discord.Client, job: Job) -> str | None:
+        removed.append(job.id)
+        if len(removed) == 2:
+            stops.append(asyncio.create_task(served.bot.hear_no_more()))
+            await served.bot.services.open_interactions.ending.wait()
+        return await remove_message(client, job)
+
+    monkeypatch.setattr(clearing, "remove_message", remove)
+    form = await mina.modal_of(await mina.use("moderate clear", member=str(RAVI)))
+    told = await mina.message_of(await mina.submit(form), is_done)
+    await asyncio.gather(*stops)
+    assert said(told) == (
+        "2 requests were deleted. The bot is being restarted: give the command again to delete the others."
+    )
+    assert len(await served.store.jobs.active()) == 2
+    (entry,) = await log(served)
+    assert entry.after == {"requests": 2}
+    assert "Traceback" not in caplog.text
+
+
+async def test_a_command_that_a_stop_cannot_wait_for_says_so(
+    served: Served,
+    mina: Member,
+    ravi: Member,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    await queued(ravi, "a boat")
+    hangs = asyncio.Event()
+
+    async def remove(_client: discord.Client, _job: Job) -> str | None:
+        hangs.set()
+        await asyncio.Event().wait()
+        return None
+
+    monkeypatch.setattr(clearing, "remove_message", remove)
+    form = await mina.modal_of(await mina.use("moderate clear", member=str(RAVI)))
+    sent = await mina.submit(form)
+    await hangs.wait()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await served.bot.hear_no_more()
+    await mina.wait_for_message(
+        lambda message: (
+            "The bot is being restarted and could not finish this: try it again in a minute."
+            in text_of(message)
+        )
+    )
+    assert sent
+    assert len(await served.store.jobs.active()) == 1
+    assert "Traceback" not in caplog.text
 
 
 async def test_a_form_submitted_without_the_right_deletes_nothing(
