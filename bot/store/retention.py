@@ -161,14 +161,16 @@ class Retention(Verbs):
 
         Returns the id of the last of these at most `limit` persons, None where no further ones follow.
         """
-        idle = ~sa.exists().where(jobs.c.user_id == last_tags.c.user_id)
+        # Not EXISTS: PostgreSQL may answer it for all persons at once, by reading all jobs.
+        theirs = sa.select(jobs.c.id).where(jobs.c.user_id == last_tags.c.user_id).limit(1)
+        idle = theirs.scalar_subquery().is_(None)
         look = sa.select(last_tags.c.user_id, idle.label("idle")).where(last_tags.c.user_id > after)
         async with self._database.read() as connection:
             rows = list(await connection.execute(look.order_by(last_tags.c.user_id).limit(limit)))
         if few := [row.user_id for row in rows if row.idle]:
-            theirs = sa.select(last_tags.c.user_id).where(last_tags.c.user_id.in_(few))
+            persons = sa.select(last_tags.c.user_id).where(last_tags.c.user_id.in_(few))
             async with self._database.write() as connection:
-                ordered = theirs.order_by(last_tags.c.user_id).with_for_update(skip_locked=True)
+                ordered = persons.order_by(last_tags.c.user_id).with_for_update(skip_locked=True)
                 locked = list(await connection.scalars(ordered))  # a request under way has its person locked
                 await connection.execute(sa.delete(last_tags).where(last_tags.c.user_id.in_(locked), idle))
         return rows[-1].user_id if len(rows) == limit else None

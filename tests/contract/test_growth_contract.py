@@ -428,7 +428,6 @@ class Life:
 MEANT = {
     "Retention.kept_bytes": "the bytes of all files, once a sweep",
     "Retention.drop_files": "once a sweep, PostgreSQL may join all start pictures",
-    "Retention.forget_idle": "the places of all persons, once a day",
     "DeviceTime.fold": "the days of a month, once a month",
     "DeviceTime.sums": "the command of operators sums whatever it is asked for",
     "Erasure.servers": "one step for each server and each of its settings, once a connection",
