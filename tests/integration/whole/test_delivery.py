@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import PIL.Image
 import pytest
-from serving import Served, serving, until
+from serving import DEADLINE, Served, serving, until
 
 from bot.config import Config
 from bot.file_states import LostFile
@@ -331,7 +331,7 @@ async def test_an_unexpected_error_delays_one_result_and_affects_no_other(
     assert await settled(served.store, outcomes) == ["edited"]
 
 
-async def test_a_channel_that_refused_a_size_is_not_asked_again_for_the_next_picture(
+async def test_a_channel_that_refused_a_size_gets_smaller_files_and_is_not_asked_again_for_the_next(
     store: Store, artifacts: Artifacts, discord_address: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.delivery.uploads.KNOWN_LIMITS", (45_000,))
@@ -345,10 +345,15 @@ async def test_a_channel_that_refused_a_size_is_not_asked_again_for_the_next_pic
         for count in (1, 2):
             _, job = await ask(mina, store)
             await paint(served, job.id)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(DEADLINE):
                 while sum(bool(each["attachments"]) for each in await mina.messages()) < count:  # noqa: ASYNC110 - no event
                     await asyncio.sleep(0.05)
-    assert [each.status for each in seen if isinstance(each, Exchange)].count(413) == 1
+        refused = [each.status for each in seen if isinstance(each, Exchange)].count(413)
+        served.bot.limits_on_files._learned.clear()
+        again = await mina.message_of(await mina.use("show", job=job.id))
+        assert again["attachments"][0]["size"] <= 45_000
+    assert refused == 1
+    assert [each.status for each in seen if isinstance(each, Exchange)].count(413) == 2
 
 
 @pytest.mark.parametrize(("limit", "suffix"), [(45_000, ".webp"), (12_000, ".jpg"), (6_000, ".jpg")])
