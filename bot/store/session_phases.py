@@ -10,6 +10,7 @@ close         any phase ──► closing, or closed
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -31,10 +32,13 @@ HELD_IN_PAUSES = (TimerKind.ROUND, TimerKind.VOTE)
 
 
 async def begin_round(connection: AsyncConnection, session: GroupSession, *, now: float) -> None:
-    """Begin the next round."""
+    """Begin the next round, and announce it: the board announces the first."""
     await change(connection, session, phase=Phase.PAINTING, round=session.round + 1)
     if (seconds := session.plan.round_seconds) is not None:
         await set_timer(connection, session, TimerKind.ROUND, seconds, now=now)
+    if session.round:
+        begun = replace(session, round=session.round + 1)
+        await announce(connection, begun, PostKind.BEGINNING, now=now)
 
 
 async def end_round(
@@ -111,8 +115,17 @@ async def _finish(connection: AsyncConnection, session: GroupSession, *, now: fl
         if count:
             await _add_sheets(connection, session, 0, count, now=now, ballot=False)
             await _add_post(connection, session, PostKind.ARCHIVE, 0, now=now)
+    await announce(connection, session, PostKind.END, now=now)
     await connection.execute(sa.delete(session_timers).where(session_timers.c.session_id == session.id))
     await change(connection, session, phase=Phase.CLOSED, closed_at=now, open_channel_id=None)
+
+
+async def announce(connection: AsyncConnection, session: GroupSession, kind: PostKind, *, now: float) -> None:
+    """Add a short post to the channel of the session; each announcement of a round is a post of its own."""
+    posts = session_posts.c
+    earlier = (posts.session_id == session.id) & (posts.kind == kind.value) & (posts.round == session.round)
+    count = await connection.scalar(sa.select(sa.func.count()).select_from(session_posts).where(earlier))
+    await _add_post(connection, session, kind, session.round, now=now, page=1 + (count or 0))
 
 
 async def change(connection: AsyncConnection, session: GroupSession, **values: Any) -> None:

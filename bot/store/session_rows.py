@@ -40,15 +40,20 @@ class TimerKind(StrEnum):
 
 
 class PostKind(StrEnum):
-    """The kind of a message that is sent once: numbered pictures of a round, results, an archive.
+    """The kind of a message that is sent once: numbered pictures, results, an archive, an announcement.
 
-    A closed ballot is the edit of a sheet whose vote has ended.
+    A closed ballot is the edit of a sheet whose vote has ended. The first letters differ.
     """
 
     SHEET = "sheet"
     CLOSED_BALLOT = "closed ballot"
     RESULTS = "results"
     ARCHIVE = "archive"
+    BEGINNING = "beginning"  # of a round after the first
+    PAUSE = "pause"
+    RESUMPTION = "going on"
+    EXTENSION = "more time"
+    END = "end"
 
 
 @dataclass(frozen=True, kw_only=True)

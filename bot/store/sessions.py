@@ -21,6 +21,7 @@ from bot.store.revisions import hold_server
 from bot.store.session_phases import (
     COLLECT_SECONDS,
     HELD_IN_PAUSES,
+    announce,
     begin_round,
     change,
     close,
@@ -33,6 +34,7 @@ from bot.store.session_rows import (
     GroupSession,
     Phase,
     Plan,
+    PostKind,
     TimerKind,
     lock_session,
     plan_values,
@@ -112,6 +114,7 @@ class Sessions(Verbs):
                 if (timer := session.timers.get(kind)) and timer.due_at is not None:
                     left = max(0.0, timer.due_at - now)
                     await set_timer(connection, replace(session, paused=True), kind, left, now=now)
+            await announce(connection, session, PostKind.PAUSE, now=now)
             changes.results = True
             return await self._changed(connection, by, session_id, "pause")
 
@@ -124,6 +127,7 @@ class Sessions(Verbs):
             for kind, timer in session.timers.items():
                 if timer.left is not None:
                     await set_timer(connection, replace(session, paused=False), kind, timer.left, now=now)
+            await announce(connection, session, PostKind.RESUMPTION, now=now)
             changes.results = True
             return await self._changed(connection, by, session_id, "resume")
 
@@ -135,6 +139,7 @@ class Sessions(Verbs):
                 which = (session_timers.c.session_id == session.id) & (session_timers.c.kind == kind.value)
                 due, left = session_timers.c.due_at + seconds, session_timers.c.left + seconds
                 await connection.execute(sa.update(session_timers).where(which).values(due_at=due, left=left))
+            await announce(connection, session, PostKind.EXTENSION, now=self._clock())
             changes.results = True
             return await self._changed(connection, by, session_id, "extend", seconds=seconds)
 

@@ -99,7 +99,7 @@ async def test_a_session_of_one_round_has_an_archive_of_its_own_where_a_picture_
     await approve(store, waiting)
     await store.sessions.close(session.id, BY)
     posts = [(post.kind, post.round) for post in await store.showing.due(session.id)]
-    assert posts == [(PostKind.SHEET, 1), (PostKind.SHEET, 0), (PostKind.ARCHIVE, 0)]
+    assert posts == [(PostKind.SHEET, 1), (PostKind.SHEET, 0), (PostKind.ARCHIVE, 0), (PostKind.END, 1)]
     assert await numbered(store, session) == [(1, 1, waiting.id)]
 
 

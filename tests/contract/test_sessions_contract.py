@@ -198,6 +198,13 @@ async def test_a_pause_stops_the_clock_and_the_pictures_and_the_votes(store: Sto
         entry.after and entry.after["change"] for entry in await store.moderation.entries(HERE, limit=9)
     ]
     assert changes == ["resume", "extend", "pause", "open"]
+    await store.sessions.pause(session.id, BY)
+    assert [(post.kind, post.page) for post in await store.showing.due(session.id)] == [
+        (PostKind.PAUSE, 1),
+        (PostKind.EXTENSION, 1),
+        (PostKind.RESUMPTION, 1),
+        (PostKind.PAUSE, 2),
+    ]
 
 
 async def test_the_end_of_a_round_waits_for_its_pictures_but_not_for_ever(store: Store, clock: Clock) -> None:
@@ -254,7 +261,8 @@ async def test_after_a_downtime_overdue_timers_act_at_once_and_in_order(store: S
     await act(store)
     closed = await store.sessions.get(session.id)
     assert (closed.phase, closed.round, closed.closed_at) == (Phase.CLOSED, 1, clock.now)
-    assert [post.kind for post in await store.showing.due(session.id)] == [PostKind.SHEET, PostKind.ARCHIVE]
+    kinds = [post.kind for post in await store.showing.due(session.id)]
+    assert kinds == [PostKind.SHEET, PostKind.ARCHIVE, PostKind.END]
     assert await refused(store.sessions.close(session.id, BY)) == "session_ended"
 
 

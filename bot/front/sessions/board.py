@@ -75,17 +75,22 @@ def _state(session: GroupSession, voters: int, texts: Texts) -> Iterator[str]:
         return
     if session.paused:
         yield texts.gettext("The session is paused: its clock has stopped.")
+    yield from times_left(session, texts)
+    if session.phase is Phase.VOTING:
+        yield texts.ngettext("{count} person has voted.", "{count} people have voted.", voters)
+    ending = session.timers.get(TimerKind.SESSION)
+    if ending is not None and ending.due_at is not None:
+        yield texts.gettext("The session ends {until} at the latest.", until=Moment(ending.due_at))
+
+
+def times_left(session: GroupSession, texts: Texts) -> Iterator[str]:
+    """Yield when the round or the vote ends, as far as it has a time."""
     for kind in (TimerKind.ROUND, TimerKind.VOTE):
         timer = session.timers.get(kind)
         if timer is not None and timer.due_at is not None:
             yield _ends(kind, timer.due_at, texts)
         elif timer is not None and timer.left is not None:
             yield texts.gettext("Time left: {duration}", duration=texts.duration(timer.left))
-    if session.phase is Phase.VOTING:
-        yield texts.ngettext("{count} person has voted.", "{count} people have voted.", voters)
-    ending = session.timers.get(TimerKind.SESSION)
-    if ending is not None and ending.due_at is not None:
-        yield texts.gettext("The session ends {until} at the latest.", until=Moment(ending.due_at))
 
 
 def _ends(kind: TimerKind, at: float, texts: Texts) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, PictureContent, Tone, shortened
-from bot.front.sessions.board import came_late, left_out, mine_button, title
+from bot.front.sessions.board import came_late, left_out, mine_button, times_left, title
 from bot.sessions.results import Rank, page_of, places
-from bot.store.session_rows import GroupSession, Post, TimerKind
+from bot.store.session_rows import GroupSession, Post, PostKind, TimerKind
 from bot.store.session_showing import Entry
 from bot.texts import Moment, Texts, shown
 
@@ -83,6 +83,22 @@ def _fitting(lines: Sequence[str], room: int, texts: Texts) -> str:
 def mark_of(post: Post) -> str:
     """Return the mark that distinguishes the post from other messages of its session."""
     return f"{post.kind.value[0]}{post.round}.{post.page}"
+
+
+def announcement(session: GroupSession, post: Post, texts: Texts) -> MessageContent:
+    """Return the content of a short post: a round begins, the clock stops or goes on, the session ends."""
+    said = {
+        PostKind.BEGINNING: texts.gettext("Round {number} begins.", number=post.round),
+        PostKind.PAUSE: texts.gettext("The session is paused: its clock has stopped."),
+        PostKind.RESUMPTION: texts.gettext("The session has resumed."),
+        PostKind.EXTENSION: texts.gettext("There is more time."),
+        PostKind.END: texts.gettext("The session has ended."),
+    }
+    present = session.round == post.round and not session.paused
+    ends = list(times_left(session, texts)) if present and post.kind is not PostKind.PAUSE else []
+    return MessageContent(
+        heading=f"**{said[post.kind]}**", status="\n".join(map(texts.line, ends)), tone=Tone.RUNNING
+    )
 
 
 def _heading(session: GroupSession, post: Post, texts: Texts) -> str:

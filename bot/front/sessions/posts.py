@@ -14,7 +14,7 @@ from bot.front.contact_sheet import contact_sheet
 from bot.front.services import Services
 from bot.front.sessions.board import left_out
 from bot.front.sessions.couriers import Courier, File
-from bot.front.sessions.pages import mark_of, results, sheet, winners
+from bot.front.sessions.pages import announcement, mark_of, results, sheet, winners
 from bot.sessions.archive import DOCUMENT, Packer, document, file_name
 from bot.sessions.results import page_of
 from bot.store.session_rows import GroupSession, Post, PostKind
@@ -39,7 +39,7 @@ async def send_post(
         PostKind.RESULTS: _send_results,
         PostKind.ARCHIVE: _send_archive,
     }
-    await sending[post.kind](services, courier, session, post)
+    await sending.get(post.kind, _announce)(services, courier, session, post)
     return None
 
 
@@ -106,6 +106,11 @@ async def _send_results(services: Services, courier: Courier, session: GroupSess
         picture = await _picture(services, winners(entries), first=None)
         files = [(f"{content.pictures[0].stem}.jpg", picture)]
     await courier.post(session, content, mark=mark_of(post), files=files, again=post.attempts > 0)
+
+
+async def _announce(_services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
+    content = announcement(session, post, Texts.for_locale(session.locale))
+    await courier.post(session, content, mark=mark_of(post), again=post.attempts > 0)
 
 
 async def _picture(services: Services, entries: Sequence[Entry | None], *, first: int | None) -> bytes:

@@ -122,12 +122,17 @@ async def test_two_rounds_with_votes_and_restarts_in_a_round_and_in_a_vote(
         assert names == {"session.json", "round-1/1-Ravi.png", "round-1/2-Yuna.png"}
         await mina.use("session next", channel=place)
         await shows(ravi, place, "Group session", "Round 2", "everyone is painting")
+        await shows(ravi, place, "Round 2 begins.")
+        for act, announced in {"pause": "is paused", "resume": "has resumed"}.items():
+            await mina.use(f"session {act}", channel=place)
+            await shows(ravi, place, f"The session {announced}")
         await paints(served, omar, "a house", place)
         mine = await told(omar, await omar.press(board, "My pictures"), place)
         assert "Round 2 · everyone is painting\nPictures left for you in this round: 1 of 2." in mine
         await mina.use("session close", channel=place)
         whole = await shows(omar, place, "Round 2", "a house", "Round 1", "a boat")
         assert whole["attachments"][0]["filename"].endswith("0-1.jpg")
+        await shows(omar, place, "The session has ended.")
         last = await shows(omar, place, "Group session", "the session has ended")
         assert last["id"] == board["id"]
         await until(lambda: settled(store))
