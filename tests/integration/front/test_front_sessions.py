@@ -122,17 +122,12 @@ async def test_two_rounds_with_votes_and_restarts_in_a_round_and_in_a_vote(
         assert names == {"session.json", "round-1/1-Ravi.png", "round-1/2-Yuna.png"}
         await mina.use("session next", channel=place)
         await shows(ravi, place, "Group session", "Round 2", "everyone is painting")
-        await shows(ravi, place, "Round 2 begins.")
-        for act, announced in {"pause": "is paused", "resume": "has resumed"}.items():
-            await mina.use(f"session {act}", channel=place)
-            await shows(ravi, place, f"The session {announced}")
         await paints(served, omar, "a house", place)
         mine = await told(omar, await omar.press(board, "My pictures"), place)
         assert "Round 2 · everyone is painting\nPictures left for you in this round: 1 of 2." in mine
         await mina.use("session close", channel=place)
         whole = await shows(omar, place, "Round 2", "a house", "Round 1", "a boat")
         assert whole["attachments"][0]["filename"].endswith("0-1.jpg")
-        await shows(omar, place, "The session has ended.")
         last = await shows(omar, place, "Group session", "the session has ended")
         assert last["id"] == board["id"]
         await until(lambda: settled(store))
@@ -211,6 +206,22 @@ async def test_a_session_is_led_here_and_taken_over_when_its_host_has_left(
         page = text_of(await mina.message_of(await mina.use("audit", act="session")))
         assert "opened a group session" in page
         assert "became the host" in page
+
+
+async def test_rounds_pauses_and_the_end_are_announced_in_the_channel(
+    served: Served, mina: Member, ravi: Member
+) -> None:
+    place = await opens(mina, voting=0)
+    await paints(served, ravi, "a boat", place)
+    for act, announced in {
+        "next": "the host begins the next one",
+        "next ": "Round 2 begins.",
+        "pause": "The session is paused: its clock has stopped.",
+        "resume": "The session has resumed.",
+        "close": "The session has ended.",
+    }.items():
+        await mina.use(f"session {act.strip()}", channel=place)
+        await shows(ravi, place, announced)
 
 
 async def test_a_member_without_the_right_is_told_what_leading_needs(
