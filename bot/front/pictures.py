@@ -30,6 +30,8 @@ WHITE = 128  # the least value of a mask that the engine repaints
 TO_WHITE = [0] * WHITE + [255] * (256 - WHITE)
 ANY_TO_WHITE = [0] + [255] * 255
 MAX_SCANS = 24  # a progressive JPEG and its preview have about ten; each scan is a pass over all pixels
+MAX_PARTS = 50_000  # segments of a JPEG, chunks of a PNG: Pillow reads each in Python
+START_OF_PNG, END_OF_PNG = b"\x89PNG\r\n\x1a\n", b"IEND"
 START_OF_JPEG = b"\xff\xd8"
 START_OF_SCAN, END_OF_JPEG = 0xDA, 0xD9
 # Within a scan, FF 00 is a byte of data and FF D0 to FF D7 are restarts. FF FF is a filling.
@@ -140,32 +142,44 @@ def check_length(length: int, *, limits: Limits) -> None:
         raise Unfit(HEAVY)
 
 
-def scans_of(data: bytes, *, most: int) -> int:
-    """Return how many scans the first picture of a JPEG has, or `most` + 1 where it has more.
+def check_jpeg(data: bytes) -> None:
+    """Raise `Unfit` for a JPEG of too many scans, segments, or filling bytes before its first scan.
 
     The segments are walked as a decoder does: thumbnails, and whatever follows the picture, do not count.
     """
-    scans, at = 0, len(START_OF_JPEG)
-    while scans <= most and (found := MARKER.search(data, at)) and found[1][0] != END_OF_JPEG:
+    scans, segments, at = 0, 0, len(START_OF_JPEG)
+    while (found := MARKER.search(data, at)) and found[1][0] != END_OF_JPEG:
+        filling = 0 if scans else found.start() - at
+        segments += 1
         scans += found[1][0] == START_OF_SCAN
-        length = int.from_bytes(data[found.end() : found.end() + 2])
-        at = found.end() + max(2, length)
-    return scans
+        if scans > MAX_SCANS or max(segments, filling) > MAX_PARTS:
+            raise Unfit(UNREADABLE_FILE)
+        at = found.end() + max(2, int.from_bytes(data[found.end() : found.end() + 2]))
+
+
+def check_png(data: bytes) -> None:
+    """Raise `Unfit` for a PNG of too many chunks."""
+    chunks, at = 0, len(START_OF_PNG)
+    while at < len(data) and data[at + 4 : at + 8] != END_OF_PNG:
+        chunks += 1
+        if chunks > MAX_PARTS:
+            raise Unfit(UNREADABLE_FILE)
+        at += 12 + int.from_bytes(data[at : at + 4])
 
 
 @contextmanager
 def _opened(data: bytes, limits: Limits) -> Iterator[PIL.Image.Image]:
     """Open the picture in `data`, whose pixels are not decoded yet; errors of Pillow become `Unfit`."""
     check_length(len(data), limits=limits)
+    for start, check in ((START_OF_JPEG, check_jpeg), (START_OF_PNG, check_png)):
+        if data.startswith(start):
+            check(data)
     try:
         with PIL.Image.open(io.BytesIO(data), formats=FORMATS) as picture:
             if picture.width * picture.height > limits.max_pixels:
                 raise Unfit(LARGE)
             if max(picture.size) > MOST_ASPECT * min(picture.size):
                 raise Unfit(THIN)
-            # By the content: Pillow calls some of these files MPO.
-            if data.startswith(START_OF_JPEG) and scans_of(data, most=MAX_SCANS) > MAX_SCANS:
-                raise Unfit(UNREADABLE_FILE)
             yield picture
     except TOO_MANY_PIXELS:
         raise Unfit(LARGE) from None

@@ -39,7 +39,7 @@ SUGGESTIONS = 240  # a minute, of one person: each keystroke asks for some
 LEAST_ACTS = 60  # a minute, of one person
 ACTS_A_REQUEST = 2  # a button that opens a form, and the form
 REFUSED_FILE = 3.0  # extra tokens for a file that cannot be used
-DECODING_SECONDS = 1.0  # of the decoder, for one token; most files take a third of it
+DECODING_SECONDS = 0.5  # of the decoder, for one token; most files take a third of it
 MOST_BUCKETS = 10_000  # beyond this number full buckets are dropped
 
 

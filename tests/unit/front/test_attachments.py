@@ -323,15 +323,15 @@ async def test_the_files_of_all_requests_together_are_limited_in_memory(serve: S
     assert len(await fetched(attachments, f"{address}/attachments/1")) == 1000
 
 
-async def test_a_costly_file_takes_as_many_tokens_as_seconds(serve: Serve) -> None:
+async def test_a_file_that_takes_the_decoder_long_takes_more_tokens(serve: Serve) -> None:
     async def answer(_request: web.Request) -> web.Response:
         return web.Response(body=png(8, 8))
 
     class Costly(Decoder):
-        """A decoder whose files take 3 s."""
+        """A decoder whose files take 1.5 s."""
 
         async def picture(self, data: bytes, *, what: str, used: Used = print) -> Picture:
-            return await super().picture(data, what=what, used=lambda _: used(3.0))
+            return await super().picture(data, what=what, used=lambda _: used(1.5))
 
     address, pace = await serve(answer), Pace(Rates(files=6), clock=lambda: 0.0)
     attachments = at(address, pace=pace, decoder=Costly(limits=LIMITS, memory=256 << 20, seconds=10))

@@ -269,6 +269,17 @@ def test_bytes_that_look_like_scans_elsewhere_in_a_jpeg_do_not_count() -> None:
         assert read(file).width == 64
 
 
+def jpeg_with(more: bytes) -> bytes:
+    """A JPEG with more bytes before its first segment."""
+    data = saved(corners(), "JPEG")
+    return data[:2] + more + data[2:]
+
+
+def test_a_few_fillings_comments_and_chunks_are_read() -> None:
+    assert read(jpeg_with(b"\xff\xfe\0\2" * 1000 + b"\xff" * 1000)).width == 64
+    assert read(png(8, 8, rows=bytes(200), more=chunk(b"prVa", b"") * 1000)).width == 8
+
+
 def gif_bomb() -> bytes:
     """A GIF whose screen is 65535 on each side."""
     data = bytearray(saved(corners().convert("P"), "GIF"))
@@ -306,6 +317,12 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
         "picture",
     ),
     "a JPEG of too many scans": (lambda: progressive_with_scans(30), "picture"),
+    "a JPEG of endless comments": (lambda: jpeg_with(b"\xff\xfe\0\2" * 60_000), "picture"),
+    "a JPEG of endless fillings": (lambda: jpeg_with(b"\xff" * 60_000), "picture"),
+    "a PNG of endless chunks": (
+        lambda: png(8, 8, rows=bytes(200), more=chunk(b"prVa", b"") * 60_000),
+        "picture",
+    ),
     "one that Pillow calls an MPO": (lambda: as_mpo(progressive_with_scans(30)), "picture"),
     "one with fillings before its scans": (
         lambda: progressive_with_scans(30).replace(b"\xff\xda", b"\xff\xff\xff\xda"),

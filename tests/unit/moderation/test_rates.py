@@ -112,12 +112,12 @@ def test_files_have_buckets_of_their_own_and_one_that_cannot_be_used_costs_more(
     assert problem_of(pace, RAVI, files=2) is None
 
 
-def test_a_file_that_takes_the_decoder_long_costs_its_person_and_server_a_token_a_second() -> None:
+def test_a_file_that_takes_the_decoder_long_costs_its_person_and_server_more_tokens() -> None:
     pace = Pace(Rates(files=6, server_files=10), clock=Clock())
     assert problem_of(pace, RAVI, files=1) is None
     pace.used_decoder(RAVI, 0.3)
     assert problem_of(pace, RAVI, files=1) is None
-    pace.used_decoder(RAVI, 3.0)
+    pace.used_decoder(RAVI, 1.5)
     assert problem_of(pace, RAVI, files=3) == ("files_too_quick", 10)
     assert problem_of(pace, OMAR, files=6) is None
     assert problem_of(pace, OMAR, files=1) == ("files_too_quick", 10)
