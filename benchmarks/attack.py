@@ -19,7 +19,7 @@ import statistics
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -34,6 +34,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from evening import Role, alive, write_role  # noqa: E402 - found by the line above
+from hostile_words import HOSTILE  # noqa: E402
 
 from bot.errors import BotError  # noqa: E402
 from bot.sandbox.client import InteractionFailed, Member  # noqa: E402
@@ -254,6 +255,34 @@ async def many_scans(scene: Scene) -> None:
     await _again_and_again(scene, send)
 
 
+async def hostile_terms(scene: Scene) -> None:
+    """Ask for words that are stretched forms of all words in long phrases of a rule."""
+    await _words(scene, "terms")
+
+
+async def hostile_patterns(scene: Scene) -> None:
+    """Ask for words that keep every place of thirty AutoMod patterns alive."""
+    await _words(scene, "patterns")
+
+
+async def hostile_lists(scene: Scene) -> None:
+    """Ask for a style of many places around many words of a list."""
+    await _words(scene, "expansion")
+
+
+async def _words(scene: Scene, kind: str) -> None:
+    async with Member(scene.sandbox.address, "Mina") as moderator:
+        sends = {
+            member: await HOSTILE[kind](scene.sandbox, moderator, member) for member in scene.accounts[:1]
+        }
+
+        async def send(member: Member) -> None:
+            with contextlib.suppress(InteractionFailed, TimeoutError):
+                await sends[member]()
+
+        await _again_and_again(replace(scene, accounts=[*sends] * 4), send)
+
+
 async def _again_and_again(scene: Scene, act: Callable[[Member], Awaitable[None]]) -> None:
     async def go_on(member: Member) -> None:
         while True:
@@ -264,7 +293,15 @@ async def _again_and_again(scene: Scene, act: Callable[[Member], Awaitable[None]
 
 
 ATTACKERS: Mapping[str, Attacker] = MappingProxyType(
-    {"nobody": nobody, "idle": idle_connections, "slow": slow_hosts, "scans": many_scans}
+    {
+        "nobody": nobody,
+        "idle": idle_connections,
+        "slow": slow_hosts,
+        "scans": many_scans,
+        "terms": hostile_terms,
+        "patterns": hostile_patterns,
+        "lists": hostile_lists,
+    }
 )
 
 

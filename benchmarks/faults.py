@@ -3,7 +3,7 @@
     python benchmarks/faults.py kills [--kills 200] [--seed 1] [--pause 0.5] [--longest 4]
     python benchmarks/faults.py starved [--bursts 3] [--commands 20]
     python benchmarks/faults.py attack [--commands 8] [--side 7050]
-    python benchmarks/faults.py attackers [--attackers nobody idle slow scans] [--seconds 20]
+    python benchmarks/faults.py attackers [--attackers nobody idle slow …] [--seconds 20]
     python benchmarks/faults.py acknowledgement [--seconds 20] [--rate 50] [--processes run apart nice]
 
 `kills`: a front and a worker run as shipped processes on a sandbox, with people who type, press and cancel.
@@ -16,11 +16,12 @@ hangs. Measured from the interaction's creation to the first answer's arrival. `
 reached sends commands at the same time, each with a PNG of side × side pixels in a few hundred kB. Measured:
 the front's processor time and memory, and another person's wait, with a control. `attackers`: each attacks a
 front of its own: `idle` connections to its web port, `slow` hosts of embedded pictures, pictures with many
-`scans`. Measured: how soon others are acknowledged, and their pictures queued. `acknowledgement`: commands
-arrive at a fixed rate, for more pictures than the engine can paint. Measured in the sandbox, from the
-interaction's creation to the first answer's arrival, with the whole bot in one process (`run`), with a front
-and a worker (`apart`), and with the worker at nice 10 (`nice`). The sandbox and the people run in another
-process on the same processors.
+`scans`; or one member asks for words that a server's own `terms`, AutoMod `patterns`, or styles and `lists`
+make costly. Measured: how soon others are acknowledged, and their pictures queued. `acknowledgement`:
+commands arrive at a fixed rate, for more pictures than the engine can paint. Measured in the sandbox, from
+the interaction's creation to the first answer's arrival, with the whole bot in one process (`run`), with a
+front and a worker (`apart`), and with the worker at nice 10 (`nice`). The sandbox and the people run in
+another process on the same processors.
 
 The queue is SQLite in a temporary folder inside --folder (default: here).
 """

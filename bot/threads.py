@@ -14,7 +14,7 @@ import contextvars
 import functools
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from typing import ParamSpec, TypeVar
 from weakref import WeakValueDictionary
@@ -40,31 +40,32 @@ class Threads:
 
     async def run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return or raise what `work` returns or raises. Cancelling the caller does not end the call."""
-        return await self.run_for(None, functools.partial(work, *args, **kwargs))
+        return await self.run_for((), functools.partial(work, *args, **kwargs))
 
-    async def run_for(self, owner: Hashable, work: Callable[[], T]) -> T:
-        """Like `run`, once the owner has fewer calls at work than its share."""
-        share = self._shares.get(owner)
-        if share is None:
-            share = self._shares[owner] = asyncio.Semaphore(self._share)
-        await share.acquire()
+    async def run_for(self, owners: Sequence[Hashable], work: Callable[[], T]) -> T:
+        """Like `run`, once each owner, such as a person and then a server, has fewer calls than its share."""
+        turns: list[asyncio.Semaphore] = []
         try:
-            await self._slots.acquire()
+            for turn in (*map(self._share_of, owners), self._slots):
+                await turn.acquire()
+                turns.append(turn)
         except BaseException:
-            share.release()
+            _free(turns)
             raise
         loop = asyncio.get_running_loop()
 
-        def free() -> None:
-            self._slots.release()
-            share.release()
-
         def free_slot() -> None:
             with contextlib.suppress(RuntimeError):  # the loop may have been closed meanwhile
-                loop.call_soon_threadsafe(free)
+                loop.call_soon_threadsafe(_free, turns)
 
         call = functools.partial(contextvars.copy_context().run, work)
         return await in_thread(call, self._name, at_end=free_slot)
+
+    def _share_of(self, owner: Hashable) -> asyncio.Semaphore:
+        share = self._shares.get(owner)
+        if share is None:
+            share = self._shares[owner] = asyncio.Semaphore(self._share)
+        return share
 
     async def run_within(
         self, seconds: float, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
@@ -72,6 +73,11 @@ class Threads:
         """Like `run`; raises TimeoutError after `seconds`, which include the wait for a slot."""
         async with asyncio.timeout(seconds):
             return await self.run(work, *args, **kwargs)
+
+
+def _free(turns: Sequence[asyncio.Semaphore]) -> None:
+    for turn in turns:
+        turn.release()
 
 
 def in_thread(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -38,7 +38,7 @@ RULES = "/rules"  # all of a server's own rules, which are searched for together
 
 
 class Judging:
-    """The threads of one front. A person in direct messages has the share of a server."""
+    """The threads of one front. A person has at most one request of the server's, or in direct messages."""
 
     def __init__(self, *, seconds: float = SECONDS, clock: Callable[[], float] = time.thread_time) -> None:
         self._seconds, self._clock = seconds, clock
@@ -48,7 +48,7 @@ class Judging:
 
     async def prepare(self, sender: Sender, work: Callable[[], None]) -> None:
         """Run work that many requests share, such as compiling rules; it has no deadline."""
-        await self._preparing.run_for(_owner(sender), work)
+        await self._preparing.run_for(_owners(sender), work)
 
     async def run(self, sender: Sender, work: Callable[[Check], T], *, times: int = 1) -> T:
         """Return or raise what `work` returns or raises, within `times` the usual limit.
@@ -58,7 +58,7 @@ class Judging:
         """
         limited = partial(self._limited, work, self._seconds * times)
         try:
-            return await self._threads.run_for(_owner(sender), limited)
+            return await self._threads.run_for(_owners(sender), limited)
         except TooLong as error:
             log.warning(
                 "judging a text in server %s took more than %.2f s, mostly for the rule %r",
@@ -85,10 +85,9 @@ class Judging:
             self._slow.popitem(last=False)
 
 
-def _owner(sender: Sender) -> tuple[str, int]:
-    if sender.guild_id is None:
-        return "person", sender.user_id
-    return "server", sender.guild_id
+def _owners(sender: Sender) -> tuple[Hashable, ...]:
+    """Return the person there, and the server: a person's own requests wait for each other first."""
+    return (sender,) if sender.guild_id is None else (sender, sender.guild_id)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -187,7 +187,7 @@ class AutomodCache:
             async with asyncio.timeout(READ_SECONDS):
                 payload = await client.http.get_auto_moderation_rules(guild_id)
             read = partial(_compiled, cast("Any", payload))
-            kept.rules = await self._threads.run_for(guild_id, read)
+            kept.rules = await self._threads.run_for([guild_id], read)
         except FAILURES as error:
             log.warning("the AutoMod rules of server %s could not be read: %r", guild_id, error)
             refused = isinstance(error, discord.Forbidden | discord.NotFound)

@@ -35,8 +35,8 @@ MESSAGE_SENT = 1  # the event
 BLOCK_MESSAGE = 1  # the action
 PATTERNS_SECONDS = 0.1
 """Processor time that all patterns of a server may take together for one text. Others do not apply."""
-COMPILING_SECONDS = 0.3
-"""Processor time that compiling all patterns of a server may take. Others do not apply."""
+READING_SECONDS = 1.0
+"""Processor time that compiling and measuring all patterns of a server may take. Others do not apply."""
 _WORD = r"\pL\pM\pN_"
 EDGE_BEFORE, EDGE_AFTER = r"(?<!\w)", r"(?!\w)"
 
@@ -148,25 +148,26 @@ def read_rules(
 
 def _sorted_out(rules: Iterable[AutomodRule], cost_of: Callable[..., float]) -> Iterator[AutomodRule]:
     """Yield the rules with the patterns that can be read and are quick enough, the first ones first."""
-    compiling, searching = COMPILING_SECONDS, PATTERNS_SECONDS
+    reading, searching = READING_SECONDS, PATTERNS_SECONDS
     for rule in rules:
         kept, unread, slow = list[str](), list[str](), list[str]()
         for pattern in rule.patterns:
+            if reading <= 0.0:
+                slow.append(pattern)
+                continue
             began = thread_time()
             try:
-                if compiling > 0.0:
-                    compiled(pattern)
-            except NotAlike as error:
-                (slow if isinstance(error, TooLarge) else unread).append(pattern)
-                continue
-            finally:
-                compiling -= (seconds := thread_time() - began)
-                sleep(seconds)  # compiling keeps the interpreter lock: other threads have as long
-            if compiling <= 0.0 or (cost := cost_of(pattern, limit=searching)) > searching:
+                compiled(pattern)
+                sleep(thread_time() - began)  # compiling keeps the interpreter lock: others have as long
+                cost = cost_of(pattern, limit=searching)
+            except TooLarge:
                 slow.append(pattern)
+            except NotAlike:
+                unread.append(pattern)
             else:
-                kept.append(pattern)
-                searching -= cost
+                (kept if cost <= searching else slow).append(pattern)
+                searching -= cost if cost <= searching else 0.0
+            reading -= thread_time() - began
         yield replace(rule, patterns=tuple(kept), unread=tuple(unread), slow=tuple(slow))
 
 

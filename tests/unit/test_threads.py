@@ -32,16 +32,31 @@ async def test_the_calls_of_one_owner_leave_threads_to_the_others() -> None:
         began.append(number)
         hung.wait()
 
-    calls = [asyncio.create_task(threads.run_for("one", partial(hang, number))) for number in range(4)]
+    calls = [asyncio.create_task(threads.run_for(["one"], partial(hang, number))) for number in range(4)]
     await asyncio.sleep(0)
     calls[0].cancel()  # its call goes on, and counts
     calls[1].cancel()  # it has not begun
-    assert await threads.run_for("other", lambda: "beside them") == "beside them"
+    assert await threads.run_for(["other"], lambda: "beside them") == "beside them"
     assert began == [0]
     hung.set()
     await asyncio.gather(*calls[2:])
     assert began == [0, 2, 3]
-    assert await threads.run_for("one", lambda: "after them") == "after them"
+    assert await threads.run_for(["one"], lambda: "after them") == "after them"
+
+
+async def test_the_calls_of_one_owner_leave_a_shared_turn_to_others() -> None:
+    threads, hung, began = Threads("test", most=2, share=1), threading.Event(), list[str]()
+
+    def note(name: str) -> None:
+        began.append(name)
+        hung.wait()
+
+    calls = [threads.run_for([name, "server"], partial(note, name)) for name in ("a", "a", "a", "b")]
+    running = asyncio.gather(*calls)
+    await asyncio.sleep(0)
+    hung.set()
+    await running
+    assert began == ["a", "b", "a", "a"]
 
 
 async def test_the_error_of_a_call_is_raised() -> None:

@@ -146,7 +146,7 @@ async def test_one_server_leaves_a_thread_to_the_others() -> None:
     mine = [asyncio.create_task(judging.run(MINE, lambda _check: hung.wait())) for _ in range(9)]
     await asyncio.sleep(0)
     assert await judging.run(OTHER, lambda _check: "judged") == "judged"
-    person = Sender(user_id=MINE.user_id, guild_id=None)
+    person = Sender(user_id=3, guild_id=None)
     assert await judging.run(person, lambda _check: "judged") == "judged"
     hung.set()
     assert await asyncio.gather(*mine) == [True] * 9

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.moderation.automod import PATTERNS_SECONDS, Ignored, judged, normal, read_rules
+from bot.moderation.automod import PATTERNS_SECONDS, READING_SECONDS, Ignored, judged, normal, read_rules
 from bot.moderation.rust_patterns import NotAlike, compiled, cost_of, translated
 
 RULE: dict[str, Any] = {
@@ -196,23 +197,24 @@ def test_the_patterns_of_a_server_fit_into_one_time_together() -> None:
     assert (two.patterns, two.slow) == (("c", "d", "e"), ())
 
 
-def test_a_pattern_far_over_the_limit_is_measured_in_a_part_of_a_text() -> None:
-    lengths: list[float] = []
-
-    def clock() -> float:
-        lengths.append(len(lengths))
-        return lengths[-1]
-
-    assert cost_of("a", limit=1.0, clock=clock) > 1.0
-    assert len(lengths) == 2
+def test_a_pattern_over_the_limit_is_measured_no_further() -> None:
+    asked = count()
+    assert cost_of("abc", limit=1.0, clock=asked.__next__) > 1.0
+    assert next(asked) == 4  # two searches in the first text
 
 
-def test_the_allow_list_holds_for_patterns_too() -> None:
-    assert not refuses("a bat cave", regex_patterns=["bat"], allow_list=["bat cave"])
+def test_patterns_are_left_out_once_reading_them_has_taken_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.moderation.automod.thread_time", count(step=READING_SECONDS / 5).__next__)
+    [read] = read_rules([rule(regex_patterns=[*"abcdef"])], cost_of=nothing)
+    assert (read.patterns, read.slow) == (("a", "b", "c"), ("d", "e", "f"))
 
 
 def nothing(_pattern: str, **_limit: float) -> float:
     return 0.0
+
+
+def test_the_allow_list_holds_for_patterns_too() -> None:
+    assert not refuses("a bat cave", regex_patterns=["bat"], allow_list=["bat cave"])
 
 
 @given(st.text(max_size=300), st.lists(st.text(max_size=20), max_size=5), st.text(max_size=30))
