@@ -190,6 +190,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "form_forgotten": "The bot no longer knows this form: choose it in the menu of the message again.",
         "favourites_full": "You can have {limit} favourites: remove one first.",
         "export_runs": "Your export is being made: wait until it is here.",
+        "export_late": "Your export was not ready in time: try it again later.",
         "publish_restricted": (
             "This was painted in an age-restricted channel: publish it in such a channel."
         ),

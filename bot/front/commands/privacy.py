@@ -14,7 +14,7 @@ from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.erasure import forget
-from bot.errors import StoreUnavailable, UserMistake
+from bot.errors import UserMistake
 from bot.front.answers import tell_end
 from bot.front.command_tree import Command, make_command
 from bot.front.exporting import Part, Position, export_part
@@ -92,15 +92,19 @@ async def export(interaction: Interaction, begin: str = "") -> None:
     services.being_exported.add(user_id)
     try:
         await acknowledge(interaction, private=True)
-        async with asyncio.timeout(EXPORT_SECONDS), services.exporting:
-            part = await export_part(
-                services.store, services.artifacts, services.signing, user_id, begin=Position.read(begin)
-            )
-        await _show_part(interaction, part)
-    except TimeoutError:
-        raise StoreUnavailable("an export was not made in time") from None
+        await _show_part(interaction, await _part(services, user_id, Position.read(begin)))
     finally:
         services.being_exported.discard(user_id)
+
+
+async def _part(services: Services, user_id: int, begin: Position | None) -> Part:
+    try:
+        async with asyncio.timeout(EXPORT_SECONDS), services.exporting:
+            return await export_part(
+                services.store, services.artifacts, services.signing, user_id, begin=begin
+            )
+    except TimeoutError:
+        raise UserMistake("export_late") from None
 
 
 async def _show_part(interaction: Interaction, part: Part) -> None:

@@ -90,6 +90,17 @@ async def test_an_export_is_made_once_at_a_time_for_a_person(
     assert (await exported(ravi, waiting))[1] == ["a boat"]
 
 
+async def test_an_export_that_waits_too_long_for_others_says_so(
+    served: Served, ravi: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = await asked_about(ravi)
+    with monkeypatch.context() as short:
+        short.setattr(privacy, "EXPORT_SECONDS", 0.01)
+        async with served.bot.services.exporting:
+            assert "was not ready in time" in await refusal(ravi, await ravi.press(asked, "Export"))
+    assert (await exported(ravi, await ravi.press(asked, "Export")))[1] == []
+
+
 async def _true(value: bool) -> bool:
     return value
 
