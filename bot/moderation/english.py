@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 
 from bot.moderation.tables import read_words
 
@@ -27,7 +27,7 @@ _IRREGULAR = {
 _CONTRACTION = re.compile(r"['’ʼ`´](?<=[a-z].)(?=(?:ll|re|ve|s|t|d|m)(?![^\W_]))")
 
 
-@cache
+@lru_cache(maxsize=20_000)  # of words that moderators choose
 def inflect(word: str) -> frozenset[str]:
     """Return a word, its plural, -ed and -ing; below three letters only the word.
 

@@ -88,28 +88,22 @@ class DeviceTime(Verbs):
             await _add(connection, job_id, model, spent, now=self._clock())
 
     async def fold(self, *, before: date) -> bool:
-        """Add up the days of the oldest month that ended before this day, without persons; False without any.
+        """Add the oldest day to its month, without persons, if that month ended before this day.
 
-        The sum's day is the month, such as 2026-03.
+        The sum's day is the month, such as 2026-03. Returns False where no such day is left.
         """
         async with self._database.read() as connection:
             days = [day for day in await connection.scalars(_days()) if day is not None and len(day) > MONTH]
-        if not days or (month := min(days)[:MONTH]) >= before.isoformat()[:MONTH]:
+        if not days or (month := (day := min(days))[:MONTH]) >= before.isoformat()[:MONTH]:
             return False
         column = device_time.c
         kept = (column.guild_id, column.model, column.accelerator)
-        of_month = (column.day > month) & (column.day <= f"{month}-31")
-        sums = sa.select(
-            *(sa.literal(month), sa.literal(NOBODY), *kept),
-            sa.func.sum(column.seconds),
-            sa.func.sum(column.pictures),
-        )
+        both = (sa.func.sum(column.seconds), sa.func.sum(column.pictures))
+        sums = sa.select(sa.literal(month), sa.literal(NOBODY), *kept, *both).where(column.day == day)
         async with self._database.write() as connection:
-            added = insert(connection, device_time).from_select(
-                list(device_time.c.keys()), sums.where(of_month).group_by(*kept)
-            )
-            await _put(connection, added)
-            await connection.execute(sa.delete(device_time).where(of_month))
+            added = insert(connection, device_time)
+            await _put(connection, added.from_select(list(column.keys()), sums.group_by(*kept)))
+            await connection.execute(sa.delete(device_time).where(column.day == day))
         return True
 
     async def sums(

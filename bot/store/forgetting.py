@@ -36,6 +36,7 @@ from bot.store.tables import (
     restrictions,
     start_pictures,
     styles,
+    turns,
     wildcards,
 )
 from bot.store.transitions import ACTIVE, cancel_images
@@ -152,6 +153,7 @@ class Erasure(Verbs):
                     mine = (kept.c.guild_id == guild_id) & _goes_with_server(kept)
                     await connection.execute(sa.delete(kept).where(mine))
                 await forget_server(connection, guild_id)
+                await connection.execute(sa.delete(turns).where(turns.c.scope == str(guild_id)))
                 await connection.execute(sa.delete(departures).where(departures.c.guild_id == guild_id))
 
     async def erase_acts(self, user_id: int) -> None:

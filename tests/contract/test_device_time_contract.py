@@ -50,8 +50,7 @@ async def test_old_months_are_added_up_without_their_persons(store: Store, clock
     await painted(store, 5, 7.0)  # on 1 February
     assert not await store.device_time.fold(before=date(1970, 1, 31))
     by_server = await by(store, Grouping.SERVER, Grouping.MODEL)
-    assert await store.device_time.fold(before=date(1970, 2, 2))
-    assert not await store.device_time.fold(before=date(1970, 2, 28))
+    assert [await store.device_time.fold(before=date(1970, 2, 28)) for _ in range(3)] == [True, True, False]
     assert await by(store, Grouping.SERVER, Grouping.MODEL) == by_server
     assert await by(store, Grouping.DAY, Grouping.PERSON) == {
         ("1970-01", 0): (10.5, 4),

@@ -12,11 +12,12 @@ from stores import TTL, Clock
 
 from bot.errors import StaleLease, UnknownJob
 from bot.jobs import Descent, Parent
+from bot.quotas import Caps
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.preferences import Owner, Scope
 from bot.store.styles import Style
-from bot.store.tables import last_tags
+from bot.store.tables import last_tags, turns
 from bot.store.wildcards import Wildcard
 
 UPLOAD, PICTURE, OTHER = "cc/upload.png", "aa/picture.png", "bb/other.png"
@@ -128,6 +129,18 @@ async def test_a_file_that_another_job_shows_is_not_erased_with_a_server(store: 
     jobs = await store.erasure.job_ids_of(guild_id=HERE, limit=9)
     assert await store.erasure.erase(jobs) == []
     assert await store.erasure.job_ids_of(user_id=MINA, limit=9) == [elsewhere.id]
+
+
+async def test_the_turn_of_a_server_with_a_nearly_full_queue_goes_with_it(store: Store) -> None:
+    await store.jobs.enqueue(RECIPE, origin(1), caps=Caps(waiting_per_server=1))
+
+    async def scopes() -> list[str]:
+        async with store.shared.database.read() as connection:
+            return list(await connection.scalars(sa.select(turns.c.scope)))
+
+    assert await scopes() == [str(HERE)]
+    await store.erasure.erase_preferences(guild_id=HERE)
+    assert await scopes() == []
 
 
 async def test_a_server_counts_as_departed_from_the_first_note_until_the_bot_returns(

@@ -183,6 +183,8 @@ class Life:
         await offers.await_published(["demo"], ttl=TTL)
         await offers.publish([])
         await offers.published(["demo"])
+        await offers.withdraw("stand-in")
+        await offers.is_anything_offered()
         await offers.unoffered()
         await offers.is_offered(PAINTED)
         await offers.fail_unoffered(grace=60.0)
@@ -428,7 +430,6 @@ class Life:
 MEANT = {
     "Retention.kept_bytes": "the bytes of all files, once a sweep",
     "Retention.drop_files": "once a sweep, PostgreSQL may join all start pictures",
-    "DeviceTime.fold": "the days of a month, once a month",
     "DeviceTime.sums": "the command of operators sums whatever it is asked for",
     "Erasure.servers": "one step for each server and each of its settings, once a connection",
 }
