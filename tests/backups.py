@@ -13,7 +13,7 @@ from bot.files import Artifacts
 from bot.store import Store
 from bot.store.dumping import snapshot
 from bot.store.opening import connect_database, make_database
-from bot.store.tables import metadata
+from bot.store.tables import Member, metadata
 
 ROWS = 2  # of each table
 
@@ -66,8 +66,8 @@ def _value(column: sa.Column[Any], number: int) -> Any:
         (key,) = column.foreign_keys
         return _value(key.column, number)
     kind = column.type
-    if isinstance(kind, sa.Enum):
-        return kind.python_type(kind.enums[0]) if kind.enum_class is None else next(iter(kind.enum_class))
+    if isinstance(kind, Member):
+        return next(iter(kind.members))
     if isinstance(kind, sa.JSON):
         return [{"“key”": [number, 0.1, None, "\n"]}, None][column.nullable]  # a null of JSON, not of SQL
     if isinstance(kind, sa.LargeBinary):

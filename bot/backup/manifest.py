@@ -63,6 +63,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def read_manifest(folder: Path) -> Manifest:
     """Return the manifest of a backup; raises BackupRefused for a damaged one, or one of another format."""
     try:
+        if not (is_plain(folder / MANIFEST) and is_plain(folder / HASH)):
+            raise _damaged(folder)
         data = (folder / MANIFEST).read_bytes()
         told = (folder / HASH).read_text(encoding="ascii").partition(" ")[0]
     except (OSError, UnicodeDecodeError) as error:
@@ -77,7 +79,7 @@ def read_manifest(folder: Path) -> Manifest:
                 "with the version that made it, or a newer one."
             )
         return Manifest.model_validate_json(data)
-    except (ValueError, AttributeError, ValidationError) as error:
+    except (ValueError, AttributeError, RecursionError, ValidationError) as error:
         raise _damaged(folder) from error
 
 
@@ -103,9 +105,14 @@ def damages(folder: Path, manifest: Manifest) -> list[str]:
     return [str(file.relative_to(folder)) for file, sha256 in expected.items() if not _is(file, sha256)]
 
 
+def is_plain(file: Path) -> bool:
+    """Return whether this is a file: no link, and no pipe or device, whose reading would never end."""
+    return file.is_file() and not file.is_symlink()
+
+
 def _is(file: Path, sha256: str) -> bool:
     try:
-        return sha256_of(file) == sha256
+        return is_plain(file) and sha256_of(file) == sha256
     except OSError:
         return False
 

@@ -1,7 +1,8 @@
-"""Restores a backup: checks all of it, then stores the pictures, then loads the rows in one transaction.
+"""Restores a backup: checks all of it, then loads the rows and stores the pictures in one transaction.
 
 A restore that was interrupted can be repeated: it has loaded no row, and pictures that are there already are
-left as they are.
+left as they are. The backup may come from anybody: rows that do not fit are refused before any picture is
+stored.
 """
 
 from __future__ import annotations
@@ -50,12 +51,15 @@ async def restore_backup(place: Path, database: Database, artifacts: Artifacts) 
     if not await is_empty(database):
         raise not_empty(database)
     await _check_artifacts(manifest, artifacts)
-    await bring_back(folder, manifest.pictures, artifacts)
     tables = (
-        Rows(table=name, columns=table.columns, some=read_rows(table_file(folder, name)))
+        Rows(table=name, columns=table.columns, some=read_rows(table_file(folder, name), most=table.rows))
         for name, table in manifest.tables.items()
     )
-    await load(database, manifest.revision, tables)
+
+    async def pictures() -> None:
+        await bring_back(folder, manifest.pictures, artifacts)
+
+    await load(database, manifest.revision, tables, last=pictures)
     return Restored(folder=folder, manifest=manifest)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 import zlib
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -15,6 +16,7 @@ from bot.backup.manifest import TableFile
 from bot.errors import BackupRefused
 from bot.store.dumping import ROWS_AT_ONCE
 
+MOST_CHARACTERS = 16 * 2**20  # of a row: a list for prompts or a preview has less than a tenth
 _LEVEL = 3  # of the compression: quicker than a disk
 
 
@@ -33,17 +35,24 @@ async def write_rows(file: Path, columns: Sequence[str], rows: AsyncIterator[lis
     return TableFile(columns=tuple(columns), rows=count, bytes=size, sha256=sha256)
 
 
-def read_rows(file: Path) -> Iterator[list[list[Any]]]:
-    """Yield the rows of a file, up to ROWS_AT_ONCE at a time. Raises BackupRefused."""
+def read_rows(file: Path, *, most: float = math.inf) -> Iterator[list[list[Any]]]:
+    """Yield the rows of a file, up to ROWS_AT_ONCE at a time.
+
+    Raises BackupRefused, also for more than `most` rows, or a row of more than MOST_CHARACTERS.
+    """
     some: list[list[Any]] = []
+    count = 0
     with refused_by_disk(file, "read"), gzip.open(file, "rt", encoding="utf-8", newline="\n") as lines:
         try:
-            for line in lines:
+            while line := lines.readline(MOST_CHARACTERS):
+                count += 1
+                if count > most or (len(line) == MOST_CHARACTERS and not line.endswith("\n")):
+                    raise ValueError
                 some.append(json.loads(line))
                 if len(some) == ROWS_AT_ONCE:
                     yield some
                     some = []
-        except (EOFError, ValueError, zlib.error):
+        except (EOFError, ValueError, RecursionError, zlib.error):
             raise BackupRefused(f"{file} is damaged: restore another backup.") from None
     if some:
         yield some

@@ -6,22 +6,24 @@ In a restored queue all processes of the backup count as dead: images and jobs t
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.errors import StoreUnavailable
+from bot.errors import BackupRefused, StoreUnavailable
 from bot.jobs import State
 from bot.store.database import Clock, Database
-from bot.store.dumping import BYTES, JSON, kind_of, reflected
+from bot.store.dumping import BYTES, JSON, PLAIN, kind_of, reflected
 from bot.store.migrate import make_tables, tables_at, upgrade
 from bot.store.tables import deliveries, duties, files, images, jobs, previews, processes, workers
 from bot.store.transitions import lock_jobs, move, settle
 
 _RUNNING = images.c.state == State.RUNNING
+_NO_ROWS = (sa.exc.IntegrityError, sa.exc.InterfaceError, OverflowError, TypeError, ValueError)
+"""The errors of rows that no bot has written."""
 _OF_PROCESSES = (processes, workers, duties, previews)
 
 
@@ -40,25 +42,34 @@ async def is_empty(database: Database) -> bool:
         return await connection.run_sync(_is_empty)
 
 
-async def load(database: Database, revision: str, tables: Iterable[Rows]) -> None:
+async def load(
+    database: Database, revision: str, tables: Iterable[Rows], *, last: Callable[[], Awaitable[None]]
+) -> None:
     """Make the tables of `revision`, a known one, fill them, bring them up to date, and free what was held.
 
-    Raises StoreUnavailable, and changes nothing, for a database that has tables.
+    `last` is awaited before the commit: where it fails, no row is loaded. Raises StoreUnavailable for a
+    database that has tables, and BackupRefused for rows that do not fit; then nothing has changed.
     """
     names = tables_at(revision)
     async with database.write() as connection:
+        if database.has_time:  # `last` may take long
+            await connection.execute(sa.text("SET LOCAL idle_in_transaction_session_timeout = 0"))
         if not await connection.run_sync(_is_empty):
             raise not_empty(database)
         await connection.run_sync(make_tables, revision)
         made = await connection.run_sync(reflected, names)
         for rows in tables:
-            await _fill(connection, made[rows.table], rows, database.place)
+            table = made.get(rows.table)
+            if table is None or not set(rows.columns) <= {column.name for column in table.columns}:
+                raise _unfit(rows.table)
+            await _fill(connection, table, rows, database.place)
         await _set_sequences(connection, made.values())
         await connection.run_sync(upgrade)
         clock = Clock(server=database.has_time)
         if database.has_time:
             await clock.refresh(connection)
         await _release(connection, now=clock())
+        await last()
 
 
 def not_empty(database: Database) -> StoreUnavailable:
@@ -83,9 +94,11 @@ async def _fill(connection: AsyncConnection, table: sa.Table, rows: Rows, place:
     if await connection.scalar(sa.select(sa.exists().select_from(table))):
         await connection.execute(sa.delete(table))
     for some in rows.some:
-        values = [dict(_bound(row, kinds)) for row in some]
         try:
+            values = [dict(_bound(row, kinds)) for row in some]
             await connection.execute(statement, values)
+        except _NO_ROWS as error:
+            raise _unfit(table.name) from error
         except sa.exc.DataError as error:  # SQLite takes texts that PostgreSQL refuses
             raise StoreUnavailable(
                 f"{place} does not take a row of the table {table.name} as the backup has it: restore the "
@@ -102,8 +115,18 @@ def _written(number: int, kind: str, column: sa.Column[Any], connection: AsyncCo
     )
 
 
-def _bound(row: Sequence[Any], kinds: Sequence[str]) -> Iterator[tuple[str, Any]]:
+def _unfit(table: str) -> BackupRefused:
+    return BackupRefused(
+        f"The backup's rows of the table {table} fit no queue of its version: restore another backup."
+    )
+
+
+def _bound(row: Any, kinds: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    if not isinstance(row, list):
+        raise TypeError("a row is a list")
     for number, (value, kind) in enumerate(zip(row, kinds, strict=True)):
+        if not isinstance(value, str | None if kind != PLAIN else str | int | float | None):
+            raise TypeError("no value of a column")
         is_bytes = kind == BYTES and value is not None
         yield f"value_{number}", base64.b64decode(value) if is_bytes else value
 

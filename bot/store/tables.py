@@ -24,7 +24,7 @@ metadata = sa.MetaData(
 _RowId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
-class _Member(sa.types.TypeDecorator[Any]):
+class Member(sa.types.TypeDecorator[Any]):
     """A member of an enum, stored as its value; a value that this version does not know is read as text.
 
     `sa.Enum` raises LookupError for such a value, so one row of a newer version would hide all others.
@@ -48,10 +48,10 @@ class _Member(sa.types.TypeDecorator[Any]):
         return self._known.get(value, value)
 
 
-_State = _Member(State, 16)
-_FileState = _Member(FileState, 8)
-_Descent = _Member(Descent, 16)
-_Showing = _Member(Showing, 16)
+_State = Member(State, 16)
+_FileState = Member(FileState, 8)
+_Descent = Member(Descent, 16)
+_Showing = Member(Showing, 16)
 
 jobs = sa.Table(
     "jobs",

@@ -7,10 +7,15 @@ import contextlib
 import errno
 import gzip
 import json
+import os
 import signal
+import sqlite3
 import stat
+from collections.abc import Callable
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from backups import backed_up, restored
@@ -18,7 +23,7 @@ from processes import end, in_tests, start
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, small_disk
 
-from bot.backup import making, picture_files, places
+from bot.backup import making, picture_files, places, table_files
 from bot.backup import manifest as manifests
 from bot.backup.durable import refused_by_disk
 from bot.backup.places import UNDER_WAY, under_way
@@ -347,3 +352,148 @@ async def test_a_folder_without_backups_is_refused(scene: Scene) -> None:
     scene.place.mkdir()
     with pytest.raises(BackupRefused, match="holds no backup"):
         await scene.restore()
+
+
+Rows = list[Any]
+Change = Callable[[dict[str, Any], dict[str, Rows], Path], None]
+
+
+def change_of(table: str, row: int, column: str, value: Any) -> Change:
+    """A change of one value of one row."""
+
+    def change(manifest: dict[str, Any], rows: dict[str, Rows], _backup: Path) -> None:
+        rows[table][row][manifest["tables"][table]["columns"].index(column)] = value
+
+    return change
+
+
+def deep(_manifest: dict[str, Any], rows: dict[str, Rows], _backup: Path) -> None:
+    rows["jobs"] = ["[" * 200_000]
+
+
+def named(name: str) -> Change:
+    def change(manifest: dict[str, Any], _rows: dict[str, Rows], _backup: Path) -> None:
+        manifest["pictures"][name] = 9
+
+    return change
+
+
+def linked(_manifest: dict[str, Any], _rows: dict[str, Rows], backup: Path) -> None:
+    (picture,) = (backup / "pictures").glob("*/*")
+    moved = picture.rename(backup.parent / "elsewhere")
+    picture.symlink_to(moved)
+
+
+def piped(_manifest: dict[str, Any], _rows: dict[str, Rows], backup: Path) -> None:
+    (picture,) = (backup / "pictures").glob("*/*")
+    picture.unlink()
+    os.mkfifo(picture)
+
+
+def renamed(table: str, to: str) -> Change:
+    def change(manifest: dict[str, Any], rows: dict[str, Rows], backup: Path) -> None:
+        manifest["tables"][to] = manifest["tables"].pop(table)
+        rows[to] = rows.pop(table)
+
+    return change
+
+
+HOSTILE: dict[str, Change] = {
+    "unknown table": renamed("styles", "owners"),
+    "table of SQLite": renamed("styles", "sqlite_master"),
+    "table of migrations": renamed("styles", "alembic_version"),
+    "table outside the folder": renamed("styles", "../../styles"),
+    "SQL as a table": renamed("styles", "styles; drop table jobs"),
+    "unknown column": lambda manifest, _rows, _backup: manifest["tables"]["jobs"]["columns"].__setitem__(
+        0, "x"
+    ),
+    "SQL as a column": lambda manifest, _rows, _backup: manifest["tables"]["jobs"]["columns"].__setitem__(
+        0, "id) VALUES (1); DROP TABLE jobs; --"
+    ),
+    "missing column": lambda manifest, _rows, _backup: manifest["tables"]["jobs"]["columns"].pop(),
+    "huge number of rows": lambda _manifest, rows, _backup: rows["jobs"].extend(rows["jobs"] * 9),
+    "row that is a number": lambda _manifest, rows, _backup: rows["jobs"].__setitem__(0, 7),
+    "row that is an object": lambda _manifest, rows, _backup: rows["jobs"].__setitem__(0, {"id": 1}),
+    "row too short": lambda _manifest, rows, _backup: rows["jobs"][0].pop(),
+    "deep nesting": deep,
+    "value that is a list": change_of("jobs", 0, "user_name", ["x"]),
+    "value that is an object": change_of("jobs", 0, "user_id", {"$ne": 1}),
+    "number beyond 64 bits": change_of("jobs", 0, "user_id", 10**30),
+    "lone surrogate": change_of("jobs", 0, "user_name", "\ud800"),
+    "null where none may be": change_of("jobs", 0, "channel_id", None),
+    "image of no job": change_of("images", 0, "job_id", "nobody"),
+    "the same job twice": lambda _manifest, rows, _backup: rows["jobs"].append(rows["jobs"][0]),
+    "picture outside the folder": named("../../../etc/passwd"),
+    "picture with an absolute name": named("/etc/passwd"),
+    "picture with a short name": named("aa/" + "a" * 63 + ".png"),
+    "picture that is not there": named("aa/" + "a" * 64 + ".png"),
+    "negative format": lambda manifest, _rows, _backup: manifest.__setitem__("format", -1),
+    "format that is a list": lambda manifest, _rows, _backup: manifest.__setitem__("format", [1]),
+    "revision outside the folder": lambda manifest, _rows, _backup: manifest.__setitem__(
+        "revision", "../v001"
+    ),
+    "tables that are a list": lambda manifest, _rows, _backup: manifest.__setitem__("tables", []),
+    "link as a picture": linked,
+    "pipe as a picture": piped,
+}
+
+
+def rewrite(backup: Path, change: Change) -> None:
+    """Change a backup as somebody does who writes right hashes."""
+    manifest = json.loads((backup / manifests.MANIFEST).read_bytes())
+    lines = {
+        name: gzip.decompress(manifests.table_file(backup, name).read_bytes()).splitlines()
+        for name in manifest["tables"]
+    }
+    rows: dict[str, Rows] = {name: [json.loads(line) for line in of] for name, of in lines.items()}
+    change(manifest, rows, backup)
+    for name, of_table in rows.items():
+        file = manifests.table_file(backup, name.replace("/", "_"))
+        text = "".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in of_table)
+        file.write_bytes(gzip.compress(text.encode(errors="surrogatepass")))
+        if isinstance(manifest["tables"], dict):
+            manifest["tables"][name] |= {
+                "sha256": sha256(file.read_bytes()).hexdigest(),
+                "bytes": file.stat().st_size,
+            }
+    data = json.dumps(manifest).encode()
+    (backup / manifests.MANIFEST).write_bytes(data)
+    (backup / manifests.HASH).write_text(f"{sha256(data).hexdigest()}  {manifests.MANIFEST}\n")
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+async def test_a_backup_with_foreign_content_is_refused_in_one_sentence_with_nothing_written(
+    scene: Scene, how: str
+) -> None:
+    await scene.paint(b"a picture")
+    backup = await scene.back_up()
+    rewrite(backup, HOSTILE[how])
+    with pytest.raises((BackupRefused, StoreUnavailable)) as refused:
+        async with asyncio.timeout(20):
+            await scene.restore()
+    assert "\n" not in str(refused.value)
+    assert "Traceback" not in str(refused.value)
+    assert not (scene.folder / "restored" / "artifacts").exists()
+    with closing(sqlite3.connect(scene.folder / "restored" / "queue.sqlite3")) as connection:
+        assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("content", [b"[" * 200_000, b"{}", b"", b"\xff", b"null", b"[1]"])
+async def test_a_manifest_of_somebody_else_is_refused(scene: Scene, content: bytes) -> None:
+    await scene.paint(b"a picture")
+    backup = await scene.back_up()
+    (backup / manifests.MANIFEST).write_bytes(content)
+    (backup / manifests.HASH).write_text(f"{sha256(content).hexdigest()}  {manifests.MANIFEST}\n")
+    with pytest.raises(BackupRefused):
+        await scene.restore()
+
+
+def test_a_row_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.jsonl.gz"
+    with gzip.open(file, "wb") as packed:
+        packed.write(b"[")
+        for _ in range(table_files.MOST_CHARACTERS // 2**20):
+            packed.write(b" " * 2**20)
+    assert file.stat().st_size < 100_000
+    with pytest.raises(BackupRefused, match="is damaged"):
+        list(read_rows(file))
