@@ -18,7 +18,7 @@ MOST_COUNTED = 50.0
 """Milliseconds that the search may take by count. 20,000 common words of a language take 12 to 18."""
 MOST_MEASURED = 200.0
 """Milliseconds that it may take by the clock; a slow machine needs several times as long as by count."""
-_ALIKE, _OF_PHRASES, _TERM = 0.4, 0.000_25, 0.000_5
+_ALIKE, _OF_PHRASES, _TERM = 0.4, 0.000_4, 0.000_5
 """Milliseconds on one core of an AMD EPYC server, for a text of LONGEST_SENT characters.
 
 They are those of a form that differs from others only in repeated letters (each word of the text may be a

@@ -8,6 +8,7 @@ import pytest
 from test_search_steps import doublings
 
 from bot.errors import UserMistake
+from bot.moderation.bounds import LONGEST_SENT
 from bot.moderation.rules import Judge
 from bot.moderation.search_cost import (
     MOST_COUNTED,
@@ -97,13 +98,17 @@ def test_a_search_that_takes_too_long_by_the_clock_is_refused_too() -> None:
 
 
 def test_the_count_is_no_less_than_the_time_of_the_worst_text() -> None:
-    forms = doublings("slopenb")[:120]
-    judge = Judge(rules(forms))
     chance = random.Random(1)
-    text = " ".join("".join(letter * chance.randint(2, 4) for letter in "slopenb") for _ in range(100))[:2000]
-    assert counted(judge) <= MOST_COUNTED
-    # Three times as much, since other work on the machine slows a thread down.
-    assert measured_on(judge, text) <= 3 * counted(judge)
+    forms = doublings("slopenb")[:120]
+    stretched = ["".join(letter * chance.randint(2, 4) for letter in "slopenb") for _ in range(100)]
+    pairs = ["".join(pair) for pair in itertools.permutations("bcdfghjklmnpqrtvw", 2)]
+    phrases = [" ".join(chance.choices(pairs, k=12)) for _ in range(8_000)]
+    for terms, text in ((forms, " ".join(stretched)), (phrases, " ".join(pairs) * 3)):
+        judge = Judge(rules(terms))
+        judge.prepare()
+        assert counted(judge) <= MOST_COUNTED
+        # Three times as much, since other work on the machine slows a thread down.
+        assert measured_on(judge, text[:LONGEST_SENT]) <= 3 * counted(judge)
 
 
 def measured_on(judge: Judge, text: str) -> float:
