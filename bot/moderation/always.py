@@ -23,7 +23,8 @@ def hard_rule() -> BothOf:
     minors = [word for language in _LANGUAGES for word in data["minors"][language]]
     sexual = [word for language in _LANGUAGES for word in data["sexual"][language]]
     harmless = data["harmless"]["sexual"] + data["harmless"]["minors"]
-    rule = BothOf(sexual, [*minors, *_ages(data["ages"])], harmless=harmless)
+    ages = _ages(data["ages"])
+    rule = BothOf(sexual, [*minors, *ages], harmless=harmless, joints=data["joints"]["en"].split())
     rule.prepare()
     return rule
 

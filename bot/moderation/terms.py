@@ -126,8 +126,8 @@ class Vocabulary:
 
     @cached_property
     def beginnings(self) -> frozenset[str]:
-        """The first two letters of all forms, without repeated letters and without clitics."""
-        return frozenset(key[:2] for key in self._forms)
+        """The first three letters of all forms, without repeated letters and without clitics."""
+        return frozenset(key[:3] for key in self._forms)
 
     @property
     def most_alike(self) -> int:
@@ -231,7 +231,7 @@ class Terms:
 
     @property
     def beginnings(self) -> frozenset[str]:
-        """The first two letters of all forms of the words, without repeated letters and without clitics."""
+        """The first three letters of all forms of the words, without repeated letters and without clitics."""
         return self._vocabulary.beginnings
 
     @property
@@ -365,11 +365,20 @@ def _bits(places: Sequence[int] | Places, size: int) -> int:
 class BothOf:
     """Two lists of terms of which a text must hold one each; phrases of `harmless` count for neither.
 
-    The two terms may also be written together, one after the other: nudekid, 누드아이.
+    The two terms may also be written together, one after the other: nudekid, 누드아이. Words of `joints` may
+    stand between them: nudelittlekid.
     """
 
-    def __init__(self, first: Sequence[str], second: Sequence[str], *, harmless: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        first: Sequence[str],
+        second: Sequence[str],
+        *,
+        harmless: Sequence[str] = (),
+        joints: Sequence[str] = (),
+    ) -> None:
         self._first, self._second = Terms(first), Terms(second)
+        self._joints = re.compile(f"(?:{'|'.join(sorted(joints, key=len, reverse=True))})*" if joints else "")
         spaced = [r"[\s-]+".join(map(re.escape, phrase.split())) for phrase in harmless]
         self._harmless = re.compile(rf"\b(?:{'|'.join(spaced)})") if spaced else None
 
@@ -390,8 +399,13 @@ class BothOf:
         return (self._first.matches(text) and self._second.matches(text)) or self._hold_joined(text)
 
     def _hold_joined(self, text: Readings) -> bool:
-        """Return whether a word consists of a form of a term of each list, in either order."""
-        halves = _halves_of_words(text, self._first.beginnings | self._second.beginnings)
+        """Return whether a word consists of a form of a term of each list, in either order, and joints."""
+        beginnings = self._first.beginnings | self._second.beginnings
+        halves = {
+            halves
+            for word in _words_that_begin(text, beginnings)
+            for halves in _divisions(word, frozenset(key[0] for key in beginnings), self._joints)
+        }
         if not halves:
             return False
         parts = of_words(list(dict.fromkeys(chain.from_iterable(halves))))
@@ -401,23 +415,35 @@ class BothOf:
         )
 
 
-def _halves_of_words(text: Readings, beginnings: Collection[str]) -> set[tuple[str, str]]:
-    """Return the words of a text, each divided in two wherever both halves may begin like a form.
+def _words_that_begin(text: Readings, beginnings: Collection[str]) -> Iterator[str]:
+    """Yield the words of a text that begin as some form does, of at most _LONGEST_JOINED letters.
 
-    `beginnings` are the first two letters of forms. A clitic may stand before an Arabic form.
+    A clitic may stand before an Arabic form.
     """
     numbered = [word for word in text.numbered if not word.isalpha()] if has_digit(text.lower) else []
-    keyed = chain(zip(text.words, text.squeezed, strict=True), zip(numbered, numbered, strict=True))
-    begun = ((word, key) for word, key in keyed if key[:2] in beginnings or is_arabic(word))
-    words = (word if len(word) <= _LONGEST_JOINED else key for word, key in begun)
-    letters = frozenset(beginning[0] for beginning in beginnings)
-    return {
-        (word[:place], word[place:])
-        for word in words
-        if len(word) <= _LONGEST_JOINED
-        for place in range(_SHORTEST_HALF, len(word) - _SHORTEST_HALF + 1)
-        if word[place] in letters or is_arabic(word)
-    }
+    for word, key in chain(zip(text.words, text.squeezed, strict=True), zip(numbered, numbered, strict=True)):
+        if (
+            key[:3] in beginnings
+            or key[:2] in beginnings
+            or (is_arabic(word) and _begins_later(key, beginnings))
+        ):
+            short = word if len(word) <= _LONGEST_JOINED else key
+            if len(short) <= _LONGEST_JOINED:
+                yield short
+
+
+def _begins_later(key: str, beginnings: Collection[str]) -> bool:
+    return any(key[start : start + 3] in beginnings for start in range(1, len(arabic.prefixes()) + 1))
+
+
+def _divisions(word: str, letters: Collection[str], joints: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Yield both halves of a word, with and without joints between them; `letters` begin the second half."""
+    arabic_word = is_arabic(word)
+    for place in range(_SHORTEST_HALF, len(word) - _SHORTEST_HALF + 1):
+        joint = None if arabic_word else joints.match(word, place)
+        for start in {place, joint.end() if joint else place}:
+            if word[start : start + 1] in letters or arabic_word:
+                yield word[:place], word[start:]
 
 
 def _numbers_of(found: Iterable[str], numbers: Numbers) -> Iterator[int]:

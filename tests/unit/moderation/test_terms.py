@@ -179,6 +179,30 @@ def test_a_term_that_is_a_harmless_phrase_counts_for_no_list() -> None:
     assert not BothOf(["xx"], ["kid"], harmless=["xx"]).matches("xx kid")
 
 
+def test_both_are_found_in_one_word_with_joints_between_them() -> None:
+    both = BothOf(["gun"], ["school", "child"], joints=["in", "the"])
+    for text in (
+        "gunschool",
+        "schoolguns",
+        "guninschool",
+        "guninthechildren",
+        "g u n s c h o o l",
+        "guuuunschool",
+    ):
+        assert both.matches(text), text
+    for text in ("gunatschool", "gunin", "inschoolgun", "gunschoolteacher", "begunschool"):
+        assert not both.matches(text), text
+    assert not BothOf(["gun"], ["school"]).matches("guninschool")
+    assert BothOf(["gun"], ["15yo"]).matches("gun15yo")
+    assert not BothOf(["gun"], ["15yo"]).matches("gun115yo")
+
+
+def test_a_word_of_very_many_letters_is_joined_only_where_few_are_left_without_repetitions() -> None:
+    both = BothOf(["gun"], ["schol"])
+    assert both.matches("gu" + "n" * 60 + "schol")
+    assert not both.matches("gunschol" * 6)
+
+
 def test_an_arabic_word_can_be_read_with_a_short_clitic_and_with_a_long_one() -> None:
     assert find_all("والدم", ["دم", "الدم"]) == ["دم", "الدم"]
 
