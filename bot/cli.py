@@ -216,10 +216,10 @@ def check_config(path: Path | None, role: str) -> None:
         names, shared = painted_models(config), mistakes(config)
     try:
         check_start(config, os.environ, front=is_front, models=names, others=shared)
-        if refused := list(mistakes_in_opened(config, names, report=complain)):
-            raise UnreadableCheckpoint("\n".join(refused))
     except UnreadableCheckpoint as error:
-        raise ConfigurationError(one_line(str(error))) from None
+        raise ConfigurationError(str(error)) from None
+    if refused := list(mistakes_in_opened(config, names, report=complain)):
+        raise ConfigurationError("\n".join(map(one_line, refused)))
     offered = ", ".join(model.name for model in config.models)
     for warning in config.warnings:
         complain(warning)
