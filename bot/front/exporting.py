@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from bot.errors import MissingArtifact, StoreUnavailable
@@ -31,7 +32,7 @@ PAGE_JOBS = 100  # requests in memory at a time, and in one file of JSON
 MOST_ACTS = 5000
 THREAD = "exports"
 _RESERVE = 1024  # bytes for the headers of one more file and of one more page
-_TIMES = ("at", "opened_at", "due_at", "decided_at", "closed_at")
+_TIMES = ("at", "created_at", "opened_at", "due_at", "decided_at", "closed_at")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +85,7 @@ async def export_part(
             await making.add_section(name, value)
     rest: Position | None = None
     async for request in _requests(store, user_id, begin):
-        here = begin is not None and begin.interaction_id == request.job.origin.interaction_id
+        here = begin is not None and begin.interaction_id == request.interaction_id
         rest = await making.add(request, skip=begin.files if begin is not None and here else 0)
         if rest is not None:
             break
@@ -111,33 +112,41 @@ async def sections(store: Store, user_id: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Request:
-    """A job, its JSON, its files in their order, and which files are gone."""
+    """A request as JSON, its files in their order, and which of them were painted or are gone."""
 
-    job: Job
+    interaction_id: int
     text: bytes
-    files: list[str]
-    lost: Collection[str]
+    files: Sequence[str] = ()
+    painted: Collection[str] = ()
+    lost: Collection[str] = ()
 
 
 async def _requests(store: Store, user_id: int, begin: Position | None) -> AsyncIterator[_Request]:
-    """Yield a person's requests, the newest first."""
+    """Yield a person's requests, the newest first; those of a newer version as they are stored."""
     older_than = None if begin is None else begin.interaction_id + 1
-    while jobs := await store.jobs.history(user_id, older_than=older_than, limit=PAGE_JOBS, copies=True):
-        sent = await store.erasure.files_sent([job.id for job in jobs])
-        lost = await store.exports.lost(files_of(jobs, sent=sent))
-        for job, text in zip(jobs, await in_thread(_Texts(jobs), THREAD), strict=True):
-            yield _Request(job=job, text=text, files=files_of([job], sent=sent), lost=lost)
-        older_than = jobs[-1].origin.interaction_id
+    while page := await store.exports.page(user_id, older_than=older_than, limit=PAGE_JOBS):
+        jobs = {job.id: job for job in await store.erasure.readable(list(page))}
+        rows = await store.exports.as_stored(page.keys() - jobs.keys())
+        texts = await in_thread(partial(_texts, list(jobs.values()), rows), THREAD)
+        sent = await store.erasure.files_sent(list(jobs))
+        lost = await store.exports.lost(files_of(list(jobs.values()), sent=sent))
+        for job_id, interaction_id in page.items():
+            if (job := jobs.get(job_id)) is not None:
+                yield _Request(
+                    interaction_id=interaction_id,
+                    text=texts[job_id],
+                    files=files_of([job], sent=sent),
+                    painted=_painted(job),
+                    lost=lost,
+                )
+            elif job_id in texts:
+                yield _Request(interaction_id=interaction_id, text=texts[job_id])
+        older_than = min(page.values())
 
 
-@dataclass(frozen=True)
-class _Texts:
-    """Called in a thread, returns the JSON of these jobs."""
-
-    jobs: Sequence[Job]
-
-    def __call__(self) -> list[bytes]:
-        return [_json(described(job)) for job in self.jobs]
+def _texts(jobs: Iterable[Job], rows: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
+    said = {job.id: _json(described(job)) for job in jobs}
+    return said | {row["id"]: _json(row) for row in _readable(rows)}
 
 
 class _Making:
@@ -162,7 +171,7 @@ class _Making:
 
     async def add(self, request: _Request, *, skip: int) -> Position | None:
         """Add a request and its files after the first `skip`; return where the rest begins if it is full."""
-        here, text, added = request.job.origin.interaction_id, request.text, False
+        here, text, added = request.interaction_id, request.text, False
         if not self._fits(len(text)):
             return Position(interaction_id=here, files=skip)
         for place, name in enumerate(request.files[skip:], skip):
@@ -177,7 +186,7 @@ class _Making:
                 if added:
                     await self._note(text)
                 return Position(interaction_id=here, files=place)
-            await self._add_file(name, data, signed=name in _painted(request.job))
+            await self._add_file(name, data, signed=name in request.painted)
             added = True
         await self._note(text)
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -32,6 +32,23 @@ class Exports(Verbs):
             count = count.where(jobs.c.interaction_id <= up_to)
         async with self._database.read() as connection:
             return await connection.scalar(count) or 0
+
+    async def page(self, user_id: int, *, older_than: int | None, limit: int) -> Mapping[str, int]:
+        """Return the newest jobs of a person with their interactions, of those older than an interaction."""
+        look = sa.select(jobs.c.id, jobs.c.interaction_id).where(jobs.c.user_id == user_id)
+        if older_than is not None:
+            look = look.where(jobs.c.interaction_id < older_than)
+        async with self._database.read() as connection:
+            rows = await connection.execute(look.order_by(jobs.c.interaction_id.desc()).limit(limit))
+            return {row.id: row.interaction_id for row in rows}
+
+    async def as_stored(self, job_ids: Collection[str]) -> Rows:
+        """Return jobs that this version cannot read, with the text that is stored of their recipes."""
+        row = jobs.c
+        place = row.guild_id.label("server"), row.channel_id.label("channel")
+        look = sa.select(row.id, row.created_at, *place, sa.cast(row.recipe, sa.Text).label("recipe"))
+        async with self._database.read() as connection:
+            return await _read(connection, look.where(row.id.in_(job_ids)))
 
     async def lost(self, names: Collection[str]) -> set[str]:
         """Return which of these files are known to be gone, as most pictures of old jobs are."""

@@ -376,6 +376,7 @@ class Life:
         exports = self.store.exports
         await exports.count(PERSON)
         await exports.count(PERSON, up_to=9)
+        await exports.as_stored(await exports.page(PERSON, older_than=None, limit=100))
         await exports.lost({f"f{number}.png" for number in range(900)})
         for rows in (exports.reports, exports.reviews, exports.days, exports.counted, exports.hosted):
             await rows(PERSON)

@@ -6,7 +6,7 @@ import gc
 import io
 import json
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,20 +98,34 @@ async def test_a_picture_that_no_part_has_room_for_is_counted_and_left_out(
     assert [one["prompt"] for one in said] == ["boat 1"]
 
 
+async def test_requests_that_this_version_cannot_read_are_exported_as_they_are_stored(
+    store: Store, artifacts: Artifacts
+) -> None:
+    for number in (1, 2, 3):
+        await painted(store, artifacts, number, 100)
+    newer = sa.text("UPDATE jobs SET recipe = replace(recipe, 'ddim', 'of 2030') WHERE interaction_id = 2")
+    async with store.shared.database.write() as connection:
+        await connection.execute(newer)
+    [part] = await parts(store, artifacts, limit=2**20)
+    said, _ = unpacked(part)
+    assert [each.get("prompt", "unread") for each in said] == ["boat 3", "unread", "boat 1"]
+    assert "boat 2" in said[1]["recipe"]
+
+
 async def test_only_a_page_of_twenty_thousand_requests_is_in_memory(
     store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await _asked_often(store, 20_000)
-    history, calls, alive = store.jobs.history, 0, list[int]()
+    page, calls, alive = store.exports.page, 0, list[int]()
 
-    async def watched(*arguments: Any, **options: Any) -> list[Job]:
+    async def watched(*arguments: Any, **options: Any) -> Mapping[str, int]:
         nonlocal calls
         calls += 1
         if calls % 40 == 0:
             alive.append(sum(isinstance(each, Job) for each in gc.get_objects()))
-        return await history(*arguments, **options)
+        return await page(*arguments, **options)
 
-    monkeypatch.setattr(store.jobs, "history", watched)
+    monkeypatch.setattr(store.exports, "page", watched)
     [part] = await parts(store, artifacts, limit=10 * 2**20)
     said, _ = unpacked(part)
     assert len(said) == 20_000
