@@ -14,18 +14,28 @@ from typing import Any
 
 import discord
 
-from bot.delivery.review_message import ACCEPT, APPROVE, BLOCK, DECLINE, REJECT, SPOILER
+from bot.delivery.review_message import (
+    ACCEPT,
+    APPROVE,
+    BLOCK,
+    DECLINE,
+    REJECT,
+    SPOILER,
+    review_content,
+)
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import add
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, acknowledge_press, open_form
 from bot.front.modals import modal, text_field
 from bot.front.permissions import acting, check_blockable, moderated_server, owns_server
-from bot.front.requests import PATIENCE_SECONDS, TOKEN_SECONDS
+from bot.front.requests import PATIENCE_SECONDS, TOKEN_SECONDS, pressed_privately
 from bot.front.services import Interaction, sender_of, services_of
+from bot.front.shown_again import show_content
 from bot.holds import Outcome
 from bot.retries import while_unavailable
 from bot.store.appeals import Pressed
 from bot.store.moderation import Scope
+from bot.store.review_messages import DueReview
 from bot.texts import Texts
 
 MOST_REASON = 300  # characters
@@ -87,8 +97,18 @@ async def submit(interaction: Interaction, act: str, review: str, *, reason: str
 
 
 async def _decide(interaction: Interaction, act: str, key: int, reason: str) -> None:
-    decide, by = services_of(interaction).store.reviews.decide, acting(interaction, reason)
+    store, by = services_of(interaction).store, acting(interaction, reason)
+    decide = store.reviews.decide
     await while_unavailable(PATIENCE_SECONDS, decide, key, OUTCOMES[act], by, own=owns_server(interaction))
+    if pressed_privately(interaction):  # of the list of reviews: no outbox edits this message
+        await show_review(interaction, await store.review_messages.case(key, by.guild_id))
+
+
+async def show_review(interaction: Interaction, due: DueReview) -> None:
+    """Show a review as the answer, in the language of the moderator."""
+    texts = services_of(interaction).texts(interaction)
+    content = review_content(due, texts)
+    await show_content(interaction, content, without=lambda: review_content(due, texts, pictures=False))
 
 
 async def _block(interaction: Interaction, key: int, reason: str) -> None:
@@ -122,10 +142,22 @@ async def appeal(interaction: Interaction, what: str, number: str) -> None:
         await while_unavailable(PATIENCE_SECONDS, appeals.appeal_pictures, number, who, button)
     elif number.isdecimal():
         await while_unavailable(PATIENCE_SECONDS, appeals.appeal_refusal, int(number), interaction.user.id)
-    said = services.texts(interaction).gettext(
+    texts = services.texts(interaction)
+    said = texts.gettext(
         "Moderators of this server will look at it again. You will be told what they decide."
     )
+    if not await shows_reviews(interaction):
+        said += " " + texts.gettext("They have chosen no channel for reviews yet, so this may take a while.")
     await add(interaction, said)
+
+
+async def shows_reviews(interaction: Interaction) -> bool:
+    """Return whether the server has chosen a channel in which moderators see reviews."""
+    if interaction.guild_id is None:
+        return True
+    settings = services_of(interaction).store.reviews.settings
+    found = await while_unavailable(PATIENCE_SECONDS, settings, interaction.guild_id)
+    return found.channel_id is not None
 
 
 def _pressed(interaction: Interaction) -> Pressed | None:

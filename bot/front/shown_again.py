@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+from collections.abc import Callable
 
 import discord
 
@@ -40,6 +41,13 @@ async def show_again(interaction: Interaction, job_id: str) -> None:
     check_visible(interaction, job)
     texts = services.texts(interaction)
     content = render(job, None, texts, offers=services.offers, label=services.label)
+    await show_content(interaction, content, without=lambda: without_picture(content, texts))
+
+
+async def show_content(
+    interaction: Interaction, content: MessageContent, *, without: Callable[[], MessageContent]
+) -> None:
+    """Show a message with its pictures as the answer, or `without` them where a file is gone."""
 
     async def send(limit: int) -> None:
         files = await _files(interaction, content, limit)
@@ -49,7 +57,7 @@ async def show_again(interaction: Interaction, job_id: str) -> None:
     try:
         await send_within_limits(interaction, send)
     except MissingArtifact:
-        await interaction.edit_original_response(view=layout(without_picture(content, texts)))
+        await interaction.edit_original_response(view=layout(without()))
 
 
 def check_visible(interaction: Interaction, job: Job) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.errors import UserMistake
 from bot.jobs import Job
 from bot.store.appeals import DUE, LEFT
 from bot.store.database import Verbs
@@ -72,6 +73,20 @@ class ReviewMessages(Verbs):
             lease = sa.update(reviews).where(reviews.c.id.in_(readable)).values(leased).returning(*reviews.c)
             rows = list(await connection.execute(lease))
             return [await self._due(connection, row, readable[row.id]) for row in rows]
+
+    async def case(self, review_id: int, guild_id: int) -> DueReview:
+        """Return a review of a server with all that its message shows; raises UserMistake `review_gone`.
+
+        It is not leased: a message of the review may be on its way.
+        """
+        mine = (reviews.c.id == review_id) & (reviews.c.guild_id == guild_id)
+        look = sa.select(reviews).where(mine, reviews.c.kind != Kind.REFUSED.value)
+        async with self._database.read() as connection:
+            readable = await _readable(connection, look, limit=1)
+            row = (await connection.execute(look)).one_or_none()
+            if row is None or row.id not in readable:
+                raise UserMistake("review_gone")
+            return await self._due(connection, row, readable[row.id])
 
     async def settle(
         self, due: DueReview, *, message_id: int | None, channel_id: int | None, told: bool = True

@@ -13,6 +13,7 @@ from bot.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import PATIENCE_SECONDS, read_held, shown_bounds
 from bot.front.answers import give_back, page, page_lines
 from bot.front.command_tree import Command, Group, Option, for_moderators, make_command, make_group
+from bot.front.deciding import shows_reviews
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import choice_field, modal, text_field
 from bot.front.permissions import acting, managed_server, moderated_server
@@ -188,7 +189,22 @@ async def change_policy(interaction: Interaction, what: str, scope: str, owner_i
         await give_back(interaction, error, "\n".join(given))
         return
     lines = [texts.gettext("Saved."), *policy_lines([row], texts, bounds=shown_bounds(services))]
+    if holds_pictures(values) and not await shows_reviews(interaction):
+        lines.append(
+            texts.gettext(
+                "No channel shows what waits for moderators: choose one with **{channel}**, or decide in "
+                "**{show}**.",
+                channel=command_name(interaction.locale, "review", "channel"),
+                show=command_name(interaction.locale, "review", "show"),
+            )
+        )
     await interaction.edit_original_response(view=page(page_lines(lines, texts)))
+
+
+def holds_pictures(values: Mapping[str, Any]) -> bool:
+    """Whether a policy with these values may hold pictures until moderators decide."""
+    levels = [*(values.get("flagged") or ()), *(values.get("flagged_age_restricted") or ())]
+    return bool(values.get("review")) or "hold" in levels
 
 
 def _read(typed: Mapping[str, str], keys: Sequence[str], interaction: Interaction) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from discord.app_commands import locale_str
 
 from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.command_tree import MessageMenu, make_menu
+from bot.front.deciding import shows_reviews
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.messages import check_no_sheet, result_of
 from bot.front.modals import modal, text_field
@@ -74,6 +75,11 @@ async def report_picture(interaction: Interaction, job_id: str, *, reason: str =
     )
     texts = services.texts(interaction)
     said = texts.gettext("Thank you: moderators of this server see your report.")
+    if not await shows_reviews(interaction):
+        said = texts.gettext(
+            "Thank you: your report is kept. The moderators of this server have chosen no channel for "
+            "reviews yet, so it may take a while."
+        )
     if hidden:
         said += " " + texts.gettext("The picture is hidden until they have looked at it.")
     await interaction.edit_original_response(content=said)

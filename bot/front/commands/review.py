@@ -7,14 +7,19 @@ from collections.abc import Iterator, Sequence
 import discord
 from discord.app_commands import Range, locale_str
 
+from bot.delivery.buttons import Choice, MenuContent
+from bot.delivery.content import MessageContent, Tone
+from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import MESSAGE_ADDRESS
 from bot.delivery.refusals import Refusal
 from bot.delivery.review_message import person
 from bot.delivery.review_outbox import NO_CHANNEL
 from bot.errors import UserMistake
-from bot.front.answers import page, page_lines
+from bot.front.answers import page_lines
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
+from bot.front.deciding import show_review
 from bot.front.first_answers import acknowledge
+from bot.front.options import MAX_CHOICES
 from bot.front.permissions import acting, moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, services_of
@@ -26,6 +31,7 @@ from bot.texts import Moment, Texts
 MOST_HOURS, MOST_REPORTS = 720, 20
 SHOWN = 50
 HERE, NOWHERE = "here", "nowhere"
+CASES = "reviewcase"
 
 
 def review_group() -> Group:
@@ -130,23 +136,58 @@ async def show_waiting(interaction: Interaction) -> None:
     texts = services.texts(interaction)
     heading = texts.gettext("Waiting for moderators")
     lines = [f"### {heading}", *waiting_lines(found, texts), *settings_lines(settings, texts)]
-    await interaction.edit_original_response(view=page(page_lines(lines, texts)))
+    menu = cases_menu(found, texts, now=services.clock())
+    content = MessageContent(
+        heading=page_lines(lines, texts), menus=(menu,) if menu else (), tone=Tone.WAITING
+    )
+    await interaction.edit_original_response(view=layout(content))
+
+
+def cases_menu(reviews: Sequence[Review], texts: Texts, *, now: float) -> MenuContent | None:
+    """Return a menu of the reviews, each of which can be decided where no channel shows it."""
+    choices = tuple(
+        Choice(
+            label=f"{number}. {kind_name(review.kind, texts)}",
+            value=str(review.id),
+            description=texts.age(now - review.opened_at),
+        )
+        for number, review in enumerate(reviews[:MAX_CHOICES], start=1)
+    )
+    placeholder = texts.gettext("Look at one, and decide it")
+    return MenuContent(custom_id=CASES, placeholder=placeholder, choices=choices) if choices else None
+
+
+async def show_case(interaction: Interaction, values: Sequence[str]) -> None:
+    """Show a review with its pictures and buttons to the moderator alone."""
+    guild_id = moderated_server(interaction)
+    await acknowledge(interaction, private=True)
+    services = services_of(interaction)
+    key = int(values[0]) if values[0].isdecimal() else 0
+    await show_review(interaction, await services.store.review_messages.case(key, guild_id))
 
 
 def waiting_lines(reviews: Sequence[Review], texts: Texts) -> list[str]:
     """Return a line for each review: its kind, whose it is, its end, and its message or why there is none."""
     if not reviews:
         return [texts.gettext("No reviews are waiting.")]
-    return [texts.line(texts.joined(_parts(review, texts)), mark="- ") for review in reviews]
+    return [
+        texts.line(texts.joined(_parts(review, texts)), mark=f"{number}\\. ")
+        for number, review in enumerate(reviews, start=1)
+    ]
 
 
-def _parts(review: Review, texts: Texts) -> Iterator[str]:
+def kind_name(kind: Kind, texts: Texts) -> str:
+    """Return what a review is about in a few words."""
     kinds = {
         Kind.HOLD: texts.gettext("held picture"),
         Kind.REPORT: texts.gettext("reported picture"),
         Kind.APPEAL: texts.gettext("appeal"),
     }
-    yield kinds[review.kind]
+    return kinds[kind]
+
+
+def _parts(review: Review, texts: Texts) -> Iterator[str]:
+    yield kind_name(review.kind, texts)
     yield person(review.user_id, texts)
     yield texts.gettext("the review ends {until}", until=Moment(review.due_at))
     if review.message_id is not None:

@@ -21,7 +21,7 @@ from bot.front.views.privacy import PrivacyButton
 from bot.front.views.publish import PublishButton
 from bot.front.views.recipe import RECIPE_FORM, RecipeButton
 from bot.front.views.remix import REMIX_FORM, RemixButton
-from bot.front.views.review import REPORT_FORM, REVIEW_FORM, AppealButton, ReviewButton
+from bot.front.views.review import REPORT_FORM, REVIEW_FORM, AppealButton, ReviewButton, ReviewMenu
 from bot.front.views.rules import RULE_FORM
 from bot.front.views.session import SESSION_FORM, GroupButton, VoteButton
 from bot.front.views.settings import SETTINGS_FORM
@@ -51,6 +51,7 @@ BUTTONS = (
     RecipeButton,
     RemixButton,
     ReviewButton,
+    ReviewMenu,
     ShowMenu,
     SingleButton,
     VaryButton,
@@ -95,6 +96,7 @@ __all__ = [
     "RecipeButton",
     "RemixButton",
     "ReviewButton",
+    "ReviewMenu",
     "ShowMenu",
     "SingleButton",
     "VaryButton",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bot.front.commands.report import FORM, report_picture
+from bot.front.commands.review import CASES, show_case
 from bot.front.deciding import appeal, press, submit
 from bot.front.views.forms import Form
-from bot.front.views.items import Button
+from bot.front.views.items import Button, Menu
 
 
 class ReviewButton(
@@ -14,6 +15,12 @@ class ReviewButton(
     """For moderators of the server; of several, the first decision stands."""
 
     act = staticmethod(press)
+
+
+class ReviewMenu(Menu, template=CASES):
+    """For moderators: one of the waiting reviews, to be decided where no channel shows it."""
+
+    act = staticmethod(show_case)
 
 
 class AppealButton(Button, template=r"appeal:(?P<what>job|refused):(?P<number>[0-9a-z]{1,18})"):

@@ -187,6 +187,7 @@ BUTTONS: Mapping[str, Row] = {
     "RecipeButton": Row(custom_id="recipe_read:0f"),
     "RemixButton": Row(refused=REPEATS, custom_id="remix:{job}"),
     "ReviewButton": Row(refused=MODERATES, custom_id="review:approve:9"),
+    "ReviewMenu": Row(refused=MODERATES, custom_id="reviewcase", values=("9",)),
     "ShowMenu": Row(refused=SEES, custom_id="history_show", values=("{job}",)),
     "SingleButton": Row(refused=REPEATS, custom_id="single:{job}:0"),
     "VaryButton": Row(refused=REPEATS, custom_id="vary:{job}:0"),

@@ -16,6 +16,7 @@ from bot.holds import Outcome
 from bot.jobs import Job
 from bot.sandbox.client import Member
 from bot.sandbox.community import CHANNELS, GUILD_ID, PEOPLE
+from bot.sandbox.component_rules import walk
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.store import Store
@@ -27,6 +28,7 @@ MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)
 GENERAL, ART = (channel.id for channel in CHANNELS[:2])
 BY = By(actor_id=MINA, guild_id=GUILD_ID)
 REPORT = "Report this picture"
+CASES = "Look at one, and decide it"
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +63,12 @@ async def review_of(moderator: Member, prompt: str) -> Message:
 
 def has_button(message: Message, custom_id: str) -> bool:
     return custom_id in str(message["components"])
+
+
+def option_of(message: Message) -> str:
+    """The value of the first option of a message's menu."""
+    (first, *_) = (option for _, part in walk(message["components"]) for option in part.get("options", []))
+    return str(first["value"])
 
 
 async def pictured(member: Member, message: Message) -> Message:
@@ -357,3 +365,24 @@ async def test_without_a_channel_a_picture_stays_held_and_the_list_says_so(
     assert "no channel shows it: none is chosen" in listed
     told = await mina.message_of(await mina.use("review channel", use="nowhere"))
     assert "/review show" in text_of(told)
+
+
+async def test_without_a_channel_moderators_decide_in_the_list_and_everybody_is_told_what_is_so(
+    served: Served, mina: Member, ravi: Member, yuna: Member
+) -> None:
+    form = await mina.modal_of(await mina.use("policy set", what="who"))
+    told = text_of(await mina.message_of(await mina.submit(form, review=["1"])))
+    assert "No channel shows what waits for moderators" in told
+    _, message = await painted(served, ravi, "a lost pond")
+    listed = await mina.message_of(await mina.use("review show"))
+    case = await mina.message_of(await mina.press(listed, CASES, values=[option_of(listed)]))
+    assert ephemeral(case)
+    assert "a lost pond" in text_of(case)
+    assert len(case["attachments"]) == 1
+    await mina.press(case, "Approve")
+    decided = await says(mina, case, "has approved it")
+    assert decided["attachments"] == []
+    shown = await pictured(ravi, message)
+    report = await yuna.modal_of(await yuna.menu(shown, REPORT))
+    told = text_of(await yuna.message_of(await yuna.submit(report, reason="no")))
+    assert "아직 검토 채널을 정하지 않아" in told
