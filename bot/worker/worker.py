@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -42,6 +44,7 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
 MOST_UNJUDGED = 3
+UNKEPT_SECONDS = 15.0  # between two looks whether the place of pictures takes files again
 DRAIN_SECONDS = 60.0
 GIVE_BACK_SECONDS = 5.0  # for each image while the worker drains
 
@@ -105,6 +108,8 @@ class Worker:
             metrics=self._metrics,
         )
         self._unjudged: Counter[int] = Counter()  # by image: how often StoreUnavailable ended an attempt
+        self._unkept = ""  # why the last picture could not be kept
+        self._claims_at = -math.inf
         self._draining = asyncio.Event()
         self._engine_closed: EngineClosed | None = None
 
@@ -191,6 +196,8 @@ class Worker:
         silence = self._heartbeats.silence
         if silence > self._lease_seconds / 2:
             return f"no heartbeat for {silence:.0f} s"
+        if self._unkept:
+            return self._unkept
         return WELL if self.engine.ready_lanes else "no lane is ready"
 
     async def _feed_until(self, draining: asyncio.Task[Literal[True]]) -> None:
@@ -232,11 +239,15 @@ class Worker:
     def _room(self) -> dict[Lane, int]:
         """Return how many more images each ready lane can take; lanes of models that leave take none.
 
-        Lanes become ready one after the other, and the seats of a lane may become fewer.
+        Lanes become ready one after the other, and the seats of a lane may become fewer. While pictures
+        cannot be kept, each lane takes one at a time, to see whether they can be again.
         """
         held = Counter(image.lane for image in self._held.values())
+        if self._unkept and (self._held or time.monotonic() < self._claims_at):
+            return {}
+        most = 1 if self._unkept else math.inf
         return {
-            lane: max(0, BATCHES_AHEAD * seats - held[lane])
+            lane: int(min(most, max(0, BATCHES_AHEAD * seats - held[lane])))
             for lane, seats in seats_of(self.engine, self.engine.ready_lanes).items()
             if lane.model not in self._models.leaving
         }
@@ -295,8 +306,9 @@ class Worker:
             else:
                 await self._give_back(held)
         except ResultsUnavailable as error:
-            log.error("image %d failed: %s", claim.image_id, error)
-            await self._fail(held, error)
+            log.error("image %d is given back: %s", claim.image_id, error)
+            self._unkept, self._claims_at = str(error), time.monotonic() + UNKEPT_SECONDS
+            await self._give_back(held)
         except StoreUnavailable as error:
             self._unjudged[claim.image_id] += 1
             if self._unjudged[claim.image_id] < MOST_UNJUDGED:
@@ -325,6 +337,7 @@ class Worker:
         self._metrics.image_seconds.observe(image.seconds)
         worker_class = WorkerClass(accelerator=self._accelerator, seats=self.engine.capacity(request.lane))
         await self._results.record(held, image, worker_class)
+        self._unkept = ""
         self._unjudged.pop(held.claim.image_id, None)
 
     async def _painted(self, held: HeldImage, request: Request) -> Image | None:

@@ -157,15 +157,26 @@ async def test_an_image_that_is_lost_before_the_engine_has_it_is_counted_as_lost
         await until(counted)
 
 
-async def test_an_image_whose_file_cannot_be_written_fails_as_not_kept(
-    tiny_engine: Engine, store: Store, tmp_path: Path
+async def test_images_whose_files_cannot_be_written_wait_until_they_can(
+    tiny_engine: Engine, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "file").write_text("not a folder")
-    job = await store.jobs.enqueue(SMALL, origin(1))
-    worker = make_worker(tiny_engine, store, Artifacts(str(tmp_path / "file")), lease_seconds=0.5)
+    monkeypatch.setattr("bot.worker.worker.UNKEPT_SECONDS", 0.1)
+    place = tmp_path / "place"
+    place.write_text("not a folder")
+    jobs = [await store.jobs.enqueue(SMALL, origin(number)) for number in (1, 2, 3)]
+    worker = make_worker(tiny_engine, store, Artifacts(str(place)), lease_seconds=2.0)
+
+    async def is_told() -> bool:
+        return "cannot be written" in await worker.health()
+
     async with working(worker):
-        (failed,) = await ended(store, job)
-    assert failed.images[0].failure == "not_kept"
+        await until(is_told)
+        assert [(await store.jobs.get(job.id)).state.final for job in jobs] == [False] * 3
+        place.unlink()
+        place.mkdir()
+        painted = await ended(store, *jobs)
+        assert {job.state for job in painted} == {State.DONE}
+        assert not await is_told()
 
 
 async def test_an_outage_of_the_queue_beside_painting_fails_no_image(
