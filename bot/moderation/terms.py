@@ -386,6 +386,7 @@ class BothOf:
         """Build the tables for every language."""
         self._first.prepare()
         self._second.prepare()
+        _ = self._letters
 
     def matches(self, text: str | Readings) -> bool:
         """Return whether a text holds a term of each list."""
@@ -398,14 +399,18 @@ class BothOf:
     def _hold(self, text: Readings) -> bool:
         return (self._first.matches(text) and self._second.matches(text)) or self._hold_joined(text)
 
+    @cached_property
+    def _beginnings(self) -> frozenset[str]:
+        return self._first.beginnings | self._second.beginnings
+
+    @cached_property
+    def _letters(self) -> frozenset[str]:
+        return frozenset(beginning[0] for beginning in self._beginnings)
+
     def _hold_joined(self, text: Readings) -> bool:
         """Return whether a word consists of a form of a term of each list, in either order, and joints."""
-        beginnings = self._first.beginnings | self._second.beginnings
-        halves = {
-            halves
-            for word in _words_that_begin(text, beginnings)
-            for halves in _divisions(word, frozenset(key[0] for key in beginnings), self._joints)
-        }
+        words = dict.fromkeys(_words_that_begin(text, self._beginnings))
+        halves = {pair for word in words for pair in _divisions(word, self._letters, self._joints)}
         if not halves:
             return False
         parts = of_words(list(dict.fromkeys(chain.from_iterable(halves))))

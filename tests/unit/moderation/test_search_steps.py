@@ -170,6 +170,7 @@ HOSTILE = {
     "overrides": "\u202ea\u202c",
     "open overrides": "\u202ea",
     "characters for several": "㎏",
+    "emphasis": "((a:1.1) [b]",
 }
 LIST = [
     "blood",
@@ -187,6 +188,12 @@ LIST = [
     "💉",
     "19금",
 ]
+
+
+@pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE.keys())
+def test_the_rule_that_is_always_on_takes_few_steps_for_each_character(piece: str) -> None:
+    always, readings = hard_rule(), read((piece * LONGEST_SENT)[:LONGEST_SENT])
+    assert steps(lambda: always.matches(readings)) <= 30 * LONGEST_SENT
 
 
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE.keys())
