@@ -170,7 +170,7 @@ _OTHERS = {
         {
             "scope": "CASE WHEN i % 2 = 0 THEN 'me' ELSE 'channel' END",
             "owner_id": f"{PERSON} + i",
-            "guild_id": f"CASE WHEN i % 2 = 0 THEN NULL ELSE {_SERVER} END",
+            "guild_id": f"CASE WHEN i % 2 = 0 THEN NULL ELSE {SERVER} + i / 2 % {SERVERS} END",
             "options": "'{}'",
         },
     ),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -55,6 +56,10 @@ _KEPT = (
 )
 OF_SERVERS = (jobs, preferences, blocked_pictures, server_revisions, *_KEPT)
 """The tables with rows that go with a server."""
+_GROWING: Mapping[sa.Column[Any], int] = MappingProxyType(
+    {sessions.c.id: 10, reports.c.job_id: 500, reviews.c.id: 500}
+)
+"""Keys of tables that grow, and how many go in one transaction; a session goes with all its votes."""
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
 OWN, LENT, PAINTED = "own", "lent", "painted"  # sources of start pictures: see `source_of`
 
@@ -143,6 +148,9 @@ class Erasure(Verbs):
         """Delete the preferences and favourites of one person, or all that a server and its channels keep."""
         of_person = (preferences.c.scope == Scope.ME.value) & (preferences.c.owner_id == user_id)
         which = preferences.c.guild_id == guild_id if user_id is None else of_person
+        if guild_id is not None:
+            for key, few in _GROWING.items():
+                await self._erase_in_steps(key, guild_id, few)
         async with self._database.write() as connection:
             await connection.execute(sa.delete(preferences).where(which))
             if user_id is not None:
@@ -155,6 +163,17 @@ class Erasure(Verbs):
                 await forget_server(connection, guild_id)
                 await connection.execute(sa.delete(turns).where(turns.c.scope == str(guild_id)))
                 await connection.execute(sa.delete(departures).where(departures.c.guild_id == guild_id))
+
+    async def _erase_in_steps(self, key: sa.Column[Any], guild_id: int, few: int) -> None:
+        """Delete a server's rows of a table that grows, those of `few` keys at a time."""
+        here = key.table.c.guild_id == guild_id
+        while True:
+            async with self._database.read() as connection:
+                some = list(await connection.scalars(sa.select(key).where(here).limit(few)))
+            if not some:
+                return
+            async with self._database.write() as connection:
+                await connection.execute(sa.delete(key.table).where(key.in_(some)))
 
     async def erase_acts(self, user_id: int) -> None:
         """Replace a person by a number in the audit log, and as the moderator of blocks, pauses and reviews.
