@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bot.moderation import arabic, chinese, hangul, mending
-from bot.moderation.bounds import beginning_and_end, bound_of
+from bot.moderation.bounds import LONGEST_SENT, beginning_and_end, bound_of
 from bot.moderation.characters import skeleton
 from bot.moderation.display import with_displayed
 from bot.moderation.mending import LONGEST_PIECE, as_letters, as_letters_with_l
@@ -119,12 +119,12 @@ def mask(words: str) -> str:
 
 def read(text: str) -> Readings:
     """Return the readings of a text, in time linear in its length."""
-    most = bound_of(text)
+    most = None if len(text) <= LONGEST_SENT else bound_of(text)
     if "&" in text or not text.isascii():
         text = with_displayed(text)
     # The only ASCII letter that looks like another is the capital I.
     cased = text if text.isascii() and "I" not in text else skeleton(text, most)
-    near_cased = beginning_and_end(cased, most)
+    near_cased = cased if most is None else beginning_and_end(cased, most)
     lower = near = _folded(cased)
     if near_cased is not cased:
         near = _folded(near_cased)
