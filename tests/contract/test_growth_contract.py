@@ -279,6 +279,7 @@ class Life:
         waiting = await reviews.waiting(SERVER, limit=25)
         [review] = [each for each in await reviews.waiting(SERVER, limit=999) if each.job_id == job]
         await reviews.get(waiting[0].id, SERVER)
+        await messages.case(waiting[0].id, SERVER)
         due = await messages.claim(limit=4)
         await messages.settle(due[0], message_id=7, channel_id=8)
         await messages.retry(due[-1], seconds=5)
