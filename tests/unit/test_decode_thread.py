@@ -52,8 +52,10 @@ def test_a_later_program_overtakes_one_of_the_decode_thread(seconds: Callable[[f
     assert not under_way.is_ready()
 
 
-@pytest.mark.parametrize("queue", [DecodeThread(), call_directly])
-def test_a_call_returns_and_raises_what_the_program_does(queue: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("make", [DecodeThread, lambda: call_directly], ids=["thread", "directly"])
+def test_a_call_returns_and_raises_what_the_program_does(make: Callable[[], Callable[..., Any]]) -> None:
+    queue = make()
+
     def fail() -> None:
         raise ValueError("no such program")
 
