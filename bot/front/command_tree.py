@@ -21,6 +21,7 @@ from bot.front.services import Interaction, sender_of, services_of
 log = logging.getLogger(__name__)
 
 INVALID_FORM = 50035  # of Discord's codes
+FILE_TYPES = "file_types"
 
 Command = app_commands.Command[Any, ..., None]
 Group = app_commands.Group
@@ -36,7 +37,8 @@ Autocomplete = Callable[[Interaction, str], Coroutine[Any, Any, list[app_command
 class Option:
     """One option of a command; `kind` is a type as discord.py reads it, such as `Range[int, 1, 9]`.
 
-    The names of choices are proper names, or a `locale_str` marked as `words`.
+    The names of choices are proper names, or a `locale_str` marked as `words`. `file_types` are those of a
+    file: up to 10 of "image", "video", "audio" and extensions with their dot; without any it is any file.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Option:
     required: bool = False
     choices: Sequence[tuple[str | locale_str, str]] = ()
     autocomplete: Autocomplete | None = None
+    file_types: Sequence[str] = ()
 
 
 def make_command(
@@ -64,7 +67,31 @@ def make_command(
             app_commands.choices(**{option.name: found})(callback)
         if option.autocomplete:
             app_commands.autocomplete(**{option.name: option.autocomplete})(callback)
-    return app_commands.Command(name=name, description=description, callback=callback)
+    types = {option.name: list(option.file_types) for option in options if option.file_types}
+    return FileCommand(name=name, description=description, callback=callback, extras={FILE_TYPES: types})
+
+
+class FileCommand(app_commands.Command[Any, ..., None]):
+    """A command that tells Discord the types of its files, which discord.py 2.7 cannot.
+
+    Source of the field: discord/discord-api-docs#8506.
+    """
+
+    def to_dict(self, tree: app_commands.CommandTree[Any]) -> dict[str, Any]:
+        """Return Discord's form of the command."""
+        return self._typed(super().to_dict(tree))
+
+    async def get_translated_payload(
+        self, tree: app_commands.CommandTree[Any], translator: app_commands.Translator
+    ) -> dict[str, Any]:
+        """Return Discord's form of the command, with its names and descriptions in every language."""
+        return self._typed(await super().get_translated_payload(tree, translator))
+
+    def _typed(self, payload: dict[str, Any]) -> dict[str, Any]:
+        for option in payload["options"]:
+            if types := self.extras[FILE_TYPES].get(option["name"]):
+                option[FILE_TYPES] = types
+        return payload
 
 
 def make_menu(

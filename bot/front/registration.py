@@ -20,6 +20,7 @@ COMPARED = (
     "min_length",
     "max_length",
     "autocomplete",
+    "file_types",
     "default_member_permissions",
     "contexts",
     "integration_types",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.sandbox import command_rules as kinds
+from bot.sandbox.file_types import takes
 from bot.sandbox.objects import attachment_object, member_object, role_object, user_object
 from bot.sandbox.rejections import Json
 from bot.sandbox.state import Attachment, Channel, World, number_of
@@ -143,7 +144,7 @@ def _value(option: Json, value: Any, typed: _Typed) -> Any:
         if not isinstance(value, bool):
             raise ValueError("must be true or false.")
     elif kind == kinds.ATTACHMENT:
-        return _attachment(value, typed)
+        return _attachment(value, option.get("file_types"), typed)
     else:
         return _mentioned(option, str(value), typed)
     choices = option.get("choices")
@@ -164,11 +165,13 @@ def _number(value: Any, *, whole: bool) -> int | float:
     return number
 
 
-def _attachment(value: Any, typed: _Typed) -> str:
+def _attachment(value: Any, types: list[str] | None, typed: _Typed) -> str:
     """Return the attachment id of the uploaded file of this number, as Discord's client sends it."""
     upload = typed.files.get(number_of(value))
     if upload is None:
         raise ValueError("must be a file.")
+    if not takes(types, upload.filename):
+        raise ValueError(f"{upload.filename} is not of a type that is taken: {', '.join(types or ())}.")
     if len(upload.data) > typed.most_bytes:
         most = said_size(typed.most_bytes)
         raise ValueError(f"{upload.filename} has {said_size(len(upload.data))}, a file may have {most}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Any
 
+from bot.sandbox.file_types import check_file_types
 from bot.sandbox.rejections import FormErrors, Json, Path
 
 CHAT_INPUT, USER_COMMAND, MESSAGE_COMMAND = 1, 2, 3
@@ -61,7 +62,7 @@ OPTION_FIELDS = frozenset(
     {
         "type", "name", "name_localizations", "description", "description_localizations", "required",
         "choices", "options", "channel_types", "min_value", "max_value", "min_length", "max_length",
-        "autocomplete",
+        "autocomplete", "file_types",
     }
 )  # fmt: skip
 CHOICE_FIELDS = frozenset({"name", "name_localizations", "value"})
@@ -198,6 +199,9 @@ def _check_option(option: Json, path: Path, errors: FormErrors, *, depth: int) -
             errors.add((*path, "type"), "APPLICATION_COMMAND_OPTIONS_TYPE_INVALID", "Too deep.")
         _check_options(option.get("options") or [], (*path, "options"), errors, depth=depth + 1)
     _check_choices(option, path, errors)
+    check_file_types(option, path, errors)
+    if option.get("file_types") and kind != ATTACHMENT:
+        errors.add(path, "APPLICATION_COMMAND_OPTIONS_TYPE_INVALID", "This type takes no file_types.")
     for least, most, kinds in (
         ("min_value", "max_value", (INTEGER, NUMBER)),
         ("min_length", "max_length", (STRING,)),

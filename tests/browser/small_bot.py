@@ -9,6 +9,8 @@ import discord
 from discord import app_commands
 from PIL import Image
 
+from bot.front.command_tree import FILE_TYPES, FileCommand
+
 KOREAN = {"Paint a picture": "그림을 그립니다", "What the picture shows": "그림에 담을 내용"}
 SIZES = ("128x128", "192x128", "128x192")
 
@@ -173,9 +175,8 @@ def add_imagine(bot: PageBot) -> None:
 
 
 def add_retouch(bot: PageBot) -> None:
-    """`/retouch`, which takes files and answers with a menu."""
+    """`/retouch`, which takes pictures and answers with a menu."""
 
-    @bot.tree.command(description="Change a picture")
     @app_commands.describe(
         prompt="What to make of it", image="What to start from", mask="What to change", title="Its name"
     )
@@ -190,6 +191,10 @@ def add_retouch(bot: PageBot) -> None:
         bot.heard.append((interaction.user.name, {"prompt": prompt, "files": files}))
         view = discord.ui.View(timeout=None).add_item(VariantMenu(bot))
         await interaction.response.send_message("Retouched", file=picture("blue", "0.png"), view=view)
+
+    types = {FILE_TYPES: {"image": ["image"], "mask": ["image"]}}
+    made = FileCommand(name="retouch", description="Change a picture", callback=retouch, extras=types)
+    bot.tree.add_command(made)
 
 
 def add_others(bot: PageBot) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from io import BytesIO
 
 import pytest
@@ -177,6 +178,20 @@ async def test_a_file_over_the_limit_is_refused_at_the_input(open_page: OpenPage
     await page.keyboard.press("Escape")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("alert")).to_contain_text("image takes a file: choose it")
+
+
+async def test_a_file_of_another_type_is_not_offered_and_refused_at_the_input(
+    open_page: OpenPage, bot: PageBot
+) -> None:
+    page = await open_page()
+    await box(page).fill("/retouch a sun ")
+    chip = page.get_by_role("group", name="Options").get_by_role("button", name="image")
+    await choose(page, chip, picked("A Sun.PNG"))
+    await expect(page.locator("#picker")).to_have_attribute("accept", re.compile(r"^\.png,.*\.webp"))
+    await deliver(page, "drop", "notes.txt", size=3)
+    await expect(page.get_by_role("alert")).to_have_text("notes.txt is not of a type that mask takes: image.")
+    await expect(files(page)).to_have_count(1)
+    assert bot.heard == []
 
 
 async def test_a_menu_in_a_message_is_answered_once_for_each_choice(

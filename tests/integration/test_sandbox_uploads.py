@@ -193,6 +193,41 @@ async def test_an_invalid_upload_is_refused_and_does_not_reach_the_bot(
         await mina.use("retouch", image=b"x" * 1000)
 
 
+async def test_a_file_of_another_type_is_refused_and_does_not_reach_the_bot(
+    sandbox: Sandbox, member: MakeMember
+) -> None:
+    async with Raw(sandbox) as bot:
+        answer = await bot.call("PUT", GLOBAL_COMMANDS, [retouch(file_types=["image", ".tar.gz"])])
+        assert answer.body[0]["options"][0]["file_types"] == ["image", ".tar.gz"]
+        mina = await member(sandbox)
+        for name in ("notes.txt", "png", "a.gz", "a.png.exe"):
+            with pytest.raises(RefusedByClient, match="is not of a type that is taken: image, "):
+                await mina.use("retouch", image=(name, b"x"))
+        for name in ("a.PNG", "photo.of.me.jpeg", "a.tar.gz"):
+            await mina.use("retouch", image=(name, b"x"), mask=("any.txt", b"x"))
+
+
+@pytest.mark.parametrize(
+    ("odd", "where"),
+    [
+        ({"file_types": [".png"] * 11}, ("file_types",)),
+        ({"file_types": "image"}, ("file_types",)),
+        ({"file_types": ["png"]}, ("file_types", "0")),
+        ({"file_types": [".png", "image/png"]}, ("file_types", "1")),
+        ({"file_types": [".png", 1]}, ("file_types", "1")),
+        ({"type": 3, "file_types": ["image"]}, ()),
+    ],
+)
+async def test_malformed_types_of_files_are_refused(
+    lenient: Sandbox, odd: dict[str, Any], where: tuple[str, ...]
+) -> None:
+    async with Raw(lenient) as bot:
+        answer = await bot.call("PUT", GLOBAL_COMMANDS, [retouch(**odd)])
+    assert answer.code == 50035
+    assert answer.error("0", "options", "0", *where)
+    assert len(lenient.violations) == 1
+
+
 async def test_ten_mebibytes_are_the_limit_for_members() -> None:
     assert Limits().member == 20 * 1024 * 1024
 

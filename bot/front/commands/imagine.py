@@ -50,6 +50,7 @@ from sdjax_engine.request import (
 SHOWN_FLAG = 40
 GIVEN_BACK = 80  # characters; longer words are sent back when refused, because Discord does not keep them
 IMAGE, MASK = "image", "mask"  # the options that take a file
+PICTURES = ("image",)  # the types of these files, as Discord calls them
 RECIPE, MAX_PASTED = "recipe", 6000  # an option, and Discord's limit of its characters
 
 
@@ -160,6 +161,7 @@ def _start_options() -> list[Option]:
             name=IMAGE,
             description=locale_str("A picture to start from; its transparent parts are repainted."),
             kind=Attachment,
+            file_types=PICTURES,
         ),
         Option(
             name=MASK,
@@ -167,6 +169,7 @@ def _start_options() -> list[Option]:
                 "Which part of that picture to repaint: white is repainted, black is kept."
             ),
             kind=Attachment,
+            file_types=PICTURES,
         ),
         Option(
             name="strength",

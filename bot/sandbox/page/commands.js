@@ -72,6 +72,7 @@ function readOption(option, locale) {
     minLength: option.min_length ?? 0,
     maxLength: option.max_length ?? 6000,
     channelTypes: option.channel_types ?? [],
+    fileTypes: option.file_types ?? [],
   };
 }
 

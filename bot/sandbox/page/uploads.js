@@ -3,6 +3,7 @@
 
 import { fileOptions } from "./commands.js";
 import { byId, h, icon, iconButton } from "./dom.js";
+import { accepted, takes } from "./file_types.js";
 import { fileSize } from "./media.js";
 
 /**
@@ -22,6 +23,7 @@ export function createUploads(host) {
     wanted = option;
     picker.value = ""; // choosing the same file again is a change too
     picker.multiple = option === null;
+    picker.accept = accepted(option?.fileTypes ?? []);
     picker.click();
   }
 
@@ -51,6 +53,10 @@ export function createUploads(host) {
   }
 
   async function hold(command, option, file) {
+    if (!takes(option.fileTypes, file.name)) {
+      host.refuse(`${file.name} is not of a type that ${option.label} takes: ${option.fileTypes.join(", ")}.`);
+      return false;
+    }
     if (file.size > host.limit()) {
       host.refuse(`${file.name} has ${fileSize(file.size)}, a file may have ${fileSize(host.limit())}.`);
       return false;

@@ -110,6 +110,17 @@ async def test_names_differ_within_a_command_in_every_language() -> None:
             assert len(set(names)) == len(names)
 
 
+async def test_discord_is_told_that_start_pictures_and_masks_are_pictures() -> None:
+    found = await payload(OFFER)
+    typed = {
+        each["name"]: each["file_types"] for each in found[0]["options"] if each.get("file_types") is not None
+    }
+    assert typed == {"image": ["image"], "mask": ["image"]}
+    without = copy.deepcopy(found)
+    del option(without, "mask")["file_types"]
+    assert not unchanged(found, without)
+
+
 async def test_limits_are_known_to_discord() -> None:
     found = await payload(OFFER)
     assert (option(found, "variants")["min_value"], option(found, "variants")["max_value"]) == (1, 9)
