@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 INVALID_FORM = 50035  # of Discord's codes
 FILE_TYPES = "file_types"
+MAX_MENUS = 15  # of each type
 
 Command = app_commands.Command[Any, ..., None]
 Group = app_commands.Group
@@ -141,6 +142,28 @@ def _signature(options: Sequence[Option]) -> inspect.Signature:
 
 class Tree(app_commands.CommandTree[Any]):
     """All commands of the bot."""
+
+    def add_command(self, command: Any, /, **how: Any) -> None:
+        """Add a command; there may be 15 menus of each type, as Discord allows since March 2026.
+
+        `how` are the other arguments of discord.py's method. Raises CommandAlreadyRegistered, and
+        CommandLimitReached for one too many.
+        """
+        # discord.py 2.7 refuses the sixth menu: each menu is added to an empty dictionary of menus instead.
+        menus, self._context_menus = self._context_menus, {}
+        try:
+            super().add_command(command, **how)
+        finally:
+            added, self._context_menus = self._context_menus, menus
+        for name, guild_id, kind in added:
+            if (name, guild_id, kind) in menus and not how.get("override"):
+                raise app_commands.CommandAlreadyRegistered(name, guild_id)
+            others = [key for key in menus if key[1:] == (guild_id, kind) and key[0] != name]
+            if len(others) >= MAX_MENUS:
+                raise app_commands.CommandLimitReached(
+                    guild_id, limit=MAX_MENUS, type=discord.AppCommandType(kind)
+                )
+        menus.update(added)
 
     async def _call(self, interaction: Interaction) -> None:
         # A shutdown waits for the command and its on_error; discord.py keeps no list of running commands.

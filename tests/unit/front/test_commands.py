@@ -6,12 +6,14 @@ import copy
 import re
 from dataclasses import replace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import discord
 import pytest
 from discord import app_commands
 
 from bot.config import Config, ModelConfig
+from bot.front.command_tree import Tree, make_menu
 from bot.front.commands import commands, menus
 from bot.front.registration import TOO_LARGE, refusal, unchanged
 from bot.front.translator import CatalogueTranslator
@@ -100,6 +102,30 @@ async def test_menus_have_names_alone_and_differ_in_every_language() -> None:
         assert all(1 <= len(name) <= 32 for name in menu["name_localizations"].values())
     for locale in ("ko", "zh-CN"):
         assert len({menu["name_localizations"][locale] for menu in found}) == len(found)
+
+
+def menu_named(name: str) -> app_commands.ContextMenu:
+    return make_menu(name=app_commands.locale_str(name), run=AsyncMock())
+
+
+@pytest.mark.parametrize("guilds", [[], [discord.Object(1), discord.Object(2)]])
+async def test_fifteen_menus_are_taken_in_each_place_and_not_one_more(guilds: list[discord.Object]) -> None:
+    places = guilds or [None]
+    async with discord.Client(intents=discord.Intents.none()) as client:
+        tree = Tree(client)
+        for number in range(15):
+            tree.add_command(menu_named(f"Menu {number}"), guilds=guilds)
+        with pytest.raises(app_commands.CommandLimitReached, match="15"):
+            tree.add_command(menu_named("One more"), guilds=guilds)
+        with pytest.raises(app_commands.CommandAlreadyRegistered):
+            tree.add_command(menu_named("Menu 3"), guilds=guilds)
+        tree.add_command(menu_named("Menu 3"), guilds=guilds, override=True)
+        tree.add_command(menu_named("Elsewhere"), guild=discord.Object(9))
+        for place in places:
+            named = [menu.name for menu in tree.get_commands(guild=place)]
+            assert sorted(named) == sorted(f"Menu {number}" for number in range(15))
+            tree.clear_commands(guild=place)
+            assert tree.get_commands(guild=place) == []
 
 
 async def test_names_differ_within_a_command_in_every_language() -> None:
