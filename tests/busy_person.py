@@ -141,7 +141,7 @@ class BusyPerson:
         asked = recipe(prompt=f"refused {WORD}")
         await self.store.appeals.note_refusal(asked, self.asks(), **refused)
         appealed = await self.store.appeals.note_refusal(asked, self.asks(), **refused)
-        await self.store.appeals.appeal_refusal(appealed, PERSON)
+        await self.store.appeals.appeal_refusal(appealed, PERSON, words=f"it is a harmless {WORD}")
         declined = await self.store.appeals.note_refusal(asked, self.asks(), **refused)
         await self.store.appeals.appeal_refusal(declined, PERSON)
         about = By(actor_id=OTHER, guild_id=HERE, reason=f"declined: {WORD}")

@@ -128,7 +128,7 @@ TABLES: Mapping[str, Kept] = {
         number="user_id", other="day guild_id model accelerator seconds pictures", section="usage.json"
     ),
     "reviews": Kept(
-        gone="request",
+        gone="request words",
         number="user_id decided_by",
         kept={"reason": ACT},
         other="id kind guild_id job_id rule opened_at due_at outcome decided_at answer channel_id message_id "

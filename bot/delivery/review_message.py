@@ -19,17 +19,21 @@ from bot.texts import Moment, Texts, shown, tidy
 SHOWN_PROMPT, SHOWN_NEGATIVE = 600, 300
 SHOWN_REPORT = 100
 SHOWN_REASON = 300
+MOST_WORDS = 300  # of a person, with an appeal
 APPROVE, SPOILER, REJECT = "approve", "spoiler", "reject"
 ACCEPT, DECLINE, BLOCK = "accept", "decline", "block"
 
 
-def review_content(due: DueReview, texts: Texts, *, pictures: bool = True) -> MessageContent:
+def review_content(
+    due: DueReview, texts: Texts, *, pictures: bool = True, private: bool = True
+) -> MessageContent:
     """Return the message: pictures and buttons until a decision, then the moderator and the time.
 
-    Without `pictures`, a sentence says that their files are gone.
+    Without `pictures`, a sentence says that their files are gone. With `private`
+    moderators alone see the message.
     """
     review = due.review
-    lines = [_line(part, texts) for part in (*_about(due, texts), *_state(due, texts))]
+    lines = [_line(part, texts) for part in (*_about(due, texts), *_state(due, texts, private=private))]
     gone = not pictures and review.outcome is None
     if gone:
         lines.append(texts.gettext(FAILURES["artifact_missing"]))
@@ -66,24 +70,47 @@ def _tone(review: Review) -> Tone:
 def _about(due: DueReview, texts: Texts) -> Iterator[str]:
     """Yield the person and the place, the words, and why moderators are asked."""
     review, job = due.review, due.job
+    appeals = review.kind is Kind.APPEAL
     yield texts.joined([person(review.user_id, texts), *_place(due, texts)])
     recipe = _recipe(due)
     if recipe is not None:
         yield shown(recipe.prompt, SHOWN_PROMPT)
     if recipe is not None and recipe.negative_prompt.strip():
         yield texts.gettext("without: {negative}", negative=shown(recipe.negative_prompt, SHOWN_NEGATIVE))
-    if review.rule and review.kind is Kind.APPEAL and job is None:
+    if review.rule and appeals and job is None:
         yield texts.gettext("Refused by the rule {rule}.", rule=shown(review.rule, SHOWN_REASON))
     elif review.rule:
         yield texts.gettext("Held by the rule {rule}.", rule=shown(review.rule, SHOWN_REASON))
     elif review.kind is Kind.HOLD and job is not None:
         yield _cause(job.hold.cause if job.hold else Cause.PICTURE, texts)
+    if appeals:
+        yield from _about_appeal(due, texts)
     if due.count:
         yield texts.ngettext(
             "{count} member has reported this.", "{count} members have reported this.", due.count
         )
-    for reason in due.reported:
+    for reason in () if appeals else due.reported:  # there is no room for all words
         yield f"- {shown(reason, SHOWN_REPORT)}"
+
+
+def _about_appeal(due: DueReview, texts: Texts) -> Iterator[str]:
+    """Yield who decided before, and why; the person's words; and how often the person has appealed before."""
+    if due.first is not None:
+        yield _decided(due.first, texts)
+        if due.first.reason:
+            reason = shown(due.first.reason, SHOWN_REASON)
+            yield texts.gettext("The moderator's reason: {reason}", reason=reason)
+    if due.review.words:
+        yield texts.gettext("The member says: {words}", words=shown(due.review.words, MOST_WORDS))
+    if due.appeals:
+        yield texts.ngettext(
+            "{count} earlier appeal in this server, {accepted} accepted.",
+            "{count} earlier appeals in this server, {accepted} accepted.",
+            due.appeals,
+            accepted=due.accepted,
+        )
+    else:
+        yield texts.gettext("No earlier appeals in this server.")
 
 
 def _place(due: DueReview, texts: Texts) -> Iterator[str]:
@@ -112,18 +139,25 @@ def _cause(cause: Cause, texts: Texts) -> str:
     return texts.gettext("Results of this place go to moderators first.")
 
 
-def _state(due: DueReview, texts: Texts) -> Iterator[str]:
+def _state(due: DueReview, texts: Texts, *, private: bool) -> Iterator[str]:
     review = due.review
     if review.outcome is None:
         until = Moment(review.due_at)
-        if due.job is not None and any(image.showing is Showing.HOLD for image in due.job.images):
+        held = due.job is not None and any(image.showing is Showing.HOLD for image in due.job.images)
+        if held and private:
             yield texts.gettext(
                 "Only moderators see it. Without a decision it is withheld {until}.", until=until
+            )
+        elif held:
+            yield texts.gettext(
+                "Whoever sees this channel sees it. Without a decision it is withheld {until}.", until=until
             )
         else:
             yield texts.gettext("Without a decision nothing changes; the review ends {until}.", until=until)
         return
     yield _decided(review, texts)
+    if due.first is not None and review.decided_by and review.decided_by == due.first.decided_by:
+        yield texts.gettext("The same moderator had decided before.")
     if review.reason:
         yield shown(review.reason, SHOWN_REASON)
 
@@ -135,6 +169,8 @@ def _decided(review: Review, texts: Texts) -> str:
     if review.outcome is Outcome.EXPIRED:
         return texts.gettext("Nobody has decided in time.")
     who = person(review.decided_by or 0, texts)
+    if review.outcome is Outcome.SHOWN and review.kind is Kind.APPEAL:
+        return texts.gettext("{moderator} has accepted the appeal {when}.", moderator=who, when=when)
     if review.outcome is Outcome.SHOWN:
         return texts.gettext("{moderator} has approved it {when}.", moderator=who, when=when)
     if review.outcome is Outcome.SPOILER:

@@ -111,15 +111,17 @@ class ReviewOutbox:
 
     async def _put(self, due: DueReview, place: int, message_id: int | None) -> MessageIds:
         """Edit the message of this id, or post one, with files small enough."""
-        texts, content = self._texts(due), review_content(due, self._texts(due))
+        guild = self._client.get_guild(due.review.guild_id)
+        channel = guild.get_channel_or_thread(place) if guild else None
+        texts, how = self._texts(due), {"private": channel is not None and not everybody_sees(channel)}
+        content = review_content(due, texts, **how)
         try:
             pictures = await self._uploads.load(content)
         except FilesGone as gone:
             await self._store.files.want(gone.names)
             if due.attempts < REPAINTED:
                 raise DeliveryDelayed(f"{gone}, and are painted again", seconds=LOST_SECONDS) from None
-            content, pictures = review_content(due, texts, pictures=False), []
-        guild = self._client.get_guild(due.review.guild_id)
+            content, pictures = review_content(due, texts, **how, pictures=False), []
         limit = self._limits.of(place, guild)
         for _ in range(FITTING_ATTEMPTS):
             files = await self._uploads.fit(content, pictures, limit)
@@ -175,6 +177,15 @@ class ReviewOutbox:
         """Return the sentences in the language of the server."""
         guild = self._client.get_guild(due.review.guild_id)
         return Texts.for_locale(str(guild.preferred_locale) if guild else "en")
+
+
+def everybody_sees(channel: object) -> bool:
+    """Return whether every member sees a channel of a server; False where its roles are not known."""
+    if not isinstance(channel, discord.abc.GuildChannel | discord.Thread) or not channel.guild.roles:
+        return False
+    if isinstance(channel, discord.Thread):
+        return not channel.is_private() and everybody_sees(channel.parent)
+    return channel.permissions_for(channel.guild.default_role).view_channel
 
 
 def _wait(due: DueReview) -> float:

@@ -19,11 +19,12 @@ from bot.delivery.review_message import (
     APPROVE,
     BLOCK,
     DECLINE,
+    MOST_WORDS,
     REJECT,
     SPOILER,
     review_content,
 )
-from bot.errors import StoreUnavailable, UserMistake
+from bot.errors import NotYours, StoreUnavailable, UserMistake
 from bot.front.answers import add
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, acknowledge_press, open_form
 from bot.front.modals import modal, text_field
@@ -36,9 +37,10 @@ from bot.retries import while_unavailable
 from bot.store.appeals import Pressed
 from bot.store.moderation import Scope
 from bot.store.review_messages import DueReview
-from bot.texts import Texts
+from bot.texts import Texts, tidy
 
 MOST_REASON = 300  # characters
+OF_JOB = "job"  # an appeal about a job's pictures
 OUTCOMES: Mapping[str, Outcome] = MappingProxyType(
     {
         APPROVE: Outcome.SHOWN,
@@ -131,17 +133,42 @@ async def _block(interaction: Interaction, key: int, reason: str) -> None:
     await interaction.edit_original_response(content=said)
 
 
-async def appeal(interaction: Interaction, what: str, number: str) -> None:
+async def ask_appeal(interaction: Interaction, what: str, number: str) -> None:
+    """Ask for the person's words; raises NotYours, and UserMistake `appeal_over` for a job with an appeal."""
+    services = services_of(interaction)
+    if what == OF_JOB:
+        with suppress(StoreUnavailable, TimeoutError):  # the form's submission checks it again
+            async with asyncio.timeout(FORM_READ_SECONDS):
+                job = await services.store.jobs.get(number)
+                if job.origin.user_id != interaction.user.id:
+                    raise NotYours(job=number)
+                if job.appeal is not None:
+                    raise UserMistake("appeal_over")
+    texts = services.texts(interaction)
+    words = text_field(
+        texts.gettext("Why should moderators decide otherwise?"),
+        "words",
+        "",
+        description=texts.gettext("Moderators read it, with your name. You may leave it empty."),
+        style=discord.TextStyle.paragraph,
+        required=False,
+        max_length=MOST_WORDS,
+    )
+    await open_form(interaction, modal(texts.gettext("Appeal?"), f"appeal:{what}:{number}", words))
+
+
+async def appeal(interaction: Interaction, what: str, number: str, *, words: str = "") -> None:
     """Appeal against a refused prompt, or against the withholding of a job's pictures."""
     services = services_of(interaction)
     services.pace.admit(sender_of(interaction))
     await acknowledge_press(interaction)
-    appeals = services.store.appeals
-    if what == "job":
-        who, button = interaction.user.id, _pressed(interaction)
-        await while_unavailable(PATIENCE_SECONDS, appeals.appeal_pictures, number, who, button)
+    appeals, who = services.store.appeals, interaction.user.id
+    said_by = {"words": tidy(words)[:MOST_WORDS]}
+    if what == OF_JOB:
+        button = _pressed(interaction)
+        await while_unavailable(PATIENCE_SECONDS, appeals.appeal_pictures, number, who, button, **said_by)
     elif number.isdecimal():
-        await while_unavailable(PATIENCE_SECONDS, appeals.appeal_refusal, int(number), interaction.user.id)
+        await while_unavailable(PATIENCE_SECONDS, appeals.appeal_refusal, int(number), who, **said_by)
     texts = services.texts(interaction)
     said = texts.gettext(
         "Moderators of this server will look at it again. You will be told what they decide."

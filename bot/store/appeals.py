@@ -98,8 +98,8 @@ class Appeals(Verbs):
             await connection.execute(sa.delete(reviews).where(reviews.c.id.in_(older)))
             return added
 
-    async def appeal_refusal(self, review_id: int, user_id: int) -> None:
-        """Let moderators look at a refused prompt.
+    async def appeal_refusal(self, review_id: int, user_id: int, *, words: str = "") -> None:
+        """Let moderators look at a refused prompt, and read the person's `words`.
 
         Raises UserMistake: `appeal_over` where it was done or is too late, `appeals_full` above the limit.
         """
@@ -111,16 +111,20 @@ class Appeals(Verbs):
             row = (await connection.execute(sa.select(reviews.c.guild_id).where(refused))).one_or_none()
             hours = (await settings_of(connection, row.guild_id)).hours if row else 0
             values = {"kind": Kind.APPEAL.value, "opened_at": now, "due_at": now + hours * HOUR_SECONDS}
+            values |= {"words": words}
             made = sa.update(reviews).where(refused).values({**values, **message_due(now)})
             if row is None or not (await connection.execute(made)).rowcount:
                 raise UserMistake("appeal_over")
             changes.results = True
 
-    async def appeal_pictures(self, job_id: str, user_id: int, pressed: Pressed | None = None) -> None:
+    async def appeal_pictures(
+        self, job_id: str, user_id: int, pressed: Pressed | None = None, *, words: str = ""
+    ) -> None:
         """Let moderators look again at pictures of a job that were withheld and are kept.
 
-        The result becomes due again if its message can be edited: by the bot itself, or with the token of the
-        button that was `pressed`. Raises UnknownJob, NotYours, and UserMistake `appeal_over`, `appeals_full`.
+        They read the person's `words`. The result becomes due again if its message can be edited: by the bot
+        itself, or with the token of the button that was `pressed`. Raises UnknownJob, NotYours, and
+        UserMistake `appeal_over`, `appeals_full`.
         """
         now = self._clock()
         async with self._changing() as (connection, changes):
@@ -139,7 +143,9 @@ class Appeals(Verbs):
             await self._admit(connection, user_id, now=now)
             rule = job.hold.rule if job.hold else ""
             whose = {"guild_id": job.origin.guild_id, "user_id": user_id}
-            await open_review(connection, Kind.APPEAL, **whose, now=now, job_id=job_id, rule=rule)
+            await open_review(
+                connection, Kind.APPEAL, **whose, now=now, job_id=job_id, rule=rule, words=words
+            )
             values: dict[str, Any] = {"appeal": Appeal.OPEN.value}
             by_bot = not (job.origin.private or job.origin.external) or job.message_channel_id is not None
             if own := pressed is not None and pressed.message_id == job.message_id:

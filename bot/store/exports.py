@@ -68,6 +68,7 @@ class Exports(Verbs):
         columns = (
             *(row.kind, row.guild_id.label("server"), row.job_id.label("request"), row.rule),
             *(row.request.label("asked"), row.opened_at, row.due_at, row.outcome, row.decided_at, row.reason),
+            row.words,
         )
         found = await self._rows(sa.select(*columns).where(row.user_id == user_id), row.opened_at)
         return [each | {"asked": (each["asked"] or {}).get("recipe")} for each in found]

@@ -14,12 +14,21 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import UserMistake
+from bot.holds import Outcome
 from bot.jobs import Job
 from bot.store.appeals import DUE, LEFT
 from bot.store.database import Verbs
-from bot.store.review_rows import Kind, Review, readable_reviews, review_of, settings_of
+from bot.store.review_rows import (
+    Kind,
+    Review,
+    about_pictures,
+    readable_reviews,
+    review_of,
+    settings_of,
+)
 from bot.store.review_tables import reports, reviews
 from bot.store.rows import MOST_NEWER, load_jobs, unreadable_among
+from bot.store.rulings import SHOWS
 
 LEASE_SECONDS = 60.0
 FURTHEST_RETRY = 900.0  # seconds; a later time was written before the clock was set back
@@ -33,6 +42,9 @@ class DueReview:
     `job` is None for a review without a job, or whose job is gone. `place` is the channel to post in, None
     before a server has chosen one. `reported` are the latest reasons of `count` reports. With `answers`, the
     person must also be told that the appeal of a prompt was declined.
+
+    For an appeal `first` is the review whose end the person appeals against, if it is kept. `appeals` counts
+    the person's earlier appeals in the server that are kept, and `accepted` those that were accepted.
     """
 
     review: Review
@@ -43,6 +55,9 @@ class DueReview:
     answers: bool
     attempts: int
     fencing_token: int
+    first: Review | None = None
+    appeals: int = 0
+    accepted: int = 0
 
     @property
     def tried_before(self) -> bool:
@@ -121,8 +136,11 @@ class ReviewMessages(Verbs):
         latest = sa.select(reports.c.reason).where(mine).order_by(reports.c.at.desc()).limit(SHOWN_REPORTS)
         reasons: Sequence[str] = list(await connection.scalars(latest))
         settings = await settings_of(connection, row.guild_id)
+        review = review_of(row)
+        about = await _about_appeal(connection, review) if review.kind is Kind.APPEAL else {}
         return DueReview(
-            review=review_of(row),
+            review=review,
+            **about,
             job=None if job is None or job.deleted_at is not None else job,
             place=settings.channel_id,
             reported=tuple(filter(None, reasons)),
@@ -131,6 +149,19 @@ class ReviewMessages(Verbs):
             attempts=row.attempts,
             fencing_token=row.fencing_token,
         )
+
+
+async def _about_appeal(connection: AsyncConnection, appeal: Review) -> dict[str, Any]:
+    """Return the decision against which a person appeals, and how often the person has appealed before."""
+    same = (reviews.c.job_id == appeal.job_id) & about_pictures()
+    rejected = same & reviews.c.outcome.in_([Outcome.REJECTED.value, Outcome.EXPIRED.value])
+    latest = sa.select(reviews).where(rejected, reviews.c.decided_at <= appeal.opened_at)
+    rows = await connection.execute(latest.order_by(reviews.c.decided_at.desc()).limit(1))
+    mine = (reviews.c.user_id == appeal.user_id) & (reviews.c.guild_id == appeal.guild_id)
+    mine &= (reviews.c.kind == Kind.APPEAL.value) & (reviews.c.opened_at < appeal.opened_at)
+    accepted = sa.func.count(sa.case((reviews.c.outcome.in_(SHOWS), 1)))
+    counts = (await connection.execute(sa.select(sa.func.count(), accepted).where(mine))).one()
+    return {"first": next(iter(readable_reviews(rows)), None), "appeals": counts[0], "accepted": counts[1]}
 
 
 async def _readable(

@@ -47,7 +47,8 @@ class Review:
     """Something that moderators decide, or have decided.
 
     `job_id` is None for a refused prompt, whose recipe is in `request`. Times are in seconds since the epoch.
-    `trouble` is why the moderators' message cannot be sent, empty without trouble.
+    `words` are the person's own, with an appeal. `trouble` is why the moderators' message cannot be sent,
+    empty without trouble.
     """
 
     id: int
@@ -56,6 +57,7 @@ class Review:
     job_id: str | None
     user_id: int
     rule: str
+    words: str
     request: Mapping[str, Any] | None
     opened_at: float
     due_at: float
@@ -152,6 +154,7 @@ async def withdraw(connection: AsyncConnection, job_ids: Collection[str], *, now
     """End the reviews of deleted jobs; all their messages become due, without the pictures and the words."""
     mine = reviews.c.job_id.in_(job_ids)
     await close(connection, mine, Outcome.WITHDRAWN, now=now)
+    await connection.execute(sa.update(reviews).where(mine, reviews.c.words != "").values(words=""))
     for other in await _sharing(connection, job_ids):
         await open_for_held(connection, other, now=now)
     decided = mine & reviews.c.message_id.is_not(None)
@@ -167,14 +170,21 @@ async def erase_from_reviews(connection: AsyncConnection, user_id: int, number: 
     refused = reviews.c.kind == Kind.REFUSED.value
     await connection.execute(sa.delete(reviews).where(theirs, refused))
     await close(connection, theirs, Outcome.WITHDRAWN, now=now)
-    silent = {"user_id": number, "request": sa.null(), "reason": "", "answer": None, **message_due(now)}
+    silent: dict[str, Any] = {"user_id": number, "request": sa.null(), "words": "", "reason": ""}
+    silent |= {"answer": None, **message_due(now)}
     await connection.execute(sa.update(reviews).where(theirs).values(silent))
     reported = sa.select(reports.c.job_id).where(reports.c.user_id == user_id)
     quoting = reviews.c.job_id.in_(reported) & (waits() | reviews.c.message_id.is_not(None))
     await connection.execute(sa.update(reviews).where(quoting).values(message_due(now)))
     await connection.execute(sa.delete(reports).where(reports.c.user_id == user_id))
-    naming = {"decided_by": number, **message_due(now)}
-    await connection.execute(sa.update(reviews).where(reviews.c.decided_by == user_id).values(naming))
+    decided = reviews.c.decided_by == user_id
+    appealed = reviews.c.job_id.in_(sa.select(reviews.c.job_id).where(decided)) & (
+        reviews.c.kind == Kind.APPEAL.value
+    )
+    naming = appealed & (waits() | reviews.c.message_id.is_not(None))
+    await connection.execute(sa.update(reviews).where(naming).values(message_due(now)))
+    renamed = {"decided_by": number, **message_due(now)}
+    await connection.execute(sa.update(reviews).where(decided).values(renamed))
 
 
 async def _sharing(connection: AsyncConnection, job_ids: Collection[str]) -> list[str]:

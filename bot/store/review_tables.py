@@ -17,6 +17,7 @@ reviews = sa.Table(
     sa.Column("job_id", sa.String(16)),  # null for a refused prompt; the job may be gone
     sa.Column("user_id", sa.BigInteger, nullable=False),  # whose picture or prompt; negative once erased
     sa.Column("rule", sa.String(255), nullable=False, server_default=""),
+    sa.Column("words", sa.Text, nullable=False, server_default=""),  # of the person who appeals
     sa.Column("request", sa.JSON),  # of a refused prompt: what is painted if the appeal is accepted
     sa.Column("opened_at", sa.Double, nullable=False),
     sa.Column("due_at", sa.Double, nullable=False),

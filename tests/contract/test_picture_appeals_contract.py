@@ -41,6 +41,43 @@ async def test_a_rejected_picture_has_one_appeal_by_its_person(store: Store) -> 
         await store.appeals.appeal_pictures(job.id, ARTIST)
 
 
+async def test_moderators_see_the_persons_words_the_first_decision_and_earlier_appeals(
+    store: Store, clock: Clock
+) -> None:
+    first = await rejected(store)
+    await store.appeals.appeal_pictures(first.id, ARTIST, words="it is dusk")
+    (review,) = await waiting(store)
+    shown_first = await store.review_messages.case(review.id, HERE)
+    assert (shown_first.review.words, shown_first.appeals, shown_first.accepted) == ("it is dusk", 0, 0)
+    assert shown_first.first is not None
+    told = shown_first.first.decided_by, shown_first.first.outcome, shown_first.first.reason
+    assert told == (MINA, Outcome.REJECTED, DARK.reason)
+    await store.reviews.decide(review.id, Outcome.SHOWN, BY)
+    clock.now += 60
+    second = await rejected(store, 2)
+    await store.appeals.appeal_pictures(second.id, ARTIST)
+    (review,) = await waiting(store)
+    again = await store.review_messages.case(review.id, HERE)
+    assert (again.review.words, again.appeals, again.accepted) == ("", 1, 1)
+
+
+async def test_an_appeals_words_go_with_the_result_and_its_message_forgets_an_erased_moderator(
+    store: Store,
+) -> None:
+    job = await rejected(store)
+    await store.appeals.appeal_pictures(job.id, ARTIST, words="it is dusk")
+    (due,) = [each for each in await store.review_messages.claim(limit=9) if each.review.words]
+    await store.review_messages.settle(due, message_id=7, channel_id=8)
+    await store.erasure.erase_acts(MINA)
+    (again,) = [
+        each for each in await store.review_messages.claim(limit=9) if each.review.id == due.review.id
+    ]
+    assert again.first is not None
+    assert (again.first.decided_by or 0) < 0
+    await store.deliveries.delete_result(job.id, user_id=ARTIST)
+    assert (await store.review_messages.case(due.review.id, HERE)).review.words == ""
+
+
 @pytest.mark.parametrize(
     ("outcome", "said", "showing", "ruling"),
     [

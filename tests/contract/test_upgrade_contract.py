@@ -90,6 +90,7 @@ async def back_to_v021(connection: AsyncConnection) -> None:
         "ALTER TABLE images DROP COLUMN ruling",
         "ALTER TABLE images DROP COLUMN ruling_reason",
         "ALTER TABLE jobs DROP COLUMN appeal",
+        "ALTER TABLE reviews DROP COLUMN words",
         "UPDATE alembic_version SET version_num = 'v021'",
     ):
         await connection.execute(sa.text(back))

@@ -18,6 +18,7 @@ PAGES = (
     "docs/artists.md",
     "docs/moderation.md",
     "docs/moderation-prompts.md",
+    "docs/moderation-reviews.md",
     "docs/sessions.md",
 )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import discord
 from discord.app_commands import Range, locale_str
 
 from bot.delivery.buttons import Choice, MenuContent
@@ -13,7 +12,7 @@ from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import MESSAGE_ADDRESS
 from bot.delivery.refusals import Refusal
 from bot.delivery.review_message import person
-from bot.delivery.review_outbox import NO_CHANNEL
+from bot.delivery.review_outbox import NO_CHANNEL, everybody_sees
 from bot.errors import UserMistake
 from bot.front.answers import page_lines
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
@@ -94,16 +93,9 @@ async def choose_channel(interaction: Interaction, *, use: str = HERE) -> None:
         )
     else:
         said = texts.gettext("Moderators see reviews in this channel from now on.")
-        if _everybody_sees(interaction):
+        if everybody_sees(interaction.channel):
             said += " " + texts.gettext("Every member can see this channel: make it private.")
     await interaction.edit_original_response(content=said)
-
-
-def _everybody_sees(interaction: Interaction) -> bool:
-    channel = interaction.channel
-    if not isinstance(channel, discord.abc.GuildChannel) or not channel.guild.roles:
-        return False
-    return channel.permissions_for(channel.guild.default_role).view_channel
 
 
 async def change_limits(

@@ -21,7 +21,14 @@ from bot.front.views.privacy import PrivacyButton
 from bot.front.views.publish import PublishButton
 from bot.front.views.recipe import RECIPE_FORM, RecipeButton
 from bot.front.views.remix import REMIX_FORM, RemixButton
-from bot.front.views.review import REPORT_FORM, REVIEW_FORM, AppealButton, ReviewButton, ReviewMenu
+from bot.front.views.review import (
+    APPEAL_FORM,
+    REPORT_FORM,
+    REVIEW_FORM,
+    AppealButton,
+    ReviewButton,
+    ReviewMenu,
+)
 from bot.front.views.rules import RULE_FORM
 from bot.front.views.session import SESSION_FORM, GroupButton, VoteButton
 from bot.front.views.settings import SETTINGS_FORM
@@ -59,6 +66,7 @@ BUTTONS = (
 )
 
 FORMS = (
+    APPEAL_FORM,
     CLEAR_FORM,
     DELETE_FORM,
     PERMUTATIONS_FORM,

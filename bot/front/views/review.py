@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from bot.front.commands.report import FORM, report_picture
 from bot.front.commands.review import CASES, show_case
-from bot.front.deciding import appeal, press, submit
+from bot.front.deciding import appeal, ask_appeal, press, submit
 from bot.front.views.forms import Form
 from bot.front.views.items import Button, Menu
+
+APPEAL = r"appeal:(?P<what>job|refused):(?P<number>[0-9a-z]{1,18})"
 
 
 class ReviewButton(
@@ -23,11 +25,12 @@ class ReviewMenu(Menu, template=CASES):
     act = staticmethod(show_case)
 
 
-class AppealButton(Button, template=r"appeal:(?P<what>job|refused):(?P<number>[0-9a-z]{1,18})"):
+class AppealButton(Button, template=APPEAL):
     """For the person whose prompt was refused, or whose pictures are not shown."""
 
-    act = staticmethod(appeal)
+    act = staticmethod(ask_appeal)
 
 
+APPEAL_FORM = Form(template=APPEAL, act=appeal)
 REVIEW_FORM = Form(template=r"review:(?P<act>reject|decline|block):(?P<review>[0-9]{1,18})", act=submit)
 REPORT_FORM = Form(template=rf"{FORM}:(?P<job_id>[0-9a-z]+)", act=report_picture)

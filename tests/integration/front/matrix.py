@@ -195,6 +195,7 @@ BUTTONS: Mapping[str, Row] = {
 }
 
 FORMS: Mapping[str, Row] = {
+    "APPEAL_FORM": Row(custom_id="appeal:refused:9", fields={"words": "x"}, under_message=True),
     "CLEAR_FORM": Row(refused=MODERATES, custom_id="clear:1:1"),
     "DELETE_FORM": Row(refused=ENDS, custom_id="delete:{job}", ends=True),
     "PERMUTATIONS_FORM": Row(refused=PAINTS, custom_id="permutations:public", fields=WORDS),

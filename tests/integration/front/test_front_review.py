@@ -61,6 +61,11 @@ async def review_of(moderator: Member, prompt: str) -> Message:
     )
 
 
+async def appealed(member: Member, message: Message, words: str) -> str:
+    """Press *Appeal* under a message, and submit the form; return the interaction of the form."""
+    return await member.submit(await member.modal_of(await member.press(message, "Appeal")), words=words)
+
+
 def has_button(message: Message, custom_id: str) -> bool:
     return custom_id in str(message["components"])
 
@@ -163,12 +168,19 @@ async def test_a_rejected_artist_reads_why_appeals_once_and_hears_the_answer(
     rejected = await says(ravi, message, "The moderator's reason: \\*too\\* dark")
     assert rejected["attachments"] == []
     assert "looks" not in await refusal(mina, await mina.press(rejected, "Appeal"))
-    told = await refusal(ravi, await ravi.press(rejected, "Appeal"))
+    told = await refusal(ravi, await appealed(ravi, rejected, "a pond is *harmless*, @everyone"))
     assert told.strip().startswith("Moderators of this server will look at it again.")
     again = await refusal(ravi, await ravi.press(rejected, "Appeal"))
     assert "already" in again
     appeal = await wei.wait_for_message(lambda seen: has_button(seen, "review:decline"), channel="general")
     assert appeal["attachments"]
+    for said in (
+        f"<@{WEI}> has rejected it",
+        "The moderator's reason: \\*too\\* dark",
+        "The member says: a pond is \\*harmless\\*, @\u200beveryone",
+        "No earlier appeals in this server.",
+    ):
+        assert said in text_of(appeal)
     await wei.submit(await wei.modal_of(await wei.press(appeal, "Decline")), reason="still")
     declined = await says(ravi, message, "Moderators have declined the appeal, so this stands.")
     assert not has_button(declined, "appeal:")
@@ -186,8 +198,9 @@ async def test_the_button_leaves_an_old_private_result_in_place_once_it_was_used
     review = await review_of(wei, "a dark pond")
     await wei.submit(await wei.modal_of(await wei.press(review, "Reject")), reason="too dark")
     rejected = await says(ravi, message, "The moderator's reason: too dark")
+    opened = await ravi.modal_of(await ravi.press(rejected, "Appeal"))
     sandbox.misbehave(expire_tokens=True)
-    await refusal(ravi, await ravi.press(rejected, "Appeal"))
+    await refusal(ravi, await ravi.submit(opened, words=""))
     asked = await ravi.wait_for_message(
         lambda seen: seen["id"] == message["id"] and not has_button(seen, "appeal:")
     )
@@ -218,14 +231,15 @@ async def test_a_rule_may_hold_what_it_finds_and_a_refused_prompt_is_painted_aft
     interaction = await ravi.imagine(prompt="a fog and a sword")
     refused = await ravi.wait_for_message(lambda seen: has_button(seen, "appeal:refused:"))
     assert "Fog" in await refusal(ravi, interaction)
-    await ravi.press(refused, "Appeal")
+    await appealed(ravi, refused, "my own poem")
     appeal = await wei.wait_for_message(
         lambda seen: "a fog and a sword" in text_of(seen) and has_button(seen, "review:accept"),
         channel="general",
     )
     assert "Refused by the rule Fog." in text_of(appeal)
+    assert "The member says: my own poem" in text_of(appeal)
     await wei.press(appeal, "Accept")
-    await says(wei, appeal, f"<@{WEI}>", channel="general")
+    await says(wei, appeal, f"<@{WEI}> has accepted the appeal", channel="general")
     await served.paint((await job_of(served.store, "a fog and a sword")).id)
     await ravi.wait_for_message(
         lambda seen: "a fog and a sword" in text_of(seen) and bool(seen["attachments"])
@@ -236,10 +250,11 @@ async def test_a_rule_may_hold_what_it_finds_and_a_refused_prompt_is_painted_aft
         lambda seen: has_button(seen, "appeal:refused:") and interaction in str(seen)
     )
     await ravi.accept_dms(False)
-    await ravi.press(refused, "Appeal")
+    await appealed(ravi, refused, "")
     appeal = await wei.wait_for_message(
         lambda seen: "fog alone" in text_of(seen) and has_button(seen, "review:decline"), channel="general"
     )
+    assert "1 earlier appeal in this server, 1 accepted." in text_of(appeal)
     await wei.submit(await wei.modal_of(await wei.press(appeal, "Decline")), reason="")
     await says(wei, appeal, f"<@{WEI}>", channel="general")
 

@@ -177,6 +177,8 @@ async def review(scene: Scene) -> None:
     await expect(rejected.get_by_role("button", name="اعتراض")).to_be_visible()
     await shoot(omar, "review-rejected", rejected)
     await omar.press(rejected, "اعتراض")
+    await omar.page.get_by_role("dialog").locator("textarea").fill("قلب من لعبتي")
+    await omar.page.get_by_role("button", name="Submit").click()
     appeal = await sees(mina, "An appeal", HEART)
     await mina.press(appeal, "Accept")
     await shown(await sees(omar, HEART, "البذرة"))

@@ -28,8 +28,9 @@ async def review_everything(guests: dict[str, Guest], store: Store) -> None:
     assert "a held star" in text_of(case)
     await mina.fill(await press(mina, review, "reject"), reason="a test")
     rejected = await ravi.sees(held, lambda said: "a test" in said)
-    await ravi.press(rejected, views.AppealButton)
+    await ravi.fill(await ravi.press(rejected, views.AppealButton), words="a star is harmless")
     appeal = await waiting(mina, "a held star", "review:accept")
+    assert "a star is harmless" in text_of(appeal)
     await press(mina, appeal, "accept")
 
     shown = await ravi.member.wait_for_message(

@@ -20,7 +20,7 @@ from bot.store.recipes import recipe_values
 from bot.store.review_messages import DueReview
 from bot.store.review_rows import Kind, Review, ReviewSettings
 from bot.store.rows import origin_json
-from bot.texts import LANGUAGES, Texts
+from bot.texts import LANGUAGES, Moment, Texts
 
 EN = Texts("en")
 MINA, RAVI, SERVER, CHANNEL = 11, 12, 21, 31
@@ -56,6 +56,7 @@ REVIEW = Review(
     job_id=JOB.id,
     user_id=RAVI,
     rule="",
+    words="",
     request=None,
     opened_at=0.0,
     due_at=99.0,
@@ -80,8 +81,10 @@ def test_the_longest_message_fits_and_covers_its_picture(language: str, kind: Ki
     showing = Showing.WITHHOLD if kind is Kind.APPEAL else Showing.HOLD
     job = replace(JOB, images=(replace(IMAGE, showing=showing),))
     job = replace(job, recipe=replace(job.recipe, negative_prompt=LONG))
-    review = replace(REVIEW, kind=kind, rule=LONG[:255])
-    content = review_content(due(review, job, reported=(LONG[:300],) * 5, count=5), Texts(language))
+    first = replace(REVIEW, outcome=Outcome.REJECTED, decided_at=1.0, decided_by=MINA, reason=LONG)
+    review = replace(REVIEW, kind=kind, rule=LONG[:255], words=LONG)
+    many = {"reported": (LONG[:300],) * 5, "count": 5, "first": first, "appeals": 99, "accepted": 98}
+    content = review_content(due(review, job, **many), Texts(language))
     assert len(content.text) <= 4000
     (picture,) = content.pictures
     assert (picture.artifacts, picture.spoiler) == (("aa/1.png",), True)
@@ -138,6 +141,39 @@ def test_the_answer_to_an_appeal_names_the_prompt(language: str) -> None:
     assert "a \\*fog\\*" in waiting.status
     assert "\\_mist\\_" in waiting.status
     assert f"<#{JOB.origin.channel_id}>" in waiting.status
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_an_appeal_shows_the_first_decision_the_persons_words_and_their_earlier_appeals(
+    language: str,
+) -> None:
+    texts = Texts(language)
+    first = replace(REVIEW, outcome=Outcome.REJECTED, decided_at=60.0, decided_by=MINA, reason="*no*")
+    appeal = replace(REVIEW, kind=Kind.APPEAL, words="@everyone it is *art*")
+    shown = review_content(due(appeal, first=first, appeals=4, accepted=3), texts).status
+    assert (
+        texts.gettext("{moderator} has rejected it {when}.", moderator=f"<@{MINA}>", when=Moment(60)) in shown
+    )
+    assert "\\*no\\*" in shown
+    assert "@\u200beveryone it is \\*art\\*" in shown
+    assert {"4", "3"} <= set(shown)
+    assert texts.gettext("No earlier appeals in this server.") in review_content(due(appeal), texts).status
+
+
+def test_a_decided_appeal_is_accepted_and_says_whether_one_moderator_has_decided_twice() -> None:
+    first = replace(REVIEW, outcome=Outcome.REJECTED, decided_at=60.0, decided_by=MINA)
+    appeal = replace(REVIEW, kind=Kind.APPEAL, outcome=Outcome.SHOWN, decided_at=90.0, decided_by=MINA)
+    twice = "The same moderator had decided before."
+    status = review_content(due(appeal, first=first), EN).status
+    assert f"<@{MINA}> has accepted the appeal <t:90:R>." in status
+    assert twice in status
+    other = replace(appeal, decided_by=RAVI)
+    assert twice not in review_content(due(other, first=first), EN).status
+
+
+def test_a_held_picture_is_said_to_be_for_moderators_only_in_a_private_channel() -> None:
+    assert "Only moderators see it." in review_content(due(), EN).status
+    assert "Whoever sees this channel sees it." in review_content(due(), EN, private=False).status
 
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
