@@ -1,9 +1,9 @@
-"""The cost of a manifest: milliseconds and bytes per picture, compared with saving the PNG without one.
+"""The cost of the marks: milliseconds and bytes per picture, compared with saving the PNG without them.
 
     python benchmarks/provenance.py [--rounds 50] [--sides 128 512 1024]
 
-The pictures have the spectrum of photographs. In each round a picture is saved as in the worker and signed as
-in the front; the peer of a signature is the saving in the same round. Times are medians over the rounds, with
+The pictures have the spectrum of photographs. In each round a picture is saved as in the worker and marked as
+in the front; the peer of the marks is the saving in the same round. Times are medians over the rounds, with
 the 99th percentile; ratios are medians. Every file is read back: the library's reader must accept the
 manifest, and the file without it must be unchanged.
 """
@@ -25,7 +25,7 @@ from conditions import Stolen, print_conditions
 from percentiles import percentile
 
 from bot.config import ProvenanceConfig
-from bot.provenance.manifests import SETTINGS, without_manifest
+from bot.provenance.manifests import SETTINGS, unmarked
 from bot.provenance.opening import open_signing
 from bot.provenance.signing import Signing
 from sdjax_engine.images import encode_png
@@ -85,7 +85,7 @@ def check(signed: bytes, file: bytes) -> None:
         c2pa.Reader("image/png", io.BytesIO(signed), context=context) as reader,
     ):
         state = json.loads(reader.json())["validation_state"]
-    if state != "Valid" or without_manifest(signed) != file:
+    if state != "Valid" or unmarked(signed) != file:
         raise SystemExit(f"a signed file is not right: {state}")
 
 
@@ -107,7 +107,7 @@ def main() -> None:
             saved = 1e3 * statistics.median(cost.saved for cost in costs)
             signed = [1e3 * cost.signed for cost in costs]
             print(
-                f"{side}²: saved in {saved:.1f} ms, signed in "
+                f"{side}²: saved in {saved:.1f} ms, marked in "
                 f"{statistics.median(signed):.2f} ms more (p99 {percentile(signed, 99):.2f}), "
                 f"ratio {statistics.median((cost.saved + cost.signed) / cost.saved for cost in costs):.3f}; "
                 f"{statistics.median(cost.before for cost in costs):.0f} bytes and "

@@ -313,7 +313,9 @@ def imagine(
             oneshot.Options(loras=lora_options, dtype=Dtype(dtype), **options),
             output=output,
             cache_dir=cache_folder(),
-            signing=oneshot.open_signing(ProvenanceConfig(sign=sign, folder=str(data_folder()))),
+            signing=oneshot.open_signing(
+                ProvenanceConfig(sign=sign, required=sign, folder=str(data_folder()))
+            ),
             report=_to_terminal,
             on_steps=show,
         )

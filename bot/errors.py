@@ -11,6 +11,7 @@ BotError
 │   └── ResultsUnavailable
 ├── MissingArtifact      the file of a result is lost
 │   └── LostForGood      and cannot be repainted; `failure` says why
+├── PictureUnsigned      a picture must be signed and cannot be
 ├── DiscordUnavailable   Discord cannot be reached, or has closed the connection for good
 ├── StartRefused         the picture to start from may not be used; `failure` says why
 ├── BackupRefused        a backup cannot be written, is damaged, or is of another version
@@ -95,6 +96,10 @@ class LostForGood(MissingArtifact):
     def __init__(self, message: str, *, failure: str) -> None:
         super().__init__(message)
         self.failure = failure
+
+
+class PictureUnsigned(BotError):
+    """The configuration requires a signature, and the picture cannot be signed; the message says why."""
 
 
 class DiscordUnavailable(BotError):

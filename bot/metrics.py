@@ -78,7 +78,7 @@ class ProvenanceMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.pictures = Counter(
             "sdjax_provenance_pictures",
-            "Picture files that were signed, or stayed unsigned because signing failed.",
+            "Picture files that were signed; that could not be, and were sent unsigned; or were held.",
             ["outcome"],
             registry=registry,
         )

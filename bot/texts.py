@@ -190,6 +190,9 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "form_forgotten": "The bot no longer knows this form: choose it in the menu of the message again.",
         "favourites_full": "You can have {limit} favourites: remove one first.",
         "export_runs": "Your export is being made: wait until it is here.",
+        "picture_unsigned": (
+            "The picture cannot be marked as AI-generated at the moment, so it is not sent: try again later."
+        ),
         "export_late": "Your export was not ready in time: try it again later.",
         "publish_restricted": (
             "This was painted in an age-restricted channel: publish it in such a channel."

@@ -118,13 +118,13 @@ def read_recipe(file: str | Path | BinaryIO, *, pictures: Iterable[bytes] = ()) 
     return _parse_recipe(_recipe_text(file), {_digest(picture): picture for picture in pictures})
 
 
-def is_painted_over(data: bytes) -> bool:
-    """Whether a file's recipe says that only the part of a picture under a mask was painted."""
+def starts_from_picture(data: bytes) -> bool:
+    """Whether a file's recipe says that the picture was painted from another one, or over a part of it."""
     try:
         request = json.loads(_recipe_text(io.BytesIO(data)))["request"]
     except (NoRecipe, ValueError, KeyError, TypeError, RecursionError):
         return False
-    return isinstance(request, dict) and "mask_image" in request
+    return isinstance(request, dict) and "init_image" in request
 
 
 def _recipe_text(file: str | Path | BinaryIO) -> str:

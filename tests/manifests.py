@@ -33,11 +33,17 @@ class Read:
     wrong: set[str]
 
     @property
-    def source_type(self) -> str:
-        """The last word of the source type of the action that made the picture."""
+    def action(self) -> dict[str, Any]:
+        """The action that made the picture."""
         (actions,) = self.manifest["assertions"]
         (created,) = actions["data"]["actions"]
         assert created["action"] == "c2pa.created"
+        return dict(created)
+
+    @property
+    def source_type(self) -> str:
+        """The last word of the source type of the action that made the picture."""
+        created = self.action
         return str(created["digitalSourceType"]).removeprefix(
             "http://cv.iptc.org/newscodes/digitalsourcetype/"
         )

@@ -199,7 +199,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         tracing=queue.tracing,
     )
     desk = Desk(client, lambda: client.services, rate_guard=guard, clock=clock)
-    queue.checks.update(gateway=client.health, outbox=outbox.health)
+    queue.checks.update(gateway=client.health, outbox=outbox.health, signing=signing.health)
     exclude_existing()  # all modules are imported, and no command waits yet
     reviews = ReviewOutbox(queue.store, client, sender, Uploads(queue.artifacts, signing))
     return FrontSide(client=client, progress=progress, outbox=outbox, reviews=reviews, desk=desk)

@@ -23,6 +23,14 @@ def check_api_url(value: str) -> str:
     return value.rstrip("/")
 
 
+def check_http(value: str) -> str:
+    """Return an address of a web server, or an empty text; raises InvalidValue."""
+    url = URL(value)
+    if value and (url.scheme not in ("https", "http") or not url.host):
+        raise InvalidValue("this is not an address of the form https://host/path")
+    return value
+
+
 def check_gateway_url(value: str) -> str:
     """Return the address of Discord's gateway; raises InvalidValue."""
     url = URL(value)

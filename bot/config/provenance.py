@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
+from bot.config.addresses import check_http
 from bot.config.mistakes import InvalidValue
 from bot.config.paths import GivenPath, PathText
 from bot.config.section import Section
@@ -17,7 +18,8 @@ Algorithm = Literal["es256", "es384", "es512", "ps256", "ps384", "ps512", "ed255
 class ProvenanceConfig(Section):
     """Whether pictures carry a signed C2PA manifest, with which certificate, and the label of messages.
 
-    Without a `certificate`, a self-made one is kept in `folder`.
+    Without a `certificate`, a self-made one is kept in `folder`. If a signature is `required`, a picture that
+    cannot be signed is held. `time_authority` is the address of an RFC 3161 time-stamp authority.
     """
 
     sign: bool = True
@@ -25,7 +27,15 @@ class ProvenanceConfig(Section):
     private_key: Annotated[PathText, Field(validate_default=True)] = ""
     algorithm: Annotated[Algorithm, Field(validate_default=True)] = "es256"
     folder: GivenPath = "var/provenance"
+    required: bool = False
+    time_authority: Annotated[str, AfterValidator(check_http)] = ""
     label: bool = True
+
+    @model_validator(mode="after")
+    def _signs_what_must_be_signed(self) -> Self:
+        if self.required and not self.sign:
+            raise InvalidValue("a signature can be required only where pictures are signed", key="required")
+        return self
 
     @field_validator("private_key")
     @classmethod

@@ -10,7 +10,7 @@ import discord
 from bot.delivery.content import MessageContent
 from bot.delivery.pictures import PictureFile, fit_and_sign
 from bot.delivery.refusals import DeliveryDelayed, FilesGone
-from bot.errors import MissingArtifact, StoreUnavailable
+from bot.errors import MissingArtifact, PictureUnsigned, StoreUnavailable
 from bot.files.artifacts import Artifacts
 from bot.provenance.signing import Signing
 from bot.threads import Threads
@@ -83,12 +83,18 @@ class Uploads:
     async def fit(
         self, content: MessageContent, pictures: Sequence[Sequence[bytes]], limit: int
     ) -> list[PictureFile]:
-        """Return a file for each picture of `content`, from the files of `load`, in all of `limit` bytes."""
+        """Return a file for each picture of `content`, from the files of `load`, in all of `limit` bytes.
+
+        Raises DeliveryDelayed for a picture that must be signed and cannot be.
+        """
         whole = sum(len(file) for picture in pictures for file in picture)
-        return [
-            await self._fitted(files, limit * sum(map(len, files)) // whole, picture.first)
-            for picture, files in zip(content.pictures, pictures, strict=True)
-        ]
+        try:
+            return [
+                await self._fitted(files, limit * sum(map(len, files)) // whole, picture.first)
+                for picture, files in zip(content.pictures, pictures, strict=True)
+            ]
+        except PictureUnsigned as error:
+            raise DeliveryDelayed(str(error)) from error
 
     async def _fitted(self, files: Sequence[bytes], limit: int, first: int) -> PictureFile:
         single = len(files) == 1 and len(files[0]) <= limit - self._signing.room

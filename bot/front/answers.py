@@ -15,7 +15,7 @@ from discord import app_commands
 
 from bot.delivery.refusals import DEAD_TOKEN, Refusal, understand
 from bot.delivery.uploads import SURE_LIMIT
-from bot.errors import DiscordUnavailable, StoreUnavailable, UserMistake
+from bot.errors import DiscordUnavailable, PictureUnsigned, StoreUnavailable, UserMistake
 from bot.front.first_answers import ALREADY_ACKNOWLEDGED, FIRST_ANSWER, Answered, answered, say
 from bot.front.services import Interaction, services_of
 from bot.texts import MISTAKES, Texts, shown
@@ -181,6 +181,8 @@ def _reason(error: Exception) -> str:
         return error.message_id
     if isinstance(error, InvalidRequest):
         return error.problem
+    if isinstance(error, PictureUnsigned):
+        return "picture_unsigned"
     return "store_unavailable" if isinstance(error, StoreUnavailable) else "unforeseen"
 
 
@@ -188,6 +190,8 @@ def sentence_for(error: Exception, texts: Texts) -> str:
     """Return the sentence for `error`; for a fault of the bot, with a number that is in the log."""
     if isinstance(error, StoreUnavailable):
         log.error("a command could not reach the queue: %s", error)
+    if isinstance(error, PictureUnsigned):
+        error = UserMistake("picture_unsigned")
     if isinstance(error, InvalidRequest | UserMistake | StoreUnavailable):
         return texts.mistake(error, tell=lambda detail: shown(str(detail), MAX_DETAIL))
     if isinstance(error, app_commands.CommandNotFound | app_commands.CommandSignatureMismatch):

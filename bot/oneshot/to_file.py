@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from bot.delivery.pictures import combine
+from bot.errors import PictureUnsigned
 from bot.jobs import Recipe
 from bot.oneshot.options import Options, offer_of, recipe_of
-from bot.provenance.manifests import without_manifest
+from bot.provenance.manifests import unmarked
 from bot.provenance.signing import Signing
 from sdjax_engine.config import EngineConfig
 from sdjax_engine.engine import Engine
@@ -70,8 +71,8 @@ def imagine(
     """Paint into `output`, by default a file in the current folder named after model and seed, and sign it.
 
     `on_steps` is called in the calling thread with the steps done and all steps of all pictures. Raises
-    InvalidRequest, UnreadableCheckpoint, PaintingFailed, or OSError for a file that cannot be read or
-    written. Files are checked before anything is painted.
+    InvalidRequest, UnreadableCheckpoint, PaintingFailed, PictureUnsigned, or OSError for a file that cannot
+    be read or written. Files are checked before anything is painted.
     """
     started = time.perf_counter()
     offer = offer_of(options, report=report)
@@ -95,7 +96,10 @@ def imagine(
         engine.close(drain=False)
     data = combine([encode_png(image.pixels, image.request) for image in images])
     file = output or free_name(recipe, data)
-    file.write_bytes(signing.signed(data))
+    try:
+        file.write_bytes(signing.signed(data))
+    except PictureUnsigned as error:
+        raise PictureUnsigned(f"{error} --no-sign writes it without marks.") from error
     timings = {"load": ready - started, "paint": painted - ready, "total": time.perf_counter() - started}
     rounded = {name: round(seconds, 3) for name, seconds in timings.items()}
     return Painted(file=file, recipe=recipe, images=tuple(images), timings=rounded)
@@ -152,6 +156,6 @@ def free_name(recipe: Recipe, data: bytes) -> Path:
         stem += f"-x{recipe.variants}"
     for number in range(1, MAX_FILE_NUMBER):
         file = Path(f"{stem}.png" if number == 1 else f"{stem}-{number}.png")
-        if not file.exists() or without_manifest(file.read_bytes()) == data:
+        if not file.exists() or unmarked(file.read_bytes()) == data:
             return file
     raise FileExistsError(f"there are {MAX_FILE_NUMBER} pictures called {stem} already")

@@ -1,31 +1,29 @@
 """Writes C2PA manifests into picture files, with c2pa-python.
 
-Nothing here asks the network: no time-stamp authority is named, and certificate status and remote manifests
-are not fetched. Thumbnails are off.
+Certificate status and remote manifests are not fetched, and thumbnails are off. The only server that is asked
+is the time-stamp authority, where one is named.
 """
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import struct
 import threading
-from importlib.metadata import PackageNotFoundError, version
+from datetime import datetime
 from typing import Any
 
 import c2pa
 import PIL.Image
 
-from bot.provenance.certificates import Credentials
-from sdjax_engine.images import is_painted_over
+from bot.provenance.certificates import Credentials, Now, utc_now
+from bot.provenance.claims import generator, source_type_of
+from bot.provenance.time_stamps import TimeStamps
+from bot.provenance.xmp import KEYWORD
 
-SOURCE_TYPES = "http://cv.iptc.org/newscodes/digitalsourcetype/"
-PAINTED = SOURCE_TYPES + "trainedAlgorithmicMedia"
-PAINTED_OVER = SOURCE_TYPES + "compositeWithTrainedAlgorithmicMedia"
-NAME = "sdjax-bot"
 UNTRUSTED = "signingCredential.untrusted"
-PNG, MANIFEST_CHUNK = b"\x89PNG\r\n\x1a\n", b"caBX"
+PNG = b"\x89PNG\r\n\x1a\n"
+MARKS = (b"caBX", b"iTXt" + KEYWORD)  # how the chunks of marks begin
 MARGIN = 1024  # bytes; PNG, WebP and JPEG need different space around a manifest
 PURPOSES = ("1.3.6.1.5.5.7.3.4", "1.3.6.1.5.5.7.3.36", "1.3.6.1.4.1.62558.2.1")
 """The extended key usages of signers: emailProtection, documentSigning, and C2PA's own claimSigning."""
@@ -47,17 +45,21 @@ class Unusable(Exception):
 
 
 class ManifestSigner:
-    """Signs files with `credentials`; raises Unusable if readers would not accept the signature."""
+    """Signs files with `credentials`; raises Unusable if readers would not accept the signature.
 
-    def __init__(self, credentials: Credentials) -> None:
-        self._lock = threading.Lock()  # only one thread at a time may use the library's objects
+    Signatures carry a time stamp of `time_authority`, an address, while it answers in time.
+    """
+
+    def __init__(self, credentials: Credentials, *, time_authority: str = "", now: Now = utc_now) -> None:
+        self._now = now
+        self._time_stamps: TimeStamps | None = None
         try:
-            self._context = c2pa.Context.from_dict(SETTINGS)
-            info = c2pa.C2paSignerInfo(
-                credentials.algorithm.encode(), credentials.chain, credentials.private_key, None
-            )
-            self._signer = c2pa.Signer.from_info(info)
+            self._signer = _Signer(credentials)
             self._room = self._probe()
+            if time_authority:
+                stamping = _Signer(credentials, time_authority)
+                self._room += max(0, stamping.reserve - self._signer.reserve)
+                self._time_stamps = TimeStamps(stamping.sign)
         except c2pa.C2paError as error:
             raise Unusable(str(error)) from error
 
@@ -68,50 +70,79 @@ class ManifestSigner:
 
     def sign(self, data: bytes) -> bytes:
         """Return the PNG, WebP or JPEG `data` with a manifest; raises c2pa.C2paError or ValueError."""
-        kind = mime_type(data)
-        manifest = json.dumps(manifest_of(PAINTED_OVER if is_painted_over(data) else PAINTED))
-        signed = io.BytesIO()
-        with self._lock, c2pa.Builder(manifest, self._context) as builder:
-            builder.sign(self._signer, kind, io.BytesIO(data), signed)
-        return signed.getvalue()
+        manifest = json.dumps(manifest_of(source_type_of(data), self._now()))
+        stamped = self._time_stamps.signed(manifest, data) if self._time_stamps else None
+        return self._signer.sign(manifest, data) if stamped is None else stamped
 
     def _probe(self) -> int:
         """Sign a small picture and read it; return the most bytes that a manifest adds."""
         file = io.BytesIO()
         PIL.Image.new("RGB", (8, 8)).save(file, "PNG")
         signed = self.sign(file.getvalue())
-        with c2pa.Reader("image/png", io.BytesIO(signed), context=self._context) as reader:
-            said = json.loads(reader.json()).get("validation_status", [])
+        said = self._signer.read(signed).get("validation_status", [])
         if mistakes := [status for status in said if status["code"] != UNTRUSTED]:
             raise Unusable("; ".join(status.get("explanation", status["code"]) for status in mistakes))
         return len(signed) - len(file.getvalue()) + MARGIN
 
 
-def manifest_of(source_type: str) -> dict[str, Any]:
-    """Return the definition of a manifest: this program has made the picture, with a trained model."""
-    generator = {"name": NAME}
-    with contextlib.suppress(PackageNotFoundError):
-        generator["version"] = version(NAME)
+class _Signer:
+    """The library's objects for one key, with a time-stamp authority or without; one thread at a time."""
+
+    def __init__(self, credentials: Credentials, time_authority: str = "") -> None:
+        self._lock = threading.Lock()
+        self._context = c2pa.Context.from_dict(SETTINGS)
+        self._signer = c2pa.Signer.from_info(
+            c2pa.C2paSignerInfo(
+                credentials.algorithm.encode(),
+                credentials.chain,
+                credentials.private_key,
+                time_authority or None,
+            )
+        )
+
+    @property
+    def reserve(self) -> int:
+        """The bytes of a signature."""
+        return int(self._signer.reserve_size())
+
+    def sign(self, manifest: str, data: bytes) -> bytes:
+        """Return the file `data` with the manifest, signed."""
+        signed = io.BytesIO()
+        with self._lock, c2pa.Builder(manifest, self._context) as builder:
+            builder.sign(self._signer, mime_type(data), io.BytesIO(data), signed)
+        return signed.getvalue()
+
+    def read(self, data: bytes) -> dict[str, Any]:
+        """Return what the library's reader says about a file with a manifest."""
+        with self._lock, c2pa.Reader(mime_type(data), io.BytesIO(data), context=self._context) as reader:
+            said: dict[str, Any] = json.loads(reader.json())
+        return said
+
+
+def manifest_of(source_type: str, when: datetime) -> dict[str, Any]:
+    """Return the definition of a manifest: at `when`, in UTC, this program signed a model's picture."""
+    made_by = generator()
     created = {
         "action": "c2pa.created",
+        "when": when.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "digitalSourceType": source_type,
-        "softwareAgent": generator,
+        "softwareAgent": made_by,
     }
     return {
-        "claim_generator_info": [generator],
+        "claim_generator_info": [made_by],
         "assertions": [{"label": "c2pa.actions.v2", "data": {"actions": [created]}}],
     }
 
 
-def without_manifest(data: bytes) -> bytes:
-    """Return a PNG as it was before it was signed, without the chunk of its manifest; others stay whole."""
+def unmarked(data: bytes) -> bytes:
+    """Return a PNG as it was before it was marked, without its manifest and XMP; others stay whole."""
     if not data.startswith(PNG):
         return data
     kept, at = [PNG], len(PNG)
     while at + 8 <= len(data):
         (length,) = struct.unpack_from(">I", data, at)
         end = at + length + 12  # length, type and checksum have four bytes each
-        if data[at + 4 : at + 8] != MANIFEST_CHUNK:
+        if not data.startswith(MARKS, at + 4):
             kept.append(data[at:end])
         at = end
     return b"".join([*kept, data[at:]])

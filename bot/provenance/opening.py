@@ -24,8 +24,10 @@ def open_signing(config: ProvenanceConfig, *, metrics: ProvenanceMetrics | None 
     if not config.sign:
         return Signing(metrics=metrics)
     if config.certificate:
-        return Signing(_signer(config), metrics=metrics)
-    return Signing(ManifestSigner(_self_made(Path(config.folder))), metrics=metrics)
+        signer = _signer(config)
+    else:
+        signer = ManifestSigner(_self_made(Path(config.folder)), time_authority=config.time_authority)
+    return Signing(signer, required=config.required, metrics=metrics)
 
 
 def check_certificate(config: ProvenanceConfig) -> None:
@@ -37,7 +39,7 @@ def check_certificate(config: ProvenanceConfig) -> None:
 def _signer(config: ProvenanceConfig) -> ManifestSigner:
     credentials = read_credentials(config.certificate, config.private_key, config.algorithm)
     try:
-        return ManifestSigner(credentials)
+        return ManifestSigner(credentials, time_authority=config.time_authority)
     except Unusable as error:
         raise ConfigurationError(
             f"provenance.certificate: {quoted(config.certificate)} cannot sign pictures: {error}."

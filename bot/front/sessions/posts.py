@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from bot.delivery.content import MessageContent
 from bot.delivery.refusals import DeliveryDelayed, Refusal, Refused
 from bot.delivery.uploads import FILE_LIMIT, SURE_LIMIT
-from bot.errors import MissingArtifact, StoreUnavailable
+from bot.errors import MissingArtifact, PictureUnsigned, StoreUnavailable
 from bot.front.contact_sheet import contact_sheet
 from bot.front.services import Services
 from bot.front.sessions.board import left_out
@@ -118,7 +118,15 @@ async def _picture(services: Services, entries: Sequence[Entry | None], *, first
     files = [None if entry is None else await _file(services, entry) for entry in entries]
     names = ["" if entry is None or entry.artifact is None else entry.user_name for entry in entries]
     made = functools.partial(contact_sheet, files, services.signing, first=first, names=names)
-    return await services.fitting.run(made)
+    return await _marked(services, made)
+
+
+async def _marked(services: Services, make: Callable[[], bytes]) -> bytes:
+    """Return the file; a file that must be signed and cannot be is posted later."""
+    try:
+        return await services.fitting.run(make)
+    except PictureUnsigned as error:
+        raise DeliveryDelayed(str(error)) from error
 
 
 async def _file(services: Services, entry: Entry) -> bytes | None:
@@ -156,7 +164,7 @@ async def _send_files(
     for entry in named:
         data = await _file(services, entry)
         if data is not None:
-            data = await run(services.signing.signed, data)
+            data = await _marked(services, functools.partial(services.signing.signed, data))
         if data is None or not packer.fits(data):
             missing += 1
         elif full := await run(packer.add, file_name(entry), data):

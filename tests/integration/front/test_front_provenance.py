@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from front_tools import ephemeral, finished, text_of
+from front_tools import ephemeral, finished, job_of, text_of
 from manifests import read_manifest
-from serving import Served, serving
+from serving import Served, serving, until
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.generation_data import Tool, read_picture
-from bot.metrics import Metrics
-from bot.provenance.manifests import without_manifest
+from bot.metrics import WELL, Metrics
+from bot.provenance.manifests import unmarked
 from bot.provenance.opening import open_signing
 from bot.provenance.signing import Signing
 from bot.sandbox.client import Member
@@ -55,7 +55,7 @@ async def test_the_delivered_picture_is_the_painted_one_with_a_valid_manifest(
     assert is_right(data)
     (image,) = job.images
     assert image.artifact
-    assert without_manifest(data) == await signed.artifacts.get(image.artifact)
+    assert unmarked(data) == await signed.artifacts.get(image.artifact)
     read = read_picture(data)
     assert (read.tool, read.prompt, read.seed) == (Tool.OWN, "boats", 5)
     assert alts(message) == ["boats, seed 5"]
@@ -87,18 +87,52 @@ async def test_the_operator_can_turn_off_the_label_and_the_manifest(
     assert "AI-generated" not in text_of(message)
 
 
+class Breakable:
+    """A signer that fails while it is broken."""
+
+    room = 5_000
+
+    def __init__(self, *, broken: bool) -> None:
+        self.broken = broken
+
+    def sign(self, data: bytes) -> bytes:
+        if self.broken:
+            raise OSError("the key is gone")
+        return data
+
+
 async def test_a_failure_of_signing_costs_no_picture(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, discord_address: object
 ) -> None:
-    class Broken:
-        room = 5_000
-
-        def sign(self, data: bytes) -> bytes:
-            raise OSError("the key is gone")
-
     metrics = Metrics()
-    signing = Signing(Broken(), metrics=metrics.provenance)
+    signing = Signing(Breakable(broken=True), metrics=metrics.provenance)
     async with serving(sandbox, store, artifacts, Config(), signing=signing) as served:
         job, message = await finished(served, ravi, "boats", seed=5)
-        assert await ravi.attachment_bytes(message) == await artifacts.get(job.images[0].artifact or "")
+        sent, kept = await ravi.attachment_bytes(message), await artifacts.get(job.images[0].artifact or "")
+        assert unmarked(sent) == kept != sent  # with the marks that can be made
     assert b'sdjax_provenance_pictures_total{outcome="unsigned"} 1.0' in metrics.text()
+
+
+async def test_a_picture_that_must_be_signed_and_cannot_be_is_held_until_it_can(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, discord_address: object
+) -> None:
+    signer = Breakable(broken=True)
+    signing = Signing(signer, required=True)
+    async with serving(sandbox, store, artifacts, Config(), signing=signing) as served:
+        interaction = await ravi.imagine(prompt="boats", seed=5)
+        shown = await ravi.message_of(interaction)
+        await served.paint((await job_of(store, "boats")).id)
+
+        async def held() -> bool:
+            return "the key is gone" in await signing.health()
+
+        await until(held)
+        assert not shown["attachments"]
+        signer.broken = False
+        message = await ravi.message_of(interaction, lambda message: bool(message["attachments"]))
+        assert await signing.health() == WELL
+        signer.broken = True
+        answer = await ravi.message_of(
+            await ravi.press(message, "Files"), lambda found: ephemeral(found) and bool(found["content"])
+        )
+        assert "cannot be marked as AI-generated" in answer["content"]

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import c2pa
 import huggingface_hub
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from lora_files import write_three
 
 from bot import oneshot
 from bot.cli import main
-from bot.provenance.manifests import without_manifest
+from bot.provenance.manifests import unmarked
 from bot.provenance.signing import Signing
 from sdjax_engine.images import read_recipe
 
@@ -67,11 +68,9 @@ def test_the_same_command_gives_the_same_bytes_and_a_grids_tiles_are_the_seeds_a
 
     assert imagine(PROMPT, "--steps", "3", "--seed", "7", "-o", "again.png") == 0
     again, first = ((tmp_path / name).read_bytes() for name in ("again.png", "tiny-7.png"))
-    assert without_manifest(again) == without_manifest(first) != first
+    assert unmarked(again) == unmarked(first) != first
     assert imagine(PROMPT, "--steps", "3", "--seed", "7", "--no-sign") == 0
-    assert (tmp_path / "tiny-7.png").read_bytes() == without_manifest(
-        first
-    )  # the same picture, the same name
+    assert (tmp_path / "tiny-7.png").read_bytes() == unmarked(first)  # the same picture, the same name
     assert not (tmp_path / "tiny-7-2.png").exists()
 
     assert imagine(PROMPT, "--steps", "3", "--seed", "6", "--variants", "2", "-o", "grid.png") == 0
@@ -141,6 +140,19 @@ def test_only_what_the_picture_needs_is_compiled(
     )
     assert [line for line in told if "guided" in line]
     assert not [line for line in told if "unguided" in line]
+
+
+def test_a_file_that_cannot_be_signed_is_not_written(
+    imagine: Imagine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise c2pa.C2paError("the key is gone")
+
+    monkeypatch.setattr("bot.provenance.signing.with_packet", fail)
+    assert imagine(PROMPT, "--steps", "1", "-o", "x.png") == 1
+    assert not (tmp_path / "x.png").exists()
+    said = capsys.readouterr().err
+    assert "The picture cannot be signed: the key is gone. --no-sign writes it without marks." in said
 
 
 def test_the_tag_of_a_lora_in_the_prompt_gives_its_weight_and_another_is_named(

@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import io
+import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+import c2pa
 import numpy as np
 import PIL.Image
+import pyexiv2
 import pytest
 from certificate_files import write_certificate
 from manifests import RIGHT, png, read_manifest
+from PIL.PngImagePlugin import PngInfo
 from recipes import RECIPE
+from time_authority import time_authority
 
 from bot.config import ProvenanceConfig
 from bot.delivery.pictures import fit_and_sign
+from bot.errors import PictureUnsigned
 from bot.generation_data import read_picture
-from bot.metrics import Metrics
-from bot.provenance.manifests import without_manifest
+from bot.metrics import WELL, Metrics
+from bot.provenance.manifests import unmarked
 from bot.provenance.opening import open_signing
 from bot.provenance.signing import Signing
+from bot.provenance.time_stamps import TimeStamps
+from bot.provenance.xmp import packet, with_packet
 from sdjax_engine.images import PARAMETERS_CHUNK, encode_png, parameters_text, read_recipe
 
 REQUEST = RECIPE.request(0)
+SOURCE_TYPE = "http://cv.iptc.org/newscodes/digitalsourcetype/trainedAlgorithmicMedia"
+COMPOSITE = "http://cv.iptc.org/newscodes/digitalsourcetype/compositeWithTrainedAlgorithmicMedia"
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +57,8 @@ def test_a_signed_picture_says_what_made_it_and_a_self_made_certificate_is_untru
     assert (found.state, found.wrong) == ("Valid", {"signingCredential.untrusted"})
     assert found.right >= RIGHT
     assert found.source_type == "trainedAlgorithmicMedia"
+    said = datetime.strptime(found.action["when"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    assert timedelta() <= datetime.now(UTC) - said < timedelta(minutes=5)
     assert found.manifest["claim_generator_info"][0]["name"] == "sdjax-bot"
     assert "thumbnail" not in found.manifest
     assert "self-made" in found.manifest["signature_info"]["common_name"]
@@ -56,18 +69,113 @@ def test_pixels_texts_and_recipe_survive_signing(signing: Signing) -> None:
     signed = signing.signed(file)
     before, after = (PIL.Image.open(io.BytesIO(data)) for data in (file, signed))
     assert np.array_equal(np.asarray(before), np.asarray(after))
-    assert after.info == before.info
+    assert before.info.items() <= after.info.items()
     assert after.info[PARAMETERS_CHUNK] == parameters_text(REQUEST)
     assert read_recipe(io.BytesIO(signed)) == REQUEST
     assert read_picture(signed) == read_picture(file)
-    assert without_manifest(signed) == file != signed
+    assert unmarked(signed) == file != signed
     assert len(file) < len(signed) <= len(file) + signing.room
 
 
-def test_a_picture_that_was_painted_under_a_mask_is_a_composite(signing: Signing) -> None:
-    request = replace(REQUEST, init_image=png(), mask_image=png(), strength=0.5)
-    file = encode_png(np.zeros((8, 8, 3), np.uint8), request)
-    assert read_manifest(signing.signed(file)).source_type == "compositeWithTrainedAlgorithmicMedia"
+@pytest.mark.parametrize("mask", [png(), None])
+def test_a_picture_that_was_painted_from_another_is_a_composite(signing: Signing, mask: bytes | None) -> None:
+    request = replace(REQUEST, init_image=png(), mask_image=mask, strength=0.5)
+    signed = signing.signed(encode_png(np.zeros((8, 8, 3), np.uint8), request))
+    assert read_manifest(signed).source_type == "compositeWithTrainedAlgorithmicMedia"
+    assert described(signed)["DigitalSourceType"] == COMPOSITE
+
+
+def described(data: bytes) -> dict[str, str]:
+    """The properties of a file's XMP, as Pillow reads them."""
+    with PIL.Image.open(io.BytesIO(data)) as picture:
+        found: dict[str, str] = picture.getxmp()["xmpmeta"]["RDF"]["Description"]
+    return found
+
+
+@pytest.mark.parametrize(("suffix", "share"), [("png", 1.5), ("webp", 0.7), ("jpg", 0.3)])
+def test_tools_that_keep_xmp_and_drop_the_manifest_keep_the_source_type(
+    signing: Signing, suffix: str, share: float
+) -> None:
+    file = painted(side=256)
+    made = fit_and_sign([file], int(share * len(file)), signing)
+    assert made.suffix == f".{suffix}"
+    before = described(made.data)
+    assert before["DigitalSourceType"] == SOURCE_TYPE
+    assert before["CreatorTool"].startswith("sdjax-bot")
+    with PIL.Image.open(io.BytesIO(made.data)) as picture:
+        xmp = picture.info["xmp"]
+        edited = io.BytesIO()
+        texts = PngInfo()
+        texts.add_itxt("XML:com.adobe.xmp", xmp.decode())
+        kept = {"pnginfo": texts} if suffix == "png" else {"xmp": xmp}
+        picture.rotate(90).save(edited, picture.format, **kept)
+    with pytest.raises(c2pa.C2paError):
+        read_manifest(edited.getvalue())
+    assert described(edited.getvalue()) == before
+    with pyexiv2.ImageData(made.data) as other, pyexiv2.ImageData(edited.getvalue()) as after:
+        said = other.read_xmp()
+        assert said["Xmp.iptcExt.DigitalSourceType"] == SOURCE_TYPE
+        assert said == after.read_xmp()
+
+
+def test_a_file_of_the_simple_form_of_webp_can_carry_xmp() -> None:
+    file = io.BytesIO()
+    PIL.Image.linear_gradient("L").convert("RGB").save(file, "WEBP")
+    marked = with_packet(file.getvalue(), packet(SOURCE_TYPE, "test"))
+    assert described(marked)["DigitalSourceType"] == SOURCE_TYPE
+    with PIL.Image.open(io.BytesIO(marked)) as after, PIL.Image.open(file) as before:
+        assert after.tobytes() == before.tobytes()
+
+
+def test_signatures_carry_the_time_of_an_authority(tmp_path: Path) -> None:
+    config = ProvenanceConfig(folder=str(tmp_path / "provenance"))
+    with time_authority(tmp_path) as address:
+        stamped = open_signing(config.model_copy(update={"time_authority": address}))
+        file = painted()
+        signed = stamped.signed(file)
+    found = read_manifest(signed)
+    assert found.state == "Valid"
+    assert found.manifest["signature_info"]["time"]
+    assert "time" not in read_manifest(open_signing(config).signed(file)).manifest["signature_info"]
+    assert len(signed) <= len(file) + stamped.room
+
+
+def test_an_authority_that_fails_or_is_silent_delays_one_picture_only_and_is_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = ProvenanceConfig(folder=str(tmp_path / "provenance"))
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        refusing = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        signing = open_signing(config.model_copy(update={"time_authority": refusing}))
+        assert {read_manifest(signing.signed(painted(seed))).state for seed in range(2)} == {"Valid"}
+    assert len(caplog.records) == 1
+    asked, go_on = [], threading.Event()
+
+    def hang(_manifest: str, data: bytes) -> bytes:
+        asked.append(data)
+        go_on.wait()
+        return data
+
+    now = 0.0
+    stamps = TimeStamps(hang, seconds=0.01, pause=60.0, clock=lambda: now)
+    assert [stamps.signed("", b"1"), stamps.signed("", b"2")] == [None, None]
+    now = 61.0  # the pause has ended, and the first request still hangs
+    assert stamps.signed("", b"3") is None
+    assert asked == [b"1"]
+    go_on.set()
+    assert len(caplog.records) == 2
+
+
+async def test_a_required_signature_that_fails_holds_the_picture_and_health_says_so(tmp_path: Path) -> None:
+    config, metrics = ProvenanceConfig(folder=str(tmp_path), required=True), Metrics()
+    signing = open_signing(config, metrics=metrics.provenance)
+    with pytest.raises(PictureUnsigned):
+        signing.signed(b"no picture")
+    assert "pictures are held" in await signing.health()
+    assert b'sdjax_provenance_pictures_total{outcome="held"} 1.0' in metrics.text()
+    signing.signed(painted())
+    assert await signing.health() == WELL
 
 
 @pytest.mark.parametrize(
@@ -98,7 +206,7 @@ def test_many_threads_may_sign_at_once(signing: Signing) -> None:
     files = [painted(seed) for seed in range(24)]
     with ThreadPoolExecutor(8) as threads:
         signed = list(threads.map(signing.signed, files))
-    assert [without_manifest(data) for data in signed] == files
+    assert [unmarked(data) for data in signed] == files
     assert all(read_manifest(data).state == "Valid" for data in signed)
 
 

@@ -1,0 +1,76 @@
+"""Time stamps of an authority (RFC 3161) in signatures, as long as the authority answers in time."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+ANSWER_SECONDS = 3.0  # an authority usually answers within half a second
+PAUSE_SECONDS = 60.0  # after a failure; meanwhile nothing waits for the authority
+
+Sign = Callable[[str, bytes], bytes]
+"""Signs the second argument, a file, with the first, a manifest; may raise any error."""
+
+
+class TimeStamps:
+    """Signs with `sign`, which asks the authority. The library gives that request no time limit.
+
+    So each request has a thread of its own, one at a time, and a thread that does not return is left alone.
+    """
+
+    def __init__(
+        self,
+        sign: Sign,
+        *,
+        seconds: float = ANSWER_SECONDS,
+        pause: float = PAUSE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._sign = sign
+        self._seconds = seconds
+        self._pause = pause
+        self._clock = clock
+        self._turn = threading.Lock()
+        self._paused_until = clock()
+        self._failed = False
+
+    def signed(self, manifest: str, data: bytes) -> bytes | None:
+        """Return the file, signed with a time stamp, or None after `seconds` or at once in a pause."""
+        end = self._clock() + self._seconds
+        if self._clock() < self._paused_until or not self._turn.acquire(timeout=self._seconds):
+            return None
+        answers: queue.SimpleQueue[bytes | Exception] = queue.SimpleQueue()
+        threading.Thread(
+            target=self._answer, args=(manifest, data, answers), name="time stamp", daemon=True
+        ).start()
+        try:
+            answer = answers.get(timeout=max(0.0, end - self._clock()))
+        except queue.Empty:
+            answer = TimeoutError(f"no answer within {self._seconds:g} s")
+        if isinstance(answer, Exception):
+            self._note(answer)
+            return None
+        self._failed = False
+        return answer
+
+    def _answer(self, manifest: str, data: bytes, answers: queue.SimpleQueue[bytes | Exception]) -> None:
+        try:
+            answers.put(self._sign(manifest, data))
+        except Exception as error:  # noqa: BLE001 - the thread that waits takes it
+            answers.put(error)
+        finally:
+            self._turn.release()
+
+    def _note(self, error: Exception) -> None:
+        self._paused_until = self._clock() + self._pause
+        if not self._failed:
+            log.warning(
+                "pictures are signed without a time stamp; its authority is asked every %.0f s: %s",
+                *(self._pause, error),
+            )
+        self._failed = True
