@@ -44,12 +44,27 @@ BAN_SECONDS = 60.0  # used if a ban has no Retry-After
 FIRST_BLOCK_SECONDS, LONGEST_BLOCK_SECONDS = 5.0, 300.0
 
 
+class MessageFile(discord.File):
+    """A file of a message; Discord covers it until a person uncovers it if it is `covered` or named SPOILER_…
+
+    discord.py 2.7 knows the names alone, which Discord calls legacy (discord/discord-api-docs#8429).
+    """
+
+    def __init__(self, data: bytes, filename: str, *, covered: bool = False) -> None:
+        super().__init__(io.BytesIO(data), filename=filename)
+        self._covered = covered or self.spoiler
+
+    def to_dict(self, index: int) -> dict[str, Any]:
+        """Return Discord's form of the file; `index` is its number in the request."""
+        return {**super().to_dict(index), **({"is_spoiler": True} if self._covered else {})}
+
+
 def parts_of(content: MessageContent, files: Sequence[PictureFile]) -> dict[str, Any]:
     """Return the arguments that a message's edit takes; the files are read from their start each time."""
     named = {picture.stem + file.suffix: file for picture, file in zip(content.pictures, files, strict=False)}
     return {
         "view": layout(content, file_names=list(named)),
-        "attachments": [discord.File(io.BytesIO(file.data), filename=name) for name, file in named.items()],
+        "attachments": [MessageFile(file.data, name) for name, file in named.items()],
         "allowed_mentions": discord.AllowedMentions.none(),
     }
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import io
 from collections.abc import Callable
 
 import discord
 
 from bot.delivery.content import MessageContent
-from bot.delivery.discord_requests import layout
+from bot.delivery.discord_requests import MessageFile, layout
 from bot.delivery.pictures import fit_and_sign
 from bot.delivery.render import render, without_picture
 from bot.errors import MissingArtifact, UnknownJob, UserMistake
@@ -79,7 +78,7 @@ def may_be_pictured(interaction: Interaction, job: Job) -> bool:
 async def _files(interaction: Interaction, content: MessageContent, limit: int) -> list[discord.File]:
     """Return each picture of `content` as a file, together of at most `limit` bytes."""
     services = services_of(interaction)
-    made = []
+    made: list[discord.File] = []
     for picture in content.pictures:
         files = [await services.artifacts.get(name) for name in picture.artifacts]
         fitted = await services.fitting.run(
@@ -89,5 +88,5 @@ async def _files(interaction: Interaction, content: MessageContent, limit: int) 
                 first=picture.first,
             )
         )
-        made.append(discord.File(io.BytesIO(fitted.data), filename=picture.stem + fitted.suffix))
+        made.append(MessageFile(fitted.data, picture.stem + fitted.suffix))
     return made

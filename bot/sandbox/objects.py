@@ -29,6 +29,12 @@ UNSEEN: Json = {"content": "", "embeds": [], "attachments": [], "components": []
 REQUIRE_TAG = 1 << 4
 """The flag of a forum in which every post needs a tag."""
 
+IS_SPOILER_CHANNEL = 1 << 21
+"""The flag of a channel that members open before they see what is in it; only without `nsfw`."""
+
+IS_SPOILER = 1 << 3
+"""The flag of a covered file (discord/discord-api-docs#8429)."""
+
 INTERACTION_TYPES = {"command": 2, "menu": 2, "component": 3, "autocomplete": 4, "modal": 5}
 
 
@@ -100,7 +106,7 @@ def channel_object(world: World, channel: Channel) -> Json:
     seen: Json = {
         "id": str(channel.id),
         "type": channel.type,
-        "flags": 0,
+        "flags": REQUIRE_TAG if channel.tag_required else 0,
         "last_message_id": str(channel.last_message_id) if channel.last_message_id else None,
     }
     if channel.type == DIRECT_MESSAGE:
@@ -119,6 +125,7 @@ def channel_object(world: World, channel: Channel) -> Json:
         "name": channel.name,
         "topic": channel.topic,
         "nsfw": channel.nsfw,
+        "flags": seen["flags"] | (IS_SPOILER_CHANNEL if channel.spoiler else 0),
         "position": channel.position,
         "parent_id": None,
         "rate_limit_per_user": 0,
@@ -140,7 +147,6 @@ def _forum(channel: Channel) -> Json:
         for tag_id, name in channel.tags.items()
     ]
     return {
-        "flags": REQUIRE_TAG if channel.tag_required else 0,
         "available_tags": tags,
         "default_reaction_emoji": None,
         "default_sort_order": None,
@@ -265,6 +271,8 @@ def attachment_object(world: World, attachment: Attachment) -> Json:
         seen |= {"width": attachment.width, "height": attachment.height}
     if attachment.ephemeral:
         seen["ephemeral"] = True
+    if attachment.spoiler:
+        seen["flags"] = IS_SPOILER
     return seen
 
 

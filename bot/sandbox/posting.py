@@ -112,9 +112,7 @@ class Posting:
         for index, entry in enumerate(entries):
             key = str(entry.get("id"))
             if key in old:
-                kept = old[key]
-                changed = entry.get("description", kept.description) != kept.description
-                result.append(self._world.describe(kept, entry["description"]) if changed else kept)
+                result.append(self._kept(old[key], entry))
             elif (number := number_of(key)) in body.files:
                 described[number] = entry
             else:
@@ -126,6 +124,14 @@ class Posting:
         errors.length(("attachments",), result, 0, rules.MAX_ATTACHMENTS)
         errors.check()
         return result
+
+    def _kept(self, kept: Attachment, entry: Json) -> Attachment:
+        """Return a kept file with what the edit changes, as apps can since June 2026."""
+        description = entry.get("description", kept.description)
+        spoiler = bool(entry.get("is_spoiler", kept.spoiler))
+        if (description, spoiler) == (kept.description, kept.spoiler):
+            return kept
+        return self._world.change(kept, description=description, spoiler=spoiler)
 
     def _new_attachment(
         self, upload: Upload, entry: Json, channel: Channel, *, ephemeral: bool
@@ -142,6 +148,7 @@ class Posting:
             width=width,
             height=height,
             ephemeral=ephemeral,
+            spoiler=bool(entry.get("is_spoiler", filename.startswith("SPOILER_"))),
         )
 
     def _unfurl(self, url: str, attachments: list[Attachment]) -> Json | None:

@@ -118,6 +118,9 @@ def check_message(body: Json, *, v2: bool) -> list[str]:
     errors.length(("attachments",), body.get("attachments") or [], 0, MAX_ATTACHMENTS)
     for index, attachment in enumerate(body.get("attachments") or []):
         errors.length(("attachments", index, "description"), attachment.get("description") or "", 0, 1024)
+        if not isinstance(attachment.get("is_spoiler"), bool | None):
+            message = "Must be either true or false."
+            errors.add(("attachments", index, "is_spoiler"), "BOOLEAN_TYPE_CONVERT", message)
     odd = check_components(body.get("components") or [], v2=v2, errors=errors)
     errors.check()
     return odd

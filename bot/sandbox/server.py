@@ -246,6 +246,12 @@ class Sandbox:
         del world.channels[place.id]
         self._emit_channel("CHANNEL_DELETE", place)
 
+    def make_spoiler_channel(self, channel: str) -> None:
+        """Make members open this channel before they see what is in it."""
+        place = next(each for each in self._core.world.channels.values() if each.name == channel)
+        place.spoiler, place.nsfw = True, False
+        self._emit_channel("CHANNEL_UPDATE", place)
+
     def open_thread(self, channel: str, name: str) -> None:
         """Open a public thread of this name in a channel."""
         world = self._core.world

@@ -73,7 +73,8 @@ class Role:
 class Channel:
     """A text channel, a forum, a thread or post in `parent_id`, or the direct messages with `recipient_id`.
 
-    A group of direct messages has `members`; the bot is not a member.
+    A group of direct messages has `members`; the bot is not a member. Members open a `spoiler` channel before
+    they see what is in it; it is never `nsfw`.
     """
 
     id: int
@@ -81,6 +82,7 @@ class Channel:
     type: int = GUILD_TEXT
     topic: str | None = None
     nsfw: bool = False
+    spoiler: bool = False
     position: int = 0
     recipient_id: int | None = None
     members: tuple[int, ...] = ()
@@ -112,6 +114,7 @@ class Attachment:
     height: int | None = None
     title: str | None = None
     ephemeral: bool = False
+    spoiler: bool = False
 
     @property
     def path(self) -> str:
@@ -257,6 +260,6 @@ class World:
         self.attachments[attachment.id] = attachment
         return attachment
 
-    def describe(self, attachment: Attachment, description: str | None) -> Attachment:
-        """Set the alternative text of a kept file."""
-        return self.attach(replace(attachment, description=description))
+    def change(self, attachment: Attachment, **fields: Any) -> Attachment:
+        """Change the alternative text of a kept file, or whether it is a spoiler."""
+        return self.attach(replace(attachment, **fields))

@@ -9,6 +9,7 @@ from message_bodies import EPHEMERAL, V2, button, row, text, v2
 from sandbox_tools import ART, CHANNEL_IDS, MESSAGES, FakeClock, MakeMember, Raw
 
 from bot.sandbox.community import GUILD_ID
+from bot.sandbox.objects import IS_SPOILER
 from bot.sandbox.permissions import Permission
 from bot.sandbox.rules import Limits
 from bot.sandbox.server import Sandbox
@@ -97,6 +98,27 @@ async def test_an_edit_keeps_the_attachments_it_lists_and_drops_the_others(sandb
         assert [each["filename"] for each in added.body["attachments"]] == ["b.txt", "c.txt", "d.txt"]
         emptied = await bot.call("PATCH", path, {"attachments": []})
         assert emptied.body["attachments"] == []
+
+
+async def test_a_file_is_covered_by_its_name_or_its_field_and_an_edit_changes_that(sandbox: Sandbox) -> None:
+    async with Raw(sandbox) as bot:
+        listed = [{"id": "1", "is_spoiler": True}, {"id": "2", "is_spoiler": False}]
+        names = {"SPOILER_a.txt": b"a", "b.txt": b"b", "SPOILER_c.txt": b"c"}
+        sent = await bot.call("POST", MESSAGES, {"content": "x", "attachments": listed}, files=names)
+        first, second, third = sent.body["attachments"]
+        assert [each.get("flags") for each in (first, second, third)] == [IS_SPOILER, IS_SPOILER, None]
+        kept = [{"id": first["id"], "is_spoiler": False}, {"id": second["id"]}]
+        kept.append({"id": third["id"], "is_spoiler": True, "description": "a letter"})
+        edited = await bot.call("PATCH", f"{MESSAGES}/{sent.body['id']}", {"attachments": kept})
+        assert [each.get("flags") for each in edited.body["attachments"]] == [None, IS_SPOILER, IS_SPOILER]
+        assert edited.body["attachments"][2]["description"] == "a letter"
+
+
+async def test_whether_a_file_is_covered_is_true_or_false(lenient: Sandbox) -> None:
+    async with Raw(lenient) as bot:
+        wrong = {"content": "x", "attachments": [{"id": "0", "is_spoiler": "yes"}]}
+        answer = await bot.call("POST", MESSAGES, wrong, files={"a.txt": b"a"})
+    assert answer.error("attachments", "0", "is_spoiler") == "BOOLEAN_TYPE_CONVERT"
 
 
 async def test_an_attachment_is_served_under_its_address_even_after_its_message(sandbox: Sandbox) -> None:

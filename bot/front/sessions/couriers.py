@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import discord
 
 from bot.delivery.content import MessageContent
-from bot.delivery.discord_requests import RateGuard, layout
+from bot.delivery.discord_requests import MessageFile, RateGuard, layout
 from bot.delivery.refusals import Refused
 from bot.store.session_rows import GroupSession
 
@@ -46,7 +45,8 @@ class Courier:
         if again and (known := await self._earlier(session, custom_id)):
             return known.id
         view = layout(content, file_names=[name for name, _ in files])
-        return await self._send(session, mark, view=view, files=_attached(files))
+        covered = _is_covered(content)
+        return await self._send(session, mark, view=view, files=_attached(files, covered=covered))
 
     async def post_file(self, session: GroupSession, text: str, file: File, *, mark: str, again: bool) -> int:
         """Post a file with a line of text, unless a message with a file of this name is there."""
@@ -70,7 +70,8 @@ class Courier:
         view = layout(content, file_names=[name for name, _ in files])
         silent = discord.AllowedMentions.none()
         with self._rate_guard.request(by_token=False):
-            await message.edit(view=view, attachments=_attached(files), allowed_mentions=silent)
+            attached = _attached(files, covered=_is_covered(content))
+            await message.edit(view=view, attachments=attached, allowed_mentions=silent)
 
     async def _send(self, session: GroupSession, mark: str, **message: Any) -> int:
         silent = discord.AllowedMentions.none()
@@ -102,8 +103,12 @@ class Courier:
         return self._client.get_partial_messageable(session.channel_id, guild_id=session.guild_id)
 
 
-def _attached(files: Sequence[File]) -> list[discord.File]:
-    return [discord.File(io.BytesIO(data), filename=name) for name, data in files]
+def _attached(files: Sequence[File], *, covered: bool = False) -> list[MessageFile]:
+    return [MessageFile(data, name, covered=covered) for name, data in files]
+
+
+def _is_covered(content: MessageContent) -> bool:
+    return any(picture.spoiler for picture in content.pictures)
 
 
 def _marks(message: discord.Message) -> Iterator[str]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import io
 
-import discord
-
+from bot.delivery.discord_requests import MessageFile
 from bot.errors import MissingArtifact, UnknownJob, UserMistake
 from bot.front.answers import send_within_limits
 from bot.front.first_answers import acknowledge
@@ -14,8 +12,10 @@ from bot.front.originals import packed
 from bot.front.permissions import may_repeat
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.views.items import Button
-from bot.jobs import Job, State, lacking
+from bot.jobs import Job, Showing, State, lacking
 from bot.texts import Texts
+
+PNG = ".png"  # archives show nothing that a spoiler would cover
 
 
 async def send_originals(interaction: Interaction, job_id: str) -> None:
@@ -42,7 +42,8 @@ async def send_originals(interaction: Interaction, job_id: str) -> None:
             said.append(_too_large(made.too_large, texts))
         # The largest first: if its size is refused, no other was sent.
         largest = sorted(made.files.items(), key=lambda named: -len(named[1]))
-        sent = [discord.File(io.BytesIO(data), filename=name) for name, data in largest]
+        covered = any(image.showing is Showing.SPOILER for image in job.images)
+        sent = [MessageFile(data, name, covered=covered and name.endswith(PNG)) for name, data in largest]
         await interaction.edit_original_response(content=" ".join(said), attachments=sent[:1])
         for file in sent[1:]:
             await interaction.followup.send(file=file, ephemeral=True)

@@ -6,6 +6,7 @@ import { openLightbox } from "./lightbox.js";
 
 const SMALLEST = 384;
 const LARGEST = 480;
+const IS_SPOILER = 1 << 3; // a flag of files
 
 /**
  * The address to load `url` from: `attachment://name` through the message's own attachments, and
@@ -98,7 +99,7 @@ export function renderAttachments(message) {
             alt: file.description ?? file.filename,
             width: file.width,
             height: file.height,
-            spoiler: file.filename.startsWith("SPOILER_"),
+            spoiler: ((file.flags ?? 0) & IS_SPOILER) !== 0,
           })),
         )
       : null,

@@ -129,6 +129,22 @@ async def test_pictures_of_an_age_restricted_channel_are_published_only_in_such_
     assert await served.store.jobs.copies(job.id) == []
 
 
+async def test_only_age_restricted_channels_and_threads_in_them_count_as_for_adults(
+    served: Served, sandbox: Sandbox, ravi: Member
+) -> None:
+    sandbox.make_spoiler_channel("general")
+    sandbox.open_thread("general", "hidden")
+    sandbox.open_thread("nsfw-art", "grown")
+    found = {}
+    for channel in ("art", "general", "hidden", "dm", "nsfw-art", "grown"):
+        prompt = f"a boat in {channel}"
+        await ravi.message_of(await ravi.imagine(prompt=prompt, channel=channel), channel=channel)
+        job = await job_of(served.store, prompt)
+        found[channel] = job.origin.age_restricted
+        await served.paint(job.id)
+    assert [channel for channel, adult in found.items() if adult] == ["nsfw-art", "grown"]
+
+
 async def test_a_result_deleted_from_the_history_is_deleted_in_its_channel_too(
     served: Served, ravi: Member
 ) -> None:

@@ -17,6 +17,7 @@ from bot.jobs import Job
 from bot.sandbox.client import Member
 from bot.sandbox.community import CHANNELS, GUILD_ID, PEOPLE
 from bot.sandbox.component_rules import walk
+from bot.sandbox.objects import IS_SPOILER
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.store import Store
@@ -103,7 +104,7 @@ async def test_a_held_picture_is_seen_by_moderators_alone_until_they_let_it_thro
     held = await says(ravi, message, "1 picture is painted and waiting for moderators")
     assert held["attachments"] == []
     review = await review_of(wei, "a quiet pond")
-    assert review["attachments"][0]["filename"].startswith("SPOILER_")
+    assert covers(review)
     assert f"<@{RAVI}>" in text_of(review)
     await until(lambda: is_linked(served.store))
     listed = text_of(await mina.message_of(await mina.use("review show")))
@@ -119,6 +120,11 @@ async def test_a_held_picture_is_seen_by_moderators_alone_until_they_let_it_thro
     assert (over["attachments"], has_button(over, "review:")) == ([], False)
     (entry,) = await served.store.moderation.entries(GUILD_ID, act=Act.APPROVE, limit=9)
     assert (entry.actor_id, entry.subject_id, entry.after) == (WEI, RAVI, {"kind": "hold", "job": job.id})
+
+
+def covers(message: dict[str, Any]) -> bool:
+    """Whether every file of a message is marked as a spoiler."""
+    return [file.get("flags") for file in message["attachments"]] == [IS_SPOILER]
 
 
 async def is_linked(store: Store) -> bool:
@@ -152,10 +158,29 @@ async def test_of_several_moderators_the_first_decides_and_the_others_are_told_a
     shown = await ravi.wait_for_message(
         lambda seen: seen["id"] == message["id"] and bool(seen["attachments"])
     )
-    assert shown["attachments"][0]["filename"].startswith("SPOILER_")
+    assert covers(shown)
+    original = await ravi.message_of(
+        await ravi.press(shown, "Files"), lambda seen: ephemeral(seen) and bool(seen["attachments"])
+    )
+    assert covers(original)
     assert [entry.act for entry in await served.store.moderation.entries(GUILD_ID, limit=9)][:1] == [
         Act.COVER
     ]
+
+
+async def test_a_reported_picture_that_moderators_cover_is_a_covered_file_in_the_same_message(
+    served: Served, mina: Member, ravi: Member, wei: Member
+) -> None:
+    await served.store.reviews.set_channel(GENERAL, BY)
+    _, message = await painted(served, ravi, "a bare pond")
+    message = await pictured(ravi, message)
+    assert not covers(message)
+    form = await wei.modal_of(await wei.menu(message, REPORT))
+    await wei.submit(form, reason="bare")
+    review = await review_of(mina, "a bare pond")
+    await mina.press(review, "Spoiler")
+    shown = await ravi.wait_for_message(lambda seen: seen["id"] == message["id"] and covers(seen))
+    assert shown["attachments"][0]["filename"].startswith("SPOILER_")
 
 
 async def test_a_rejected_artist_reads_why_appeals_once_and_hears_the_answer(

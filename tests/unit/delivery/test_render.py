@@ -9,7 +9,8 @@ import pytest
 from recipes import ORIGIN, RECIPE, job_of, recipe
 
 from bot.delivery.content import MAX_ALT, MessageContent, Tone
-from bot.delivery.discord_requests import layout
+from bot.delivery.discord_requests import layout, parts_of
+from bot.delivery.pictures import PictureFile
 from bot.delivery.render import MAX_TEXT, TROUBLES, render
 from bot.delivery.result import FAILURES, seeds_text
 from bot.jobs import Descent, Job, Notes, Parent, Showing, State
@@ -259,6 +260,8 @@ def test_a_flagged_picture_is_covered_alone_and_its_buttons_follow_the_order_of_
     assert [gallery["items"][0]["spoiler"] for gallery in galleries] == [False, True]
     assert [picture.artifacts for picture in content.pictures] == [("aa/1.png", "aa/2.png"), ("aa/0.png",)]
     assert [picture.stem for picture in content.pictures] == ["abc-grid", "SPOILER_abc"]
+    files = parts_of(content, [PictureFile(data=b"", suffix=".png")] * 2)["attachments"]
+    assert [file.to_dict(0).get("is_spoiler") for file in files] == [None, True]
     assert [button.custom_id for button in content.buttons[:3]] == [
         "single:abc:1",
         "single:abc:2",
