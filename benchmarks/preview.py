@@ -33,7 +33,7 @@ from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.denoising.previews import decoded_estimate, pooled
 from sdjax_engine.denoising.state import StartPicture
 from sdjax_engine.engine import Engine
-from sdjax_engine.model.latent_rgb import LatentRGB
+from sdjax_engine.model.latent_rgb import STABLE_DIFFUSION, coloured
 from sdjax_engine.request import Lane, Offer, Progress, Request, Sampler
 from sdjax_engine.weights.preview_decoder import load_preview_decoder
 
@@ -174,14 +174,12 @@ def host_work(side: int) -> None:
     numbers = np.random.default_rng(0)
     latents = numbers.standard_normal((side // 8, side // 8, 4)).astype(np.float32)
     pixels = numbers.integers(0, 256, (side, side, 3), dtype=np.uint8)
-    latent_rgb = LatentRGB(4)
-    latent_rgb.learn(latents, pixels)
-    small = latent_rgb.pixels(latents)
+    colours = np.array(STABLE_DIFFUSION)
+    small = coloured(latents, colours)
     decoded = np.asarray(pooled(jnp.asarray(pixels[None], jnp.float32)))[0].astype(np.uint8)
     file = encode_preview(small, coarse=False)
     tasks = {
-        "engine: fit the colours to a picture (the first 64)": lambda: latent_rgb.learn(latents, pixels),
-        "engine: colours of a preview": lambda: latent_rgb.pixels(latents),
+        "engine: colours of a preview": lambda: coloured(latents, colours),
         "worker: its file": lambda: encode_preview(small, coarse=False),
         "worker: the file of a decoded preview (of noise)": lambda: encode_preview(decoded, coarse=False),
         "front: the picture of four": lambda: preview_file(

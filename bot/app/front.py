@@ -187,7 +187,13 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
     )
     membership = queue.membership
     progress = Progress(
-        queue.store, sender, message_locks, front=name, clock=clock, fronts=lambda: membership.fronts
+        queue.store,
+        queue.artifacts,
+        sender,
+        message_locks,
+        front=name,
+        clock=clock,
+        fronts=lambda: membership.fronts,
     )
     outbox = Outbox(
         *(queue.store, sender, message_locks),

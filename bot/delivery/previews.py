@@ -15,6 +15,16 @@ NOTHING_YET = (43, 45, 49)
 QUALITY = 70
 
 
+def thumbnail(picture: bytes) -> bytes:
+    """Return a finished picture, a PNG, as a small WebP file beside the previews. Call it in a thread."""
+    with PIL.Image.open(io.BytesIO(picture), formats=["PNG"]) as opened:
+        small = opened.convert("RGB")
+    small.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+    file = io.BytesIO()
+    small.save(file, format="WEBP", quality=QUALITY)
+    return file.getvalue()
+
+
 def preview_file(previews: Mapping[int, bytes], *, count: int, width: int, height: int) -> PictureFile:
     """Return the previews of `count` images of `width` × `height` pixels, in the order of the result.
 

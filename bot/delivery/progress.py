@@ -9,17 +9,18 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from bot.delivery.content import MessageContent
 from bot.delivery.pictures import PictureFile
-from bot.delivery.previews import preview_file
+from bot.delivery.previews import preview_file, thumbnail
 from bot.delivery.refusals import DeliveryDelayed
 from bot.delivery.render import render, with_preview
 from bot.delivery.sender import Sender
-from bot.errors import DeliveryRefused, StoreUnavailable, UnknownJob
-from bot.jobs import Job, State
+from bot.errors import DeliveryRefused, MissingArtifact, StoreUnavailable, UnknownJob
+from bot.files.artifacts import Artifacts
+from bot.jobs import Job, Showing, State
 from bot.store.preferences import PREVIEWS, owners_at
 from bot.store.store import Store
 from bot.texts import Texts
@@ -43,13 +44,15 @@ UNANNOUNCED_SECONDS = 5.0  # an older job without a message lost its first answe
 class _Shown:
     """What a message showed last, and when it was edited.
 
-    `wants_previews` is None until the preferences have been read.
+    `wants_previews` is None until the preferences have been read. `finished` are small files of the pictures
+    that are finished, by the names of their own files.
     """
 
     content: MessageContent | None = None
     preview: PictureFile | None = None
     at: float = 0.0
     wants_previews: bool | None = None
+    finished: dict[str, bytes] = field(default_factory=dict)
 
 
 class MessageLocks:
@@ -78,6 +81,7 @@ class Progress:
     def __init__(
         self,
         store: Store,
+        artifacts: Artifacts,
         sender: Sender,
         message_locks: MessageLocks,
         *,
@@ -86,6 +90,7 @@ class Progress:
         fronts: Callable[[], int] = lambda: 1,
     ) -> None:
         self._store = store
+        self._artifacts = artifacts
         self._front = front
         self._fronts = fronts
         self._sender = sender
@@ -216,11 +221,28 @@ class Progress:
             shown.wants_previews and job.hold is None
         )  # held pictures are not shown while they are painted
         previews = await self._store.previews.of(job.id) if wanted else {}
+        if wanted:
+            previews |= await self._finished(job, shown)
         if not previews:
             return None
         width, height = job.recipe.picture_size
         size = {"count": len(job.images), "width": width, "height": height}
         return await self._threads.run(functools.partial(preview_file, previews, **size))
+
+    async def _finished(self, job: Job, shown: _Shown) -> dict[int, bytes]:
+        """Return small files of the finished pictures that are shown openly, by the images' indexes."""
+        found = {}
+        for image in job.images:
+            if image.artifact is None or image.showing is not Showing.SHOW:
+                continue
+            if image.artifact not in shown.finished:
+                try:
+                    picture = await self._artifacts.get(image.artifact)
+                except (MissingArtifact, StoreUnavailable):  # its last preview stays
+                    continue
+                shown.finished[image.artifact] = await self._threads.run(thumbnail, picture)
+            found[image.index] = shown.finished[image.artifact]
+        return found
 
     def _forget_all_but(self, jobs: Sequence[Job]) -> None:
         active = {job.id for job in jobs}

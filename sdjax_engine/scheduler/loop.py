@@ -261,11 +261,6 @@ class Scheduler:
             pending.give(image)
         else:
             self._on_first_pass(pending, image)
-        learns = queue.previews is not None and queue.previews.latent_rgb.learns
-        if queue.previews is not None and learns and not queue.device.decodes_previews:
-            with without_previews(queue):
-                latents = self.watchdog.call(queue.seconds_of(1), picture.fetch_latents)
-                queue.previews.latent_rgb.learn(latents, pixels)
 
     def _queue_estimates(self, batch: InFlightBatch, previews: Previews) -> None:
         """Queue the estimates for the previews that are due after a run."""

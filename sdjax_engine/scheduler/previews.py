@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sdjax_engine.model.latent_rgb import LatentRGB
+from sdjax_engine.model.latent_rgb import coloured
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.seats import Span
 
@@ -23,12 +23,13 @@ class Previews:
     """The previews of one lane: when they are due, and their pixels.
 
     The devices estimate the pictures of all seats together, at most every `seconds`, and less often where
-    that would take more than `most_share` of the lane's time.
+    that would take more than `most_share` of the lane's time. `colours` is the map of `latent_rgb`; without
+    one there are only previews that the devices decode.
     """
 
     seconds: float
     most_share: float
-    latent_rgb: LatentRGB = field(repr=False)
+    colours: npt.NDArray[np.float64] | None = field(default=None, repr=False)
     _made_at: float = float("-inf")
     _worked: float = 0.0  # seconds of the lane since then
     _taken: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED), repr=False)
@@ -42,7 +43,7 @@ class Previews:
         `decoded`: the devices make pixels of the estimates. A request that the run finishes gets its picture
         instead.
         """
-        if not (decoded or self.latent_rgb.known) or now - self._made_at < self.seconds:
+        if not (decoded or self.colours is not None) or now - self._made_at < self.seconds:
             return {}
         if self._taken and self._worked * self.most_share < statistics.median(self._taken):
             return {}
@@ -74,4 +75,5 @@ class Previews:
         """
         if estimates.dtype == np.uint8:
             return {seat: np.array(estimates[seat]) for seat in seats}
-        return {seat: self.latent_rgb.pixels(estimates[seat]) for seat in seats}
+        assert self.colours is not None, "without colours the devices decode"
+        return {seat: coloured(estimates[seat], self.colours) for seat in seats}

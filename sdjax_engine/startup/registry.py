@@ -21,7 +21,7 @@ from sdjax_engine.lane.seat_count import FoundSeats, open_lane
 from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency
-from sdjax_engine.model.latent_rgb import FOLDER, LatentRGB
+from sdjax_engine.model.latent_rgb import colours_of
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane, Offer
 from sdjax_engine.scheduler.lane_queue import LaneQueue
@@ -114,7 +114,6 @@ class Registry:
     serving: Mapping[Lane, Lane] = field(default_factory=dict)
     _with_pictures: set[str] = field(default_factory=set, init=False)
     _once_open: dict[Lane, list[Addition]] = field(default_factory=dict, init=False)
-    _latent_rgb: dict[str, LatentRGB] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @classmethod
@@ -149,7 +148,6 @@ class Registry:
         stay = {name for name in models if models[name] is self.models.get(name)}
         pictures = {pictures_of(lane) for lane in other.lanes if lane.model in stay}
         other._with_pictures.update(self._with_pictures & pictures)
-        other._latent_rgb.update((name, rgb) for name, rgb in self._latent_rgb.items() if name in stay)
         return other
 
     def with_served(self, lanes: Iterable[Lane]) -> tuple[Lane, ...]:
@@ -230,16 +228,11 @@ class Registry:
 
     def _previews(self, model: str) -> Previews | None:
         """Return the previews of a lane of this model; None where they are off."""
-        seconds, loaded, folder = self.config.preview_seconds, self.models[model], self.config.cache_dir
+        seconds = self.config.preview_seconds
         if not seconds:
             return None
-        with self._lock:
-            if model not in self._latent_rgb:
-                file = None if folder is None else folder / FOLDER / f"{loaded.fingerprint[:20]}.json"
-                self._latent_rgb[model] = LatentRGB(loaded.latent_channels, file)
-            return Previews(
-                seconds=seconds, most_share=self.config.preview_share, latent_rgb=self._latent_rgb[model]
-            )
+        colours = colours_of(self.models[model].checkpoint.vae.config)
+        return Previews(seconds=seconds, most_share=self.config.preview_share, colours=colours)
 
     @property
     def _found(self) -> FoundSeats:

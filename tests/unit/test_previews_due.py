@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scripted_devices import prepared
 
-from sdjax_engine.model.latent_rgb import LatentRGB
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.seats import Span
@@ -20,7 +19,7 @@ def span(*, seat: int = 0, wants: bool = True, last: bool = False) -> Span[Pendi
 
 
 def previews(**values: float) -> Previews:
-    return Previews(latent_rgb=LatentRGB(4), **{"seconds": 3.0, "most_share": 0.02} | values)
+    return Previews(**{"seconds": 3.0, "most_share": 0.02} | values)
 
 
 def made_at(each: Previews, *, cost: float, runs: int, begun: int = 0) -> list[int]:
@@ -51,7 +50,7 @@ def test_one_slow_preview_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("decoded", [False, True])
-def test_before_the_colours_are_known_only_decoded_previews_are_due(decoded: bool) -> None:
+def test_without_known_colours_only_decoded_previews_are_due(decoded: bool) -> None:
     due = previews().due([span(seat=2)], 0.0, decoded=decoded)
     assert due == ({2: (0.0, 1.0)} if decoded else {})
 

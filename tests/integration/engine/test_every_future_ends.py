@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted_devices import SHORTAGE, Script, ScriptedDevices, latents_of, pixels_of, prepared
+from scripted_devices import SHORTAGE, Script, ScriptedDevices, pixels_of, prepared
 
 from sdjax_engine.errors import PaintingFailed
-from sdjax_engine.model.latent_rgb import LatentRGB
 from sdjax_engine.model.prepare import Prepared
 from sdjax_engine.request import Image, Progress, Trouble
 from sdjax_engine.scheduler.lane_queue import LaneQueue
@@ -80,6 +79,10 @@ class Come:
 Event = Hang | Fail | Unjudged | Cancel | Come
 
 
+COLOURS = np.array([[1 / (4 * 127.5)] * 3] * 4 + [[-1.0] * 3])
+"""The map from the latents of scripted pictures to their pixels."""
+
+
 class Evening:
     """A loop on scripted devices, and its successors; `events` has the event of a call by its number."""
 
@@ -95,7 +98,7 @@ class Evening:
         queue = LaneQueue(
             device=ScriptedDevices(self.script, devices=1, seats_per_device=4),
             seats=Seats(devices=1, seats_per_device=4),
-            previews=Previews(seconds=0.0, most_share=1e6, latent_rgb=known_colours()),
+            previews=Previews(seconds=0.0, most_share=1e6, colours=COLOURS),
         )
         self.scheduler = Scheduler(
             {queue.lane: queue},
@@ -173,14 +176,6 @@ class Evening:
             turns += 1
             assert turns < 1000, "somebody waits for ever"
         self.scheduler.land_everything()
-
-
-def known_colours() -> LatentRGB:
-    """A map that has learnt what the scripted pictures look like, and learns on."""
-    latent_rgb = LatentRGB(4)
-    for seed in range(0, 100, 10):
-        latent_rgb.learn(latents_of(seed), pixels_of(seed))
-    return latent_rgb
 
 
 def check_places(scheduler: Scheduler) -> None:
@@ -269,7 +264,7 @@ def test_an_undisturbed_evening_makes_every_call_of_the_devices_and_everybody_ha
     assert {*made, "fetch", "fetch verdicts", "fetch latents"} <= set(evening.calls)
 
 
-@pytest.mark.parametrize("call", ["estimate", "fetch estimates", "fetch latents"])
+@pytest.mark.parametrize("call", ["estimate", "fetch estimates"])
 def test_previews_that_cannot_be_made_cost_nobody_a_second_start(call: str) -> None:
     calls = spend({}, CROWD[1:]).calls
     evening = spend({calls.index(call): Fail()}, CROWD[1:])

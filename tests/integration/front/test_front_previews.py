@@ -21,7 +21,7 @@ from bot.worker.preview_files import COARSE_SIDE, encode_preview
 from sdjax_engine.images import encode_png
 
 Message = dict[str, Any]
-RED, BLUE = (200, 30, 30), (30, 30, 200)
+RED, BLUE, GREY = (200, 30, 30), (30, 30, 200), (128, 128, 128)
 
 
 def preview_of(colour: tuple[int, int, int]) -> bytes:
@@ -45,6 +45,13 @@ async def picture_in(member: Member, message: Message) -> PIL.Image.Image:
     return PIL.Image.open(io.BytesIO(await member.attachment_bytes(message)))
 
 
+async def finish(served: Served, claim: Claim, colour: tuple[int, int, int], **how: Any) -> None:
+    pixels = np.full((claim.request.height, claim.request.width, 3), colour, np.uint8)
+    file = encode_png(pixels, claim.request, extra={"job": claim.job_id})
+    name = await served.artifacts.put(file, ".png")
+    await served.store.leases.complete(claim, artifact=name, seconds=1.0, **how)
+
+
 def has_picture(message: Message) -> bool:
     return bool(message["attachments"])
 
@@ -64,14 +71,33 @@ async def test_a_preview_shows_every_picture_of_the_job_in_the_order_of_the_resu
     gallery = str(message["components"])
     assert "Preview of 2 pictures: a boat" in gallery
     for claim in claims:
-        pixels = np.full((claim.request.height, claim.request.width, 3), 128, np.uint8)
-        file = encode_png(pixels, claim.request, extra={"job": job_id})
-        name = await served.artifacts.put(file, ".png")
-        await served.store.leases.complete(claim, artifact=name, seconds=1.0)
+        await finish(served, claim, GREY)
     result = await mina.wait_for_message(lambda message: "grid" in str(message["attachments"]))
     assert result["id"] == message["id"], "the result takes the preview's place"
     assert len(result["attachments"]) == 1
     assert await served.store.previews.of(job_id) == {}
+
+
+async def test_a_finished_picture_takes_the_place_of_its_preview_while_others_are_painted(
+    served: Served, mina: Member
+) -> None:
+    _, claims = await painting(served, mina, "a boat", variants=4)
+    await beat(served, 1, {claims[0]: preview_of(BLUE), claims[2]: preview_of(RED)})
+    await mina.wait_for_message(has_picture)
+    await finish(served, claims[0], GREY)
+    await finish(served, claims[1], GREY)
+
+    async def tiles() -> list[list[int]]:
+        message = await mina.wait_for_message(has_picture)
+        shown = (await picture_in(mina, message)).convert("RGB")
+        return [list(shown.getpixel(place)) for place in ((64, 100), (192, 100), (64, 228))]
+
+    async def are_shown() -> bool:
+        first, second, third = await tiles()
+        near = [np.abs(np.array(tile) - GREY).max() < 12 for tile in (first, second)]
+        return all(near) and bool(np.abs(np.array(third) - RED).max() < 30)
+
+    await until(are_shown)
 
 
 async def test_a_person_without_previews_sees_only_the_progress_bar(served: Served, ravi: Member) -> None:
