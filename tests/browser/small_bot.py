@@ -74,6 +74,8 @@ class VariantMenu(discord.ui.Select[discord.ui.View]):
     async def callback(self, interaction: discord.Interaction) -> None:
         self.bot.heard.append((interaction.user.name, self.values))
         await interaction.response.send_message(f"You chose {self.values[0]}", ephemeral=True)
+        if interaction.message is not None:
+            await interaction.message.edit(allowed_mentions=discord.AllowedMentions.none())
 
 
 class SeveralMenu(discord.ui.Select[discord.ui.View]):

@@ -6,6 +6,7 @@ A new button is a class with a template and a function `act`; `bot/front/views/_
 from __future__ import annotations
 
 import functools
+import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
@@ -14,9 +15,12 @@ from typing import Any, ClassVar, Self
 
 import discord
 
+from bot.delivery.refusals import DeliveryDelayed, Refused
 from bot.front.answers import open_until_answered, report
 from bot.front.services import Interaction, sender_of, services_of
 from bot.tracing import about
+
+log = logging.getLogger(__name__)
 
 NEVER = r"(?!)"
 KINDS: Mapping[str, Callable[[str], Any]] = MappingProxyType({"index": int, "key": int, "person": int})
@@ -79,6 +83,23 @@ class Menu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=NEVER):
         return menu
 
     async def callback(self, interaction: Interaction) -> None:
-        """Act on the choice."""
+        """Act on the choice, then let the menu be ready for any choice again."""
         act = functools.partial(self.act, interaction, self.item.values, **self.ids)
         await answer_press(interaction, act)
+        await _show_nothing_chosen(interaction)
+
+
+async def _show_nothing_chosen(interaction: Interaction) -> None:
+    """Let Discord show the placeholder of a menu again: it sends nothing for a choice that is chosen already.
+
+    Any edit of the message does that. This edit has no content, so it never shows an older state of the
+    message. Private messages can be edited only by the answers that sent them, so they keep the choice.
+    """
+    message = interaction.message
+    if message is None or message.flags.ephemeral:
+        return
+    try:
+        with services_of(interaction).rate_guard.request(by_token=False):
+            await message.edit(allowed_mentions=discord.AllowedMentions.none())
+    except (DeliveryDelayed, Refused) as refused:
+        log.info("the choice of a menu stays: %s", refused)
