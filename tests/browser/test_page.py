@@ -298,6 +298,18 @@ async def test_the_view_stays_at_the_bottom_unless_the_person_reads_above(
     await expect(page.get_by_text("below", exact=True)).to_be_in_viewport()
 
 
+async def test_a_result_that_is_higher_than_the_view_shows_its_beginning(
+    open_page: OpenPage, bot: PageBot
+) -> None:
+    page = await open_page("ravi", size=(1280, 500))
+    for prompt in ("moon", "sun"):
+        await send(page, f"/imagine {prompt} variants:9")
+        await expect(messages(page).last.get_by_role("img", name=prompt)).to_have_count(9)
+        await expect(messages(page).last.get_by_text("used /imagine")).to_be_in_viewport(ratio=1)
+        await expect(messages(page).last.get_by_role("button", name="Dead")).not_to_be_in_viewport()
+    await expect(page.get_by_role("button", name="New messages below")).to_be_hidden()
+
+
 async def test_a_phone_shows_everything_without_horizontal_scrolling(
     open_page: OpenPage, bot: PageBot
 ) -> None:

@@ -1,5 +1,5 @@
-// The open channel's messages, oldest first. The view stays at the bottom when messages arrive,
-// unless the person has scrolled up to read.
+// The open channel's messages, oldest first. The view follows the newest message when it arrives and
+// grows, unless the person has scrolled up to read.
 
 import { byId, h } from "./dom.js";
 import { renderMessage, renderWaiting, spoken } from "./message.js";
@@ -46,6 +46,15 @@ export function createTimeline(model, actions) {
     scroller.scrollTop = scroller.scrollHeight;
   }
 
+  // The bottom, or the beginning of a newest message that is higher than the view: its picture, not its buttons.
+  function follow() {
+    const bottom = scroller.scrollHeight - scroller.clientHeight;
+    const newest = list.lastElementChild;
+    const above = newest ? newest.getBoundingClientRect().top - scroller.getBoundingClientRect().top : 0;
+    scroller.scrollTop = newest ? Math.min(bottom, scroller.scrollTop + above) : bottom;
+    lastTop = scroller.scrollTop; // this is no scrolling by the person
+  }
+
   // Only scrolling up leaves the bottom: a growing message moves the bottom for a moment.
   scroller.addEventListener(
     "scroll",
@@ -58,7 +67,7 @@ export function createTimeline(model, actions) {
     { passive: true },
   );
   jump.addEventListener("click", toBottom);
-  const observer = new ResizeObserver(() => stuck && toBottom());
+  const observer = new ResizeObserver(() => stuck && follow());
   observer.observe(list);
   observer.observe(scroller);
 
