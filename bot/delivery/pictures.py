@@ -34,7 +34,7 @@ from sdjax_engine.images import (
 SMALLEST_SIDE = 64
 SMALLEST_NUMBER = 12  # pixels
 NUMBER_PART = 16
-BADGE = (0, 0, 0, 170)
+OUTLINE = (0, 0, 0, 200)
 LARGEST_WEBP = 16383  # pixels a side
 # A grid's PNG is about as large as its pictures' PNGs, and lossless WebP is rarely less than half of it for
 # pictures that compress badly. Above these ratios of size to limit, lossless forms are not tried.
@@ -98,9 +98,10 @@ def _grid(files: Sequence[bytes]) -> PIL.Image.Image:
 
 
 def number_tiles(grid: PIL.Image.Image, count: int, *, first: int, part: int = NUMBER_PART) -> None:
-    """Draw the number of each tile into its upper left corner: white on dark, readable on any picture.
+    """Draw the number of each tile into its upper left corner, white in a dark outline.
 
-    A number is one `part`-th of its tile high. Tiles smaller than `SMALLEST_SIDE` have no room for a number.
+    That is readable on any picture and covers little of it. A number is one `part`-th of its tile high. Tiles
+    smaller than `SMALLEST_SIDE` have no room for a number.
     """
     rows, columns = grid_shape(count)
     width, height = grid.width // columns, grid.height // rows
@@ -111,9 +112,9 @@ def number_tiles(grid: PIL.Image.Image, count: int, *, first: int, part: int = N
     for index in range(count):
         row, column = divmod(index, columns)
         left, top = column * width, row * height
-        draw.rectangle((left, top, left + size * 5 // 4, top + size * 5 // 4), fill=BADGE)
-        middle = (left + size * 5 / 8, top + size * 5 / 8)
-        draw.text(middle, str(first + index), fill="white", font=font, anchor="mm")
+        place, stroke = (left + size // 4, top + size // 4), max(1, size // 8)
+        said = str(first + index)
+        draw.text(place, said, fill="white", font=font, anchor="lt", stroke_width=stroke, stroke_fill=OUTLINE)
 
 
 def _texts(info: Mapping[Any, Any], *, count: int) -> dict[str | tuple[int, int], Any]:

@@ -81,6 +81,9 @@ def test_the_tiles_of_a_grid_are_numbered_and_the_rest_of_each_stays_as_it_is() 
     corners = [grid[:16, 96 * column : 96 * column + 16] for column in range(3)]
     assert all(corner.min() < 80 and corner.max() > 240 for corner in corners)  # a white number on dark
     assert len({corner.tobytes() for corner in corners}) == 3
+    assert all(
+        (corner != 200).any(-1).sum() < 16 * 16 / 2 for corner in corners
+    )  # the picture shows around it
     assert (grid[20:] == 200).all()
     other = np.asarray(PIL.Image.open(io.BytesIO(fit(files, 2**20).data)).convert("RGB"))
     assert (other != grid).any()
