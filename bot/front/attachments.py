@@ -6,8 +6,8 @@ import asyncio
 import functools
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Container, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Container, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -15,13 +15,12 @@ import aiohttp
 from yarl import URL
 
 from bot.errors import UserMistake
-from bot.front.decoding import Decoder, Used
+from bot.front.decoding import Decoder
 from bot.front.pictures import Limits, Picture, Unfit, check_length
 from bot.front.proxies import ProxyConnector, proxy_hosts, proxy_of
 from bot.front.resolver import PublicResolver, Resolver
 from bot.front.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Sender
-from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
 
@@ -48,17 +47,18 @@ class Turn:
     """A person's request with files, which are fetched one after the other.
 
     It holds `held` bytes of one file; `foreign`: the file comes from another host. `foreign_seconds` are left
-    to the request for other hosts.
+    to the request for other hosts, and `decoding_seconds` of the decoder are used by its files.
     """
 
     sender: Sender
     held: int = 0
     foreign: bool = False
     foreign_seconds: float = FOREIGN_SECONDS
+    decoding_seconds: float = 0.0
 
 
 class Attachments:
-    """Turns attachments into pictures. A costly or unusable file costs its sender tokens of `pace`.
+    """Turns attachments into pictures. Files that take the decoder long cost their sender tokens of `pace`.
 
     Every failure is a `UserMistake` or an `InvalidRequest` that names the file as `what`.
     """
@@ -107,14 +107,12 @@ class Attachments:
     async def picture(self, address: str, *, what: str, turn: Turn) -> Picture:
         """Return the picture at `address`, cleaned."""
         data = await self.fetch(address, what=what, turn=turn)
-        with self._charged(turn.sender) as used:
-            return await self._decoder.picture(data, what=what, used=used)
+        return await self._decoder.picture(data, what=what, used=functools.partial(self._charge, turn))
 
     async def mask(self, address: str, *, what: str, turn: Turn) -> bytes:
         """Return the mask at `address` as a grey PNG."""
         data = await self.fetch(address, what=what, turn=turn)
-        with self._charged(turn.sender) as used:
-            return await self._decoder.mask(data, what=what, used=used)
+        return await self._decoder.mask(data, what=what, used=functools.partial(self._charge, turn))
 
     async def fetch(self, address: str, *, what: str, turn: Turn) -> bytes:
         """Return the bytes of the file at `address`, which must be one of Discord's.
@@ -182,14 +180,10 @@ class Attachments:
         except Unfit as error:
             raise self._decoder.mistake(error.problem, what=what) from None
 
-    @contextmanager
-    def _charged(self, sender: Sender) -> Iterator[Used]:
-        """Yield what takes the tokens of decoding; a file that is refused costs further ones."""
-        try:
-            yield functools.partial(self._pace.used_decoder, sender)
-        except (InvalidRequest, UserMistake):
-            self._pace.refused_file(sender)
-            raise
+    def _charge(self, turn: Turn, seconds: float) -> None:
+        """Take the tokens of decoding from the sender; the files of a turn share the token of the request."""
+        self._pace.used_decoder(turn.sender, seconds, before=turn.decoding_seconds)
+        turn.decoding_seconds += seconds
 
 
 def is_attachment(address: str, origins: frozenset[URL]) -> bool:

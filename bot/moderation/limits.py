@@ -38,7 +38,6 @@ MINUTE = 60.0
 SUGGESTIONS = 240  # a minute, of one person: each keystroke asks for some
 LEAST_ACTS = 60  # a minute, of one person
 ACTS_A_REQUEST = 2  # a button that opens a form, and the form
-REFUSED_FILE = 3.0  # extra tokens for a file that cannot be used
 DECODING_SECONDS = 0.5  # of the decoder, for one token; most files take a third of it
 MOST_BUCKETS = 10_000  # beyond this number full buckets are dropped
 
@@ -164,16 +163,16 @@ class Pace:
             self._server_requests.take(sender.guild_id, -1, now=now)
             self._server_files.take(sender.guild_id, -files, now=now)
 
-    def used_decoder(self, sender: Sender, seconds: float) -> None:
-        """Take the tokens of a file that has used so many seconds of the decoder; it has paid one already."""
-        now, further = self._clock(), max(0.0, seconds / DECODING_SECONDS - 1)
-        self._files.take(sender.user_id, further, now=now)
-        if sender.guild_id is not None:
-            self._server_files.take(sender.guild_id, further, now=now)
+    def used_decoder(self, sender: Sender, seconds: float, *, before: float = 0.0) -> None:
+        """Take the tokens of a request whose files have used so many seconds of the decoder.
 
-    def refused_file(self, sender: Sender) -> None:
-        """Take tokens for a file that could not be used."""
-        self._files.take(sender.user_id, REFUSED_FILE, now=self._clock())
+        The request has paid one token already, and the further ones of the seconds `before`.
+        """
+        now = self._clock()
+        tokens = max(1.0, (before + seconds) / DECODING_SECONDS) - max(1.0, before / DECODING_SECONDS)
+        self._files.take(sender.user_id, tokens, now=now)
+        if sender.guild_id is not None:
+            self._server_files.take(sender.guild_id, tokens, now=now)
 
 
 def _acts(rates: Rates) -> int:

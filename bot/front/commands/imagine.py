@@ -250,7 +250,7 @@ async def ask(
         asked, recipe, unsuitable = await filled(interaction, asked, recipe, pasted)
         job = await enqueue(interaction, recipe, origin)
     else:
-        origin = await accept(interaction, private=private, files=1 if mask is None else 2)
+        origin = await accept(interaction, private=private, files=1)
         await check_caps(interaction, origin, recipe)
         asked, recipe, unsuitable = await filled(interaction, asked, recipe, pasted)
         start = _sent(image, IMAGE, interaction)

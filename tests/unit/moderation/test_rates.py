@@ -100,16 +100,25 @@ def test_a_server_has_a_bucket_that_its_members_share() -> None:
     assert problem_of(pace, Sender(user_id=2, guild_id=None)) is None
 
 
-def test_files_have_buckets_of_their_own_and_one_that_cannot_be_used_costs_more() -> None:
+def test_requests_with_files_have_buckets_of_their_own() -> None:
     clock = Clock()
     pace = Pace(Rates(files=6, server_files=20), clock=clock)
-    assert problem_of(pace, RAVI, files=2) is None
-    pace.refused_file(RAVI)
+    assert problem_of(pace, RAVI, files=5) is None
     assert problem_of(pace, RAVI, files=2) == ("files_too_quick", 10)
     assert problem_of(pace, RAVI) is None
     assert problem_of(pace, OMAR, files=2) is None
     clock.now += 10
     assert problem_of(pace, RAVI, files=2) is None
+
+
+def test_the_files_of_one_request_share_its_token_of_the_decoder() -> None:
+    pace = Pace(Rates(files=6), clock=Clock())
+    assert problem_of(pace, RAVI, files=1) is None
+    pace.used_decoder(RAVI, 0.3)
+    pace.used_decoder(RAVI, 0.2, before=0.3)
+    assert problem_of(pace, RAVI, files=5) is None
+    pace.used_decoder(RAVI, 0.5, before=0.5)
+    assert problem_of(pace, RAVI, files=1) == ("files_too_quick", 20)
 
 
 def test_a_file_that_takes_the_decoder_long_costs_its_person_and_server_more_tokens() -> None:
@@ -142,10 +151,10 @@ def test_a_refused_request_takes_no_tokens() -> None:
     assert problem_of(pace, RAVI) is None
 
 
-def test_repeated_unusable_files_delay_a_sender_by_at_most_two_minutes() -> None:
+def test_repeated_costly_files_delay_a_sender_by_at_most_two_minutes() -> None:
     pace = Pace(Rates(files=6), clock=Clock())
     for _ in range(100):
-        pace.refused_file(RAVI)
+        pace.used_decoder(RAVI, 10.0)
     assert problem_of(pace, RAVI, files=6) == ("files_too_quick", 120)
 
 
