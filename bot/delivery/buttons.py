@@ -11,11 +11,12 @@ from bot.texts import Texts
 from sdjax_engine.request import Offer
 
 ROW = 5  # the most buttons of a row
-PHONE_ROW = 3  # buttons with a word as label that fit side by side on a phone
+MOST_BUTTONS = 4  # pictures of a grid with buttons of their own, as many as fit side by side on a phone
 
 SINGLE, VARY, ENLARGE, FILES, PUBLISH = "single", "vary", "enlarge", "files", "publish"
 REMIX = "remix"
 MORE, NEAR, INFO, STAR = "more", "near", "info", "star"  # a menu and the values of its choices
+PICK = "pick"  # menus that name one picture, whose ids end with what to do with it
 NEED_FILE = frozenset({SINGLE, VARY, ENLARGE, FILES, PUBLISH})
 """The first words of the ids of buttons that need a picture's file."""
 
@@ -79,8 +80,9 @@ def final_rows(
 ) -> tuple[Row, ...]:
     """Return the buttons of a job that has ended and shows the pictures `done`.
 
-    For each picture of a grid there is a button that shows it alone (U) and one that varies it (V), numbered
-    as the tiles. Delete is in the last row, away from the buttons that are pressed often.
+    For each picture of a small grid there is a button that shows it alone (U) and one that varies it (V),
+    numbered as the tiles; `tile_menus` has the choices of a larger grid. Delete is in the last row, away from
+    the buttons that are pressed often.
     """
     again = ButtonContent(label=texts.gettext("Again"), custom_id=f"again:{job.id}", primary=True)
     remix = ButtonContent(label=texts.gettext("Remix"), custom_id=f"{REMIX}:{job.id}")
@@ -93,12 +95,34 @@ def final_rows(
     if done:
         row += (ButtonContent(label=texts.gettext("Files"), custom_id=f"{FILES}:{job.id}"),)
     delete = ButtonContent(label=texts.gettext("Delete"), custom_id=f"delete:{job.id}", dangerous=True)
-    tiles = _tile_rows(job, done) if len(done) > 1 else ()
+    tiles = _tile_rows(job, done) if 1 < len(done) <= MOST_BUTTONS else ()
     publish = ButtonContent(label=texts.gettext("Publish"), custom_id=f"{PUBLISH}:{job.id}")
     last = (publish, delete) if done and _can_be_published(job) else (delete,)
     if _can_be_appealed(job):
         last = (ButtonContent(label=texts.gettext("Appeal"), custom_id=f"appeal:job:{job.id}"), *last)
-    return (*tiles, *_rows(row, most=PHONE_ROW), last)
+    return tuple(filter(None, (*tiles, row, last)))
+
+
+def tile_menus(job: Job, done: Sequence[ImageRecord], texts: Texts) -> tuple[MenuContent, ...]:
+    """Return the menus of a large grid's pictures, whose buttons would take more room than they do."""
+    if len(done) <= MOST_BUTTONS:
+        return ()
+    choices = tuple(
+        Choice(
+            label=texts.gettext("Picture {number}", number=number),
+            value=str(image.index),
+            description=texts.gettext("seed {seed}", seed=image.seed),
+        )
+        for number, image in enumerate(done, start=1)
+    )
+    placeholders = {
+        SINGLE: texts.gettext("Show one picture alone"),
+        VARY: texts.gettext("Paint others like one"),
+    }
+    return tuple(
+        MenuContent(custom_id=f"{PICK}:{job.id}:{kind}", placeholder=placeholder, choices=choices)
+        for kind, placeholder in placeholders.items()
+    )
 
 
 def more_menu(job: Job, done: Sequence[ImageRecord], texts: Texts) -> MenuContent:
@@ -146,13 +170,11 @@ def all_failed(job: Job, kinds: frozenset[str]) -> bool:
 
 
 def _tile_rows(job: Job, done: Sequence[ImageRecord]) -> Iterator[Row]:
-    """Yield the rows of a grid's tiles: all U buttons, then all V buttons."""
+    """Yield the rows of a small grid's tiles: the U buttons, then the V buttons."""
     for letter, kind in (("U", SINGLE), ("V", VARY)):
-        yield from _rows(
-            [
-                ButtonContent(label=f"{letter}{number}", custom_id=f"{kind}:{job.id}:{image.index}")
-                for number, image in enumerate(done, start=1)
-            ]
+        yield tuple(
+            ButtonContent(label=f"{letter}{number}", custom_id=f"{kind}:{job.id}:{image.index}")
+            for number, image in enumerate(done, start=1)
         )
 
 
@@ -177,13 +199,3 @@ def _can_be_appealed(job: Job) -> bool:
 def _can_be_larger(job: Job, offers: Sequence[Offer]) -> bool:
     size = job.recipe.picture_size
     return any(offer.model == job.recipe.model and larger_size(size, offer) for offer in offers)
-
-
-def _rows(buttons: Sequence[ButtonContent], *, most: int = ROW) -> Iterator[Row]:
-    """Yield as few rows as possible, of similar length: nine buttons as five and four."""
-    if not buttons:
-        return
-    count = -(-len(buttons) // most)
-    length = -(-len(buttons) // count)
-    for start in range(0, len(buttons), length):
-        yield tuple(buttons[start : start + length])

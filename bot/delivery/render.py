@@ -18,6 +18,7 @@ from bot.delivery.buttons import (
     all_failed,
     final_rows,
     more_menu,
+    tile_menus,
     without_pictures,
 )
 from bot.delivery.content import SUBTEXT, MessageContent, PictureContent, Tone, shortened
@@ -74,6 +75,7 @@ def render(
         folded=_folded(rows, texts, more=bool(done)) if cut else "",
         pictures=tuple(pictures_of(job, done, texts)),
         rows=rows,
+        menus=tile_menus(job, done, texts),
         more=more_menu(job, done, texts) if done else None,
         tone=_final_tone(job, done),
         refusal=all_failed(job, REFUSED_SETTINGS),
@@ -185,13 +187,19 @@ def _paused(word: str, texts: Texts) -> str:
 
 
 def _bar(job: Job, position: Position | None, texts: Texts) -> Iterator[str]:
-    """Yield a bar over all steps of all pictures, and how full the batch is."""
+    """Yield a bar over all steps of all pictures, and how many other pictures share the batch."""
     work = job.work
     full = BAR_CELLS * work.step // work.steps
     parts = [BAR_FULL * full + BAR_EMPTY * (BAR_CELLS - full), f"{100 * work.step // work.steps} %"]
-    if position is not None and position.seats > 1:
-        fields = {"taken": position.taken, "seats": position.seats}
-        parts.append(texts.gettext("{taken} of {seats} seats of the batch", **fields))
+    mine = sum(image.state is State.RUNNING for image in job.images)
+    if position is not None and position.taken > mine:
+        parts.append(
+            texts.ngettext(
+                "painted together with {count} other picture",
+                "painted together with {count} other pictures",
+                position.taken - mine,
+            )
+        )
     yield texts.line(texts.joined(parts), mark=SUBTEXT)
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from bot.delivery.buttons import MOST_BUTTONS
 from bot.delivery.content import MAX_ALT, SUBTEXT, PictureContent, shortened
 from bot.delivery.lineage import parent_line
 from bot.holds import Appeal, Cause, Outcome, Ruling
@@ -242,7 +243,7 @@ def settings_text(job: Job, done: Sequence[ImageRecord], texts: Texts, *, label:
         negative = shown(recipe.negative_prompt, SHOWN_NEGATIVE_PROMPT)
         without = texts.gettext("without: {negative}", negative=negative)
         line += "\n" + texts.line(without, mark=SUBTEXT)
-    if len(done) > 1:
+    if 1 < len(done) <= MOST_BUTTONS:
         line += "\n" + texts.line(_legend(len(done), texts), mark=SUBTEXT)
     return line
 

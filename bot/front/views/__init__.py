@@ -16,6 +16,7 @@ from bot.front.views.moderate import CLEAR_FORM
 from bot.front.views.more import MoreMenu
 from bot.front.views.originals import OriginalsButton
 from bot.front.views.permutations import PERMUTATIONS_FORM
+from bot.front.views.pick import PickMenu
 from bot.front.views.policy import POLICY_FORM
 from bot.front.views.privacy import PrivacyButton
 from bot.front.views.publish import PublishButton
@@ -53,6 +54,7 @@ BUTTONS = (
     HistoryButton,
     MoreMenu,
     OriginalsButton,
+    PickMenu,
     PrivacyButton,
     PublishButton,
     RecipeButton,

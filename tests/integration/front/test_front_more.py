@@ -73,3 +73,31 @@ async def test_info_is_for_the_person_alone_and_can_be_copied_to_other_tools(
     assert "Seed: 5" in text
     assert f"{job.id}" in text
     assert text.count("```") == 2
+
+
+async def test_a_menu_is_ready_for_the_same_choice_again(served: Served, ravi: Member) -> None:
+    _job, message = await finished(served, ravi, "boats", variants=5)
+    for menu, value in (("More", "info"), ("Paint others like one", "3")):
+        await ravi.message_of(await ravi.press(message, menu, values=[value]))
+        edited = await ravi.wait_for_message(
+            lambda found, before=message: (
+                found["id"] == before["id"] and found["edited_timestamp"] != before["edited_timestamp"]
+            )
+        )
+        assert edited | {"edited_timestamp": message["edited_timestamp"]} == message  # nothing else changed
+        message = edited
+
+
+async def test_the_menus_of_a_large_grid_show_one_picture_alone_and_paint_others_like_one(
+    served: Served, ravi: Member
+) -> None:
+    job, message = await finished(served, ravi, "boats", variants=5, seed=5)
+    alone = await ravi.message_of(
+        await ravi.press(message, "Show one picture alone", values=["2"]),
+        lambda shown: bool(shown["attachments"]),
+    )
+    assert "seed 7" in text_of(alone)
+    await ravi.message_of(await ravi.press(message, "Paint others like one", values=["2"]))
+    (like,) = await served.store.jobs.active()
+    assert like.origin.parent is not None
+    assert (like.origin.parent.job_id, like.origin.parent.index) == (job.id, 2)

@@ -79,18 +79,18 @@ def test_a_job_being_painted_says_when_it_is_done() -> None:
 @pytest.mark.parametrize(
     ("locale", "batch"),
     [
-        ("en-US", "3 of 4 seats of the batch"),
-        ("ko", "배치의 4자리 중 3자리 사용 중"),
-        ("zh-CN", "本批 4 个席位中已用 3 个"),
+        ("en-US", "painted together with 2 other pictures"),
+        ("ko", "다른 그림 2장과 함께 그리는 중"),
+        ("zh-CN", "与另外 2 张图片一起绘制"),
     ],
 )
-def test_a_job_being_painted_says_how_full_the_batch_is_where_it_has_several_seats(
+def test_a_job_being_painted_says_how_many_other_pictures_are_painted_together_with_its_own(
     locale: str, batch: str
 ) -> None:
     texts = Texts.for_locale(locale)
     shared = Position(place=0, ahead=0, seconds=0.0, end=8.4, seats=4, taken=3)
     assert render(job_of(State.RUNNING, step=7), shared, texts).status.endswith(f" · 35 % · {batch}")
-    alone = replace(shared, seats=1, taken=1)
+    alone = replace(shared, taken=1)
     assert render(job_of(State.RUNNING, step=7), alone, texts).status.endswith(" · 35 %")
 
 

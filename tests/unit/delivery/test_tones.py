@@ -47,7 +47,7 @@ def test_a_job_that_has_begun_is_not_said_to_be_next_while_another_picture_of_it
     assert said.startswith("Painting: step 20 of 40, 1 of 2 pictures finished. Done in about 8 s.\n")
 
 
-def test_after_the_last_step_all_is_done_and_two_seats_are_told() -> None:
-    shared = Position(place=0, ahead=0, seconds=0.0, end=1.0, seats=2, taken=1)
+def test_after_the_last_step_all_is_done_and_a_picture_beside_it_is_told() -> None:
+    shared = Position(place=0, ahead=0, seconds=0.0, end=1.0, seats=2, taken=2)
     said = render(job_of(State.RUNNING, step=20), shared, ENGLISH).status
-    assert said.splitlines()[1] == "-# ████████████ · 100 % · 1 of 2 seats of the batch"
+    assert said.splitlines()[1] == "-# ████████████ · 100 % · painted together with 1 other picture"

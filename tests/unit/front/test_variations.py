@@ -28,10 +28,10 @@ def ids(*states: State, recipe: Recipe = RECIPE, offers: tuple[Offer, ...] = (OF
     return [[button.custom_id for button in row] for row in content.rows]
 
 
-def test_a_picture_alone_has_rows_that_fit_a_phone_and_delete_apart() -> None:
-    assert ids(State.DONE) == [["again:abc", "remix:abc"], ["vary:abc:0", "files:abc"], ["delete:abc"]]
-    larger = [["again:abc", "remix:abc", "vary:abc:0"], ["enlarge:abc:0", "files:abc"], ["delete:abc"]]
-    assert ids(State.DONE, offers=(LARGER,)) == larger
+def test_a_picture_alone_has_its_buttons_in_one_row_and_delete_apart() -> None:
+    assert ids(State.DONE) == [["again:abc", "remix:abc", "vary:abc:0", "files:abc"], ["delete:abc"]]
+    larger = ["again:abc", "remix:abc", "vary:abc:0", "enlarge:abc:0", "files:abc"]
+    assert ids(State.DONE, offers=(LARGER,)) == [larger, ["delete:abc"]]
 
 
 def test_each_picture_of_a_grid_has_buttons_by_its_place_that_name_it_by_its_index() -> None:
@@ -44,13 +44,28 @@ def test_each_picture_of_a_grid_has_buttons_by_its_place_that_name_it_by_its_ind
     assert [[button.label for button in row] for row in rows[2:]] == [["Again", "Remix", "Files"], ["Delete"]]
 
 
+@pytest.mark.parametrize("count", range(5, MAX_VARIANTS + 1))
+def test_a_large_grid_has_two_menus_of_its_pictures_instead_of_buttons(count: int) -> None:
+    content = render(job_of(State.FAILED, *[State.DONE] * count), None, ENGLISH)
+    assert [[button.label for button in row] for row in content.rows] == [
+        ["Again", "Remix", "Files"],
+        ["Delete"],
+    ]
+    assert [menu.custom_id for menu in content.menus] == ["pick:abc:single", "pick:abc:vary"]
+    for menu in content.menus:
+        labelled = [(choice.label, choice.value) for choice in menu.choices]
+        assert labelled == [(f"Picture {number}", str(number)) for number in range(1, count + 1)]
+    assert "U1" not in content.text
+
+
 def test_without_pictures_there_are_no_buttons_to_vary() -> None:
     assert (
         ids(State.FAILED)
         == ids(State.CANCELLED, State.FAILED)
         == [["again:abc", "remix:abc"], ["delete:abc"]]
     )
-    gone = without_picture(render(job_of(State.DONE, State.DONE), None, ENGLISH), ENGLISH)
+    gone = without_picture(render(job_of(*[State.DONE] * 5), None, ENGLISH), ENGLISH)
+    assert not gone.menus
     assert [button.custom_id for button in gone.buttons] == ["again:abc", "remix:abc", "delete:abc"]
 
 
@@ -63,19 +78,21 @@ def test_a_picture_can_be_enlarged_only_where_its_model_paints_larger_ones_of_it
 @pytest.mark.parametrize("count", range(1, MAX_VARIANTS + 1))
 def test_the_buttons_keep_discords_limits(language: str, count: int) -> None:
     content = render(job_of(*[State.DONE] * count), None, Texts.for_locale(language), offers=(LARGER,))
+    assert len(content.rows) + len(content.menus) <= 4
     assert all(1 <= len(row) <= ROW for row in content.rows)
     assert len({button.custom_id for button in content.buttons}) == len(content.buttons) <= 2 * count + 4
     assert all(len(button.label) <= 80 for button in content.buttons)
     assert layout(content, file_names=["abc.png"]).total_children_count <= 40
 
 
-def test_every_shown_button_matches_a_registered_template() -> None:
+def test_every_shown_button_and_menu_matches_a_registered_template() -> None:
     shown = [State.WAITING, *[State.DONE] * 2], [State.DONE] * MAX_VARIANTS
     for states in shown:
         content = render(job_of(*states), None, ENGLISH, offers=(LARGER,))
-        for button in content.buttons:
+        shown_ids = [button.custom_id for button in content.buttons]
+        for custom_id in [*shown_ids, *(menu.custom_id for menu in content.menus)]:
             templates = [item.__discord_ui_compiled_template__ for item in BUTTONS]
-            assert sum(bool(template.fullmatch(button.custom_id)) for template in templates) == 1
+            assert sum(bool(template.fullmatch(custom_id)) for template in templates) == 1
 
 
 MASKED = recipe(init_image="aa/sent.png", mask_image="bb/mask.png", strength=0.9, loras=(Lora(name="ink"),))
