@@ -1,11 +1,17 @@
-"""The part of /help for moderators."""
+"""The part of /help for moderators: the first steps, and what each command does."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 
 from discord import app_commands
 
+from bot.delivery.review_outbox import everybody_sees
+from bot.errors import StoreUnavailable
+from bot.front.answers import page
 from bot.front.commands.audit import audit_command
 from bot.front.commands.known import known_group
 from bot.front.commands.moderate import moderate_group
@@ -16,14 +22,59 @@ from bot.front.commands.session import session_group
 from bot.front.commands.style import style_group
 from bot.front.commands.whose import NAME, whose_command
 from bot.front.commands.wildcard import wildcard_group
+from bot.front.first_answers import FORM_READ_SECONDS, say
+from bot.front.permissions import server_rights
+from bot.front.services import Interaction, services_of
 from bot.texts import Texts
 
+DONE, OPEN = "✅", "▫️"
 
-def moderators_help(texts: Texts, names: Texts) -> str:
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """Which of a moderator's first steps are done in a server: the private channel, its use, and a rule."""
+
+    private: bool = False
+    channel: bool = False
+    rules: bool = False
+
+
+def is_moderator(interaction: Interaction) -> bool:
+    """Return whether the person moderates the server of an interaction."""
+    return interaction.is_guild_integration() and server_rights(interaction.user).manage_messages
+
+
+async def show_moderators_help(interaction: Interaction) -> None:
+    """Show the page to the person alone; to moderators with the steps that are done in the server."""
+    services, steps = services_of(interaction), Steps()
+    names = Texts.for_locale(str(interaction.locale))
+    with suppress(StoreUnavailable, TimeoutError):  # the page is of use without what is done
+        async with asyncio.timeout(FORM_READ_SECONDS):
+            if is_moderator(interaction):
+                steps = await _steps(interaction)
+    await say(interaction, view=page(moderators_help(services.texts(interaction), names, steps)))
+
+
+async def _steps(interaction: Interaction) -> Steps:
+    guild, store = interaction.guild, services_of(interaction).store
+    if guild is None:
+        return Steps()
+    chosen = (await store.reviews.settings(guild.id)).channel_id
+    channel = guild.get_channel_or_thread(chosen) if chosen is not None else None
+    return Steps(
+        private=channel is not None and not everybody_sees(channel),
+        channel=chosen is not None,
+        rules=bool(await store.prompt_rules.of(guild.id)),
+    )
+
+
+def moderators_help(texts: Texts, names: Texts, steps: Steps) -> str:
     """Return the page in Markdown; `names` are the texts with the command names that the person sees."""
-    heading = texts.gettext("For moderators")
+    heading, first = texts.gettext("For moderators"), texts.gettext("First steps")
     return "\n".join(
         [
+            f"### {first}",
+            *_first_steps(texts, names, steps),
             f"### {heading}",
             texts.gettext("These commands need Discord's permission **Manage Messages** in the server."),
             *_commands(texts, names),
@@ -53,6 +104,29 @@ def moderators_help(texts: Texts, names: Texts) -> str:
             ),
         ]
     )
+
+
+def _first_steps(texts: Texts, names: Texts, steps: Steps) -> Iterator[str]:
+    review, add = (
+        "/" + " ".join(names.pgettext("name", part) for part in path)
+        for path in (("review", "channel"), ("rules", "add"))
+    )
+    said = (
+        (steps.private, texts.gettext("Make a private channel, which only moderators and this bot see.")),
+        (
+            steps.channel,
+            texts.gettext(
+                "Type **{command}** in it: reports, appeals and what waits appear there.",
+                command=review,
+            ),
+        ),
+        (
+            steps.rules,
+            texts.gettext("Type **{command}**, and enter words that no prompt may have.", command=add),
+        ),
+    )
+    for number, (done, sentence) in enumerate(said, start=1):
+        yield texts.line(f"{DONE if done else OPEN} {sentence}", mark=f"{number}. ")
 
 
 def _commands(texts: Texts, names: Texts) -> Iterator[str]:

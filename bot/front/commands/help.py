@@ -10,6 +10,9 @@ from functools import partial
 import discord
 from discord.app_commands import locale_str
 
+from bot.delivery.buttons import ButtonContent
+from bot.delivery.content import MessageContent, Tone
+from bot.delivery.discord_requests import layout
 from bot.front.answers import MAX_PAGE, page, page_lines
 from bot.front.command_tree import Command, Group, Option, make_command
 from bot.front.commands.imagine import imagine_options, samplers_of
@@ -17,7 +20,7 @@ from bot.front.commands.paint_from import paint_from_menu
 from bot.front.commands.report import report_menu
 from bot.front.commands.use_recipe import use_recipe_menu
 from bot.front.first_answers import say
-from bot.front.moderators_help import moderators_help
+from bot.front.moderators_help import is_moderator, show_moderators_help
 from bot.front.options import size_name
 from bot.front.services import Interaction, services_of
 from bot.jobs import MAX_VARIANTS
@@ -25,6 +28,7 @@ from bot.texts import Texts, shown
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 
 MODERATORS, MODELS = "moderators", "models"
+FOR_MODERATORS = f"help:{MODERATORS}"
 SHOWN_LICENCE = 80  # characters
 NAMED_MODELS = 10  # that are named where the offers of all models do not fit
 EXAMPLES = (
@@ -74,7 +78,7 @@ async def show_help(others: Commands, interaction: Interaction, topic: str = "")
     # Commands and options have the names that the person's Discord shows, in any language of the answer.
     names = Texts.for_locale(str(interaction.locale))
     if topic == MODERATORS:
-        await say(interaction, view=page(moderators_help(services.texts(interaction), names)))
+        await show_moderators_help(interaction)
         return
     if topic == MODELS:
         await say(interaction, view=page(models_text(services.offers, services.texts(interaction))))
@@ -87,8 +91,13 @@ async def show_help(others: Commands, interaction: Interaction, topic: str = "")
         job_days=services.retention.job_days,
     )
     shown = commands_for(interaction.permissions, others)
-    text = help_text(services.offers, limits, shown, texts=services.texts(interaction), names=names)
-    await say(interaction, view=page(text))
+    texts = services.texts(interaction)
+    text = help_text(services.offers, limits, shown, texts=texts, names=names)
+    if not is_moderator(interaction):
+        await say(interaction, view=page(text))
+        return
+    button = ButtonContent(label=texts.gettext("For moderators"), custom_id=FOR_MODERATORS)
+    await say(interaction, view=layout(MessageContent(heading=text, rows=((button,),), tone=Tone.WAITING)))
 
 
 def commands_for(permissions: discord.Permissions, commands: Commands) -> Commands:

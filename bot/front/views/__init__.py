@@ -10,6 +10,7 @@ from bot.front.views.cancel import CancelButton
 from bot.front.views.cancel_menu import CancelAllButton, CancelMenu
 from bot.front.views.delete import DELETE_FORM, DeleteButton
 from bot.front.views.enlarge import EnlargeButton
+from bot.front.views.help import HelpButton
 from bot.front.views.history import HistoryButton
 from bot.front.views.known import BlockPictureButton
 from bot.front.views.moderate import CLEAR_FORM
@@ -51,6 +52,7 @@ BUTTONS = (
     DeleteButton,
     EnlargeButton,
     GroupButton,
+    HelpButton,
     HistoryButton,
     MoreMenu,
     OriginalsButton,
@@ -98,6 +100,7 @@ __all__ = [
     "DeleteButton",
     "EnlargeButton",
     "GroupButton",
+    "HelpButton",
     "HistoryButton",
     "MoreMenu",
     "OriginalsButton",

@@ -179,6 +179,7 @@ BUTTONS: Mapping[str, Row] = {
     "DeleteButton": Row(refused=ENDS, custom_id="delete:{job}"),
     "EnlargeButton": Row(refused=REPEATS, custom_id="enlarge:{job}:0"),
     "GroupButton": Row(custom_id="group:0123abcd:mine"),
+    "HelpButton": Row(custom_id="help:moderators"),
     "HistoryButton": Row(custom_id="history:older:9"),
     "MoreMenu": Row(refused=SEES, custom_id="more:{job}", values=("info",)),
     "OriginalsButton": Row(refused=SEES, custom_id="files:{job}"),

@@ -280,6 +280,8 @@ async def wait_and_cancel(evening: Evening) -> None:
 async def keep_order(evening: Evening) -> None:
     """Mina sets a rule, blocks Ravi, pauses the channel, deletes what Ravi asked for, and reads the log."""
     mina, ravi, member = evening.mina, evening.ravi, str(PEOPLE[1].id)
+    page = await mina.press(await mina.answer(await mina.use("help")), views.HelpButton)
+    assert "/moderate" in text_of(await mina.answer(page))
     assert "/moderate" in text_of(await mina.answer(await mina.use("help", topic="moderators")))
     opened = await mina.use("rules add", name="No fog", action="refuse", scope="channel")
     await mina.answer(await mina.fill(opened, name="No fog", terms="fog", also=""))

@@ -12,7 +12,7 @@ from bot.front.audit_file import lines_of
 from bot.front.commands import other_commands
 from bot.front.commands.audit import entry_lines
 from bot.front.commands.moderate import restriction_lines
-from bot.front.moderators_help import moderators_help
+from bot.front.moderators_help import Steps, moderators_help
 from bot.store.auditing import Act, Entry
 from bot.store.moderation import Kind, Restriction, Scope
 from bot.texts import LANGUAGES, Texts
@@ -92,12 +92,21 @@ def test_restrictions_are_listed_in_every_language(language: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_help_for_moderators_fits_a_message(language: str) -> None:
     texts = Texts(language)
-    assert len(moderators_help(texts, texts)) < MAX_PAGE
+    assert len(moderators_help(texts, texts, Steps())) < MAX_PAGE
+
+
+def test_the_help_for_moderators_begins_with_three_steps_and_says_which_are_done() -> None:
+    texts = Texts("en")
+    _, *first = moderators_help(texts, texts, Steps(channel=True)).splitlines()[:4]
+    assert ["✅" in line for line in first] == [False, True, False]
+    assert ["private channel" in first[0], "/review channel" in first[1], "/rules add" in first[2]] == [
+        True
+    ] * 3
 
 
 def test_the_help_for_moderators_has_every_command_that_is_for_them_alone() -> None:
     texts = Texts("en")
-    told = moderators_help(texts, texts)
+    told = moderators_help(texts, texts, Steps())
     for command in other_commands():
         assert command.default_permissions is None or f"**/{command.name}" in told
 

@@ -1,0 +1,13 @@
+"""The button under /help that shows moderators the page for them."""
+
+from __future__ import annotations
+
+from bot.front.commands.help import FOR_MODERATORS
+from bot.front.moderators_help import show_moderators_help
+from bot.front.views.items import Button
+
+
+class HelpButton(Button, template=FOR_MODERATORS):
+    """For everybody who has it; only moderators see what is done in the server."""
+
+    act = staticmethod(show_moderators_help)
