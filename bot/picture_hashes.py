@@ -25,8 +25,11 @@ BITS = 64
 BANDS, BAND_BITS = 4, 16
 BLOCKED_DISTANCE = 6
 """Pictures at most at this distance from a blocked one are blocked too."""
+LIKELY_DISTANCE = 4
+"""Pictures at most at this distance from another are nearly always the same."""
 SEARCH_DISTANCE = 10
 """Pictures at most at this distance from another are shown as perhaps the same."""
+FLAT = 4  # bits: the hash of a flat or nearly flat picture has at most so many ones, or so many zeros
 DIGITS = 16
 MAX_TILES = 9  # of a grid
 _BAND, _SIGN, _ALL = (1 << BAND_BITS) - 1, 1 << (BITS - 1), 1 << BITS
@@ -72,6 +75,11 @@ def _tiles(picture: PIL.Image.Image, rows: int, columns: int) -> Iterator[PIL.Im
 def distance(one: int, other: int) -> int:
     """Return the number of bits in which two hashes differ."""
     return (one ^ other).bit_count()
+
+
+def is_flat(number: int) -> bool:
+    """Return whether a hash is that of a flat or nearly flat picture, as many different pictures have it."""
+    return not FLAT < number.bit_count() < BITS - FLAT
 
 
 def stored_distance(one: int, other: int) -> int:

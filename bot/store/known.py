@@ -19,6 +19,7 @@ from bot.picture_hashes import (
     SEARCH_DISTANCE,
     bands_of,
     distance,
+    is_flat,
     looked_up,
     name_of,
     read,
@@ -35,7 +36,6 @@ from bot.store.tables import images, jobs, start_pictures
 
 OWN = "own"  # the source of a start picture that the job's person sent
 START = -1  # in place of an image's index
-FLAT = 4  # bits: the hash of a flat or nearly flat picture has at most so many ones, or so many zeros
 MAX_BLOCKED = 2000  # pictures of one server
 MOST_CANDIDATES = 5000  # rows read for each band
 
@@ -114,7 +114,7 @@ class Known(Verbs):
         reports counts too, until moderators decide or its result is deleted. Flat pictures are never refused,
         as different ones have the same hash.
         """
-        if guild_id is None or not FLAT < number.bit_count() < BITS - FLAT:
+        if guild_id is None or is_flat(number):
             return False
         column = picture_hashes.c
         reported = (images.c.showing == Showing.HOLD) & (jobs.c.hold == Cause.REPORTS.value)
@@ -168,6 +168,23 @@ class Known(Verbs):
         ordered = look.order_by(blocked_pictures.c.at.desc(), blocked_pictures.c.hash)
         async with self._database.read() as connection:
             return [_blocked(row) for row in await connection.execute(ordered)]
+
+    async def kept(self, guild_id: int, numbers: Sequence[int]) -> dict[int, str]:
+        """Return the files of pictures of a server by their very hashes, as far as any are kept.
+
+        Pictures of private and of deleted results are left out.
+        """
+        column, same = picture_hashes.c, images.c.job_id == picture_hashes.c.job_id
+        look = sa.select(column.hash, images.c.artifact).select_from(
+            picture_hashes.join(images, same & (images.c.index == column.index)).join(jobs)
+        )
+        bands = {bands_of(number)[0] for number in numbers}  # their index finds the rows
+        look = look.where(column.guild_id == guild_id, column.band_0.in_(bands))
+        look = look.where(column.hash.in_([stored(number) for number in numbers]))
+        look = look.where(images.c.artifact.is_not(None), jobs.c.deleted_at.is_(None), ~jobs.c.private)
+        async with self._database.read() as connection:
+            rows = await connection.execute(look.order_by(column.id).limit(MOST_CANDIDATES))
+            return {read(row.hash): row.artifact for row in rows}
 
 
 NO_HASHES = Hashes()

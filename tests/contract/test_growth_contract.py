@@ -266,6 +266,7 @@ class Life:
         await known.blocking(SERVER, number)
         await known.unblock(number, BY)
         await known.blocked(SERVER)
+        await known.kept(SERVER, range(16))
         await self.store.automod.is_applied(SERVER)
         await self.store.automod.apply(False, BY)
 

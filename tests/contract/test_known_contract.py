@@ -111,6 +111,21 @@ async def test_a_blocked_picture_and_those_very_like_it_are_blocked_in_its_serve
     assert (blocked.actor_id, blocked.reason) == (MINA, "a leak")
 
 
+async def test_the_kept_file_of_a_hash_is_that_of_an_open_result_of_the_server(store: Store) -> None:
+    artifacts = {}
+    for number, asker in enumerate(
+        (asked(1), asked(2, guild_id=THERE), replace(asked(3), private=True)), start=1
+    ):
+        await store.jobs.enqueue(recipe(), asker)
+        (claim,) = await store.leases.claim("worker", limit=1, ttl=TTL)
+        file = artifacts[number] = f"aa/{number}.png"
+        hashes = Hashes(result=changed(CAT, number))
+        await store.leases.complete(claim, artifact=file, seconds=1.0, hashes=hashes)
+    wanted = [changed(CAT, number) for number in range(4)]
+    assert await store.known.kept(HERE, wanted) == {changed(CAT, 1): artifacts[1]}
+    assert await store.known.kept(HERE, []) == {}
+
+
 async def test_the_operator_blocks_everywhere_and_no_moderator_ends_that(store: Store) -> None:
     await store.known.block(CAT, OF_OPERATOR)
     for place in (HERE, THERE, None):

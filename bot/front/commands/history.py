@@ -112,14 +112,18 @@ async def _tile(services: Services, job: Job | None) -> bytes | None:
     if job is None:
         return None
     names = (image.artifact for image in job.images if image.showing is Showing.SHOW)
-    name = next(filter(None, names), None)
+    return await tile_of(services, next(filter(None, names), None))
+
+
+async def tile_of(services: Services, name: str | None) -> bytes | None:
+    """Return the file of this name for a contact sheet; None where it cannot be read soon."""
     if name is None:
         return None
     try:
         async with asyncio.timeout(TILE_SECONDS):
             return await services.artifacts.get(name)
     except (MissingArtifact, StoreUnavailable, TimeoutError) as error:
-        log.info("a page of the history lacks a picture: %r", error)
+        log.info("a contact sheet lacks a picture: %r", error)
         return None
 
 

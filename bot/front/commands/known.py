@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import io
+from collections.abc import Iterator, Sequence
 
 import discord
 from discord.app_commands import Choice, Range, locale_str
 
+from bot.delivery.buttons import ButtonContent
+from bot.delivery.content import MessageContent, PictureContent, Tone
+from bot.delivery.discord_requests import layout
 from bot.errors import StoreUnavailable, UserMistake
-from bot.front.answers import page, page_lines
+from bot.front.answers import page_lines
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
+from bot.front.commands.history import tile_of
 from bot.front.commands.moderate import MOST_REASON, who
-from bot.front.first_answers import acknowledge
+from bot.front.commands.whose import BLOCK
+from bot.front.contact_sheet import contact_sheet
+from bot.front.first_answers import acknowledge, open_form
 from bot.front.known_pictures import hash_sent
+from bot.front.modals import modal, text_field
 from bot.front.offered_pictures import sent_file
 from bot.front.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.permissions import acting, moderated_server
 from bot.front.requests import PATIENCE_SECONDS
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.picture_hashes import name_of, named
 from bot.retries import while_unavailable
 from bot.store.known import Blocked
-from bot.texts import Moment, Texts, shown
+from bot.texts import Moment, Texts, shown, tidy
 
-MOST_SHOWN = 60
+MOST_TILES = 16  # of the newest blocked pictures
+SHEET = "SPOILER_blocked.jpg"
+UNBLOCK = "unblock_picture"
 
 
 def known_group() -> Group:
@@ -79,14 +90,30 @@ async def block_sent(interaction: Interaction, *, picture: discord.Attachment, r
     await _block(interaction, number, reason)
 
 
-async def block_found(interaction: Interaction, name: str) -> None:
-    """Block the picture with this name, which `/whose` has shown."""
+async def ask_block(interaction: Interaction, name: str) -> None:
+    """Ask for the reason to block the picture with this name, which `/whose` has found."""
+    moderated_server(interaction)
+    texts = services_of(interaction).texts(interaction)
+    why = text_field(
+        texts.gettext("Reason"),
+        "reason",
+        "",
+        description=texts.gettext("It is kept in the log. The same picture in other colours is refused too."),
+        style=discord.TextStyle.paragraph,
+        required=False,
+        max_length=MOST_REASON,
+    )
+    await open_form(interaction, modal(texts.gettext("Block this picture?"), f"{BLOCK}:{name}", why))
+
+
+async def block_found(interaction: Interaction, name: str, *, reason: str = "") -> None:
+    """Block the picture with this name, as the form says; the right is checked again."""
     moderated_server(interaction)
     number = named(name)
     if number is None:
         raise UserMistake("known_unknown", name=name)
     await acknowledge(interaction, private=True)
-    await _block(interaction, number, "")
+    await _block(interaction, number, tidy(reason)[:MOST_REASON])
 
 
 async def _block(interaction: Interaction, number: int, reason: str) -> None:
@@ -94,12 +121,15 @@ async def _block(interaction: Interaction, number: int, reason: str) -> None:
     by = acting(interaction, reason)
     if not await while_unavailable(PATIENCE_SECONDS, services.store.known.block, number, by):
         raise UserMistake("known_twice")
-    said = services.texts(interaction).gettext(
+    texts = services.texts(interaction)
+    said = texts.gettext(
         "Blocked as {name}: this picture and those almost identical to it are refused in this server, "
         "as results and to start from.",
         name=name_of(number),
     )
-    await interaction.edit_original_response(content=said)
+    undo = ButtonContent(label=texts.gettext("Undo"), custom_id=f"{UNBLOCK}:{name_of(number)}")
+    content = MessageContent(heading=said, rows=((undo,),), tone=Tone.WAITING)
+    await interaction.edit_original_response(view=layout(content))
 
 
 async def show_blocked(interaction: Interaction) -> None:
@@ -109,9 +139,29 @@ async def show_blocked(interaction: Interaction) -> None:
     services = services_of(interaction)
     blocked = await while_unavailable(PATIENCE_SECONDS, services.store.known.blocked, guild_id)
     texts = services.texts(interaction)
-    lines = [texts.line(texts.joined(_parts(each, texts)), mark="- ") for each in blocked]
+    lines = [
+        texts.line(texts.joined(_parts(each, texts)), mark=f"{number}\\. ")
+        for number, each in enumerate(blocked, start=1)
+    ]
     lines = lines or [texts.gettext("No picture is blocked here.")]
-    await interaction.edit_original_response(view=page(page_lines(lines, texts)))
+    files = await _kept(services, guild_id, [each.hash for each in blocked[:MOST_TILES]])
+    sheets: list[discord.File] = []
+    pictures: tuple[PictureContent, ...] = ()
+    if any(files):
+        made = await services.fitting.run(contact_sheet, files, services.signing)
+        sheets = [discord.File(io.BytesIO(made), SHEET)]
+        alt = texts.gettext("The blocked pictures that are still kept, with their numbers in the list")
+        pictures = (PictureContent(artifacts=(), stem=SHEET, alt=alt, spoiler=True),)
+    content = MessageContent(heading=page_lines(lines, texts), pictures=pictures, tone=Tone.WAITING)
+    view = layout(content, file_names=[sheet.filename for sheet in sheets])
+    await interaction.edit_original_response(view=view, attachments=sheets)
+
+
+async def _kept(services: Services, guild_id: int, hashes: Sequence[int]) -> list[bytes | None]:
+    """Return for each hash the file of a picture of the server that is still kept; None without one."""
+    names = await while_unavailable(PATIENCE_SECONDS, services.store.known.kept, guild_id, hashes)
+    found = (names.get(number) for number in hashes)
+    return await asyncio.gather(*(tile_of(services, name) for name in found))
 
 
 def _parts(blocked: Blocked, texts: Texts) -> Iterator[str]:
@@ -136,6 +186,11 @@ async def remove_blocked(interaction: Interaction, *, name: str, reason: str = "
         "The picture {name} is no longer blocked.", name=name_of(number)
     )
     await interaction.edit_original_response(content=said)
+
+
+async def unblock_found(interaction: Interaction, name: str) -> None:
+    """End the block of the picture with this name, without a reason."""
+    await remove_blocked(interaction, name=name)
 
 
 async def suggest_blocked(interaction: Interaction, typed: str) -> list[Choice[str]]:

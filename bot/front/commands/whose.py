@@ -25,7 +25,7 @@ from bot.front.permissions import moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.start_files import SentFile
-from bot.picture_hashes import BITS, hash_of_file, hashes_of_tiles, name_of
+from bot.picture_hashes import LIKELY_DISTANCE, hash_of_file, hashes_of_tiles, is_flat, name_of
 from bot.retries import while_unavailable
 from bot.store.known import Match
 from bot.texts import Moment, Texts
@@ -41,10 +41,14 @@ BLOCK = "block_picture"
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A picture by its hash, and the pictures of the server that are like it."""
+    """A picture by its hash, and the pictures of the server that are like it.
+
+    With `certain` the bot itself has posted the picture in the message.
+    """
 
     hash: int
     matches: tuple[Match, ...]
+    certain: bool = False
 
 
 def whose_command() -> Command:
@@ -137,7 +141,7 @@ async def _of_message(interaction: Interaction, guild_id: int, message: discord.
     if job_id is not None:
         matches = await while_unavailable(PATIENCE_SECONDS, known.of_job, guild_id, job_id)
         if matches:
-            return [Found(hash=each.hash, matches=(each,)) for each in matches]
+            return [Found(hash=each.hash, matches=(each,), certain=True) for each in matches]
     services = services_of(interaction)
     texts = services.texts(interaction)
     pictures = pictures_among(files_of(message), services.attachments.reachable, texts)[:MOST_PICTURES]
@@ -181,23 +185,33 @@ async def _answer(interaction: Interaction, found: Sequence[Found]) -> None:
 
 
 def lines_of(found: Sequence[Found], texts: Texts) -> Iterator[str]:
-    """Yield a line for each match of a picture, the nearest first, and what the distances mean."""
+    """Yield a line for each match of a picture, the nearest first, and how certain it is."""
     for number, each in enumerate(found, start=1):
         if len(found) > 1:
             yield texts.gettext("**Picture {number}**", number=number)
         if not each.matches:
             yield texts.gettext("No kept request of this server has a picture like this.")
         for match in each.matches:
-            yield texts.line(texts.joined(_parts(match, texts)), mark="- ")
-    if any(match.distance for each in found for match in each.matches):
+            yield texts.line(texts.joined(_parts(match, texts, certain=each.certain)), mark="- ")
+    if any(_is_uncertain(match) for each in found if not each.certain for match in each.matches):
         yield texts.gettext(
-            "The fewer of the {bits} bits differ, the surer the match. "
-            "Up to 4: nearly always the same picture.",
-            bits=BITS,
+            "Where it says “not certain”, it may be another picture that looks like it: compare the two "
+            "before you act."
         )
 
 
-def _parts(match: Match, texts: Texts) -> Iterator[str]:
+def _is_uncertain(match: Match) -> bool:
+    """Return whether another picture could look so much alike: plain pictures all have similar hashes."""
+    return match.distance > LIKELY_DISTANCE or is_flat(match.hash)
+
+
+def _certainty(match: Match, texts: Texts, *, certain: bool) -> str:
+    if certain or (match.distance == 0 and not is_flat(match.hash)):
+        return texts.gettext("certain")
+    return texts.gettext("not certain") if _is_uncertain(match) else texts.gettext("very likely")
+
+
+def _parts(match: Match, texts: Texts, *, certain: bool) -> Iterator[str]:
     member = who(match.job.origin.user_id, texts)
     if match.is_start:
         yield texts.gettext("{member} sent it to start from", member=member)
@@ -206,7 +220,7 @@ def _parts(match: Match, texts: Texts) -> Iterator[str]:
             "{member} asked for it, as picture {number}", member=member, number=match.index + 1
         )
     yield str(Moment(match.job.created_at))
-    yield texts.ngettext("{count} bit differs", "{count} bits differ", match.distance)
+    yield _certainty(match, texts, certain=certain)
     if address := message_address(match.job):
         words = texts.gettext("the message")
         yield f"[{words}]({address})"

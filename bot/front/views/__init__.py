@@ -12,7 +12,7 @@ from bot.front.views.delete import DELETE_FORM, DeleteButton
 from bot.front.views.enlarge import EnlargeButton
 from bot.front.views.help import HelpButton
 from bot.front.views.history import HistoryButton
-from bot.front.views.known import BlockPictureButton
+from bot.front.views.known import BLOCK_PICTURE_FORM, BlockPictureButton, UnblockPictureButton
 from bot.front.views.moderate import CLEAR_FORM
 from bot.front.views.more import MoreMenu
 from bot.front.views.originals import OriginalsButton
@@ -65,12 +65,14 @@ BUTTONS = (
     ReviewMenu,
     ShowMenu,
     SingleButton,
+    UnblockPictureButton,
     VaryButton,
     VoteButton,
 )
 
 FORMS = (
     APPEAL_FORM,
+    BLOCK_PICTURE_FORM,
     CLEAR_FORM,
     DELETE_FORM,
     PERMUTATIONS_FORM,
@@ -112,6 +114,7 @@ __all__ = [
     "ReviewMenu",
     "ShowMenu",
     "SingleButton",
+    "UnblockPictureButton",
     "VaryButton",
     "VoteButton",
 ]

@@ -191,12 +191,16 @@ BUTTONS: Mapping[str, Row] = {
     "ReviewMenu": Row(refused=MODERATES, custom_id="reviewcase", values=("9",)),
     "ShowMenu": Row(refused=SEES, custom_id="history_show", values=("{job}",)),
     "SingleButton": Row(refused=REPEATS, custom_id="single:{job}:0"),
+    "UnblockPictureButton": Row(refused=MODERATES, custom_id="unblock_picture:0123456789abcdef"),
     "VaryButton": Row(refused=REPEATS, custom_id="vary:{job}:0"),
     "VoteButton": Row(refused=PAINTS, custom_id="vote:0123abcd:1:1"),
 }
 
 FORMS: Mapping[str, Row] = {
     "APPEAL_FORM": Row(custom_id="appeal:refused:9", fields={"words": "x"}, under_message=True),
+    "BLOCK_PICTURE_FORM": Row(
+        refused=MODERATES, custom_id="block_picture:0123456789abcdef", fields={"reason": "x"}
+    ),
     "CLEAR_FORM": Row(refused=MODERATES, custom_id="clear:1:1"),
     "DELETE_FORM": Row(refused=ENDS, custom_id="delete:{job}", ends=True),
     "PERMUTATIONS_FORM": Row(refused=PAINTS, custom_id="permutations:public", fields=WORDS),

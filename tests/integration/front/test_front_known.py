@@ -62,6 +62,8 @@ async def test_moderators_learn_whose_a_picture_is_from_a_file_a_link_and_the_me
     await painted(served, yuna, "a house", shapes(2))
     said = await refusal(mina, await mina.use("whose", picture=("x.jpg", sent_again(boat), "image/jpeg")))
     assert f"<@{job.origin.user_id}> asked for it, as picture 1" in said
+    assert "very likely" in said or "certain" in said
+    assert " bit" not in said
     assert f"/{message['id']})" in said
     assert str((await yuna.state())["me"]["id"]) not in said
     posted = await yuna.say("look", ("cat.jpg", sent_again(boat), "image/jpeg"))
@@ -104,15 +106,30 @@ async def test_a_found_picture_is_blocked_by_its_button_and_refused_to_start_fro
     boat = shapes(1)
     _, message = await painted(served, ravi, "a boat", boat)
     page = await mina.message_of(await mina.menu(message, MENU), lambda said: bool(text_of(said)))
-    told = await refusal(mina, await mina.press(page, "Block this picture"))
-    assert told.startswith("Blocked as ")
-    assert "blocked already" in await refusal(mina, await mina.press(page, "Block this picture"))
+    opened = await mina.modal_of(await mina.press(page, "Block this picture"))
+    assert await served.store.known.blocked(GUILD_ID) == []
+    told = await mina.message_of(await mina.submit(opened, reason="a leak"), lambda said: bool(text_of(said)))
+    assert text_of(told).strip().startswith("Blocked as ")
+    [blocked] = await served.store.known.blocked(GUILD_ID)
+    assert blocked.reason == "a leak"
+    assert "no longer blocked" in await refusal(mina, await mina.press(told, "Undo"))
+    assert await served.store.known.blocked(GUILD_ID) == []
+    opened = await mina.modal_of(await mina.press(page, "Block this picture"))
+    await refusal(mina, await mina.submit(opened, reason=""))
+    opened = await mina.modal_of(await mina.press(page, "Block this picture"))
+    assert "blocked already" in await refusal(mina, await mina.submit(opened, reason=""))
+    listed = await mina.message_of(await mina.use("known show"), lambda said: bool(said["attachments"]))
+    assert listed["attachments"][0]["filename"].startswith("SPOILER_")
     start = ("boat.jpg", sent_again(boat), "image/jpeg")
     assert await refusal(ravi, await ravi.imagine(prompt="a tiger", image=start)) == BLOCKED
     assert await served.store.jobs.active() == []
     await ravi.message_of(await ravi.imagine(prompt="a tiger", image=("fine.png", file_of(shapes(3)))))
-    [entry] = await served.store.moderation.entries(GUILD_ID, limit=9)
-    assert entry.act is Act.KNOWN
+    entries = await served.store.moderation.entries(GUILD_ID, limit=9)
+    assert [(entry.act, entry.reason) for entry in entries] == [
+        (Act.KNOWN, ""),
+        (Act.KNOWN, ""),
+        (Act.KNOWN, "a leak"),
+    ]
 
 
 async def test_pictures_are_blocked_shown_and_removed_by_name(

@@ -19,7 +19,11 @@ async def know_pictures(guests: Mapping[str, Guest], grid: Message) -> None:
     mina, ravi = guests["mina"], f"<@{PEOPLE[1].id}>"
     page = await mina.answer(await mina.menu(grid, whose.NAME))
     assert ravi in text_of(page)
-    await mina.answer(await mina.press(page, views.BlockPictureButton))
+    blocked_once = await mina.fill(await mina.press(page, views.BlockPictureButton), reason="a test")
+    undo = await mina.press(await mina.answer(blocked_once), views.UnblockPictureButton)
+    await mina.answer(undo)
+    again = await mina.fill(await mina.press(page, views.BlockPictureButton), reason="a test")
+    await mina.answer(again)
     leak, link = ("leak.png", plain("green")), link_of(grid)
     await mina.answer(await mina.use("known block", picture=leak, reason="a leak"))
     blocked = re.findall(r"`([0-9a-f]{16})`", text_of(await mina.answer(await mina.use("known show"))))

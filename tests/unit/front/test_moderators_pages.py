@@ -6,14 +6,18 @@ import json
 from typing import Any
 
 import pytest
+from test_review_pages import JOB
 
 from bot.front.answers import MAX_PAGE
 from bot.front.audit_file import lines_of
 from bot.front.commands import other_commands
 from bot.front.commands.audit import entry_lines
 from bot.front.commands.moderate import restriction_lines
+from bot.front.commands.whose import Found
+from bot.front.commands.whose import lines_of as whose_lines
 from bot.front.moderators_help import Steps, moderators_help
 from bot.store.auditing import Act, Entry
+from bot.store.known import Match
 from bot.store.moderation import Kind, Restriction, Scope
 from bot.texts import LANGUAGES, Texts
 
@@ -120,3 +124,22 @@ def test_the_file_has_as_many_lines_as_there_is_room_for() -> None:
     some, fewer = lines_of(ENTRIES, limit=len(everything) - 1)
     assert fewer == len(ENTRIES) - 1
     assert everything.startswith(some)
+
+
+@pytest.mark.parametrize(
+    ("hash_", "distance", "certain", "said"),
+    [
+        (0xF00F_1234_5678_9ABC, 0, False, "certain"),
+        (0xF00F_1234_5678_9ABC, 4, False, "very likely"),
+        (0xF00F_1234_5678_9ABC, 5, False, "not certain"),
+        (1, 0, False, "not certain"),  # of a flat picture, as many have it
+        (1, 0, True, "certain"),  # the bot's own message
+    ],
+)
+def test_whose_a_picture_is_is_said_with_a_word_for_how_certain_it_is(
+    hash_: int, distance: int, certain: bool, said: str
+) -> None:
+    match = Match(job=JOB, index=0, hash=hash_, distance=distance)
+    line, *warning = whose_lines([Found(hash=hash_, matches=(match,), certain=certain)], Texts("en"))
+    assert said in line.split(" · ")
+    assert bool(warning) == (said == "not certain")
