@@ -187,6 +187,9 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "{what} could not be fetched from Discord: "
             "please choose the menu of the message again in a minute."
         ),
+        "words_forgotten": (
+            "The bot no longer has what you typed, most likely because it was restarted: type it again."
+        ),
         "form_forgotten": "The bot no longer knows this form: choose it in the menu of the message again.",
         "favourites_full": "You can have {limit} favourites: remove one first.",
         "export_runs": "Your export is being made: wait until it is here.",

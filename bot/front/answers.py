@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from bot.delivery.refusals import DEAD_TOKEN, Refusal, understand
 from bot.delivery.uploads import SURE_LIMIT
 from bot.errors import DiscordUnavailable, PictureUnsigned, StoreUnavailable, UserMistake
 from bot.front.first_answers import ALREADY_ACKNOWLEDGED, FIRST_ANSWER, Answered, answered, say
+from bot.front.modals import filled_with
 from bot.front.services import Interaction, services_of
 from bot.texts import MISTAKES, Texts, shown
 from sdjax_engine.errors import InvalidRequest
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 MAX_PAGE = 4000  # characters of all text parts of a message together
 ROOM_FOR_REST = 60  # characters of the line that counts the entries left out
 MAX_DETAIL = 400  # escaping can double the length, and a sentence may have two details
+RETRY = "retry"  # the first part of the id of Try again; the rest is the key of a form
 UNKNOWN_INTERACTION = 10062
 UNTOLD = (discord.HTTPException, discord.RateLimited, DiscordUnavailable)
 
@@ -57,10 +59,16 @@ def page_lines(lines: Sequence[str], texts: Texts, *, further: int = 0, below: S
     return "\n".join([*kept, *below])
 
 
-async def refuse(interaction: Interaction, sentence: str, *, appeal: int | None = None) -> None:
-    """Show `sentence` to the person alone, after any first answer; `appeal` adds a button for an appeal."""
+async def refuse(
+    interaction: Interaction, sentence: str, *, again: str = "", appeal: int | None = None
+) -> None:
+    """Show `sentence` to the person alone, after any first answer.
+
+    `again` is the key of a form for a button that opens it, `appeal` adds a button for an appeal.
+    """
     before = answered(interaction)
-    shown_with: dict[str, Any] = {} if appeal is None else {"view": _appeal(interaction, appeal)}
+    buttons = _buttons(interaction, again, appeal)
+    shown_with: dict[str, Any] = {"view": buttons} if buttons.children else {}
     if before is None:
         await say(interaction, content=sentence, **shown_with)
         return
@@ -73,10 +81,15 @@ async def refuse(interaction: Interaction, sentence: str, *, appeal: int | None 
     await interaction.followup.send(sentence, ephemeral=True, **shown_with)
 
 
-def _appeal(interaction: Interaction, number: int) -> discord.ui.View:
-    label = services_of(interaction).texts(interaction).gettext("Appeal")
+def _buttons(interaction: Interaction, again: str, appeal: int | None) -> discord.ui.View:
+    texts = services_of(interaction).texts(interaction)
     view = discord.ui.View(timeout=None)
-    view.add_item(discord.ui.Button(label=label, custom_id=f"appeal:refused:{number}"))
+    if again:
+        style, label = discord.ButtonStyle.primary, texts.gettext("Try again")
+        view.add_item(discord.ui.Button(style=style, label=label, custom_id=f"{RETRY}:{again}"))
+    if appeal is not None:
+        label = texts.gettext("Appeal")
+        view.add_item(discord.ui.Button(label=label, custom_id=f"appeal:refused:{appeal}"))
     view.stop()
     return view
 
@@ -150,14 +163,33 @@ async def tell_end(interaction: Interaction, text: str) -> None:
         log.warning("the end of long work could not be told: %s", failure)
 
 
-async def give_back(interaction: Interaction, error: Exception, *typed: str) -> None:
-    """Answer `error` with one sentence, and repeat what the person typed into a form."""
-    await report(interaction, error)
+async def give_back(
+    interaction: Interaction, error: Exception, custom_id: str, typed: Mapping[str, str]
+) -> None:
+    """Answer the error of a form with one sentence and a button that opens it as it was filled in.
+
+    `typed` has its values by the ids of its inputs. Where the form is not known, because it was opened before
+    a restart, the words are shown to be copied.
+    """
+    person, forms = interaction.user.id, services_of(interaction).forms
+    form = forms.get(custom_id, user_id=person)
+    if form is None:
+        await report(interaction, error)
+        await show_words(interaction, *typed.values())
+        return
+    await report(interaction, error, again=forms.keep(filled_with(form, typed), user_id=person))
+
+
+async def show_words(interaction: Interaction, *typed: str) -> None:
+    """Show what a person typed to that person alone, to be copied."""
     await add_page(interaction, "\n\n".join(filter(None, typed)).replace("```", "\u02cb\u02cb\u02cb"))
 
 
-async def report(interaction: Interaction, error: Exception) -> None:
-    """Answer `error` with one sentence; only faults of the bot are logged with a traceback."""
+async def report(interaction: Interaction, error: Exception, *, again: str = "", below: str = "") -> None:
+    """Answer `error` with one sentence; only faults of the bot are logged with a traceback.
+
+    `again` is the key of a form that a button opens, `below` a line under the sentence.
+    """
     if _too_late(error):
         log.warning("an interaction was answered too late, or by another process too: %s", error)
         return
@@ -170,7 +202,9 @@ async def report(interaction: Interaction, error: Exception) -> None:
     services.metrics.refusals.labels(_reason(error)).inc()
     try:
         appeal = error.appeal if isinstance(error, UserMistake) else None
-        await refuse(interaction, sentence_for(error, services.texts(interaction)), appeal=appeal)
+        sentence = sentence_for(error, services.texts(interaction))
+        said = f"{sentence}\n{below}" if below else sentence
+        await refuse(interaction, said, again=again, appeal=appeal)
     except (*UNTOLD, aiohttp.ClientError, OSError) as failure:
         log.warning("a refusal could not be sent: %s", failure)
 

@@ -85,10 +85,12 @@ async def say(interaction: Interaction, **message: Any) -> None:
 
 
 async def open_form(interaction: Interaction, modal: discord.ui.Modal) -> None:
-    """Answer with a form.
+    """Answer with a form, and remember it for its person: a refused form can be opened again.
 
     Raises like `acknowledge`.
     """
+    forms, form = services_of(interaction).forms, modal.to_dict()
+    forms.keep(form, user_id=interaction.user.id, key=modal.custom_id)
     await _answer(interaction, lambda: interaction.response.send_modal(modal), Answered.ASKED)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import discord
 
+from bot.front.services import FormPayload
 from bot.texts import Texts
 
 MAX_TITLE = 45  # characters
@@ -21,6 +22,35 @@ def modal(title: str, custom_id: str, *parts: discord.ui.Item[Any]) -> discord.u
         made.add_item(part)
     made.stop()
     return made
+
+
+class Filled(discord.ui.Modal):
+    """A form that is sent as `payload` has it."""
+
+    def __init__(self, payload: FormPayload) -> None:
+        super().__init__(title=payload["title"], custom_id=payload["custom_id"], timeout=None)
+        self._payload = payload
+        self.stop()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the payload."""
+        return dict(self._payload)
+
+
+def filled_with(form: FormPayload, typed: Mapping[str, str]) -> FormPayload:
+    """Return a form whose inputs and menus hold what was typed, by their ids."""
+    return {**form, "components": [_with(part, typed) for part in form["components"]]}
+
+
+def _with(part: Mapping[str, Any], typed: Mapping[str, str]) -> Mapping[str, Any]:
+    inner = part.get("component", part)
+    if inner.get("custom_id") not in typed:
+        return part
+    value = typed[inner["custom_id"]]
+    if "options" in inner:
+        options = [{**option, "default": option["value"] == value} for option in inner["options"]]
+        return {**part, "component": {**inner, "options": options}}
+    return {**part, "component": {**inner, "value": value}}
 
 
 def choice_field(

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 import aiohttp
 import discord
@@ -18,11 +17,12 @@ import discord
 from bot.errors import StoreUnavailable, UserMistake
 from bot.expansion import PLACE, Phrase
 from bot.front.allowed import check_blocks, offers_here
-from bot.front.answers import UNTOLD, add, give_back, page, sentence_for
+from bot.front.answers import UNTOLD, add, page, sentence_for
 from bot.front.first_answers import FORM_READ_SECONDS, open_form
-from bot.front.modals import modal, settings_field, text_field
+from bot.front.modals import modal
 from bot.front.options import Asked, find_offer, parse, parse_by_any
 from bot.front.preferred import name_left_out, preferred
+from bot.front.recipe_form import as_in_imagine, names_of, recipe_fields, text_above
 from bot.front.requests import accept, announce, enqueue, is_external, preferences_of
 from bot.front.server_wildcards import written_out
 from bot.front.services import Interaction, services_of
@@ -33,7 +33,6 @@ from bot.jobs import Origin, Recipe
 from bot.moderation.limits import places_of
 from bot.texts import Texts, shown
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +73,8 @@ async def ask_permutations(interaction: Interaction, asked: Asked, *, private: b
         ),
         *_samples(phrase, texts),
     ]
-    form = _form(asked, "\n".join(said), texts, _names(interaction), private=private)
+    title = texts.gettext("Paint all of these?")
+    form = imagine_form(interaction, asked, above="\n".join(said), title=title, private=private)
     await open_form(interaction, form)
     return True
 
@@ -88,23 +88,23 @@ def _samples(phrase: Phrase, texts: Texts) -> list[str]:
     return [*lines, "- …"] if phrase.count > SHOWN_PROMPTS else lines
 
 
-def _form(asked: Asked, said: str, texts: Texts, names: Texts, *, private: bool) -> discord.ui.Modal:
-    long: dict[str, Any] = {"style": discord.TextStyle.paragraph, "max_length": MAX_PROMPT_CHARACTERS}
-    intro: discord.ui.TextDisplay[Any] = discord.ui.TextDisplay(said)
-    return modal(
-        texts.gettext("Paint all of these?"),
-        f"{FORM}:{PRIVATE if private else PUBLIC}",
-        intro,
-        text_field(texts.gettext("Prompt"), "prompt", asked.prompt, **long),
-        text_field(
-            texts.gettext("Not in the picture"),
-            "negative_prompt",
-            asked.negative_prompt or "",
-            required=False,
-            **long,
-        ),
-        settings_field(texts, options_line(vars(asked), names)),
+def imagine_form(
+    interaction: Interaction, asked: Asked, *, title: str = "", above: str = "", private: bool
+) -> discord.ui.Modal:
+    """Return a form with the options of /imagine, which paints every prompt of its words.
+
+    Its title is by default that of a second attempt; `above` is a text at its top, if any.
+    """
+    texts = services_of(interaction).texts(interaction)
+    fields = recipe_fields(
+        texts,
+        prompt=asked.prompt,
+        negative_prompt=asked.negative_prompt or "",
+        settings=options_line(vars(asked), names_of(interaction)),
+        about=as_in_imagine(interaction),
     )
+    custom_id = f"{FORM}:{PRIVATE if private else PUBLIC}"
+    return modal(title or texts.gettext("Try again"), custom_id, *text_above(above), *fields)
 
 
 def _most(interaction: Interaction) -> int:
@@ -116,18 +116,14 @@ def _most(interaction: Interaction) -> int:
 async def paint_all(
     interaction: Interaction, visibility: str, *, prompt: str, negative_prompt: str = "", settings: str = ""
 ) -> None:
-    """Queue a job for each prompt of the form; what was typed is given back if it is refused."""
+    """Queue a job for each prompt of the form."""
     services = services_of(interaction)
-    try:
-        origin = await accept(interaction, private=visibility == PRIVATE)
-        phrase = read_few(prompt, most=_most(interaction))
-        typed = read_settings_line(settings, _names(interaction))
-        asked = Asked(prompt=prompt, negative_prompt=negative_prompt or None, **typed)
-        recipes, unsuitable = await _recipes(interaction, asked, phrase)
-        job = await enqueue(interaction, recipes[0], origin)
-    except (InvalidRequest, UserMistake, StoreUnavailable) as error:
-        await give_back(interaction, error, prompt, negative_prompt, settings)
-        return
+    origin = await accept(interaction, private=visibility == PRIVATE)
+    phrase = read_few(prompt, most=_most(interaction))
+    typed = read_settings_line(settings, names_of(interaction))
+    asked = Asked(prompt=prompt, negative_prompt=negative_prompt or None, **typed)
+    recipes, unsuitable = await _recipes(interaction, asked, phrase)
+    job = await enqueue(interaction, recipes[0], origin)
     await announce(interaction, job)
     if unsuitable:
         await name_left_out(interaction, unsuitable)
@@ -194,8 +190,3 @@ async def _queue_other(interaction: Interaction, recipe: Recipe, origin: Origin)
         return sentence_for(error, texts)
     await announce(interaction, job)
     return None
-
-
-def _names(interaction: Interaction) -> Texts:
-    """Return the texts with the names of options that the person's Discord shows."""
-    return Texts.for_locale(str(interaction.locale))

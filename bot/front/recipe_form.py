@@ -14,10 +14,10 @@ from bot.errors import StoreUnavailable
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.first_answers import FORM_READ_SECONDS, open_form
 from bot.front.modals import modal, settings_field, text_field
-from bot.front.options import Asked, find_offer, parse, with_second_pass
+from bot.front.options import PICTURE_STRENGTH, Asked, find_offer, parse, with_second_pass
 from bot.front.requests import repeatable
 from bot.front.services import Interaction, services_of
-from bot.front.settings_line import read_settings_line, settings_line
+from bot.front.settings_line import options_line, read_settings_line, settings_line
 from bot.front.styles import style_of
 from bot.front.styling import NO_STYLE, STYLE, styled
 from bot.jobs import Recipe
@@ -25,17 +25,21 @@ from bot.texts import Texts
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
 PROMPT, NEGATIVE_PROMPT = "prompt", "negative_prompt"
-ALONE = "alone"  # in an id: for the person alone
+RECIPE = "recipe"  # the first part of an id
+ALL, ALONE = "all", "alone"  # in an id: who sees the result
 
 
 async def open_remix(
-    interaction: Interaction, job_id: str, *, target: str = "", privately: bool | None = None
+    interaction: Interaction, job_id: str, *, message: discord.Message | None = None
 ) -> None:
     """Open the form, filled with the words and settings of the job.
 
-    `target` becomes part of the form's id. Raises UnknownJob, also for a job that the person may not see, and
-    UserMistake where they are blocked.
+    `message`, by default that of the button, shows the job. The form's id names the message, or says that the
+    person alone sees it. Raises UnknownJob, also for a job that the person may not see, and UserMistake where
+    they are blocked.
     """
+    message = message or interaction.message
+    privately = message is not None and message.flags.ephemeral
     async with in_time():
         await check_blocks(interaction)
         job = await repeatable(interaction, job_id, privately=privately)
@@ -46,7 +50,8 @@ async def open_remix(
         negative_prompt=job.recipe.negative_prompt,
         settings=settings_line(job.recipe, names_of(interaction)),
     )
-    custom_id = f"remix:{job.id}:{target}" if target else f"remix:{job.id}"
+    target = ALONE if privately or message is None else message.id
+    custom_id = f"remix:{job.id}:{target}"
     await open_form(interaction, modal(texts.gettext("Remix"), custom_id, *fields))
 
 
@@ -82,6 +87,33 @@ def recipe_fields(
             or texts.gettext("What you leave out takes the model's default; without a seed, a random one."),
         ),
     ]
+
+
+def recipe_form(title: str, *fields: discord.ui.Item[Any], above: str, private: bool) -> discord.ui.Modal:
+    """Return the form of a recipe, with a text `above` its fields, if any.
+
+    What it paints is not filled in with preferences.
+    """
+    return modal(title, f"{RECIPE}:{ALONE if private else ALL}", *text_above(above), *fields)
+
+
+def text_above(text: str) -> list[discord.ui.Item[Any]]:
+    """Return the part of a form that shows a text; none for an empty one."""
+    return [discord.ui.TextDisplay(text)] if text else []
+
+
+def as_in_imagine(interaction: Interaction) -> str:
+    """Return the line above settings that mean what the options of /imagine do."""
+    names = names_of(interaction)
+    return (
+        services_of(interaction)
+        .texts(interaction)
+        .gettext(
+            "Such as “{example}”. What you leave out is as in {command}.",
+            example=options_line({"strength": PICTURE_STRENGTH}, names),
+            command="/" + names.pgettext("name", "imagine"),
+        )
+    )
 
 
 async def recipe_of(

@@ -40,6 +40,9 @@ Interaction = discord.Interaction[Any]
 """An interaction with any client."""
 
 
+FormPayload = Mapping[str, Any]
+"""A form as Discord is sent it: title, id and components."""
+MOST_FORMS = 2000  # each has the texts of its inputs: 20 kB at most
 SENTENCE_SECONDS = 3.0  # for telling people that a stop ends their commands
 
 
@@ -98,7 +101,8 @@ class Services:
     group sessions need. `fitting` runs one task on pictures at a time, because a grid of nine takes hundreds
     of megabytes. `hashing` hashes one picture at a time, `judging` judges and expands people's texts.
     `servers` caches the settings of servers. `tracing` records the spans of requests.
-    `pictures_offered` and `recipes_offered` keep what forms and buttons of this process refer to.
+    `pictures_offered` and `recipes_offered` keep what forms and buttons of this process refer to. `forms`
+    keeps the forms that people opened, by their `custom_id`, and refused ones for the button Try again.
     """
 
     front: str
@@ -137,6 +141,9 @@ class Services:
     judging: Judging = field(default_factory=Judging)
     pictures_offered: Offered[PicturesOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
     recipes_offered: Offered[RecipeOffered] = field(default_factory=lambda: Offered(clock=time.monotonic))
+    forms: Offered[FormPayload] = field(
+        default_factory=lambda: Offered(clock=time.monotonic, most=MOST_FORMS, forgotten="words_forgotten")
+    )
     exporting: asyncio.Lock = field(default_factory=asyncio.Lock)  # one archive is made at a time
     being_exported: set[int] = field(default_factory=set)  # persons whose export is being made here
     being_deleted: set[int] = field(default_factory=set)  # persons whose data is being deleted here

@@ -10,7 +10,7 @@ from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
-from bot.front.answers import add, give_back
+from bot.front.answers import add, report, show_words
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.options import (
     LORA,
@@ -26,11 +26,13 @@ from bot.front.options import (
     size_choices,
 )
 from bot.front.pasting import Pasted, filled_from, name_differences
-from bot.front.permutations import ask_permutations
+from bot.front.permutations import ask_permutations, imagine_form
 from bot.front.preferred import model_here, name_left_out, preferred
+from bot.front.recipe_form import names_of, recipe_fields, recipe_form
 from bot.front.requests import accept, announce, check_caps, enqueue, preferences_of
 from bot.front.server_wildcards import drawn
 from bot.front.services import Interaction, services_of
+from bot.front.settings_line import options_line
 from bot.front.start_files import SentFile
 from bot.front.start_pictures import started_from
 from bot.front.styles import suggest_styles
@@ -48,7 +50,6 @@ from sdjax_engine.request import (
 )
 
 SHOWN_FLAG = 40
-GIVEN_BACK = 80  # characters; longer words are sent back when refused, because Discord does not keep them
 IMAGE, MASK = "image", "mask"  # the options that take a file
 PICTURES = ("image",)  # the types of these files, as Discord calls them
 RECIPE, MAX_PASTED = "recipe", 6000  # an option, and Discord's limit of its characters
@@ -214,14 +215,52 @@ def _model_option(offers: Sequence[Offer]) -> Option:
 
 
 async def imagine(interaction: Interaction, **options: Any) -> None:
-    """Queue what the options ask for; where they are refused, long words are given back."""
-    words = [options.get(name) or "" for name in ("prompt", "negative_prompt", RECIPE)]
+    """Queue what the options ask for; where they are refused, a form with them can be sent again."""
     try:
         await ask(interaction, **options)
     except (InvalidRequest, UserMistake, StoreUnavailable) as error:
-        if sum(map(len, words)) < GIVEN_BACK:
-            raise
-        await give_back(interaction, error, *words)
+        await _refuse(interaction, error, **options)
+
+
+async def _refuse(
+    interaction: Interaction,
+    error: Exception,
+    *,
+    private: bool = False,
+    image: Attachment | None = None,
+    mask: Attachment | None = None,
+    **typed: Any,
+) -> None:
+    """Answer the error with a button that opens a form with all that was typed, without files.
+
+    Pasted text that cannot be read is shown, to be copied.
+    """
+    services, names = services_of(interaction), names_of(interaction)
+    texts = services.texts(interaction)
+    text, asked = typed.pop(RECIPE, None), Asked(**typed)
+    try:
+        asked = asked if text is None else filled_from(asked, text, services.offers).asked
+    except (InvalidRequest, UserMistake):
+        await report(interaction, error)
+        await show_words(interaction, asked.prompt, asked.negative_prompt or "", text or "")
+        return
+    below = ""
+    if image or mask:
+        asked = replace(asked, strength=None)
+        command = "/" + names.pgettext("name", "imagine")
+        below = texts.gettext("The picture is not kept: send it again with {command}.", command=command)
+    if text is None:
+        form = imagine_form(interaction, asked, above=below, private=private)
+    else:
+        fields = recipe_fields(
+            texts,
+            prompt=asked.prompt,
+            negative_prompt=asked.negative_prompt or "",
+            settings=options_line(vars(asked), names),
+        )
+        form = recipe_form(texts.gettext("Try again"), *fields, above=below, private=private)
+    again = services.forms.keep(form.to_dict(), user_id=interaction.user.id)
+    await report(interaction, error, again=again, below=below)
 
 
 async def ask(

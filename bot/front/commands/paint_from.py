@@ -7,27 +7,25 @@ from typing import Any
 import discord
 from discord.app_commands import locale_str
 
-from bot.errors import StoreUnavailable, UserMistake
+from bot.errors import UserMistake
 from bot.expansion import read_phrase
 from bot.front.allowed import check_blocks, offers_here
-from bot.front.answers import give_back
 from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.commands.imagine import filled, hint
 from bot.front.first_answers import open_form
 from bot.front.messages import files_of, of_message, result_of
 from bot.front.modals import choice_field, modal
 from bot.front.offered_pictures import OfferedPicture, PicturesOffered, pictures_among, pictures_of_job
-from bot.front.options import PICTURE_STRENGTH, Asked, find_offer, may_expand, parse_by_any, start_from
+from bot.front.options import Asked, find_offer, may_expand, parse_by_any, start_from
 from bot.front.preferred import name_left_out
-from bot.front.recipe_form import in_time, names_of, recipe_fields
+from bot.front.recipe_form import as_in_imagine, in_time, names_of, recipe_fields
 from bot.front.requests import accept, announce, check_caps, enqueue, repeatable
 from bot.front.services import Interaction, services_of
-from bot.front.settings_line import options_line, read_settings_line
+from bot.front.settings_line import read_settings_line
 from bot.front.start_files import SentFile
 from bot.front.start_pictures import started_from
 from bot.front.variations import picture_of
 from bot.jobs import Descent, Job, Parent, Recipe
-from sdjax_engine.errors import InvalidRequest
 
 NAME = "Paint from this picture"
 FORM, PICTURE = "start", "picture"
@@ -54,14 +52,9 @@ async def paint_from(interaction: Interaction, message: discord.Message) -> None
     choice: list[discord.ui.Item[Any]] = []
     if len(offered.pictures) > 1:
         choice = [choice_field(texts.gettext("Picture"), PICTURE, [each.name for each in offered.pictures])]
-    names = names_of(interaction)
-    about = texts.gettext(
-        "Such as “{example}”. What you leave out is as in {command}.",
-        example=options_line({"strength": PICTURE_STRENGTH}, names),
-        command="/" + names.pgettext("name", "imagine"),
-    )
-    fields = recipe_fields(texts, about=about)
-    await open_form(interaction, modal(names.pgettext("name", NAME), f"{FORM}:{key}", *choice, *fields))
+    fields = recipe_fields(texts, about=as_in_imagine(interaction))
+    title = names_of(interaction).pgettext("name", NAME)
+    await open_form(interaction, modal(title, f"{FORM}:{key}", *choice, *fields))
 
 
 async def _offered(interaction: Interaction, message: discord.Message) -> PicturesOffered:
@@ -85,21 +78,17 @@ async def start(
     settings: str = "",
     picture: str = "0",
 ) -> None:
-    """Queue a job that starts from the chosen picture; what was typed is given back if it is refused."""
+    """Queue a job that starts from the chosen picture."""
     services = services_of(interaction)
-    try:
-        offered = services.pictures_offered.find(kept, user_id=interaction.user.id)
-        if not picture.isdecimal() or int(picture) >= len(offered.pictures):
-            raise UserMistake("form_forgotten")
-        typed = read_settings_line(settings, names_of(interaction))
-        asked = Asked(prompt=prompt, negative_prompt=negative_prompt or None, **typed, image=True)
-        recipe = parse_by_any(asked, services.offers)
-        if may_expand(prompt) and read_phrase(prompt).count > 1:
-            raise UserMistake("expansion_image")
-        job, unsuitable = await _queued(interaction, offered, offered.pictures[int(picture)], asked, recipe)
-    except (InvalidRequest, UserMistake, StoreUnavailable) as error:
-        await give_back(interaction, error, prompt, negative_prompt, settings)
-        return
+    offered = services.pictures_offered.find(kept, user_id=interaction.user.id)
+    if not picture.isdecimal() or int(picture) >= len(offered.pictures):
+        raise UserMistake("form_forgotten")
+    typed = read_settings_line(settings, names_of(interaction))
+    asked = Asked(prompt=prompt, negative_prompt=negative_prompt or None, **typed, image=True)
+    recipe = parse_by_any(asked, services.offers)
+    if may_expand(prompt) and read_phrase(prompt).count > 1:
+        raise UserMistake("expansion_image")
+    job, unsuitable = await _queued(interaction, offered, offered.pictures[int(picture)], asked, recipe)
     await announce(interaction, job)
     if unsuitable:
         await name_left_out(interaction, unsuitable)

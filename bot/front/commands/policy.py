@@ -11,7 +11,7 @@ from discord.app_commands import locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import PATIENCE_SECONDS, read_held, shown_bounds
-from bot.front.answers import give_back, page, page_lines
+from bot.front.answers import page, page_lines
 from bot.front.command_tree import Command, Group, Option, for_moderators, make_command, make_group
 from bot.front.deciding import shows_reviews
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
@@ -170,24 +170,17 @@ def _field(key: str, policy: Policy, texts: Texts) -> discord.ui.Label[Any]:
 
 
 async def change_policy(interaction: Interaction, what: str, scope: str, owner_id: str, **typed: str) -> None:
-    """Store what the form says; what was typed is given back if it is refused."""
+    """Store what the form says."""
     services = services_of(interaction)
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
     texts = services.texts(interaction)
-    try:
-        guild_id = managed_server(interaction)
-        whose = PolicyScope(scope)
-        owner = guild_id if whose is PolicyScope.SERVER else min(int(owner_id), LARGEST_ID)
-        values = _read(typed, GROUPS[what], interaction)
-        put = services.store.policies.put
-        row = await while_unavailable(PATIENCE_SECONDS, put, whose, owner, values, acting(interaction))
-    except (StoreUnavailable, UserMistake) as error:
-        given = (
-            f"{key_name(key, texts)}: {typed.get(key, '')}" for key in GROUPS[what] if not is_chosen(key)
-        )
-        await give_back(interaction, error, "\n".join(given))
-        return
+    guild_id = managed_server(interaction)
+    whose = PolicyScope(scope)
+    owner = guild_id if whose is PolicyScope.SERVER else min(int(owner_id), LARGEST_ID)
+    values = _read(typed, GROUPS[what], interaction)
+    put = services.store.policies.put
+    row = await while_unavailable(PATIENCE_SECONDS, put, whose, owner, values, acting(interaction))
     lines = [texts.gettext("Saved."), *policy_lines([row], texts, bounds=shown_bounds(services))]
     if holds_pictures(values) and not await shows_reviews(interaction):
         lines.append(

@@ -12,7 +12,7 @@ from discord.app_commands import Choice, Range, locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import judgement_of
-from bot.front.answers import give_back, page, page_lines
+from bot.front.answers import page, page_lines
 from bot.front.automod_lines import automod_lines
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
@@ -168,26 +168,22 @@ async def ask_rule(
 async def add_rule(
     interaction: Interaction, action: str, channel_id: str, *, name: str, terms: str, also: str = ""
 ) -> None:
-    """Store the rule of the form; what was typed is given back if it is refused."""
+    """Store the rule of the form."""
     services = services_of(interaction)
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
-    try:
-        by = By(actor_id=interaction.user.id, guild_id=moderated_server(interaction))
-        rule = PromptRule(
-            name=rule_name(name),
-            action=Action(action),
-            terms=read_terms(terms, least=1),
-            also=read_terms(also, least=0),
-            channel_id=int(channel_id) or None,
-        )
-        others = [kept for kept in await rules_of(interaction) if key_of(kept.name) != key_of(rule.name)]
-        check = partial(check_cost, [*others, rule])
-        await services.judging.prepare(sender_of(interaction), check)
-        await while_unavailable(PATIENCE_SECONDS, services.store.prompt_rules.put, rule, by)
-    except (StoreUnavailable, UserMistake) as error:
-        await give_back(interaction, error, name, terms, also)
-        return
+    by = By(actor_id=interaction.user.id, guild_id=moderated_server(interaction))
+    rule = PromptRule(
+        name=rule_name(name),
+        action=Action(action),
+        terms=read_terms(terms, least=1),
+        also=read_terms(also, least=0),
+        channel_id=int(channel_id) or None,
+    )
+    others = [kept for kept in await rules_of(interaction) if key_of(kept.name) != key_of(rule.name)]
+    check = partial(check_cost, [*others, rule])
+    await services.judging.prepare(sender_of(interaction), check)
+    await while_unavailable(PATIENCE_SECONDS, services.store.prompt_rules.put, rule, by)
     said = services.texts(interaction).gettext("Saved: the rule {name}.", name=shown(rule.name, MAX_NAME))
     await interaction.edit_original_response(content=said)
 

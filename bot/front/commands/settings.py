@@ -11,7 +11,6 @@ from discord.app_commands import locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import check_texts
-from bot.front.answers import give_back
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import modal, settings_field, text_field
@@ -99,25 +98,21 @@ async def show_settings(interaction: Interaction, scope: str = Scope.ME.value) -
 async def change_settings(
     interaction: Interaction, scope: str, *, settings: str = "", negative_prompt: str = ""
 ) -> None:
-    """Store the values of the form; what was typed is given back if it is refused."""
+    """Store the values of the form."""
     services = services_of(interaction)
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
     names, texts = _names(interaction), services.texts(interaction)
-    try:
-        owner = owner_of(interaction, Scope(scope))
-        options = read_settings_line(settings, names, settings=PREFERABLE)
-        if negative_prompt.strip():
-            options[NEGATIVE_PROMPT] = negative_prompt
-        if options.get(STYLE) not in (None, NO_STYLE):
-            options[STYLE] = (await style_of(interaction, options[STYLE])).name
-        await _check_in_company(interaction, owner, options)
-        if owner.scope is not Scope.ME:  # a person's own apply elsewhere too; a refused one is left out later
-            await check_texts(interaction, [negative_prompt])
-        await while_unavailable(PATIENCE_SECONDS, services.store.preferences.put, owner, options)
-    except (InvalidRequest, UserMistake, StoreUnavailable) as error:
-        await give_back(interaction, error, settings, negative_prompt)
-        return
+    owner = owner_of(interaction, Scope(scope))
+    options = read_settings_line(settings, names, settings=PREFERABLE)
+    if negative_prompt.strip():
+        options[NEGATIVE_PROMPT] = negative_prompt
+    if options.get(STYLE) not in (None, NO_STYLE):
+        options[STYLE] = (await style_of(interaction, options[STYLE])).name
+    await _check_in_company(interaction, owner, options)
+    if owner.scope is not Scope.ME:  # a person's own apply elsewhere too; a refused one is left out later
+        await check_texts(interaction, [negative_prompt])
+    await while_unavailable(PATIENCE_SECONDS, services.store.preferences.put, owner, options)
     said = texts.gettext("Saved.") if options else texts.gettext("Reset.")
     await interaction.edit_original_response(content=said)
 

@@ -14,7 +14,7 @@ from discord.app_commands import Range, locale_str
 from bot.delivery.lineage import MESSAGE_ADDRESS, message_address
 from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.allowed import check_texts
-from bot.front.answers import give_back, page, page_lines
+from bot.front.answers import page, page_lines
 from bot.front.command_tree import Group, Option, make_command, make_group
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import modal, settings_field, text_field
@@ -31,7 +31,6 @@ from bot.store.auditing import By
 from bot.store.named import key_of
 from bot.store.styles import Style
 from bot.texts import Texts, shown
-from sdjax_engine.errors import InvalidRequest
 
 EXAMPLE_CHARACTERS = 120
 SHOWN_TEXT = 500
@@ -133,26 +132,22 @@ async def add_style(
     settings: str = "",
     example: str = "",
 ) -> None:
-    """Store the style of the form; what was typed is given back if it is refused."""
+    """Store the style of the form."""
     services = services_of(interaction)
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
-    try:
-        by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
-        options = read_settings_line(settings, _names(interaction), settings=OF_STYLES)
-        check(options, services.offers)
-        style = Style(
-            name=style_name(name),
-            prompt=style_text(prompt),
-            negative_prompt=style_text(negative_prompt),
-            options=options,
-            example=await _example(interaction, example.strip()),
-        )
-        await check_texts(interaction, [style.prompt, style.negative_prompt])
-        await while_unavailable(PATIENCE_SECONDS, services.store.styles.put, style, by)
-    except (InvalidRequest, UserMistake, StoreUnavailable) as error:
-        await give_back(interaction, error, name, prompt, negative_prompt, settings, example)
-        return
+    by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
+    options = read_settings_line(settings, _names(interaction), settings=OF_STYLES)
+    check(options, services.offers)
+    style = Style(
+        name=style_name(name),
+        prompt=style_text(prompt),
+        negative_prompt=style_text(negative_prompt),
+        options=options,
+        example=await _example(interaction, example.strip()),
+    )
+    await check_texts(interaction, [style.prompt, style.negative_prompt])
+    await while_unavailable(PATIENCE_SECONDS, services.store.styles.put, style, by)
     said = services.texts(interaction).gettext("Saved: the style {style}.", style=shown(style.name, MAX_NAME))
     await interaction.edit_original_response(content=said)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import discord
 from discord.app_commands import locale_str
@@ -12,19 +11,17 @@ from discord.app_commands import locale_str
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
-from bot.errors import StoreUnavailable, UserMistake
+from bot.errors import UserMistake
 from bot.front.allowed import check_blocks
-from bot.front.answers import give_back
 from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.commands.paint_from import NAME as PAINT_FROM
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.messages import MessageFile, check_no_sheet, files_of, of_message, result_of, texts_of
-from bot.front.modals import modal
 from bot.front.offered_pictures import file_name
 from bot.front.offered_recipes import RecipeOffered, read_file, read_texts, recipe_line, telling
 from bot.front.options import clean
 from bot.front.pasting import difference_lines
-from bot.front.recipe_form import ALONE, in_time, names_of, open_remix, recipe_fields, recipe_of
+from bot.front.recipe_form import ALONE, in_time, names_of, open_remix, recipe_fields, recipe_form, recipe_of
 from bot.front.requests import accept, announce, enqueue
 from bot.front.services import Interaction, sender_of, services_of
 from bot.generation_data import Fitted, fit
@@ -32,8 +29,7 @@ from bot.texts import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 
 NAME = "Use this recipe"
-FORM, READ = "recipe", "recipe_read"
-ALL = "all"
+READ = "recipe_read"
 MOST_FILES = 4  # that are read for one request
 FORM_SECONDS = 1.5  # Discord takes a form only as the first answer, within 3 s
 SHOWN_NAME = 60
@@ -48,8 +44,7 @@ async def use_recipe(interaction: Interaction, message: discord.Message) -> None
     """Open a form with the generation data of the message, or Remix where it is a result of this bot."""
     private = message.flags.ephemeral
     if job_id := result_of(message, interaction.client.user.id):
-        target = ALONE if private else str(message.id)
-        await open_remix(interaction, job_id, target=target, privately=private)
+        await open_remix(interaction, job_id, message=message)
         return
     check_no_sheet(message, interaction.client.user.id)
     services, sender = services_of(interaction), sender_of(interaction)
@@ -131,10 +126,8 @@ async def _open(interaction: Interaction, offered: RecipeOffered) -> None:
         settings=recipe_line(fitted.options, services.offers, names),
     )
     said = about(fitted, offered.file, texts, names)
-    above: list[discord.ui.Item[Any]] = [discord.ui.TextDisplay(said)] if said else []
-    custom_id = f"{FORM}:{ALONE if offered.private else ALL}"
     title = names.pgettext("name", NAME)
-    await open_form(interaction, modal(title, custom_id, *above, *fields))
+    await open_form(interaction, recipe_form(title, *fields, above=said, private=offered.private))
 
 
 def about(fitted: Fitted, file: str, texts: Texts, names: Texts) -> str:
@@ -162,14 +155,8 @@ async def paint_recipe(
     negative_prompt: str = "",
     settings: str = "",
 ) -> None:
-    """Queue a job of the words and settings in the form; what was typed is given back if it is refused."""
-    try:
-        origin = await accept(interaction, private=visibility == ALONE)
-        recipe = await recipe_of(
-            interaction, prompt=prompt, negative_prompt=negative_prompt, settings=settings
-        )
-        job = await enqueue(interaction, recipe, origin)
-    except (InvalidRequest, UserMistake, StoreUnavailable) as error:
-        await give_back(interaction, error, prompt, negative_prompt, settings)
-        return
+    """Queue a job of the words and settings in the form."""
+    origin = await accept(interaction, private=visibility == ALONE)
+    recipe = await recipe_of(interaction, prompt=prompt, negative_prompt=negative_prompt, settings=settings)
+    job = await enqueue(interaction, recipe, origin)
     await announce(interaction, job)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import discord
 from discord.app_commands import Range, locale_str
 
-from bot.errors import StoreUnavailable, UserMistake
+from bot.errors import StoreUnavailable
 from bot.front.allowed import check_texts
-from bot.front.answers import give_back, page, page_lines
+from bot.front.answers import page, page_lines
 from bot.front.command_tree import Group, Option, make_command, make_group
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import modal, text_field
@@ -93,18 +93,14 @@ async def ask_wildcard(interaction: Interaction, name: str = "") -> None:
 
 
 async def add_wildcard(interaction: Interaction, *, name: str, entries: str) -> None:
-    """Store the list of the form; what was typed is given back if it is refused."""
+    """Store the list of the form."""
     services = services_of(interaction)
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
-    try:
-        by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
-        wildcard = Wildcard(name=wildcard_name(name), entries=read_entries(entries))
-        await check_texts(interaction, wildcard.entries, together=False)  # a prompt draws one of them
-        await while_unavailable(PATIENCE_SECONDS, services.store.wildcards.put, wildcard, by)
-    except (StoreUnavailable, UserMistake) as error:
-        await give_back(interaction, error, name, entries)
-        return
+    by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
+    wildcard = Wildcard(name=wildcard_name(name), entries=read_entries(entries))
+    await check_texts(interaction, wildcard.entries, together=False)  # a prompt draws one of them
+    await while_unavailable(PATIENCE_SECONDS, services.store.wildcards.put, wildcard, by)
     said = services.texts(interaction).gettext(
         "Saved: write {wildcard} in a prompt.", wildcard=shown(f"__{wildcard.name}__", MAX_NAME + 4)
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import discord
 from discord.app_commands import AppCommandChannel
 
-from bot.errors import StoreUnavailable, UserMistake
+from bot.errors import UserMistake
 from bot.front.allowed import check_blocked, check_texts, locale_for_all
-from bot.front.answers import give_back
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import clean
@@ -108,31 +107,25 @@ async def open_session(
     minutes: str = "",
     quota: str = "",
 ) -> None:
-    """Open the session of the form; if it is refused, the person gets the typed text back."""
+    """Open the session of the form."""
     services = services_of(interaction)
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
-    try:
-        by = host(interaction)
-        await check_blocked(interaction)
-        plan = Plan(
-            theme=read_theme(clean(theme)),
-            required=read_words(clean(required)),
-            round_seconds=read_minutes(minutes),
-            quota=read_quota(quota),
-            vote_seconds=int(voting) * MINUTE,
-            session_seconds=int(hours) * HOUR,
-            role_id=int(role) or None,
-            review=review == "1",
-            **await _style(interaction, style),
-        )
-        await check_texts(interaction, [plan.theme, plan.style_prompt, plan.style_negative, *plan.required])
-        session = await _open(interaction, plan, by, parent_of(interaction, where, int(channel)))
-    except (StoreUnavailable, UserMistake) as error:
-        labels = _labels(services.texts(interaction))
-        typed = zip(labels, (theme, style, required, minutes, quota), strict=True)
-        await give_back(interaction, error, *(f"{label}: {value}" for label, value in typed if value))
-        return
+    by = host(interaction)
+    await check_blocked(interaction)
+    plan = Plan(
+        theme=read_theme(clean(theme)),
+        required=read_words(clean(required)),
+        round_seconds=read_minutes(minutes),
+        quota=read_quota(quota),
+        vote_seconds=int(voting) * MINUTE,
+        session_seconds=int(hours) * HOUR,
+        role_id=int(role) or None,
+        review=review == "1",
+        **await _style(interaction, style),
+    )
+    await check_texts(interaction, [plan.theme, plan.style_prompt, plan.style_negative, *plan.required])
+    session = await _open(interaction, plan, by, parent_of(interaction, where, int(channel)))
     said = services.texts(interaction).gettext(
         "The group session is open: {place}", place=f"<#{session.channel_id}>"
     )

@@ -1,7 +1,7 @@
 """Buttons and menus. All that they know is in their ids, most often a job's id, so they survive restarts.
 
-`RecipeButton` and `START_FORM` are the exceptions: their ids are keys of what this process keeps in memory
-(`bot.front.offered`). After a restart the person is told to choose in the menu of the message again.
+`RecipeButton`, `RetryButton` and `START_FORM` are the exceptions: their ids are keys of what this process
+keeps in memory (`bot.front.offered`). After a restart the person is told what to do instead.
 """
 
 from bot.front.views.again import AgainButton
@@ -23,6 +23,7 @@ from bot.front.views.privacy import PrivacyButton
 from bot.front.views.publish import PublishButton
 from bot.front.views.recipe import RECIPE_FORM, RecipeButton
 from bot.front.views.remix import REMIX_FORM, RemixButton
+from bot.front.views.retry import RetryButton
 from bot.front.views.review import (
     APPEAL_FORM,
     REPORT_FORM,
@@ -61,6 +62,7 @@ BUTTONS = (
     PublishButton,
     RecipeButton,
     RemixButton,
+    RetryButton,
     ReviewButton,
     ReviewMenu,
     ShowMenu,
@@ -110,6 +112,7 @@ __all__ = [
     "PublishButton",
     "RecipeButton",
     "RemixButton",
+    "RetryButton",
     "ReviewButton",
     "ReviewMenu",
     "ShowMenu",

@@ -59,4 +59,4 @@ class DeleteButton(Button, template=r"delete:(?P<job_id>[0-9a-z]+)"):
     act = staticmethod(ask)
 
 
-DELETE_FORM = Form(template=r"delete:(?P<job_id>[0-9a-z]+)", act=delete)
+DELETE_FORM = Form(template=r"delete:(?P<job_id>[0-9a-z]+)", act=delete, again=False)

@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
+from bot.front.answers import give_back, report
 from bot.front.services import Interaction
 from bot.front.views.items import answer_press
 from bot.tracing import about
@@ -22,11 +23,13 @@ from bot.tracing import about
 class Form:
     """A form by the template of its `custom_id`.
 
-    `act` is called with the interaction, the named groups, and what was filled in, by the inputs' ids.
+    `act` is called with the interaction, the named groups, and what was filled in, by the inputs' ids. With
+    `again` a refused form can be opened again, filled in: it must not depend on the message of its button.
     """
 
     template: str
     act: Callable[..., Awaitable[None]]
+    again: bool = True
 
 
 async def submitted(interaction: Interaction, forms: Sequence[Form]) -> None:
@@ -38,7 +41,9 @@ async def submitted(interaction: Interaction, forms: Sequence[Form]) -> None:
         ids, job_id = match.groupdict(), match.groupdict().get("job_id")
         with about(job_id) if job_id else nullcontext():
             filled = dict(_filled(data.get("components") or []))
-            await answer_press(interaction, functools.partial(form.act, interaction, **ids, **filled))
+            act = functools.partial(form.act, interaction, **ids, **filled)
+            back = functools.partial(give_back, custom_id=match[0], typed=filled)
+            await answer_press(interaction, act, tell=back if form.again else report)
         return
 
 

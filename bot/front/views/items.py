@@ -27,15 +27,20 @@ KINDS: Mapping[str, Callable[[str], Any]] = MappingProxyType({"index": int, "key
 """The parsers of a template's groups; all other groups are text."""
 
 
-async def answer_press(interaction: Interaction, act: Callable[[], Awaitable[None]]) -> None:
-    """Act on a press: a stop waits for it, and any error becomes a sentence for the person."""
+async def answer_press(
+    interaction: Interaction,
+    act: Callable[[], Awaitable[None]],
+    *,
+    tell: Callable[[Interaction, Exception], Awaitable[None]] = report,
+) -> None:
+    """Act on a press: a stop waits for it, and `tell` answers any error with a sentence."""
     services = services_of(interaction)
     async with open_until_answered(interaction):
         try:
             services.pace.act(sender_of(interaction))
             await act()
         except Exception as error:  # noqa: BLE001 - the outermost handler: `report` answers and logs
-            await report(interaction, error)
+            await tell(interaction, error)
 
 
 class Button(discord.ui.DynamicItem[discord.ui.Button[Any]], template=NEVER):

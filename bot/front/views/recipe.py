@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bot.front.commands.use_recipe import ALL, FORM, READ, open_read, paint_recipe
-from bot.front.recipe_form import ALONE
+from bot.front.commands.use_recipe import READ, open_read, paint_recipe
+from bot.front.recipe_form import ALL, ALONE, RECIPE
 from bot.front.views.forms import Form
 from bot.front.views.items import Button
 
@@ -14,4 +14,4 @@ class RecipeButton(Button, template=rf"{READ}:(?P<kept>[0-9a-f]+)"):
     act = staticmethod(open_read)
 
 
-RECIPE_FORM = Form(template=rf"{FORM}:(?P<visibility>{ALL}|{ALONE})", act=paint_recipe)
+RECIPE_FORM = Form(template=rf"{RECIPE}:(?P<visibility>{ALL}|{ALONE})", act=paint_recipe)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot.errors import StoreUnavailable, UserMistake
-from bot.front.answers import give_back
 from bot.front.recipe_form import ALONE, open_remix, recipe_of
 from bot.front.requests import (
     accept,
@@ -19,7 +17,6 @@ from bot.front.services import Interaction
 from bot.front.views.forms import Form
 from bot.front.views.items import Button
 from bot.jobs import Descent
-from sdjax_engine.errors import InvalidRequest
 
 
 async def remix(
@@ -31,29 +28,26 @@ async def remix(
     negative_prompt: str = "",
     settings: str = "",
 ) -> None:
-    """Queue a job of the words and settings in the form; what was typed is given back if it is refused.
+    """Queue a job of the words and settings in the form.
 
-    `target` is the message whose menu opened the form, or `alone` where only the person sees that message.
+    `target` is the message that shows the earlier result, or `alone` where only the person sees that message;
+    an older version of the bot left it out.
     """
     parent = parent_of(interaction, job_id, Descent.REMIX)
     if target and target != ALONE:
         parent = replace(parent, channel_id=interaction.channel_id, message_id=int(target))
-    privately = target == ALONE or pressed_privately(interaction)
-    try:
-        origin = await accept(interaction, private=privately, parent=parent)
-        # A form is accepted even if its result has been deleted since it was opened.
-        earlier = await repeatable(interaction, job_id, privately=privately, deleted=True)
-        recipe = await recipe_of(
-            interaction,
-            prompt=prompt,
-            negative_prompt=negative_prompt,
-            settings=settings,
-            earlier=earlier.recipe,
-        )
-        job = await enqueue(interaction, recipe, origin)
-    except (InvalidRequest, UserMistake, StoreUnavailable) as error:
-        await give_back(interaction, error, prompt, negative_prompt, settings)
-        return
+    privately = target == ALONE or (not target and pressed_privately(interaction))
+    origin = await accept(interaction, private=privately, parent=parent)
+    # A form is accepted even if its result has been deleted since it was opened.
+    earlier = await repeatable(interaction, job_id, privately=privately, deleted=True)
+    recipe = await recipe_of(
+        interaction,
+        prompt=prompt,
+        negative_prompt=negative_prompt,
+        settings=settings,
+        earlier=earlier.recipe,
+    )
+    job = await enqueue(interaction, recipe, origin)
     await announce(interaction, job)
 
 

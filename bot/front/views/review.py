@@ -31,6 +31,8 @@ class AppealButton(Button, template=APPEAL):
     act = staticmethod(ask_appeal)
 
 
-APPEAL_FORM = Form(template=APPEAL, act=appeal)
-REVIEW_FORM = Form(template=r"review:(?P<act>reject|decline|block):(?P<review>[0-9]{1,18})", act=submit)
-REPORT_FORM = Form(template=rf"{FORM}:(?P<job_id>[0-9a-z]+)", act=report_picture)
+APPEAL_FORM = Form(template=APPEAL, act=appeal, again=False)
+REVIEW_FORM = Form(
+    template=r"review:(?P<act>reject|decline|block):(?P<review>[0-9]{1,18})", act=submit, again=False
+)
+REPORT_FORM = Form(template=rf"{FORM}:(?P<job_id>[0-9a-z]+)", act=report_picture, again=False)

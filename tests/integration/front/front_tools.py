@@ -10,6 +10,7 @@ from serving import Served
 from bot.jobs import Job
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
+from bot.sandbox.modal_rules import inputs
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.sandbox.state import Role
@@ -93,3 +94,18 @@ async def gone(member: Member, message: Message) -> None:
 async def sees(member: Member, message: Message) -> bool:
     """Return whether the member sees a message at this moment."""
     return message["id"] in {each["id"] for each in await member.messages(message["channel_id"])}
+
+
+def fields(form: dict[str, Any]) -> dict[str, str]:
+    """What a form holds: the texts and the preselected values, by the ids of its inputs."""
+    return {part["custom_id"]: part.get("value") or "".join(_chosen(part)) for _, part, _ in inputs(form)}
+
+
+def _chosen(part: dict[str, Any]) -> list[str]:
+    return [option["value"] for option in part.get("options", []) if option.get("default")]
+
+
+async def refused_form(member: Member, interaction: str) -> dict[str, Any]:
+    """Press Try again under a refusal, and return the form that it opens."""
+    said = await member.message_of(interaction, lambda message: ephemeral(message) and bool(text_of(message)))
+    return await member.modal_of(await member.press(said, "Try again"))

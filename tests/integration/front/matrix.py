@@ -187,6 +187,7 @@ BUTTONS: Mapping[str, Row] = {
     "PublishButton": Row(refused=OWNS, custom_id="publish:{job}"),
     "RecipeButton": Row(custom_id="recipe_read:0f"),
     "RemixButton": Row(refused=REPEATS, custom_id="remix:{job}"),
+    "RetryButton": Row(custom_id="retry:0f"),
     "ReviewButton": Row(refused=MODERATES, custom_id="review:approve:9"),
     "ReviewMenu": Row(refused=MODERATES, custom_id="reviewcase", values=("9",)),
     "ShowMenu": Row(refused=SEES, custom_id="history_show", values=("{job}",)),

@@ -12,7 +12,6 @@ from front_tools import refusal
 from PIL.PngImagePlugin import PngInfo
 
 from bot.sandbox.client import Member
-from bot.sandbox.modal_rules import inputs
 from sdjax_engine.images import encode_png
 from sdjax_engine.request import Request, Sampler
 
@@ -88,11 +87,6 @@ FILES = {
     "workflow.json": json.dumps(GRAPH).encode(),
     "parameters.txt": A1111.encode(),
 }
-
-
-def fields(modal: dict[str, Any]) -> dict[str, str]:
-    """What the form holds, by the ids of its inputs."""
-    return {part["custom_id"]: part.get("value", "") for _, part, _ in inputs(modal)}
 
 
 def said(modal: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import discord
 import pytest
-from front_tools import ephemeral, refusal, text_of
+from front_tools import ephemeral, fields, refusal, refused_form, text_of
 from serving import Served, serving
 
 from bot.config import Config
@@ -15,7 +15,6 @@ from bot.files.artifacts import Artifacts
 from bot.jobs import Job
 from bot.sandbox.client import Member
 from bot.sandbox.community import MODERATORS_ID, PEOPLE
-from bot.sandbox.modal_rules import inputs
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.store.preferences import Owner, Scope
@@ -23,10 +22,6 @@ from sdjax_engine.request import Lora
 
 (RAVI,) = (user.id for user in PEOPLE if user.username == "ravi")
 PROMPT = r"{red, blue} bird \(sd\)"
-
-
-def fields(form: dict[str, Any]) -> dict[str, str]:
-    return {part["custom_id"]: part.get("value", "") for _, part, _ in inputs(form)}
 
 
 async def form_of(member: Member, **options: Any) -> dict[str, Any]:
@@ -116,10 +111,10 @@ async def test_too_many_prompts_are_refused_before_they_are_expanded(
         told = await refusal(ravi, await ravi.imagine(prompt="{a, b} {c, d}"))
         assert told.startswith("These alternatives make 4 prompts, and you may ask for 3 at once")
         form = await form_of(mina, prompt="{a, b} {c, d}")
-        told = await refusal(mina, await mina.submit(form, prompt="{a, b}" * 300))
+        submitted = await mina.submit(form, prompt="{a, b}" * 300)
+        told = await refusal(mina, submitted)
         assert told.startswith("These alternatives make 1000000000+ prompts, and you may ask for 4")
-        back = await mina.wait_for_message(lambda message: "{a, b}{a, b}" in text_of(message))
-        assert ephemeral(back)
+        assert fields(await refused_form(mina, submitted))["prompt"] == "{a, b}" * 300
         assert await jobs_of(store) == []
 
 
@@ -205,9 +200,11 @@ async def test_alternatives_draw_from_lists_and_take_a_style(
 
 
 async def test_a_mistake_in_a_list_returns_the_typed_text(served: Served, mina: Member) -> None:
-    assert "without spaces" in await add_list(mina, "two words", "a lot of work")
-    back = await mina.wait_for_message(lambda message: "a lot of work" in text_of(message))
-    assert ephemeral(back)
+    form = await mina.modal_of(await mina.use("wildcard add", name="x"))
+    submitted = await mina.submit(form, name="two words", entries="a lot of work")
+    assert "without spaces" in await refusal(mina, submitted)
+    back = fields(await refused_form(mina, submitted))
+    assert back == {"name": "two words", "entries": "a lot of work"}
 
 
 async def test_saved_settings_that_do_not_suit_are_named_once_for_all_prompts(

@@ -5,19 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from front_tools import ephemeral, finished, job_of, refusal, text_of
+from front_tools import fields, finished, job_of, refusal, text_of
 from serving import Served, serving
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
-from bot.sandbox.modal_rules import inputs
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-
-
-def fields(form: dict[str, Any]) -> dict[str, str]:
-    return {part["custom_id"]: part.get("value", "") for _, part, _ in inputs(form)}
 
 
 async def add(member: Member, name: str, **values: str) -> str:
@@ -84,7 +79,9 @@ async def test_members_without_the_right_can_only_look(served: Served, ravi: Mem
 
 async def test_mistakes_are_reported_and_the_typed_text_is_returned(served: Served, mina: Member) -> None:
     assert "is not a setting" in await add(mina, "Ink", prompt="a lot of words", settings="cfg 7")
-    await mina.wait_for_message(lambda message: "a lot of words" in text_of(message) and ephemeral(message))
+    refused = await mina.wait_for_message(lambda message: "Try again" in str(message["components"]))
+    form = await mina.modal_of(await mina.press(refused, "Try again"))
+    assert (fields(form)["prompt"], fields(form)["settings"]) == ("a lot of words", "cfg 7")
     assert "link of a message" in await add(mina, "Ink", example="https://discord.com/channels/1/2/3")
     assert "all of which can be seen" in await add(mina, "\u202e", prompt="x")
     told = await refusal(mina, await mina.imagine(prompt="a boat", style="Ink"))

@@ -58,6 +58,18 @@ def test_a_person_with_many_forms_pushes_out_their_own_alone() -> None:
         offered.find(mine[-50], user_id=ME)
 
 
+def test_what_is_kept_again_under_a_key_replaces_the_earlier_and_takes_no_other_place() -> None:
+    offered: Offered[int] = Offered(clock=Clock(), most=2, forgotten="words_forgotten")
+    other = offered.keep(0, user_id=ME)
+    for number in range(5):
+        assert offered.keep(number, user_id=ME, key="form") == "form"
+    assert (offered.find("form", user_id=ME), offered.find(other, user_id=ME)) == (4, 0)
+    assert offered.get("form", user_id=OTHER) is None
+    with pytest.raises(UserMistake) as caught:
+        offered.find("form", user_id=OTHER)
+    assert caught.value.message_id == "words_forgotten"
+
+
 def test_many_people_with_a_form_each_push_out_the_oldest_of_them() -> None:
     offered: Offered[int] = Offered(clock=Clock(), most=50)
     keys = [offered.keep(person, user_id=person) for person in range(60)]

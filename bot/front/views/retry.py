@@ -1,0 +1,21 @@
+"""The button Try again of a refusal, which opens the refused form as it was filled in."""
+
+from __future__ import annotations
+
+from bot.front.answers import RETRY
+from bot.front.first_answers import open_form
+from bot.front.modals import Filled
+from bot.front.services import Interaction, services_of
+from bot.front.views.items import Button
+
+
+async def open_again(interaction: Interaction, kept: str) -> None:
+    """Open the form; raises UserMistake `words_forgotten` where a restart has lost it."""
+    form = services_of(interaction).forms.find(kept, user_id=interaction.user.id)
+    await open_form(interaction, Filled(form))
+
+
+class RetryButton(Button, template=rf"{RETRY}:(?P<kept>[0-9a-f]{{1,32}})"):
+    """For the person who was refused, who alone sees it."""
+
+    act = staticmethod(open_again)
