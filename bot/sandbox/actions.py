@@ -8,12 +8,18 @@ from typing import Any
 
 from bot.sandbox import modal_rules
 from bot.sandbox.command_options import ClientRefusal, command_data, find_command
-from bot.sandbox.component_rules import BUTTON, STRING_SELECT
+from bot.sandbox.component_rules import BUTTON, FILE_UPLOAD, STRING_SELECT
 from bot.sandbox.components import find
 from bot.sandbox.context_menus import find_menu, menu_data
 from bot.sandbox.core import Core
 from bot.sandbox.interactions import Interaction
-from bot.sandbox.objects import channel_object, member_object, message_object, user_object
+from bot.sandbox.objects import (
+    attachment_object,
+    channel_object,
+    member_object,
+    message_object,
+    user_object,
+)
 from bot.sandbox.permissions import Permission
 from bot.sandbox.reactions import MOST_EMOJI, react, unreact
 from bot.sandbox.rejections import Json, Rejection
@@ -30,7 +36,7 @@ from bot.sandbox.state import (
     Message,
     number_of,
 )
-from bot.sandbox.uploads import Body, Upload, said_size
+from bot.sandbox.uploads import Body, Upload, attachment_of, said_size
 
 LINK_STYLES = (5, 6)
 LONGEST_EMOJI = 32  # characters
@@ -282,21 +288,44 @@ class Actions:
             raise Refused([f"There is no message {wanted}."])
         return message
 
-    async def modal(self, body: Json) -> Json:
-        """Submit a modal: {member, interaction, values}."""
+    async def modal(self, body: Json, files: Mapping[int, Upload] = NO_FILES) -> Json:
+        """Submit a modal: {member, interaction, values}, files by their numbers in `files`."""
         member = self.member(body.get("member"))
         origin = self._core.interactions.get(number_of(body.get("interaction")))
         if origin is None or origin.modal is None or origin.member_id != member.user.id:
             raise Refused(["There is no such modal."])
-        values = body.get("values") or {}
-        sentences = modal_rules.refusals(origin.modal, values)
+        values = dict(body.get("values") or {})
+        most = self._core.limits.member
+        sentences = modal_rules.refusals(origin.modal, values, files, most_bytes=most)
         if sentences:
             raise Refused(sentences)
+        attached = self._attach(origin.modal, values, files, place_id=origin.channel_id)
         data, channel = modal_rules.submission(origin.modal, values), self._world.channels[origin.channel_id]
+        if attached:
+            data["resolved"] = {"attachments": attached}
         interaction = self._core.interactions.begin(
             "modal", member.user.id, channel, data, name=origin.name, message=origin.message, origin=origin
         )
         return {"interaction_id": str(interaction.id)}
+
+    def _attach(
+        self, modal: Json, values: dict[str, Any], files: Mapping[int, Upload], *, place_id: int
+    ) -> Json:
+        """Replace the numbers of files in `values` by the ids of attachments; return these by their ids."""
+        attached: Json = {}
+        for _, part, _ in modal_rules.inputs(modal):
+            if part["type"] != FILE_UPLOAD:
+                continue
+            given = values.get(part["custom_id"]) or []
+            made = [
+                attachment_of(files[number_of(each)], new_id=self._world.new_id(), place_id=place_id)
+                for each in (given if isinstance(given, list) else [given])
+            ]
+            values[part["custom_id"]] = [str(attachment.id) for attachment in made]
+            for attachment in made:
+                seen = attachment_object(self._world, self._world.attach(attachment))
+                attached[str(attachment.id)] = seen
+        return attached
 
     async def delete(self, body: Json) -> Json:
         """Delete a message as a moderator, or dismiss an ephemeral one: {member, message}."""

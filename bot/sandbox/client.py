@@ -170,8 +170,18 @@ class Member:
         return said
 
     async def submit(self, modal: Json, **values: Any) -> str:
-        """Submit a modal (as the event MODAL carried it) and return the new interaction's id."""
-        answer = await self._post("modal", interaction=modal["interaction_id"], values=values)
+        """Submit a modal (as the event MODAL carried it) and return the new interaction's id.
+
+        The value of an upload is a file as `use` takes them, or a list of files.
+        """
+        files: list[File] = []
+        for name, value in values.items():
+            given = value if isinstance(value, list) else [value]
+            if given and all(isinstance(file, bytes | tuple) for file in given):
+                values[name] = list(range(len(files), len(files) + len(given)))
+                files += given
+        filled: Json = {"interaction": modal["interaction_id"], "values": values}
+        answer = await (self._upload("modal", files, **filled) if files else self._post("modal", **filled))
         return str(answer["interaction_id"])
 
     async def delete(self, message: Json) -> None:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.sandbox import command_rules as kinds
-from bot.sandbox.file_types import takes
 from bot.sandbox.objects import attachment_object, member_object, role_object, user_object
 from bot.sandbox.rejections import Json
 from bot.sandbox.state import Attachment, Channel, World, number_of
-from bot.sandbox.uploads import Upload, picture_size, safe_filename, said_size
+from bot.sandbox.uploads import Upload, attachment_of, check_upload
 
 
 class ClientRefusal(Exception):
@@ -167,27 +166,8 @@ def _number(value: Any, *, whole: bool) -> int | float:
 
 def _attachment(value: Any, types: list[str] | None, typed: _Typed) -> str:
     """Return the attachment id of the uploaded file of this number, as Discord's client sends it."""
-    upload = typed.files.get(number_of(value))
-    if upload is None:
-        raise ValueError("must be a file.")
-    if not takes(types, upload.filename):
-        raise ValueError(f"{upload.filename} is not of a type that is taken: {', '.join(types or ())}.")
-    if len(upload.data) > typed.most_bytes:
-        most = said_size(typed.most_bytes)
-        raise ValueError(f"{upload.filename} has {said_size(len(upload.data))}, a file may have {most}.")
-    filename = safe_filename(upload.filename)
-    width, height = picture_size(upload.data)
-    attachment = Attachment(
-        id=typed.world.new_id(),
-        place_id=typed.command_id,
-        filename=filename,
-        content_type=upload.content_type,
-        data=upload.data,
-        width=width,
-        height=height,
-        title=upload.filename if upload.filename != filename else None,
-        ephemeral=True,
-    )
+    upload = check_upload(typed.files.get(number_of(value)), types, typed.most_bytes)
+    attachment = attachment_of(upload, new_id=typed.world.new_id(), place_id=typed.command_id)
     typed.attached.append(attachment)
     seen = attachment_object(typed.world, attachment)
     typed.resolved.setdefault("attachments", {})[str(attachment.id)] = seen

@@ -6,7 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bot.sandbox import component_rules as kinds
+from bot.sandbox.file_types import check_file_types
 from bot.sandbox.rejections import FormErrors, Json, Path
+from bot.sandbox.state import number_of
+from bot.sandbox.uploads import Upload, check_upload
 
 IN_LABEL = kinds.SELECTS | {
     kinds.TEXT_INPUT,
@@ -16,8 +19,10 @@ IN_LABEL = kinds.SELECTS | {
     kinds.CHECKBOX,
 }
 MAX_PARTS = 5
-SINGLE = frozenset({kinds.RADIO_GROUP})
 MAX_TEXT = 4000
+MAX_CHOICES = MAX_FILES = 10
+FEWEST_CHOICES = {kinds.RADIO_GROUP: 2, kinds.CHECKBOX_GROUP: 1}
+COUNTED = kinds.SELECTS | {kinds.CHECKBOX_GROUP, kinds.FILE_UPLOAD}
 
 
 def inputs(modal: Json) -> Iterator[tuple[Path, Json, str]]:
@@ -69,37 +74,103 @@ def _check_input(part: Json, label: str, path: Path, errors: FormErrors) -> None
         errors.length((*path, "value"), part.get("value") or "", 0, part.get("max_length") or MAX_TEXT)
         if part.get("style") not in (1, 2):
             errors.add((*path, "style"), "BASE_TYPE_CHOICES", "Value must be one of {1, 2}.")
+    if part.get("type") in FEWEST_CHOICES:
+        _check_choices(part, path, errors)
+    if part.get("type") in COUNTED:
+        _check_counts(part, path, errors)
+    check_file_types(part, path, errors)
+    if part.get("disabled"):
+        errors.add((*path, "disabled"), "COMPONENT_DISABLED", "A modal has no disabled components.")
 
 
-def refusals(modal: Json, values: Mapping[str, Any]) -> list[str]:
-    """Return the sentences with which Discord's client refuses a submission."""
-    return [
-        sentence
-        for _, part, label in inputs(modal)
-        if (sentence := _refusal(part, label, values.get(part["custom_id"]))) is not None
-    ]
+def _check_choices(group: Json, path: Path, errors: FormErrors) -> None:
+    options = group.get("options") or []
+    errors.length((*path, "options"), options, FEWEST_CHOICES[group["type"]], MAX_CHOICES)
+    values = [str(option.get("value")) for option in options]
+    if len(set(values)) != len(values):
+        message = "Option values must be unique."
+        errors.add((*path, "options"), "SELECT_COMPONENT_OPTION_VALUE_DUPLICATED", message)
+    if group["type"] == kinds.RADIO_GROUP and len(_chosen_before(group)) > 1:
+        errors.add((*path, "options"), "BASE_TYPE_MAX_LENGTH", "Only one option can be the default.")
+    for index, option in enumerate(options):
+        for field, least in (("label", 1), ("value", 1), ("description", 0)):
+            errors.length((*path, "options", index, field), str(option.get(field) or ""), least, 100)
+
+
+def _counts(part: Json) -> tuple[int, int]:
+    """Return how many items of a menu, a group of checkboxes or an upload there are at least and at most."""
+    least, most = part.get("min_values"), part.get("max_values")
+    usual = len(part.get("options") or []) if part["type"] == kinds.CHECKBOX_GROUP else 1
+    return 1 if least is None else least, usual if most is None else most
+
+
+def _check_counts(part: Json, path: Path, errors: FormErrors) -> None:
+    least, most = _counts(part)
+    if part.get("min_values") == 0 and part.get("required", True):
+        message = "min_values must be at least 1 if the component is required."
+        errors.add((*path, "min_values"), "NUMBER_TYPE_MIN", message)
+    limit = MAX_FILES if part["type"] == kinds.FILE_UPLOAD else len(part.get("options") or [])
+    if part["type"] not in kinds.SELECTS and not 0 <= least <= most <= limit:
+        errors.add((*path, "max_values"), "BASE_TYPE_BAD_LENGTH", f"Must be between {least} and {limit}.")
+
+
+def refusals(
+    modal: Json, values: Mapping[str, Any], files: Mapping[int, Upload], *, most_bytes: int
+) -> list[str]:
+    """Return the sentences with which Discord's client refuses a submission.
+
+    The values of an upload are the numbers of its `files`, each of up to `most_bytes`.
+    """
+    sentences: list[str] = []
+    for _, part, label in inputs(modal):
+        value = values.get(part["custom_id"])
+        sentence = _refusal(part, label, value)
+        if sentence is None and part["type"] == kinds.FILE_UPLOAD:
+            sentence = _file_refusal(part, label, value or [], files, most_bytes)
+        sentences += [] if sentence is None else [sentence]
+    return sentences
+
+
+def _file_refusal(
+    part: Json, label: str, value: Any, files: Mapping[int, Upload], most_bytes: int
+) -> str | None:
+    try:
+        for number in value if isinstance(value, list) else [value]:
+            check_upload(files.get(number_of(number)), part.get("file_types"), most_bytes)
+    except ValueError as mistake:
+        return f"{label}: {mistake}"
+    return None
 
 
 def _refusal(part: Json, label: str, value: Any) -> str | None:
     if value in (None, "", []):
-        prefilled = part.get("value") or _chosen_before(part)
+        prefilled = value is None and (part.get("value") or _chosen_before(part))
         required = part.get("required", True) and part.get("type") != kinds.CHECKBOX
         return f"{label}: this field is required." if required and not prefilled else None
     if part["type"] == kinds.TEXT_INPUT:
         least, most = part.get("min_length") or 0, part.get("max_length") or MAX_TEXT
         if not least <= len(str(value)) <= most:
             return f"{label}: must be between {least} and {most} characters."
-    if part["type"] == kinds.STRING_SELECT:
-        chosen = value if isinstance(value, list) else [value]
-        if len(chosen) > (part.get("max_values") or 1):
-            return f"{label}: choose at most {part.get('max_values') or 1}."
-        if not {str(one) for one in chosen} <= {str(option["value"]) for option in part["options"]}:
-            return f"{label}: choose one of those that are offered."
+    if part["type"] == kinds.CHECKBOX and not isinstance(value, bool):
+        return f"{label}: must be checked or not."
+    return _choice_refusal(part, label, value if isinstance(value, list) else [value])
+
+
+def _choice_refusal(part: Json, label: str, chosen: list[Any]) -> str | None:
+    if part["type"] in (kinds.RADIO_GROUP, *COUNTED):
+        least, most = (1, 1) if part["type"] == kinds.RADIO_GROUP else _counts(part)
+        if len(chosen) > most:
+            return f"{label}: choose at most {most}."
+        if len(chosen) < least:
+            return f"{label}: choose at least {least}."
+    offered = {str(option["value"]) for option in part.get("options") or []}
+    if part["type"] in (kinds.STRING_SELECT, *FEWEST_CHOICES) and not {str(one) for one in chosen} <= offered:
+        return f"{label}: choose one of those that are offered."
     return None
 
 
 def _chosen_before(part: Json) -> list[str]:
-    """Return the default values of a menu."""
+    """Return the default values of a menu or a group."""
     return [str(option["value"]) for option in part.get("options") or [] if option.get("default")]
 
 
@@ -129,9 +200,9 @@ def _filled(part: Json, values: Mapping[str, Any], number: int) -> Json:
     if part["type"] == kinds.TEXT_INPUT:
         return {**seen, "value": str(given if given is not None else part.get("value") or "")}
     if part["type"] == kinds.CHECKBOX:
-        return {**seen, "value": bool(given)}
-    if part["type"] in SINGLE:
-        return {**seen, "value": given[0] if isinstance(given, list) and given else given}
+        return {**seen, "value": bool(part.get("default") if given is None else given)}
     if given is None:
         given = _chosen_before(part)
+    if part["type"] == kinds.RADIO_GROUP:
+        return {**seen, "value": (given[0] if given else None) if isinstance(given, list) else given}
     return {**seen, "values": given if isinstance(given, list) else [given] if given else []}

@@ -6,6 +6,7 @@ A member or a channel is given by id or name. The endpoints:
 - GET /sandbox/messages has those of a channel, or the answers to an `interaction` alone;
 - POST /sandbox/command is multipart if options take files: JSON in `payload_json`, a file in each
   `files[n]`, and n as the option's value; /sandbox/state has the `upload_limit` in bytes;
+- POST /sandbox/modal is multipart in the same way; the values of an upload are a list of such numbers;
 - POST /sandbox/autocomplete answers `{"choices": […], "error": sentence}`;
 - POST /sandbox/menu {member, message, name} uses a message command;
 - POST /sandbox/say {member, channel, content} posts a message, multipart with files;
@@ -107,7 +108,6 @@ class People:
             "autocomplete": self._actions.autocomplete,
             "menu": self._actions.menu,
             "press": self._actions.press,
-            "modal": self._actions.modal,
             "delete": self._actions.delete,
             "react": self._actions.react,
             "dms": self._actions.dms,
@@ -120,6 +120,7 @@ class People:
             web.get("/sandbox/events", self._events),
             web.get("/sandbox/log", self._log),
             web.post("/sandbox/command", _posted(_with_files(self._actions.command))),
+            web.post("/sandbox/modal", _posted(_with_files(self._actions.modal))),
             web.post("/sandbox/say", _posted(_with_files(self._actions.say))),
             *(web.post(f"/sandbox/{name}", _posted(_without_files(act))) for name, act in posts.items()),
         ]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
 
 from aiohttp import BodyPartReader, hdrs, web
 from PIL import Image
+
+from bot.sandbox.file_types import takes
+from bot.sandbox.state import Attachment
 
 FILE_FIELD = re.compile(r"files\[(\d{1,9})\]")
 MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
@@ -32,6 +35,35 @@ class Body:
 
     json: Any
     files: Mapping[int, Upload]
+
+
+def check_upload(upload: Upload | None, types: Sequence[str] | None, most_bytes: int) -> Upload:
+    """Return the file if Discord's client sends it; raises ValueError, which says why it does not."""
+    if upload is None:
+        raise ValueError("must be a file.")
+    if not takes(types, upload.filename):
+        raise ValueError(f"{upload.filename} is not of a type that is taken: {', '.join(types or ())}.")
+    if len(upload.data) > most_bytes:
+        most = said_size(most_bytes)
+        raise ValueError(f"{upload.filename} has {said_size(len(upload.data))}, a file may have {most}.")
+    return upload
+
+
+def attachment_of(upload: Upload, *, new_id: int, place_id: int) -> Attachment:
+    """Return what Discord makes of a file in an option or a form; `place_id` is in its address."""
+    filename = safe_filename(upload.filename)
+    width, height = picture_size(upload.data)
+    return Attachment(
+        id=new_id,
+        place_id=place_id,
+        filename=filename,
+        content_type=upload.content_type,
+        data=upload.data,
+        width=width,
+        height=height,
+        title=upload.filename if upload.filename != filename else None,
+        ephemeral=True,
+    )
 
 
 async def read_multipart(

@@ -103,6 +103,43 @@ class SettingsForm(discord.ui.Modal, title="Settings"):
         await interaction.response.send_message(f"Your motto: {self.motto.value}", ephemeral=True)
 
 
+class OrderForm(discord.ui.Modal, title="Order"):
+    """A form with a part of each kind that is chosen."""
+
+    frame: discord.ui.Label[OrderForm] = discord.ui.Label(
+        text="Frame",
+        description="How the edges look",
+        component=discord.ui.RadioGroup(
+            options=[
+                discord.RadioGroupOption(label="None", value="none", default=True),
+                discord.RadioGroupOption(label="Oak", value="oak", description="Brown wood"),
+            ]
+        ),
+    )
+    days: discord.ui.Label[OrderForm] = discord.ui.Label(
+        text="Days",
+        component=discord.ui.CheckboxGroup(
+            options=[discord.CheckboxGroupOption(label=day, value=day) for day in ("Monday", "Friday")]
+        ),
+    )
+    hurry: discord.ui.Label[OrderForm] = discord.ui.Label(text="In a hurry", component=discord.ui.Checkbox())
+    sketches: discord.ui.Label[OrderForm] = discord.ui.Label(
+        text="Sketches", component=discord.ui.FileUpload(max_values=2)
+    )
+
+    async def on_submit(self, interaction: discord.Interaction) -> None:
+        frame, days, hurry, sketches = (
+            item.component for item in (self.frame, self.days, self.hurry, self.sketches)
+        )
+        assert isinstance(frame, discord.ui.RadioGroup)
+        assert isinstance(days, discord.ui.CheckboxGroup)
+        assert isinstance(hurry, discord.ui.Checkbox)
+        assert isinstance(sketches, discord.ui.FileUpload)
+        names = [file.filename for file in sketches.values]
+        said = f"{frame.value} {days.values} {hurry.value} {names}"
+        await interaction.response.send_message(said, ephemeral=True)
+
+
 class Korean(app_commands.Translator):
     """Descriptions in Korean, for the page's choice of languages."""
 
@@ -218,3 +255,7 @@ def add_others(bot: PageBot) -> None:
     @bot.tree.command(description="Fill in a form")
     async def form(interaction: discord.Interaction) -> None:
         await interaction.response.send_modal(SettingsForm())
+
+    @bot.tree.command(description="Order a picture")
+    async def order(interaction: discord.Interaction) -> None:
+        await interaction.response.send_modal(OrderForm())

@@ -6,8 +6,8 @@ import asyncio
 import re
 
 import pytest
-from page_tools import PHONE, Clock, OpenPage, box, messages, send
-from playwright.async_api import WebSocketRoute, expect
+from page_tools import DESKTOP, PHONE, Clock, OpenPage, box, messages, send
+from playwright.async_api import FilePayload, WebSocketRoute, expect
 from small_bot import PageBot
 
 from bot.sandbox.server import Sandbox
@@ -252,6 +252,33 @@ async def test_a_form_is_filled_in_and_answered(open_page: OpenPage, bot: PageBo
     await form.get_by_role("button", name="Submit").click()
     await expect(messages(page).last).to_contain_text("Your motto: paint it black")
     await expect(form).to_have_count(0)
+
+
+@pytest.mark.parametrize(("size", "touch"), [(DESKTOP, False), (PHONE, True)])
+async def test_buttons_checkboxes_and_files_of_a_form_are_chosen_and_sent(
+    open_page: OpenPage, bot: PageBot, sandbox: Sandbox, size: tuple[int, int], touch: bool
+) -> None:
+    page = await open_page(size=size, has_touch=touch, is_mobile=touch)
+    await send(page, "/order")
+    form = page.get_by_role("dialog", name="Order")
+    frame = form.get_by_role("radiogroup", name="Frame")
+    await expect(frame).to_have_accessible_description("How the edges look")
+    await expect(frame.get_by_role("radio", name="None")).to_be_checked()
+    names = ["a sun.png", "b.png"]
+    await form.get_by_label("Sketches").set_input_files(
+        [FilePayload(name=name, mimeType="image/png", buffer=b"x") for name in names]
+    )
+    await form.get_by_role("button", name="Submit").click()
+    await expect(form.get_by_role("alert")).to_contain_text("Days: this field is required.")
+    await frame.get_by_text("Oak").click()
+    days = form.get_by_role("group", name="Days")
+    await days.get_by_role("checkbox", name="Friday").check()
+    await form.get_by_role("checkbox", name="In a hurry").check()
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    await form.get_by_role("button", name="Submit").click()
+    await expect(messages(page).last).to_contain_text("oak ['Friday'] True ['a_sun.png', 'b.png']")
+    await expect(form).to_have_count(0)
+    assert sandbox.violations == []
 
 
 async def test_markup_in_a_message_is_shown_as_text(open_page: OpenPage, bot: PageBot) -> None:

@@ -198,42 +198,6 @@ async def test_a_menu_that_is_not_answered_fails_and_is_a_violation(
     assert timed.violations == ["menu Use This: no acknowledgement within 3 s"]
 
 
-CHOICE = {
-    "type": 18,
-    "label": "Which",
-    "component": {
-        "type": 3,
-        "custom_id": "which",
-        "options": [{"label": "One", "value": "1", "default": True}, {"label": "Two", "value": "2"}],
-    },
-}
-
-
-async def test_a_form_with_a_menu_is_checked_and_sends_what_is_chosen(
-    lenient: Sandbox, member: MakeMember
-) -> None:
-    mina = await member(lenient)
-    async with Raw(lenient) as bot:
-        await bot.call("PUT", GLOBAL_COMMANDS, [MENU])
-        line = await listening(bot)
-        interaction = await mina.menu(await mina.say("hello"), "Use This")
-        asked = await line.event("INTERACTION_CREATE")
-        path = f"/interactions/{asked['id']}/{asked['token']}/callback"
-        form = {"custom_id": "f", "title": "F", "components": [CHOICE]}
-        none = {**CHOICE, "component": {**CHOICE["component"], "options": []}}  # type: ignore[dict-item]
-        wrong = await bot.call("POST", path, {"type": 9, "data": {**form, "components": [none]}})
-        assert wrong.error("data", "components", "0", "component", "options")
-        assert (await bot.call("POST", path, {"type": 9, "data": form})).status == 204
-        opened = await mina.modal_of(interaction)
-        with pytest.raises(RefusedByClient, match="Which: choose one of those"):
-            await mina.submit(opened, which=["3"])
-        for given, sent in (({}, ["1"]), ({"which": ["2"]}, ["2"])):
-            await mina.submit(opened, **given)
-            submitted = await line.event("INTERACTION_CREATE")
-            assert "message" not in submitted
-            assert submitted["data"]["components"][0]["component"]["values"] == sent
-
-
 async def test_members_write_within_discords_limits() -> None:
     async with Sandbox(limits=Limits(member=100)) as sandbox, Member(sandbox.address, "Ravi") as ravi:
         with pytest.raises(RefusedByClient, match="empty message"):

@@ -36,15 +36,16 @@ function post(path, body) {
   });
 }
 
-// Each file is one part of the request; its option's value is the number of that part.
+// Each file is one part of the request; in the body its place has the number of that part.
 function upload(path, body) {
-  const options = { ...body.options };
   const form = new FormData();
-  filesIn(options).forEach(([name, file], number) => {
-    options[name] = number;
-    form.append(`files[${number}]`, file, file.name);
-  });
-  form.append("payload_json", JSON.stringify({ ...body, options }));
+  let count = 0;
+  const numbered = (_name, value) => {
+    if (!(value instanceof File)) return value;
+    form.append(`files[${count}]`, value, value.name);
+    return count++;
+  };
+  form.append("payload_json", JSON.stringify(body, numbered));
   return answer(path, { method: "POST", body: form });
 }
 
@@ -63,7 +64,7 @@ export const press = (member, message, customId, values) =>
 export const chooseMenu = (member, message, name) => post("/sandbox/menu", { member, message, name });
 export const say = (member, channel, content) => post("/sandbox/say", { member, channel, content });
 export const submitModal = (member, interaction, values) =>
-  post("/sandbox/modal", { member, interaction, values });
+  upload("/sandbox/modal", { member, interaction, values });
 export const deleteMessage = (member, message) => post("/sandbox/delete", { member, message });
 export const react = (member, message, emoji, on) => post("/sandbox/react", { member, message, emoji, on });
 export const install = (member, installed) => post("/sandbox/install", { member, installed });

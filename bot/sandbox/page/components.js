@@ -20,6 +20,10 @@ export const Kind = Object.freeze({
   SEPARATOR: 14,
   CONTAINER: 17,
   LABEL: 18,
+  FILE_UPLOAD: 19,
+  RADIO_GROUP: 21,
+  CHECKBOX_GROUP: 22,
+  CHECKBOX: 23,
 });
 
 const STYLES = { 1: "primary", 2: "secondary", 3: "success", 4: "danger", 5: "link" };

@@ -2,6 +2,7 @@
 
 import { Kind } from "./components.js";
 import { h, iconButton } from "./dom.js";
+import { accepted } from "./file_types.js";
 import { renderProse } from "./markdown_view.js";
 
 const PARAGRAPH = 2;
@@ -83,15 +84,17 @@ function field(input, label, description) {
     return { element: h("p", { class: "dim", text: `${label}: (a kind of input this page does not show)` }) };
   const id = `field-${input.custom_id}`;
   const { control, read } = maker(input, id);
-  const required = input.required ?? true;
-  control.required = required;
+  const required = input.type !== Kind.CHECKBOX && (input.required ?? true);
+  const group = GROUPS.includes(input.type);
+  if (!group) control.required = required;
+  else control.setAttribute("aria-labelledby", `${id}-label`);
   if (description) control.setAttribute("aria-describedby", `${id}-about`);
   const element = h(
     "div",
     { class: "field" },
     h(
-      "label",
-      { for: id },
+      group ? "span" : "label",
+      { class: "label", id: `${id}-label`, for: group ? null : id },
       label,
       required ? h("span", { class: "required", text: " *", "aria-hidden": "true" }) : null,
     ),
@@ -99,6 +102,30 @@ function field(input, label, description) {
     control,
   );
   return { element, customId: input.custom_id, read };
+}
+
+const GROUPS = [Kind.RADIO_GROUP, Kind.CHECKBOX_GROUP];
+
+/** A group of buttons of this `type`, "radio" or "checkbox"; `read` gives the values that are checked. */
+function choices(input, id, type) {
+  const boxes = input.options.map((option) =>
+    h("input", { type, name: id, value: option.value, checked: option.default }),
+  );
+  const rows = input.options.map((option, index) =>
+    h(
+      "label",
+      { class: "choice" },
+      boxes[index],
+      h(
+        "span",
+        {},
+        option.label,
+        option.description ? h("span", { class: "dim", text: option.description }) : null,
+      ),
+    ),
+  );
+  const control = h("div", { id, class: "choices", role: type === "radio" ? "radiogroup" : "group" }, rows);
+  return { control, read: () => boxes.filter((box) => box.checked).map((box) => box.value) };
 }
 
 const MAKERS = {
@@ -122,5 +149,16 @@ const MAKERS = {
       ),
     );
     return { control, read: () => [...control.selectedOptions].map((option) => option.value) };
+  },
+  [Kind.RADIO_GROUP]: (input, id) => choices(input, id, "radio"),
+  [Kind.CHECKBOX_GROUP]: (input, id) => choices(input, id, "checkbox"),
+  [Kind.CHECKBOX]: (input, id) => {
+    const control = h("input", { id, type: "checkbox", checked: input.default });
+    return { control, read: () => control.checked };
+  },
+  [Kind.FILE_UPLOAD]: (input, id) => {
+    const accept = accepted(input.file_types ?? []);
+    const control = h("input", { id, type: "file", accept, multiple: (input.max_values ?? 1) > 1 });
+    return { control, read: () => [...control.files] };
   },
 };
