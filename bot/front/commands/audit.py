@@ -14,7 +14,8 @@ from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.errors import UserMistake
-from bot.front.answers import page_lines
+from bot.front.answers import MAX_PAGE, page_lines
+from bot.front.audit_changes import changes_of
 from bot.front.audit_file import FILE, lines_of
 from bot.front.command_tree import Command, Option, for_moderators, make_command
 from bot.front.commands.moderate import MOST_REASON, who
@@ -158,23 +159,28 @@ async def _show(interaction: Interaction, page: Page) -> None:
     texts = services_of(interaction).texts(interaction)
     row = tuple(_buttons(page, texts))
     heading = texts.gettext("What moderators did here")
-    text = page_lines([f"### {heading}", *entry_lines(page.entries, texts)], texts)
+    lines = [f"### {heading}", *entry_lines(page.entries, texts)]
+    if len("\n".join(lines)) > MAX_PAGE:  # no entry may be left out: the next page begins after them
+        lines = [f"### {heading}", *entry_lines(page.entries, texts, changes=False)]
+    text = page_lines(lines, texts)
     content = MessageContent(heading=text, rows=(row,) if row else (), tone=Tone.WAITING)
     await interaction.edit_original_response(view=layout(content))
 
 
-def entry_lines(entries: Sequence[Entry], texts: Texts) -> list[str]:
-    """Return a line for each entry: time, act, end and reason."""
+def entry_lines(entries: Sequence[Entry], texts: Texts, *, changes: bool = True) -> list[str]:
+    """Return a line for each entry: time, act, end, reason, and with `changes` the old and new values."""
     if not entries:
         return [texts.gettext(MISTAKES["audit_empty"])]
-    return [texts.line(texts.joined(_parts(entry, texts)), mark="- ") for entry in entries]
+    return [texts.line(texts.joined(_parts(entry, texts, changes=changes)), mark="- ") for entry in entries]
 
 
-def _parts(entry: Entry, texts: Texts) -> Iterator[str]:
+def _parts(entry: Entry, texts: Texts, *, changes: bool) -> Iterator[str]:
     yield str(Moment(entry.at))
     yield _said(entry, texts)
     if entry.act is Act.BLOCK and entry.after and entry.after.get("until"):
         yield texts.gettext("ends {until}", until=Moment(entry.after["until"]))
+    if changes:
+        yield from changes_of(entry, texts)
     if entry.reason:
         yield shown(entry.reason, MOST_REASON)
 

@@ -63,6 +63,42 @@ def test_an_entry_shows_time_people_and_reason() -> None:
     ]
 
 
+WHERE = {"scope": "channel", "id": CHANNEL}
+CHANGED = [
+    (Act.POLICY, {**WHERE, "paint": True}, {**WHERE, "paint": False}, "May paint: yes → no"),
+    (Act.POLICY, WHERE, {**WHERE, "pictures_per_day": 5}, "Pictures a day: — → 5"),
+    (
+        Act.POLICY,
+        {**WHERE, "private": "always"},
+        {**WHERE, "private": "x"},
+        "Private results: always → x",
+    ),
+    (Act.REVIEW, {"channel_id": None, "hours": 72}, {"channel_id": 9, "hours": 72}, "channel: — → <#9>"),
+    (Act.RULE, {"name": "a", "terms": ["x"]}, {"name": "A", "terms": ["x", "*y*"]}, "Words: x → x, \\*y\\*"),
+    (Act.RULE, {"name": "a", "applied": False}, {"name": "a", "applied": True}, "applied: no → yes"),
+    (
+        Act.STYLE,
+        {"name": "a", "options": {"a": 3}},
+        {"name": "a", "options": {}},
+        "Settings: a 3 → —",
+    ),
+]
+
+
+@pytest.mark.parametrize(("act", "before", "after", "said"), CHANGED)
+def test_an_entry_says_the_old_and_the_new_value_of_what_was_changed(
+    act: Act, before: dict[str, Any], after: dict[str, Any], said: str
+) -> None:
+    (line,) = entry_lines([entry(act, subject_id=0, before=before, after=after)], Texts("en"))
+    assert line.endswith(f" · {said}")
+
+
+def test_an_entry_of_many_changes_says_how_many_others_the_export_has() -> None:
+    after = {**WHERE, "steps": 1, "variants": 2, "pictures_per_day": 3, "cool_down": 4, "weight": 5}
+    (line,) = entry_lines([entry(Act.POLICY, subject_id=0, before=WHERE, after=after)], Texts("en"))
+    assert line.endswith("Pictures a day: — → 3 · and 2 more")
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_act_names_its_people_in_every_language(language: str) -> None:
     lines = entry_lines(ENTRIES, Texts(language))
