@@ -36,6 +36,7 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "quota_cost_per_day": "Daily cost, in standard pictures: you have {limit} here, {left} are left.",
         "quota_cool_down": "Between two requests there must be {seconds} seconds here.",
         "quota_again": "Please ask again {at}.",
+        "quota_next": "The next is free {at}.",
         "quota_fewer": "Ask for fewer or smaller pictures.",
     }
 )

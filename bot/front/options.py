@@ -23,6 +23,7 @@ from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, Lora, Offer, SecondP
 from sdjax_engine.sampler_aliases import parse_sampler
 
 LORA = "lora"
+RANDOM_SEED = -1  # in A1111
 MAX_CHOICES = 25
 MAX_CHOICE = 100  # characters of a suggested value
 MAX_ECHO = 60  # characters of a wrong value that an error quotes
@@ -110,7 +111,7 @@ def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] 
     variants = 1 if asked.variants is None else asked.variants
     if not 1 <= variants <= MAX_VARIANTS:
         raise InvalidRequest("variants", value=variants, limit=MAX_VARIANTS)
-    seed = new_seed() if asked.seed is None else asked.seed
+    seed = new_seed() if asked.seed in (None, RANDOM_SEED) else asked.seed
     if not 0 <= seed <= MAX_SEED:
         raise InvalidRequest("seed", value=seed, limit=MAX_SEED)
     if asked.mask and not asked.image:
@@ -224,13 +225,19 @@ def hires_choices(typed: str, size: str | None, offer: Offer) -> list[tuple[str,
         first = offer.sizes[0] if size is None else find_size(size, offer)
     except (InvalidRequest, UserMistake):
         first = offer.sizes[0]
-    names = [f"{width}x{height}" for width, height in offer.larger_sizes(first)]
+    larger = offer.larger_sizes(first)
+    names = [f"{width}x{height}" for width, height in larger]
     names += [f"{name} {strength}" for name in names for strength in HIRES_STRENGTHS]
     parts = _parts(typed)
-    if parts and (larger := _larger_of(parts[0], first)) is not None:
-        parts[0] = f"{larger[0]}x{larger[1]}"  # of a factor
-    wanted = " ".join(parts)
-    return [(name, name) for name in names if wanted in name][:MAX_CHOICES]
+    if parts and (given := _larger_of(parts[0], first)) is not None:
+        if given in larger:
+            parts[0] = f"{given[0]}x{given[1]}"
+        elif _two_numbers(parts[0]) is None:  # a factor to no offered size: all there are
+            parts[0] = ""
+    wanted = " ".join(parts).strip()
+    double = f"{2 * first[0]}x{2 * first[1]}"
+    found = [name for name in names if wanted in name][:MAX_CHOICES]
+    return [(f"{name} (2x)" if name == double else name, name) for name in found]
 
 
 def _parts(text: str) -> list[str]:

@@ -76,8 +76,12 @@ def why_lines(held: Held, left: Sequence[Left], texts: Texts) -> list[str]:
 
 def left_lines_of(left: Sequence[Left], texts: Texts) -> list[str]:
     """Return a line for each quota of pictures or cost with what is left of it; cool-downs have none."""
-    counted = [each for each in left if each.quota.measure is not Measure.REQUESTS]
-    return [quota_line(each.quota.key, each.left, each.quota.limit, texts) for each in counted]
+    return [quota_line(each.quota.key, each.left, each.quota.limit, texts) for each in counted(left)]
+
+
+def counted(left: Sequence[Left]) -> list[Left]:
+    """Return what is left of quotas of pictures and cost."""
+    return [each for each in left if each.quota.measure is not Measure.REQUESTS]
 
 
 def key_line(key: str, value: object, texts: Texts) -> str:

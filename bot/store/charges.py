@@ -67,16 +67,21 @@ async def refuse_over_quota(
         quota, wanted = left.quota, charge.of(left.quota.measure)
         if is_over(quota.limit - left.left, wanted, quota):
             counted = await _counted(connection, origin.user_id, quota, now=now)
-            raise _over(left, free_at(counted, wanted, quota))
+            one = wanted / max(1, charge.pictures)
+            later = free_at(counted, one, quota) if is_over(quota.limit - left.left, one, quota) else None
+            raise _over(left, free_at(counted, wanted, quota), one_at=later)
     return [Left(quota=left.quota, left=left.left - charge.of(left.quota.measure)) for left in found]
 
 
-def _over(left: Left, at: float | None) -> UserMistake:
-    further = UserMistake("quota_fewer") if at is None else UserMistake("quota_again", at=Moment(at))
+def _over(left: Left, at: float | None, *, one_at: float | None) -> UserMistake:
+    """Return the mistake of a request that has room at `at`, or never, and one picture at `one_at`."""
+    further = [UserMistake("quota_fewer") if at is None else UserMistake("quota_again", at=Moment(at))]
     if left.quota.measure is Measure.REQUESTS:
-        return UserMistake("quota_cool_down", seconds=f"{left.quota.seconds:g}", further=[further])
+        return UserMistake("quota_cool_down", seconds=f"{left.quota.seconds:g}", further=further)
+    if at is None and one_at is not None:
+        further.insert(0, UserMistake("quota_next", at=Moment(one_at)))
     numbers = {"limit": f"{left.quota.limit:g}", "left": f"{max(0.0, round(left.left, 1)):g}"}
-    return UserMistake(f"quota_{left.quota.key}", further=[further], **numbers)
+    return UserMistake(f"quota_{left.quota.key}", further=further, **numbers)
 
 
 async def recount(connection: AsyncConnection, job_id: str) -> None:

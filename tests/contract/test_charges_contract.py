@@ -82,6 +82,16 @@ async def test_a_refused_request_costs_nothing_and_says_when_there_is_room(
     assert (await refused(store, 5, OF_HOUR, pictures=9)).further[0].details["at"] == clock.now + HOUR
 
 
+async def test_a_request_larger_than_a_used_up_quota_is_told_when_the_next_picture_is_free(
+    store: Store, clock: Clock
+) -> None:
+    await ask(store, 1, OF_HOUR, pictures=10)
+    error = await refused(store, 2, OF_HOUR, pictures=11)
+    again, fewer = error.further
+    assert (again.message_id, fewer.message_id) == ("quota_next", "quota_fewer")
+    assert again.details["at"] == clock.now + HOUR
+
+
 async def test_a_request_larger_than_its_quota_is_told_to_be_smaller(store: Store) -> None:
     error = await refused(store, 1, OF_DAY, pictures=3, cost=7.0)
     assert (error.message_id, error.further[0].message_id) == ("quota_cost_per_day", "quota_fewer")

@@ -16,6 +16,7 @@ from bot.front.options import (
     LORA,
     MAX_CHOICE,
     MAX_CHOICES,
+    RANDOM_SEED,
     Asked,
     find_offer,
     hints_of,
@@ -124,7 +125,7 @@ def _words_and_numbers(offers: Sequence[Offer]) -> list[Option]:
             description=locale_str(
                 "The same seed and settings paint the same picture. Default: a random seed."
             ),
-            kind=Range[int, 0, MAX_SEED],
+            kind=Range[int, RANDOM_SEED, MAX_SEED],
         ),
         Option(
             name="steps",

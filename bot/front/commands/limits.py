@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from discord.app_commands import locale_str
 
+from bot.delivery.quota_lines import quota_line
 from bot.front.allowed import Held, held_of
 from bot.front.answers import page, page_lines
 from bot.front.command_tree import Command, make_command
 from bot.front.first_answers import acknowledge
 from bot.front.options import size_name
-from bot.front.policy_lines import key_line, left_lines_of
+from bot.front.policy_lines import counted, key_line
 from bot.front.services import Interaction, sender_of, services_of
 from bot.moderation.limits import COOL_DOWN, allows, offers_within
 from bot.moderation.standing import refusal
@@ -43,17 +44,23 @@ async def show_limits(interaction: Interaction) -> None:
     held = await held_of(interaction)
     charges = services.store.charges
     left = await charges.left(interaction.user.id, held.quotas)
-    pauses = [quota for quota in held.quotas if quota.key == COOL_DOWN]
-    waits = [await charges.free_at(interaction.user.id, quota) for quota in pauses]
+    waits = {quota.key: await charges.free_at(interaction.user.id, quota) for quota in held.quotas}
     texts = services.texts(interaction)
-    lines = limit_lines(held, left, max(filter(None, waits), default=None), services.offers, texts)
+    lines = limit_lines(held, left, waits, services.offers, texts)
     await interaction.edit_original_response(view=page(page_lines(list(lines), texts)))
 
 
 def limit_lines(
-    held: Held, left: list[Left], free_at: float | None, offers: tuple[Offer, ...], texts: Texts
+    held: Held,
+    left: list[Left],
+    waits: Mapping[str, float | None],
+    offers: tuple[Offer, ...],
+    texts: Texts,
 ) -> Iterator[str]:
-    """Yield the lines: whether the person may paint, what is left, and what they may choose."""
+    """Yield the lines: whether the person may paint, what is left, and what they may choose.
+
+    `waits` says when a quota has room again, by its key: None where it has room.
+    """
     policy = held.policy
     heading = texts.gettext("Your limits here")
     yield f"### {heading}"
@@ -63,12 +70,16 @@ def limit_lines(
     if policy.paint is False:
         yield texts.gettext(MISTAKES["policy_paint"])
         return
-    quotas = left_lines_of(left, texts)
-    yield from (texts.line(line, mark="- ") for line in quotas)
+    quotas = counted(left)
+    for each in quotas:
+        said = [quota_line(each.quota.key, each.left, each.quota.limit, texts)]
+        if (at := waits.get(each.quota.key)) is not None:
+            said.append(texts.gettext(MISTAKES["quota_next"], at=Moment(at)))
+        yield texts.line(" ".join(said), mark="- ")
     if not quotas:
         yield texts.line(texts.gettext("There is no quota for you here."), mark="- ")
-    if free_at is not None:
-        yield texts.line(texts.gettext("Your next request is possible {at}.", at=Moment(free_at)), mark="- ")
+    if (at := waits.get(COOL_DOWN)) is not None:
+        yield texts.line(texts.gettext("Your next request is possible {at}.", at=Moment(at)), mark="- ")
     for key in ALLOWED:
         if (value := getattr(policy, key)) is not None:
             yield key_line(key, value, texts)

@@ -182,6 +182,8 @@ async def change_policy(interaction: Interaction, what: str, scope: str, owner_i
     put = services.store.policies.put
     row = await while_unavailable(PATIENCE_SECONDS, put, whose, owner, values, acting(interaction))
     lines = [texts.gettext("Saved."), *policy_lines([row], texts, bounds=shown_bounds(services))]
+    if what == QUOTAS and any(values.values()):
+        lines.append(texts.gettext("What members asked for in the past hour or day counts already."))
     if holds_pictures(values) and not await shows_reviews(interaction):
         lines.append(
             texts.gettext(

@@ -8,6 +8,7 @@ import pytest
 from front_tools import (
     ROLE_IDS,
     ephemeral,
+    fields,
     finished,
     give_role,
     job_of,
@@ -64,7 +65,9 @@ async def test_a_policy_is_set_by_forms_shown_explained_and_reset(
     assert "Largest size: 512x512" in said
     assert "Most steps: 20" in said
     assert "Most steps: 60" in await fill(mina, "pictures", role=artist, steps="60")
-    assert "Pictures an hour: 5" in await fill(mina, "quotas", where="channel", pictures_per_hour="5")
+    told = await fill(mina, "quotas", where="channel", pictures_per_hour="5")
+    assert "Pictures an hour: 5" in told
+    assert "the past hour or day counts already" in told
     assert "Private results: never" in await fill(mina, "who", private=["3"])
     assert "Unsafe pictures: 1 shown" in await fill(mina, "more", flagged=["1"], weight="0.5")
     form = await mina.modal_of(await mina.use("policy set", what="pictures", where="server"))
@@ -90,7 +93,9 @@ async def test_a_policy_is_set_by_forms_shown_explained_and_reset(
     assert f"<@{MINA}> changed a policy: <@&{artist}>" in await refusal(mina, await mina.use("audit"))
     told = await fill(mina, "pictures", steps="many", models="nothing", pixels="big")
     assert "“nothing” is not offered here" in told
-    await mina.wait_for_message(lambda message: "Most steps: many" in text_of(message))
+    refused = await mina.wait_for_message(lambda message: "Try again" in str(message["components"]))
+    again = await mina.modal_of(await mina.press(refused, "Try again"))
+    assert (fields(again)["steps"], fields(again)["models"]) == ("many", "nothing")
 
 
 async def test_only_who_manages_the_server_changes_policies_and_moderators_may_look(

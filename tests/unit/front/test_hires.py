@@ -115,19 +115,26 @@ def test_a_start_picture_without_a_size_decides_the_size_of_both_passes() -> Non
 
 
 def test_the_sizes_to_suggest_are_larger_than_the_chosen_one() -> None:
-    names = [name for name, _ in hires_choices("", "768x512", OFFER)]
+    names = [value for _, value in hires_choices("", "768x512", OFFER)]
     assert names == ["1536x1024", "1536x1024 0.3", "1536x1024 0.5", "1536x1024 0.7"]
     assert hires_choices("", "2048x2048", OFFER) == []
-    assert [name for name, _ in hires_choices("", None, OFFER)][:2] == ["1024x1024", "2048x2048"]
-    assert [name for name, _ in hires_choices("1024×1024 0.3", None, OFFER)] == ["1024x1024 0.3"]
-    assert [name for name, _ in hires_choices("1024x1024 0.3", "nonsense", OFFER)] == ["1024x1024 0.3"]
+    assert [value for _, value in hires_choices("", None, OFFER)][:2] == ["1024x1024", "2048x2048"]
+    assert [value for _, value in hires_choices("1024×1024 0.3", None, OFFER)] == ["1024x1024 0.3"]
+    assert [value for _, value in hires_choices("1024x1024 0.3", "nonsense", OFFER)] == ["1024x1024 0.3"]
 
 
 @pytest.mark.parametrize("typed", ["2x 0.3", "X2, 0.3", "1536*1024 0.3", "1536×1024  0.3"])
 def test_second_passes_are_suggested_for_what_the_option_accepts(typed: str) -> None:
-    assert [name for name, _ in hires_choices(typed, "768x512", OFFER)] == ["1536x1024 0.3"]
-    assert "1536x1024" in [name for name, _ in hires_choices("2x", "768x512", OFFER)]
-    assert hires_choices("3x", "768x512", OFFER) == []
+    assert [value for _, value in hires_choices(typed, "768x512", OFFER)] == ["1536x1024 0.3"]
+    assert "1536x1024" in [value for _, value in hires_choices("2x", "768x512", OFFER)]
+
+
+def test_a_factor_is_named_where_a_model_has_it_else_its_larger_sizes_are_suggested() -> None:
+    assert hires_choices("", "768x512", OFFER)[0] == ("1536x1024 (2x)", "1536x1024")
+    without = [value for _, value in hires_choices("3x", "768x512", OFFER)]
+    assert without == ["1536x1024", "1536x1024 0.3", "1536x1024 0.5", "1536x1024 0.7"]
+    assert hires_choices("1536x10", "768x512", OFFER)[0][1] == "1536x1024"
+    assert hires_choices("900x600", "768x512", OFFER) == []
 
 
 def test_the_settings_line_has_the_second_pass_and_reads_it_again() -> None:

@@ -15,7 +15,7 @@ from bot.moderation.generosity import Privacy, Treatment
 from bot.moderation.limits import SPANS, quotas_of
 from bot.moderation.policy import Policy, Said, effective, values_of
 from bot.moderation.standing import Decision
-from bot.quotas import Left
+from bot.quotas import Left, Measure, Quota
 from bot.store.moderation import Kind, Restriction, Scope
 from bot.store.policies import PolicyRow, PolicyScope
 from bot.texts import LANGUAGES, Texts
@@ -69,7 +69,7 @@ def test_every_key_and_its_rules_are_said_in_every_language(language: str) -> No
     why = "\n".join(why_lines(mine, left(mine), texts))
     assert f"<@&{ROLE}>" in why
     assert f"<#{CHANNEL}>" in why
-    limits = list(limit_lines(mine, left(mine), 1_780_000_000.0, OFFERS, texts))
+    limits = list(limit_lines(mine, left(mine), {"cool_down": 1_780_000_000.0}, OFFERS, texts))
     assert any("<t:1780000000:R>" in line for line in limits)
     if language != "en":
         english = {*policy_lines(rows, Texts("en"), bounds=Policy(steps=10))}
@@ -122,20 +122,20 @@ def test_the_blocked_and_those_who_may_not_paint_read_only_that() -> None:
         kind=Kind.BLOCK, scope=Scope(guild_id=HERE, user_id=11), until=None, reason="", by=1, at=0.0
     )
     texts = Texts("en")
-    assert list(limit_lines(held(*SAID, block=block), [], None, OFFERS, texts)) == [
+    assert list(limit_lines(held(*SAID, block=block), [], {}, OFFERS, texts)) == [
         "### Your limits here",
         "A moderator has blocked you from painting in this server. "
         "The block has no end date: ask a moderator to remove it.",
     ]
     closed = held(Said(scope=PolicyScope.CHANNEL, id=CHANNEL, policy=Policy(paint=False)))
-    assert list(limit_lines(closed, [], None, OFFERS, texts)) == [
+    assert list(limit_lines(closed, [], {}, OFFERS, texts)) == [
         "### Your limits here",
         "You may not paint here: ask a moderator who may, and where.",
     ]
 
 
 def test_without_policies_everything_that_is_offered_is_allowed() -> None:
-    lines = list(limit_lines(held(), [], None, OFFERS, Texts("en")))
+    lines = list(limit_lines(held(), [], {}, OFFERS, Texts("en")))
     assert lines[:3] == [
         "### Your limits here",
         "- There is no quota for you here.",
@@ -151,3 +151,10 @@ def test_a_request_says_what_little_is_left(key: str) -> None:
     assert line.startswith("-# ")
     assert line.endswith(": 2 of 10 left.")
     assert list(left_lines(job_of(State.WAITING), Texts("en"))) == []
+
+
+def test_a_used_up_quota_says_when_the_next_picture_is_free() -> None:
+    quota = Quota(key="pictures_per_hour", measure=Measure.PICTURES, limit=2, seconds=3600)
+    spent = [Left(quota=quota, left=0)]
+    lines = list(limit_lines(held(), spent, {quota.key: 1_780_000_000.5}, OFFERS, Texts("en")))
+    assert "- Pictures an hour: 0 of 2 left. The next is free <t:1780000000:R>." in lines
