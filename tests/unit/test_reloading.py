@@ -80,7 +80,10 @@ async def test_what_can_change_is_taken_and_one_line_names_what_needs_a_restart(
 MISTAKES = {
     "[queue]\nmax_waiting = 0\nlease = 1\n": ("queue.max_waiting: 1 is the least", "queue.lease: there is"),
     "[queue\n": ("is not TOML",),
-    '[web]\ntoken_file = "no"\n[discord]\ntoken_file = "none"\n': ("file “no” cannot", "file “none” cannot"),
+    '[web]\ntoken_file = "no"\n[discord]\ntoken_file = "none"\n': (
+        "web.token_file: there is no such file",
+        "discord.token_file: there is no such file",
+    ),
     '[[models]]\nloras = { ink = "no ink" }\n': (
         "SDJAX__MODELS__0__CHECKPOINT: there is no file or folder “…”",
         "models[1].loras: the LoRA “ink” has no file “no ink”",
