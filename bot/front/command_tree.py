@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 INVALID_FORM = 50035  # of Discord's codes
 FILE_TYPES = "file_types"
 MAX_MENUS = 15  # of each type
+PICTURES = ("image",)  # the types of files that are pictures, as Discord calls them
 
 Command = app_commands.Command[Any, ..., None]
 Group = app_commands.Group

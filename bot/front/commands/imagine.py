@@ -11,7 +11,7 @@ from discord.app_commands import Range, locale_str
 
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import add, report, show_words
-from bot.front.command_tree import Command, Option, make_command
+from bot.front.command_tree import PICTURES, Command, Option, make_command
 from bot.front.options import (
     LORA,
     MAX_CHOICE,
@@ -52,7 +52,6 @@ from sdjax_engine.request import (
 
 SHOWN_FLAG = 40
 IMAGE, MASK = "image", "mask"  # the options that take a file
-PICTURES = ("image",)  # the types of these files, as Discord calls them
 RECIPE, MAX_PASTED = "recipe", 6000  # an option, and Discord's limit of its characters
 
 

@@ -14,7 +14,7 @@ from bot.delivery.content import MessageContent, PictureContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import page_lines
-from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
+from bot.front.command_tree import PICTURES, Group, Option, for_moderators, make_command, make_group
 from bot.front.commands.history import tile_of
 from bot.front.commands.moderate import MOST_REASON, who
 from bot.front.commands.whose import BLOCK
@@ -43,6 +43,7 @@ def known_group() -> Group:
         name="picture",
         description=locale_str("The picture, as a file."),
         kind=discord.Attachment,
+        file_types=PICTURES,
         required=True,
     )
     reason = Option(

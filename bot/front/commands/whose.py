@@ -15,7 +15,15 @@ from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import message_address
 from bot.errors import UserMistake
 from bot.front.answers import page_lines
-from bot.front.command_tree import Command, MessageMenu, Option, for_moderators, make_command, make_menu
+from bot.front.command_tree import (
+    PICTURES,
+    Command,
+    MessageMenu,
+    Option,
+    for_moderators,
+    make_command,
+    make_menu,
+)
 from bot.front.commands.moderate import who
 from bot.front.first_answers import acknowledge
 from bot.front.known_pictures import clean_sent
@@ -54,7 +62,10 @@ class Found:
 def whose_command() -> Command:
     """The command."""
     picture = Option(
-        name="picture", description=locale_str("The picture, as a file."), kind=discord.Attachment
+        name="picture",
+        description=locale_str("The picture, as a file."),
+        kind=discord.Attachment,
+        file_types=PICTURES,
     )
     message = Option(
         name="message",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from unittest.mock import AsyncMock
@@ -136,12 +137,19 @@ async def test_names_differ_within_a_command_in_every_language() -> None:
             assert len(set(names)) == len(names)
 
 
-async def test_discord_is_told_that_start_pictures_and_masks_are_pictures() -> None:
+def files_of(command: dict[str, Any]) -> Iterator[tuple[str, list[str] | None]]:
+    """Yield each option that takes a file, and its types."""
+    for each in command.get("options", []):
+        if each["type"] == discord.AppCommandOptionType.attachment.value:
+            yield each["name"], each.get("file_types")
+        yield from files_of(each)
+
+
+async def test_discord_is_told_that_every_file_is_a_picture() -> None:
     found = await payload(OFFER)
-    typed = {
-        each["name"]: each["file_types"] for each in found[0]["options"] if each.get("file_types") is not None
-    }
-    assert typed == {"image": ["image"], "mask": ["image"]}
+    typed = [each for command in found for each in files_of(command)]
+    assert dict(typed).keys() == {"image", "mask", "picture"}
+    assert all(types == ["image"] for _, types in typed)
     without = copy.deepcopy(found)
     del option(without, "mask")["file_types"]
     assert not unchanged(found, without)
