@@ -12,6 +12,7 @@ from bot.texts import Texts
 
 MAX_TITLE = 45  # characters
 MAX_INPUT = 4000  # characters of one input
+RADIO_BUTTONS = range(2, 11)  # how many a group may have
 SETTINGS = "settings"  # the id of the input for a line of settings
 
 
@@ -61,13 +62,22 @@ def choice_field(
     chosen: int = 0,
     description: str | None = None,
 ) -> discord.ui.Label[Any]:
-    """Return a menu of `choices`, with the one at `chosen` preselected; the values are their indices."""
-    options = [
-        discord.SelectOption(label=choice, value=str(number), default=number == chosen)
-        for number, choice in enumerate(choices)
+    """Return radio buttons for up to ten `choices`, or a menu; the one at `chosen` is preselected.
+
+    The values are their indices.
+    """
+    values: list[dict[str, Any]] = [
+        {"label": each, "value": str(i), "default": i == chosen} for i, each in enumerate(choices)
     ]
-    menu: discord.ui.Select[Any] = discord.ui.Select(custom_id=custom_id, options=options)
-    return discord.ui.Label(text=label, description=description, component=menu)
+    part: discord.ui.Item[Any]
+    if len(choices) in RADIO_BUTTONS:
+        buttons = [discord.RadioGroupOption(**value) for value in values]
+        part = discord.ui.RadioGroup(custom_id=custom_id, options=buttons)
+    else:
+        part = discord.ui.Select(
+            custom_id=custom_id, options=[discord.SelectOption(**value) for value in values]
+        )
+    return discord.ui.Label(text=label, description=description, component=part)
 
 
 def text_field(

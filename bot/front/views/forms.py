@@ -48,10 +48,10 @@ async def submitted(interaction: Interaction, forms: Sequence[Form]) -> None:
 
 
 def _filled(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the id of each input, and its text or the choice of its menu."""
+    """Yield the id of each input, and its text or what is chosen; nothing where nothing is."""
     for part in parts:
         field = part.get("component", part)
-        if "custom_id" in field and "value" in field:
+        if "custom_id" in field and field.get("value") is not None:
             yield str(field["custom_id"]), str(field["value"])
         elif "custom_id" in field and field.get("values"):
             yield str(field["custom_id"]), str(field["values"][0])

@@ -21,6 +21,7 @@ from serving import Served
 
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import CHANNELS, GUILD_ID, MODERATORS_ID, PEOPLE
+from bot.sandbox.component_rules import RADIO_GROUP, STRING_SELECT, TEXT_INPUT
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.store.auditing import Act, By
@@ -56,6 +57,20 @@ async def fill(
     given = {name: value for name, value in options.items() if value is not None}
     form = await member.modal_of(await member.use("policy set", what=what, **given))
     return await refusal(member, await member.submit(form, **typed))
+
+
+async def test_few_choices_of_a_policy_are_radio_buttons_and_many_a_menu(
+    served: Served, mina: Member
+) -> None:
+    form = await mina.modal_of(await mina.use("policy set", what="more"))
+    parts = [part["component"] for part in form["components"]]
+    kinds = {part["custom_id"]: part["type"] for part in parts}
+    menus = dict.fromkeys(("flagged", "flagged_age_restricted"), STRING_SELECT)
+    assert kinds == {"weight": TEXT_INPUT, "language": RADIO_GROUP, **menus}
+    assert "Language for all: 한국어" in await refusal(mina, await mina.submit(form, language="2"))
+    form = await mina.modal_of(await mina.use("policy set", what="more"))
+    language = next(each for part in form["components"] if (each := part["component"])["type"] == RADIO_GROUP)
+    assert [option["label"] for option in language["options"] if option.get("default")] == ["한국어"]
 
 
 async def test_a_policy_is_set_by_forms_shown_explained_and_reset(
