@@ -25,6 +25,7 @@ from bot.cli_bar import step_bar
 from bot.cli_config import CONFIG, READY_FILE, configured, for_worker, tell_ready
 from bot.cli_doctor import doctor
 from bot.cli_fleet import fleet
+from bot.cli_inspect import inspect
 from bot.cli_known import known
 from bot.cli_parameters import LoraParameter, PictureParameter, SizeParameter, VariantParameter
 from bot.cli_people import block, blocks, forget, unblock
@@ -228,7 +229,7 @@ def check_config(path: Path | None, role: str) -> None:
     say(f"{path or 'The environment'} is in order; it offers {offered}.")
 
 
-for _command in (doctor, backup, restore, forget, block, unblock, blocks, known, fleet, usage):
+for _command in (doctor, backup, restore, forget, block, unblock, blocks, known, inspect, fleet, usage):
     commands.add_command(_command)
 
 

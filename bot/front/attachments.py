@@ -21,6 +21,7 @@ from bot.front.proxies import ProxyConnector, proxy_hosts, proxy_of
 from bot.front.resolver import PublicResolver, Resolver
 from bot.front.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Sender
+from bot.provenance.inspection import Mark
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +114,13 @@ class Attachments:
         """Return the mask at `address` as a grey PNG."""
         data = await self.fetch(address, what=what, turn=turn)
         return await self._decoder.mask(data, what=what, used=functools.partial(self._charge, turn))
+
+    async def inspected(self, address: str, *, what: str, turn: Turn) -> tuple[list[Mark], bytes]:
+        """Return the marks of AI in the picture at `address`, and the picture as a clean PNG."""
+        data = await self.fetch(address, what=what, turn=turn)
+        used = functools.partial(self._charge, turn)
+        picture = await self._decoder.picture(data, what=what, used=used)
+        return await self._decoder.marks(data, what=what, used=used), picture.png
 
     async def fetch(self, address: str, *, what: str, turn: Turn) -> bytes:
         """Return the bytes of the file at `address`, which must be one of Discord's.

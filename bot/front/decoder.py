@@ -20,7 +20,7 @@ import PIL.Image
 
 from bot.front.pictures import LEAST_SIDE, SMALL, Limits, Unfit, read_mask, read_picture
 
-PICTURE, MASK = "picture", "mask"
+PICTURE, MASK, MARKS = "picture", "mask", "marks"
 COSTLY = "picture_costly"  # decoding needs more memory than the limit
 NICENESS = 10
 OPEN_FILES = 16
@@ -76,10 +76,14 @@ def restrict(task: Task) -> None:
 
 
 def decode(task: Task, data: bytes) -> tuple[dict[str, object], list[bytes]]:
-    """Return the answer and its files: a picture's PNG and perhaps its mask, or a mask's PNG."""
+    """Return the answer and its files: a picture's PNG and perhaps its mask, a mask's PNG, or marks."""
     limits = Limits(max_bytes=task.max_bytes, max_pixels=task.max_pixels)
     if task.kind == MASK:
         return {}, [read_mask(data, limits=limits)]
+    if task.kind == MARKS:
+        from bot.provenance.inspection import marks_of  # noqa: PLC0415 - other tasks do without its imports
+
+        return {"marks": [[mark.kind, mark.says] for mark in marks_of(data)]}, []
     picture = read_picture(data, limits=limits)
     if min(picture.width, picture.height) < LEAST_SIDE:
         raise Unfit(SMALL)

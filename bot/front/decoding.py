@@ -15,7 +15,7 @@ from typing import Any
 
 import bot
 from bot.errors import UserMistake
-from bot.front.decoder import COSTLY, MASK, PICTURE, Task
+from bot.front.decoder import COSTLY, MARKS, MASK, PICTURE, Task
 from bot.front.pictures import (
     BLACK,
     HEAVY,
@@ -28,6 +28,7 @@ from bot.front.pictures import (
     Limits,
     Picture,
 )
+from bot.provenance.inspection import Answer, Kind, Mark
 from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,14 @@ class Decoder:
         """Return the mask in `data` as a grey PNG; `used` as in `picture`."""
         _, (mask,) = await self._decode(MASK, data, what, used)
         return mask
+
+    async def marks(self, data: bytes, *, what: str, used: Used = _ignore) -> list[Mark]:
+        """Return the marks of AI in a file; none where reading them fails. `used` as in `picture`."""
+        try:
+            answer, _ = await self._decode(MARKS, data, what, used)
+        except (InvalidRequest, UserMistake):
+            return []
+        return [Mark(kind=Kind(kind), says=Answer(says)) for kind, says in answer["marks"]]
 
     def mistake(self, problem: str, *, what: str) -> UserMistake | InvalidRequest:
         """Return the error for a person about a problem with a file."""

@@ -16,6 +16,7 @@ from bot.jobs import Job, Showing
 from bot.picture_hashes import (
     BITS,
     BLOCKED_DISTANCE,
+    LIKELY_DISTANCE,
     SEARCH_DISTANCE,
     bands_of,
     distance,
@@ -91,6 +92,19 @@ class Known(Verbs):
             look = sa.select(*_columns(picture_hashes)).where(column.id.in_(found))
             rows = sorted(await connection.execute(look), key=lambda row: found.index(row.id))
             return await _matches(connection, rows, number)
+
+    async def painted(self, guild_id: int | None, number: int) -> bool:
+        """Return whether the bot painted the picture of this hash, or one almost identical, for a server.
+
+        None asks about direct messages. Flat pictures have the hashes of others, and are never found.
+        """
+        if is_flat(number):
+            return False
+        column = picture_hashes.c
+        async with self._database.read() as connection:
+            near = await _near(connection, column.id, [guild_id or 0], number, LIKELY_DISTANCE)
+            found = column.id.in_([row_id for row_id, _ in near]) & (column.index != START)
+            return await connection.scalar(sa.select(column.id).where(found).limit(1)) is not None
 
     async def of_job(self, guild_id: int, job_id: str) -> list[Match]:
         """Return the pictures of a job of a server, in order, without the one that it started from."""

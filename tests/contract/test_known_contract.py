@@ -15,7 +15,7 @@ from bot.errors import StaleLease, UserMistake
 from bot.holds import Cause, Hold, Outcome
 from bot.jobs import Claim, Descent, Job, Notes, Origin, Parent, Showing
 from bot.levels import Level
-from bot.picture_hashes import BLOCKED_DISTANCE, SEARCH_DISTANCE, name_of
+from bot.picture_hashes import BLOCKED_DISTANCE, LIKELY_DISTANCE, SEARCH_DISTANCE, name_of
 from bot.store import Store, known
 from bot.store.auditing import EVERYWHERE, OPERATOR, Act, By
 from bot.store.known import Hashes
@@ -66,6 +66,17 @@ async def test_the_nearest_pictures_of_the_server_are_found_with_their_jobs(stor
     [match] = await store.known.of_job(HERE, near.id)
     assert match.hash == changed(CAT, 4)
     assert await store.known.of_job(THERE, near.id) == []
+
+
+async def test_a_picture_that_the_bot_painted_here_is_known_and_one_that_somebody_sent_is_not(
+    store: Store,
+) -> None:
+    await painted(store, asked(1), Hashes(result=CAT, start=DOG), start="aa/sent.png")
+    await painted(store, asked(2), Hashes(result=1))
+    near, far = changed(CAT, LIKELY_DISTANCE), changed(CAT, LIKELY_DISTANCE + 1)
+    assert [await store.known.painted(HERE, number) for number in (CAT, near)] == [True, True]
+    assert [await store.known.painted(HERE, number) for number in (far, DOG, 1)] == [False, False, False]
+    assert [await store.known.painted(place, CAT) for place in (THERE, None)] == [False, False]
 
 
 async def test_a_sent_start_picture_is_found_once_and_a_painted_one_is_its_own_persons(store: Store) -> None:

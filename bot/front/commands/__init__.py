@@ -12,6 +12,7 @@ from bot.front.commands.history import history_command
 from bot.front.commands.imagine import imagine_command
 from bot.front.commands.known import known_group
 from bot.front.commands.limits import limits_command
+from bot.front.commands.made_by_ai import made_by_ai_menu
 from bot.front.commands.moderate import moderate_group
 from bot.front.commands.paint_from import paint_from_menu
 from bot.front.commands.policy import policy_group
@@ -68,4 +69,4 @@ def other_commands(hosts: str = "manage_events") -> list[Command | Group]:
 
 def menus() -> list[MessageMenu]:
     """Return the commands in the menu of every message."""
-    return [use_recipe_menu(), paint_from_menu(), report_menu(), whose_menu()]
+    return [use_recipe_menu(), paint_from_menu(), made_by_ai_menu(), report_menu(), whose_menu()]

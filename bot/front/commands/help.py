@@ -16,6 +16,7 @@ from bot.delivery.discord_requests import layout
 from bot.front.answers import MAX_PAGE, page, page_lines
 from bot.front.command_tree import Command, Group, Option, make_command
 from bot.front.commands.imagine import imagine_options, samplers_of
+from bot.front.commands.made_by_ai import made_by_ai_menu
 from bot.front.commands.paint_from import paint_from_menu
 from bot.front.commands.report import report_menu
 from bot.front.commands.use_recipe import use_recipe_menu
@@ -293,6 +294,11 @@ def _after_words(texts: Texts, names: Texts) -> list[str]:
             "its picture, and **{picture}** starts from its picture.",
             recipe=names.pgettext("name", use_recipe_menu().name),
             picture=names.pgettext("name", paint_from_menu().name),
+        ),
+        texts.gettext(
+            "**{made_by_ai}** in the same menu says which marks of AI a picture has. Leave them in: whoever "
+            "uses the bot may not remove the marks that say that its pictures are AI-generated.",
+            made_by_ai=names.pgettext("name", made_by_ai_menu().name),
         ),
         texts.gettext(
             "**{report}** in the same menu tells moderators about a picture that should not be here.",

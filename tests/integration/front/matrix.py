@@ -164,6 +164,7 @@ COMMANDS: Mapping[str, Row] = {
 MENUS: Mapping[str, Row] = {
     "Use this recipe": Row(refused=PAINTS),
     "Paint from this picture": Row(refused=PAINTS),
+    "Made by AI?": Row(refused=ANYBODY),
     "Report this picture": Row(refused=NOWHERE_ELSE),
     "Whose picture is this?": Row(refused=MODERATES, moderating=True),
 }

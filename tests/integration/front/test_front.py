@@ -63,6 +63,7 @@ async def test_members_are_offered_every_command(served: Served, ravi: Member) -
     assert {command["name"] for command in commands} == {
         "Use this recipe",
         "Paint from this picture",
+        "Made by AI?",
         "Report this picture",
         "imagine",
         "limits",

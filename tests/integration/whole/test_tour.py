@@ -26,7 +26,7 @@ from tour_sessions import hold_session
 from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.front import views
-from bot.front.commands import commands, paint_from, report, use_recipe, whose
+from bot.front.commands import commands, made_by_ai, paint_from, report, use_recipe, whose
 from bot.sandbox.client import Member
 from bot.sandbox.community import MODERATORS_ID, PEOPLE
 from bot.sandbox.server import Sandbox
@@ -41,7 +41,7 @@ OMAR, WEI = PEOPLE[3].id, PEOPLE[4].id
 KEYWORDS = "circle,0,9,\nheart,0,5,\n"
 COLOURS = "{red, blue, green, yellow}"
 SHAPES = ("circle", "star", "heart")
-MENUS = {use_recipe.NAME, paint_from.NAME, report.NAME, whose.NAME}
+MENUS = {use_recipe.NAME, paint_from.NAME, made_by_ai.NAME, report.NAME, whose.NAME}
 """Their names are English for readers of Arabic, which Discord does not have as a language."""
 
 CONFIG: dict[str, Any] = {
@@ -212,6 +212,7 @@ async def use_menus(evening: Evening, grid: Message, monkeypatch: pytest.MonkeyP
     )
     archive = zipfile.ZipFile(io.BytesIO(await yuna.member.attachment_bytes(alone)))
     file = await wei.member.say("", (archive.namelist()[0], archive.read(archive.namelist()[0]), "image/png"))
+    assert "**예**" in text_of(await yuna.answer(await yuna.menu(file, made_by_ai.NAME)))
     with monkeypatch.context() as patch:
         patch.setattr(use_recipe, "FORM_SECONDS", 0.0)  # as if the file took longer than a form can wait
         read = await yuna.answer(await yuna.menu(file, use_recipe.NAME))

@@ -92,6 +92,7 @@ async def test_menus_have_names_alone_and_differ_in_every_language() -> None:
     assert [menu["name"] for menu in found] == [
         "Use this recipe",
         "Paint from this picture",
+        "Made by AI?",
         "Report this picture",
         "Whose picture is this?",
     ]

@@ -28,6 +28,7 @@ from bot.delivery.pictures import fit_and_sign
 from bot.errors import PictureUnsigned
 from bot.generation_data import read_picture
 from bot.metrics import WELL, Metrics
+from bot.provenance.inspection import marks_of
 from bot.provenance.manifests import unmarked
 from bot.provenance.opening import open_signing
 from bot.provenance.signing import Signing
@@ -261,4 +262,11 @@ def test_no_address_in_a_certificate_is_contacted(asked: tuple[str, list[str]], 
     certificate, key = write_certificate(tmp_path, status_url=address)
     signed = open_signing(ProvenanceConfig(certificate=certificate, private_key=key)).signed(painted())
     assert read_manifest(signed).state == "Valid"
+    assert paths == []
+
+
+def test_no_address_in_a_picture_is_contacted_when_its_marks_are_read(asked: tuple[str, list[str]]) -> None:
+    address, paths = asked
+    about = f'<rdf:Description dcterms:provenance="{address}"/> jumd'
+    assert marks_of(with_packet(png(), about.encode())) == []
     assert paths == []

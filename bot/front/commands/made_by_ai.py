@@ -1,0 +1,106 @@
+"""“Made by AI?” in the menu of a message: what the marks of its pictures say, for everybody, never who."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import discord
+from discord.app_commands import locale_str
+
+from bot.errors import UserMistake
+from bot.front.answers import page, page_lines
+from bot.front.attachments import Turn
+from bot.front.command_tree import MessageMenu, make_menu
+from bot.front.first_answers import acknowledge
+from bot.front.messages import files_of, of_message, result_of
+from bot.front.offered_pictures import OfferedPicture, pictures_among
+from bot.front.requests import PATIENCE_SECONDS
+from bot.front.services import Interaction, sender_of, services_of
+from bot.picture_hashes import hash_of_file, hashes_of_tiles
+from bot.provenance.inspection import Answer, Kind, Mark, answer_of
+from bot.retries import while_unavailable
+from bot.texts import Texts, shown
+from sdjax_engine.errors import InvalidRequest
+
+NAME = "Made by AI?"
+MOST_PICTURES = 4  # of one message
+SHOWN_NAME = 60
+KNOWN = Mark(kind=Kind.KNOWN, says=Answer.YES)
+
+
+def made_by_ai_menu() -> MessageMenu:
+    """The command."""
+    return make_menu(name=locale_str(NAME), run=made_by_ai)
+
+
+async def made_by_ai(interaction: Interaction, message: discord.Message) -> None:
+    """Say of each picture of a message whether AI made it, to the person alone."""
+    services = services_of(interaction)
+    texts = services.texts(interaction)
+    pictures = pictures_among(files_of(message), services.attachments.reachable, texts)[:MOST_PICTURES]
+    if not pictures:
+        raise UserMistake("whose_no_picture")
+    own = result_of(message, interaction.client.user.id) is not None
+    services.pace.admit(sender_of(interaction), files=0 if own else len(pictures))
+    await acknowledge(interaction, private=True)
+    if own:
+        lines = [line_of(each.name, [KNOWN], texts) for each in pictures]
+    else:
+        async with services.attachments.turn(sender_of(interaction)) as turn:
+            lines = [await _line(interaction, each, turn) for each in pictures]
+    lines.append(
+        texts.gettext("Marks can be removed, so a picture without any may be AI-generated all the same.")
+    )
+    heading = texts.gettext("Made by AI?")
+    await interaction.edit_original_response(view=page(page_lines([f"### {heading}", *lines], texts)))
+
+
+async def _line(interaction: Interaction, picture: OfferedPicture, turn: Turn) -> str:
+    """Return the line about a picture, or the sentence that says why it cannot be looked at."""
+    services, texts = services_of(interaction), services_of(interaction).texts(interaction)
+    try:
+        with of_message():
+            if picture.size is not None:
+                services.attachments.check(picture.size, what=picture.what)
+            marks, png = await services.attachments.inspected(picture.address, what=picture.what, turn=turn)
+    except (InvalidRequest, UserMistake) as error:
+        return texts.line(texts.mistake(error, tell=lambda detail: shown(str(detail), SHOWN_NAME)), mark="- ")
+    if await _is_known(interaction, png):
+        marks = [*marks, KNOWN]
+    return line_of(picture.name, marks, texts)
+
+
+async def _is_known(interaction: Interaction, png: bytes) -> bool:
+    """Return whether the bot painted a cleaned picture, or a tile of it if it is a grid, for this server."""
+    services = services_of(interaction)
+    whole = [await services.hashing.run(hash_of_file, png)]
+    for hashes in (whole, *await services.hashing.run(hashes_of_tiles, png)):
+        for number in hashes:
+            painted = services.store.known.painted
+            if await while_unavailable(PATIENCE_SECONDS, painted, interaction.guild_id, number):
+                return True
+    return False
+
+
+def line_of(name: str, marks: Collection[Mark], texts: Texts) -> str:
+    """Return the line about a picture: the answer, and the marks that give it."""
+    answer = answer_of(marks)
+    said = {
+        Answer.YES: texts.gettext("**Yes**"),
+        Answer.NO: texts.gettext("**No**, says its maker, whom the bot does not know"),
+        Answer.UNKNOWN: texts.gettext("**Not known**"),
+    }[answer]
+    reasons = [_reason(mark.kind, texts) for mark in marks if mark.says is answer and answer is Answer.YES]
+    parts = [shown(name, SHOWN_NAME), said, *dict.fromkeys(reasons)]
+    return texts.line(texts.joined(parts), mark="- ")
+
+
+def _reason(kind: Kind, texts: Texts) -> str:
+    return {
+        Kind.MANIFEST: texts.gettext("signed manifest"),
+        Kind.BROKEN_MANIFEST: texts.gettext("manifest, whose signature no longer fits the file"),
+        Kind.XMP: texts.gettext("metadata (XMP)"),
+        Kind.AIGC: texts.gettext("metadata (AIGC)"),
+        Kind.SETTINGS: texts.gettext("settings of a picture generator"),
+        Kind.KNOWN: texts.gettext("painted by this bot, or almost identical"),
+    }[kind]

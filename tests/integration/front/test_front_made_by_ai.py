@@ -1,0 +1,48 @@
+"""“Made by AI?” in the menu of a message, with a real client on the sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from front_tools import refusal
+from serving import Served
+from test_front_known import file_of, painted, sent_again, shapes
+
+from bot.config import ProvenanceConfig
+from bot.front.commands.made_by_ai import NAME
+from bot.provenance.opening import open_signing
+from bot.sandbox.client import Member
+
+REMOVED = "Marks can be removed, so a picture without any may be AI-generated all the same."
+
+
+async def test_everybody_learns_of_each_picture_whether_ai_made_it_and_never_who_asked(
+    served: Served, ravi: Member, yuna: Member, tmp_path: Path
+) -> None:
+    boat, house = shapes(1), shapes(2)
+    job, shown = await painted(served, yuna, "a boat", boat)
+    signed = open_signing(ProvenanceConfig(folder=str(tmp_path))).signed(file_of(house))
+    posted = await yuna.say(
+        "look",
+        ("signed.png", signed, "image/png"),
+        ("copy.jpg", sent_again(boat), "image/jpeg"),
+        ("drawn.webp", file_of(shapes(3), "WEBP"), "image/webp"),
+        ("broken.png", signed[:200], "image/png"),
+    )
+    said = await refusal(ravi, await ravi.menu(posted, NAME))
+    lines = said.strip().splitlines()
+    assert lines[0] == "### Made by AI?"
+    assert lines[1:4] == [
+        "- signed.png · **Yes** · signed manifest · metadata (XMP)",
+        "- copy.jpg · **Yes** · painted by this bot, or almost identical",
+        "- drawn.webp · **Not known**",
+    ]
+    assert "broken.png" in lines[4]
+    assert lines[5] == REMOVED
+    assert str(job.origin.user_id) not in said
+    own = await refusal(ravi, await ravi.menu(shown, NAME))
+    assert "**Yes** · painted by this bot" in own
+    words = await yuna.say("no picture here")
+    assert await refusal(ravi, await ravi.menu(words, NAME)) == "This message has no picture."
+    in_korean = await refusal(yuna, await yuna.menu(shown, NAME))
+    assert in_korean.strip().startswith("### AI가 만든 건가요?")
