@@ -20,6 +20,7 @@ from bot.store import Store
 from bot.store.auditing import Entry
 from bot.store.moderation import Restriction
 from bot.store.preferences import Owner, Scope
+from bot.store.rows import LARGEST_ID
 from bot.threads import in_thread
 
 REQUESTS = "requests.json"
@@ -52,7 +53,7 @@ class Position:
         if not text:
             return None
         _, interaction_id, files = text.split(":")
-        return cls(interaction_id=int(interaction_id), files=int(files))
+        return cls(interaction_id=min(int(interaction_id), LARGEST_ID - 1), files=int(files))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from sdjax_engine.request import WHOLE, Offer, PromptFacts, SafetyScores, Sample
 from sdjax_engine.scores import PictureScores
 
 MOST_NEWER = 500  # requests of a newer version that one look passes over
+LARGEST_ID = 2**63 - 1  # that a column of the database takes
 
 
 async def check_readable(connection: AsyncConnection, job_id: str) -> None:

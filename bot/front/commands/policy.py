@@ -42,7 +42,6 @@ from bot.texts import Texts
 CHANNEL, SERVER = "channel", "server"
 POLICY = "policy"
 MOST_TYPED = 4000  # the most that Discord takes in one field
-LARGEST_ID = 2**63 - 1  # that the database takes
 
 
 def policy_group() -> Group:
@@ -177,7 +176,7 @@ async def change_policy(interaction: Interaction, what: str, scope: str, owner_i
     texts = services.texts(interaction)
     guild_id = managed_server(interaction)
     whose = PolicyScope(scope)
-    owner = guild_id if whose is PolicyScope.SERVER else min(int(owner_id), LARGEST_ID)
+    owner = guild_id if whose is PolicyScope.SERVER else int(owner_id)
     values = _read(typed, GROUPS[what], interaction)
     put = services.store.policies.put
     row = await while_unavailable(PATIENCE_SECONDS, put, whose, owner, values, acting(interaction))

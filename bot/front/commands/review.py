@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from discord.app_commands import Range, locale_str
@@ -154,7 +155,7 @@ async def show_case(interaction: Interaction, values: Sequence[str]) -> None:
     guild_id = moderated_server(interaction)
     await acknowledge(interaction, private=True)
     services = services_of(interaction)
-    key = int(values[0]) if values[0].isdecimal() else 0
+    key = int(values[0]) if re.fullmatch("[0-9]{1,18}", values[0]) else 0
     await show_review(interaction, await services.store.review_messages.case(key, guild_id))
 
 

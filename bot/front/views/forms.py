@@ -41,9 +41,9 @@ async def submitted(interaction: Interaction, forms: Sequence[Form]) -> None:
         ids, job_id = match.groupdict(), match.groupdict().get("job_id")
         with about(job_id) if job_id else nullcontext():
             filled = dict(_filled(data.get("components") or []))
-            act = functools.partial(form.act, interaction, **ids, **filled)
+            act = functools.partial(form.act, interaction, **filled)
             back = functools.partial(give_back, custom_id=match[0], typed=filled)
-            await answer_press(interaction, act, tell=back if form.again else report)
+            await answer_press(interaction, act, ids, tell=back if form.again else report)
         return
 
 

@@ -16,8 +16,10 @@ from typing import Any, ClassVar, Self
 import discord
 
 from bot.delivery.refusals import DeliveryDelayed, Refused
+from bot.errors import UserMistake
 from bot.front.answers import open_until_answered, report
 from bot.front.services import Interaction, sender_of, services_of
+from bot.store.rows import LARGEST_ID
 from bot.tracing import about
 
 log = logging.getLogger(__name__)
@@ -29,18 +31,27 @@ KINDS: Mapping[str, Callable[[str], Any]] = MappingProxyType({"index": int, "key
 
 async def answer_press(
     interaction: Interaction,
-    act: Callable[[], Awaitable[None]],
+    act: Callable[..., Awaitable[None]],
+    ids: Mapping[str, Any],
     *,
     tell: Callable[[Interaction, Exception], Awaitable[None]] = report,
 ) -> None:
-    """Act on a press: a stop waits for it, and `tell` answers any error with a sentence."""
+    """Act on a press with its `ids`: a stop waits for it, and `tell` answers any error with a sentence."""
     services = services_of(interaction)
     async with open_until_answered(interaction):
         try:
             services.pace.act(sender_of(interaction))
-            await act()
+            check_ids(ids)
+            await act(**ids)
         except Exception as error:  # noqa: BLE001 - the outermost handler: `report` answers and logs
             await tell(interaction, error)
+
+
+def check_ids(ids: Mapping[str, Any]) -> None:
+    """Raise UserMistake `form_forgotten` for a number that no row has, as in a forged id."""
+    for number in map(str, ids.values()):
+        if number.isdecimal() and int(number) > LARGEST_ID:
+            raise UserMistake("form_forgotten")
 
 
 class Button(discord.ui.DynamicItem[discord.ui.Button[Any]], template=NEVER):
@@ -67,7 +78,7 @@ class Button(discord.ui.DynamicItem[discord.ui.Button[Any]], template=NEVER):
         """Act on the press."""
         job_id = self.ids.get("job_id")
         with about(job_id) if job_id else nullcontext():
-            await answer_press(interaction, functools.partial(self.act, interaction, **self.ids))
+            await answer_press(interaction, functools.partial(self.act, interaction), self.ids)
 
 
 class Menu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=NEVER):
@@ -89,8 +100,8 @@ class Menu(discord.ui.DynamicItem[discord.ui.Select[Any]], template=NEVER):
 
     async def callback(self, interaction: Interaction) -> None:
         """Act on the choice, then let the menu be ready for any choice again."""
-        act = functools.partial(self.act, interaction, self.item.values, **self.ids)
-        await answer_press(interaction, act)
+        act = functools.partial(self.act, interaction, self.item.values)
+        await answer_press(interaction, act, self.ids)
         await _show_nothing_chosen(interaction)
 
 

@@ -365,3 +365,33 @@ async def test_discord_is_told_who_may_have_each_command(stage: Stage) -> None:
         assert command["default_member_permissions"] == asked, command["name"]
         assert command["contexts"] == ([0, 1] if asked is None else [0]), command["name"]
         assert command["integration_types"] == [0], command["name"]
+
+
+LARGE_NUMBERS = (2**31, 10**18 - 1, 2**63, 10**19 - 1)
+
+
+def with_large_numbers(row: Row, template: str, job_id: str) -> Iterator[Row]:
+    """Yield the row with a number of its custom id, or its choice, replaced by each large one that fits."""
+    custom_id = row.custom_id.format(job=job_id)
+    for found in re.finditer(r"(?<=:)\d+(?=:|$)", custom_id):
+        for number in LARGE_NUMBERS:
+            changed = f"{custom_id[: found.start()]}{number}{custom_id[found.end() :]}"
+            if re.fullmatch(template, changed):
+                yield replace(row, custom_id=changed)
+    for text in (*map(str, LARGE_NUMBERS), "9" * 100) if row.values else ():
+        yield replace(row, custom_id=custom_id, values=(text,))
+
+
+async def test_numbers_that_no_row_has_are_answered_with_a_sentence(stage: Stage) -> None:
+    templates = {item.__name__: item.__discord_ui_compiled_template__.pattern for item in views.BUTTONS}
+    templates |= {name: form.template for name, form in forms().items()}
+    rows = [
+        (kind, *each) for kind, table in (("component", BUTTONS), ("modal", FORMS)) for each in table.items()
+    ]
+    rows.append(("component", "PrivacyButton", Row(custom_id="privacy:export:1:0")))
+    sent = 0
+    for kind, name, row in rows:
+        for changed in with_large_numbers(row, templates[name], stage.job.id):
+            await stage.outcome(Who.OWNER, kind, changed, f"{changed.custom_id} {changed.values}")
+            sent += 1
+    assert sent > 40
