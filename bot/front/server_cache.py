@@ -36,6 +36,11 @@ READ_SECONDS = 1.5  # that a request waits for Discord to send the AutoMod rules
 FRESH_SECONDS = 900.0  # events report changes; a lost event has an effect for this long at most
 RETRY_SECONDS = 60.0
 MOST_AUTOMOD_SERVERS = 2000
+MOST_INSTRUCTIONS = 1_000_000
+"""Of all compiled AutoMod rules; one takes up to 270 bytes with the states that texts add to it.
+
+1,000 keywords of 60 letters have 68,000, and 100 of 8 letters have 900.
+"""
 FAILURES = (
     *(discord.HTTPException, discord.RateLimited, aiohttp.ClientError, TimeoutError, OSError),
     # These come of an answer in an unexpected form. Painting continues with the rules read before.
@@ -147,18 +152,35 @@ class _Kept:
 
     rules: tuple[AutomodRule, ...] = ()
     due: float = 0.0
+    size: int = 0
     failed: bool = False
     changes: int = 0
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class AutomodCache:
-    """Discord's AutoMod rules of the servers that asked for pictures lately, read where the bot may."""
+    """Discord's AutoMod rules of the servers that asked for pictures lately, read where the bot may.
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    Of too many servers the one without a request for longest is forgotten. Where the rules of all are too
+    large together, the largest ones are forgotten, so that
+    no server pushes out smaller ones.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        *,
+        most_servers: int = MOST_AUTOMOD_SERVERS,
+        most_instructions: int = MOST_INSTRUCTIONS,
+    ) -> None:
         self._clock = clock
+        self._most_servers, self._most_instructions = most_servers, most_instructions
         self._servers: OrderedDict[int, _Kept] = OrderedDict()
         self._threads = Threads("automod", most=2, share=1)
+
+    def __contains__(self, guild_id: int) -> bool:
+        """Return whether the rules of a server are kept."""
+        return guild_id in self._servers
 
     def expire(self, guild_id: int) -> None:
         """Let the rules of a server be read again with the next request; they hold until then."""
@@ -173,7 +195,7 @@ class AutomodCache:
         """Return the rules of a server; where Discord does not give them, those that were read before."""
         kept = self._servers.setdefault(guild_id, _Kept())
         self._servers.move_to_end(guild_id)
-        while len(self._servers) > MOST_AUTOMOD_SERVERS:
+        while len(self._servers) > self._most_servers:
             self._servers.popitem(last=False)
         if kept.due <= self._clock():
             async with kept.reading:
@@ -193,9 +215,16 @@ class AutomodCache:
             refused = isinstance(error, discord.Forbidden | discord.NotFound)
             kept.failed, kept.due = True, self._clock() + (FRESH_SECONDS if refused else RETRY_SECONDS)
             return
-        kept.failed = False
+        kept.failed, kept.size = False, sum(rule.size for rule in kept.rules)
         if kept.changes == changes:
             kept.due = self._clock() + FRESH_SECONDS
+        self._forget_largest()
+
+    def _forget_largest(self) -> None:
+        size = sum(kept.size for kept in self._servers.values())
+        while size > self._most_instructions:
+            largest = max(self._servers, key=lambda guild_id: self._servers[guild_id].size)
+            size -= self._servers.pop(largest).size
 
 
 def may_read(interaction: discord.Interaction[Any]) -> bool:

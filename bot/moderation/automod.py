@@ -88,6 +88,12 @@ class AutomodRule:
         """Compile what is searched for, which takes milliseconds for a long list."""
         _ = self._keywords, self._patterns, self._allowed
 
+    @property
+    def size(self) -> int:
+        """Return how large the rule is in memory, in instructions of what is compiled; prepare it before."""
+        programs = [pattern.programsize for pattern in (self._keywords, *self._patterns) if pattern]
+        return sum(programs) + sum(map(len, self.allowed))
+
     @cached_property
     def _keywords(self) -> Pattern | None:
         return _any_of(self.keywords)

@@ -33,7 +33,9 @@ _SET_SIGNS = ("&", "~", "-")
 
 
 class Pattern(Protocol):
-    """A compiled pattern."""
+    """A compiled pattern; `programsize` is the number of its instructions."""
+
+    programsize: int
 
     def search(self, text: str) -> Any:
         """Return the first match, whose item 0 is its text; None without one."""
