@@ -161,7 +161,7 @@ class RandomMember:
             self._commands = (await self._member.state())["commands"]
         slash = [command for command in self._commands if command["type"] == 1]
         name, options = self._chance.choice([leaf for command in slash for leaf in leaves(command)])
-        given = {}
+        given: dict[str, Any] = {}
         for option in options:
             if option.get("required") or self._chance.random() < 0.4:
                 given[option["name"]] = await self._value(name, option, given)
@@ -307,9 +307,10 @@ class RandomMember:
         if (shown := core.world.messages.get(message_id)) is None:
             return  # deleted meanwhile
         parts = deepcopy(shown.components)
-        [part] = [part for _, part in walk(parts) if part.get("custom_id") == known] or [None]
-        if part is None or not is_one(custom_id, map(template_of, BUTTONS)):
+        found = [part for _, part in walk(parts) if part.get("custom_id") == known]
+        if not found or not is_one(custom_id, map(template_of, BUTTONS)):
             return
+        part = found[0]
         part["custom_id"] = custom_id
         data: Json = {"custom_id": custom_id, "id": part["id"], "component_type": part["type"]}
         if part.get("options"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import discord
 
-from bot.errors import StoreUnavailable, UserMistake
+from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.answers import tell_begun, tell_end
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import modal
@@ -99,7 +99,10 @@ async def _remove_new(interaction: Interaction, jobs: Sequence[Job]) -> list[str
     stayed = []
     for job in jobs:
         if not job.state.final:
-            now = await services_of(interaction).store.jobs.get(job.id)
+            try:
+                now = await services_of(interaction).store.jobs.get(job.id)
+            except UnknownJob:  # the member has just erased it
+                continue
             if now.message_id != job.message_id and (
                 address := await remove_message(interaction.client, now)
             ):

@@ -20,6 +20,7 @@ from front_tools import (
 )
 from serving import Served
 
+from bot.erasure import forget
 from bot.front import clearing
 from bot.front.commands import commands
 from bot.front.removal import remove_message
@@ -241,6 +242,22 @@ async def test_two_moderators_who_clear_at_once_delete_each_request_once(
     assert await served.store.jobs.active() == []
     entries = await log(served)
     assert sum((entry.after or {})["requests"] for entry in entries) == 3
+
+
+async def test_a_clear_goes_on_where_the_member_erases_everything_meanwhile(
+    served: Served, mina: Member, ravi: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await finished(served, ravi, "a boat")
+    await queued(ravi, "a tree")
+
+    async def remove(client: discord.Client, job: Job) -> str | None:
+        await forget(served.store.erasure, served.bot.services.files, user_id=RAVI)
+        return await remove_message(client, job)
+
+    monkeypatch.setattr(clearing, "remove_message", remove)
+    form = await mina.modal_of(await mina.use("moderate clear", member=str(RAVI)))
+    told = await mina.message_of(await mina.submit(form), is_done)
+    assert said(told) == "0 requests were deleted."
 
 
 async def test_a_stop_within_a_long_clear_says_how_many_requests_were_deleted(

@@ -14,7 +14,7 @@ from serving import Served, serving, until
 from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
-from bot.sandbox.community import PEOPLE
+from bot.sandbox.community import CHANNELS, PEOPLE
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from sdjax_engine.images import encode_png
@@ -51,6 +51,7 @@ async def test_random_acts_are_each_answered_and_leave_no_error(
             if number % CALMED == 0:
                 await _calm(mina)
             await chance.choice(members).act()
+        await _calm(mina)
         await until(lambda: _is_quiet(served))
         painting.cancel()
         await asyncio.gather(painting, return_exceptions=True)
@@ -72,7 +73,9 @@ async def _paint(served: Served) -> None:
 
 async def _calm(mina: Member) -> None:
     """Undo blocks and pauses, which would refuse most acts."""
-    await mina.use("moderate resume")
+    for channel in CHANNELS:
+        await mina.use("moderate resume", channel=channel.name)
+    await mina.use("moderate resume", where="server")
     for person in PEOPLE:
         await mina.use("moderate unblock", member=str(person.id))
 
