@@ -11,6 +11,7 @@ from test_front_sessions import OMAR, RAVI, by_mina, opens, paints, shows, told,
 
 from bot.holds import Cause, Hold, Outcome
 from bot.sandbox.client import Member
+from bot.sandbox.objects import IS_SPOILER
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.store.session_rows import Phase
@@ -107,6 +108,22 @@ async def test_a_picture_that_is_withheld_during_the_vote_leaves_the_ballot(
     (review,) = await served.store.reviews.waiting(guild_id, limit=9)
     await served.store.reviews.decide(review.id, Outcome.SHOWN, by_mina(guild_id))
     await edited(omar, ballot, place, lambda said: "a boat" in said and "no longer" not in said)
+
+
+async def test_a_picture_that_is_covered_during_the_vote_covers_the_file_of_its_ballot(
+    served: Served, mina: Member, ravi: Member, omar: Member
+) -> None:
+    place, ballot = await voted_on(served, mina, (ravi, "a boat"), (omar, "a tree"))
+    assert [file.get("flags") for file in ballot["attachments"]] == [None]
+    (job,) = await served.store.jobs.history(RAVI, limit=1)
+    guild_id = job.origin.guild_id or 0
+    await served.store.reviews.hold(job.id, Hold(cause=Cause.REPORTS), by_mina(guild_id))
+    (review,) = await served.store.reviews.waiting(guild_id, limit=9)
+    await served.store.reviews.decide(review.id, Outcome.SPOILER, by_mina(guild_id))
+    covered = await omar.wait_for_message(
+        lambda seen: seen["id"] == ballot["id"] and bool(seen["attachments"][0].get("flags")), channel=place
+    )
+    assert [file.get("flags") for file in covered["attachments"]] == [IS_SPOILER]
 
 
 async def test_the_menus_of_a_ballot_name_the_message_of_the_picture(
