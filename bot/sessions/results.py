@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -26,6 +27,14 @@ class Rank:
         return len(self.entries) > 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class Champions:
+    """The people, by id and name, whose pictures have the most `votes` together; several are a tie."""
+
+    votes: int
+    people: tuple[tuple[int, str], ...]
+
+
 def places(entries: Sequence[Entry]) -> list[Rank]:
     """Return the first places of a vote, of pictures that got votes and may be seen.
 
@@ -44,6 +53,20 @@ def places(entries: Sequence[Entry]) -> list[Rank]:
         found.append(Rank(number=ahead + 1, votes=votes, entries=here))
         ahead += len(here)
     return found
+
+
+def champions(entries: Sequence[Entry]) -> Champions | None:
+    """Return the people whose pictures have the most votes together; None without votes."""
+    totals, names = Counter[int](), dict[int, str]()
+    for entry in entries:
+        if entry.votes and entry.artifact is not None:
+            totals[entry.user_id] += entry.votes
+            names[entry.user_id] = entry.user_name
+    if not totals:
+        return None
+    most = max(totals.values())
+    people = tuple((user_id, names[user_id]) for user_id, votes in totals.items() if votes == most)
+    return Champions(votes=most, people=people)
 
 
 def page_of(entries: Sequence[Entry], page: int, *, whole: bool = False) -> list[tuple[int, Entry | None]]:

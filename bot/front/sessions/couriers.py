@@ -36,17 +36,20 @@ class Courier:
         mark: str,
         files: Sequence[File] = (),
         again: bool = True,
+        telling: bool = False,
     ) -> int:
         """Post a message whose button has this mark, unless it was posted before; return its id.
 
-        Without `again` there was no earlier attempt, so no earlier message is searched for.
+        If `telling`, Discord tells the people whom the message mentions. Without `again` there was no earlier
+        attempt, so no earlier message is searched for.
         """
         custom_id = f"group:{session.id}:{mark}"
         if again and (known := await self._earlier(session, custom_id)):
             return known.id
         view = layout(content, file_names=[name for name, _ in files])
         covered = _is_covered(content)
-        return await self._send(session, mark, view=view, files=_attached(files, covered=covered))
+        attached = _attached(files, covered=covered)
+        return await self._send(session, mark, telling=telling, view=view, files=attached)
 
     async def post_file(self, session: GroupSession, text: str, file: File, *, mark: str, again: bool) -> int:
         """Post a file with a line of text, unless a message with a file of this name is there."""
@@ -73,11 +76,11 @@ class Courier:
             attached = _attached(files, covered=_is_covered(content))
             await message.edit(view=view, attachments=attached, allowed_mentions=silent)
 
-    async def _send(self, session: GroupSession, mark: str, **message: Any) -> int:
-        silent = discord.AllowedMentions.none()
+    async def _send(self, session: GroupSession, mark: str, *, telling: bool = False, **message: Any) -> int:
+        mentions = discord.AllowedMentions(everyone=False, roles=False, users=telling)
         nonce = f"gs-{session.id}-{mark}"[:25]
         with self._rate_guard.request(by_token=False):
-            return (await self._channel(session).send(**message, nonce=nonce, allowed_mentions=silent)).id
+            return (await self._channel(session).send(**message, nonce=nonce, allowed_mentions=mentions)).id
 
     async def _earlier(self, session: GroupSession, wanted: str) -> discord.Message | None:
         """Return what `_found` does, or None where the channel may not be read."""

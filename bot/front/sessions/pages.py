@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, PictureContent, Tone, shortened
 from bot.front.sessions.board import came_late, left_out, mine_button, times_left, title
-from bot.sessions.results import Rank, page_of, places
+from bot.sessions.results import Rank, champions, page_of, places
 from bot.store.session_rows import GroupSession, Post, PostKind, TimerKind
 from bot.store.session_showing import Entry
 from bot.texts import Moment, Texts, shown
@@ -30,14 +30,15 @@ def sheet(
 ) -> MessageContent:
     """Return a page of a round's pictures, or of the session's, with buttons to vote in a ballot.
 
-    A picture that is no longer shown has a number, and no name, words or button. `unseen` pictures are
-    withheld or held for review, and `late` ones came after the end of the round.
+    A ballot names nobody, so that people vote for pictures. A picture that is no longer shown has a number,
+    and no name, words or button. `unseen` pictures are withheld or held for review. `late` pictures came
+    after the end of the round.
     """
     whole = not post.round
     page = page_of(entries, post.page, whole=whole)
     here = [(number, entry) for number, entry in page if entry]
     seen = [(number, entry) for number, entry in here if entry.artifact is not None]
-    lines = [line(entry, number, texts, whole=whole) for number, entry in here]
+    lines = [line(entry, number, texts, whole=whole, named=not post.ballot) for number, entry in here]
     if not (here or unseen or late):
         lines = [texts.gettext("Nobody has painted in this round.")]
     if post.page == 1 and unseen:
@@ -85,8 +86,13 @@ def mark_of(post: Post) -> str:
     return f"{post.kind.value[0]}{post.round}.{post.page}"
 
 
-def announcement(session: GroupSession, post: Post, texts: Texts) -> MessageContent:
-    """Return the content of a short post: a round begins, the clock stops or goes on, the session ends."""
+def announcement(
+    session: GroupSession, post: Post, texts: Texts, *, entries: Sequence[Entry] = ()
+) -> MessageContent:
+    """Return the content of a short post: a round begins, the clock stops or goes on, the session ends.
+
+    The end of a session of several rounds names the people with the most votes for `entries`.
+    """
     said = {
         PostKind.BEGINNING: texts.gettext("Round {number} begins.", number=post.round),
         PostKind.PAUSE: texts.gettext("The session is paused: its clock has stopped."),
@@ -96,6 +102,11 @@ def announcement(session: GroupSession, post: Post, texts: Texts) -> MessageCont
     }
     present = session.round == post.round and not session.paused
     ends = list(times_left(session, texts)) if present and post.kind is not PostKind.PAUSE else []
+    if post.kind is PostKind.END and session.round > 1 and (best := champions(entries)):
+        votes = texts.ngettext("{count} vote", "{count} votes", best.votes)
+        named = [f"<@{user_id}>" if user_id > 0 else shown(name, MAX_NAME) for user_id, name in best.people]
+        winners_named = texts.joined([*named[:MOST_WINNERS], votes])
+        ends.append(texts.gettext("Most votes in all rounds: {winners}", winners=winners_named))
     return MessageContent(
         heading=f"**{said[post.kind]}**", status="\n".join(map(texts.line, ends)), tone=Tone.RUNNING
     )
@@ -130,15 +141,15 @@ def _votes(session: GroupSession, entries: Sequence[Entry]) -> Iterator[tuple[Bu
         yield tuple(buttons[start : start + BUTTONS_A_ROW])
 
 
-def line(entry: Entry, number: int, texts: Texts, *, whole: bool = False) -> str:
-    """Return a picture's number, painter, prompt and seed; with `whole`, its round too.
+def line(entry: Entry, number: int, texts: Texts, *, whole: bool = False, named: bool = True) -> str:
+    """Return a picture's number, prompt and seed; if `named`, its painter; with `whole`, its round too.
 
     A picture that is no longer shown has only its number here, and its round.
     """
     round_ = [texts.gettext("Round {number}", number=entry.round)] if whole else []
     if entry.artifact is None:
         return texts.line(texts.joined([f"**{number}**", *round_, texts.gettext("no longer shown")]))
-    parts = [f"**{number}**", shown(entry.user_name, MAX_NAME), *round_]
+    parts = [f"**{number}**", *([shown(entry.user_name, MAX_NAME)] if named else []), *round_]
     parts.append(shown(entry.recipe.prompt, MAX_PROMPT))
     parts.append(texts.gettext("seed {seed}", seed=entry.seed))
     if entry.votes and whole:  # votes of a round are shown with its results
@@ -170,6 +181,13 @@ def results(
     )
 
 
+def _name(entry: Entry, place: Rank) -> str:
+    """Return the painter's name, for the first place as a mention."""
+    return (
+        f"<@{entry.user_id}>" if place.number == 1 and entry.user_id > 0 else shown(entry.user_name, MAX_NAME)
+    )
+
+
 def winners(entries: Sequence[Entry]) -> Sequence[Entry]:
     """Return the pictures of the first place, as many as one message shows."""
     found = places(entries)
@@ -178,7 +196,7 @@ def winners(entries: Sequence[Entry]) -> Sequence[Entry]:
 
 def _place(place: Rank, texts: Texts) -> str:
     named = [
-        texts.gettext("no. {number} of {name}", number=entry.number, name=shown(entry.user_name, MAX_NAME))
+        texts.gettext("no. {number} of {name}", number=entry.number, name=_name(entry, place))
         for entry in place.entries[:MOST_WINNERS]
     ]
     if (left := len(place.entries) - MOST_WINNERS) > 0:

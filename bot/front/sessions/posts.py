@@ -92,7 +92,8 @@ async def draw(services: Services, content: MessageContent, pictures: Pictures, 
     if not content.pictures:
         return []
     here = page_of(pictures.entries, post.page, whole=not post.round)
-    picture = await _picture(services, [entry for _, entry in here], first=here[0][0])
+    shown = [entry for _, entry in here]
+    picture = await _picture(services, shown, first=here[0][0], named=not post.ballot)
     return [(f"{content.pictures[0].stem}.jpg", picture)]
 
 
@@ -105,18 +106,25 @@ async def _send_results(services: Services, courier: Courier, session: GroupSess
     if content.pictures:
         picture = await _picture(services, winners(entries), first=None)
         files = [(f"{content.pictures[0].stem}.jpg", picture)]
-    await courier.post(session, content, mark=mark_of(post), files=files, again=post.attempts > 0)
+    again = post.attempts > 0
+    await courier.post(session, content, mark=mark_of(post), files=files, again=again, telling=True)
 
 
-async def _announce(_services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
-    content = announcement(session, post, Texts.for_locale(session.locale))
+async def _announce(services: Services, courier: Courier, session: GroupSession, post: Post) -> None:
+    entries = await services.store.showing.entries(session.id, 0) if post.kind is PostKind.END else []
+    content = announcement(session, post, Texts.for_locale(session.locale), entries=entries)
     await courier.post(session, content, mark=mark_of(post), again=post.attempts > 0)
 
 
-async def _picture(services: Services, entries: Sequence[Entry | None], *, first: int | None) -> bytes:
-    """Return a contact sheet with names; a picture that is gone or not shown is an empty tile."""
+async def _picture(
+    services: Services, entries: Sequence[Entry | None], *, first: int | None, named: bool = True
+) -> bytes:
+    """Return a contact sheet, if `named` with names; a picture that is gone or not shown is an empty tile."""
     files = [None if entry is None else await _file(services, entry) for entry in entries]
-    names = ["" if entry is None or entry.artifact is None else entry.user_name for entry in entries]
+    names = [
+        entry.user_name if named and entry is not None and entry.artifact is not None else ""
+        for entry in entries
+    ]
     made = functools.partial(contact_sheet, files, services.signing, first=first, names=names)
     return await _marked(services, made)
 

@@ -86,7 +86,7 @@ async def test_a_picture_that_is_deleted_during_the_vote_leaves_the_ballot_and_f
     assert "The picture you voted for, no. 1, is no longer shown: vote for another." in mine
     assert "no. 2" in await told(mina, await mina.press(redrawn, "2"), place)
     await mina.use("session next", channel=place)
-    await shows(mina, place, "Results of round 1", "no. 2 of Omar", "1 vote")
+    await shows(mina, place, "Results of round 1", f"no. 2 of <@{OMAR}>", "1 vote")
     archive = await mina.wait_for_message(
         lambda seen: any(each["filename"].endswith(".zip") for each in seen["attachments"]), channel=place
     )
@@ -132,7 +132,7 @@ async def test_the_menus_of_a_ballot_name_the_message_of_the_picture(
     place, ballot = await voted_on(served, mina, (ravi, "a boat"))
     assert "no. 1" in await told(omar, await omar.press(ballot, "1"), place)
     await mina.use("session next", channel=place)
-    results = await shows(omar, place, "Results of round 1", "no. 1 of Ravi")
+    results = await shows(omar, place, "Results of round 1", f"no. 1 of <@{RAVI}>")
     for message in (ballot, results):
         for menu in ("Report this picture", "Use this recipe"):
             assert "the picture's own message" in await told(omar, await omar.menu(message, menu), place)

@@ -105,7 +105,7 @@ async def test_two_rounds_with_votes_and_restarts_in_a_round_and_in_a_vote(
         await yuna.wait_for_message(lambda seen: ephemeral(seen) and "라운드" in text_of(seen), channel=place)
         assert late
         await mina.use("session next", channel=place)
-        results = await shows(omar, place, "Results of round 1", "no. 2 of Yuna", "2 votes")
+        results = await shows(omar, place, "Results of round 1", f"no. 2 of <@{YUNA}>", "2 votes")
         assert len(results["attachments"]) == 1
         closed = await omar.wait_for_message(
             lambda seen: seen["id"] == ballot["id"] and "vote:" not in str(seen["components"]), channel=place

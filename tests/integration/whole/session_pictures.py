@@ -217,7 +217,7 @@ async def vote(scene: Scene) -> None:
         await guest.press(await sees(guest, "Pictures of round 1"), "2")
         await sees(guest, "You have voted for no. 2.")
     await wei.send("/session next")
-    results = await sees(ravi, "Results of round 1", "no. 2 of Omar", "2 votes", "3 people have voted.")
+    results = await sees(ravi, "Results of round 1", "no. 2 of @Omar", "2 votes", "3 people have voted.")
     await shown(results)
 
 

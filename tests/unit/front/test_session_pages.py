@@ -11,7 +11,7 @@ from recipes import recipe
 from bot.delivery.content import MessageContent
 from bot.front.sessions.audit import said_of_session
 from bot.front.sessions.board import board
-from bot.front.sessions.pages import results, sheet
+from bot.front.sessions.pages import announcement, results, sheet
 from bot.store.session_rows import GroupSession, Phase, Plan, Post, PostKind, Timer, TimerKind
 from bot.store.session_showing import Crowd, Entry
 from bot.texts import LANGUAGES, Texts
@@ -150,10 +150,28 @@ def test_of_a_picture_that_is_no_longer_shown_a_sheet_has_the_number_alone() -> 
     assert "vote for another" not in whole.heading
 
 
+def test_a_ballot_names_no_painter_and_the_sheet_after_the_vote_does() -> None:
+    painted = entries(2, user_name="Mina")
+    ballot = sheet(SESSION, POST, painted, unseen=0, texts=Texts("en"))
+    assert "Mina" not in ballot.text
+    over = sheet(SESSION, replace(POST, ballot=False), painted, unseen=0, texts=Texts("en"))
+    assert over.footer.count("Mina") == 2
+
+
+@pytest.mark.parametrize(("rounds", "named"), [(1, False), (2, True)])
+def test_the_end_of_several_rounds_names_who_got_the_most_votes(rounds: int, named: bool) -> None:
+    one, other = entries(2, votes=2)
+    painted = [one, replace(one, round=2, votes=1), replace(other, user_id=12, votes=2)]
+    post = replace(POST, kind=PostKind.END, round=rounds)
+    session = replace(SESSION, round=rounds)
+    said = announcement(session, post, Texts("en"), entries=painted).text
+    assert ("Most votes in all rounds: <@11> · 3 votes" in said) == named
+
+
 def test_a_tie_is_called_a_tie() -> None:
     tied = entries(2, votes=2, user_name="Mina")
     said = results(SESSION, POST, [*tied, *entries(1, votes=1)], voters=5, texts=Texts("en")).text
-    assert "**1st** · a tie · no. 1 of Mina · no. 2 of Mina · 2 votes" in said
+    assert "**1st** · a tie · no. 1 of <@11> · no. 2 of <@11> · 2 votes" in said
     assert "**3rd** · no. 1" in said
 
 
