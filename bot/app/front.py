@@ -194,6 +194,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         front=name,
         clock=clock,
         fronts=lambda: membership.fronts,
+        signing=signing,
     )
     outbox = Outbox(
         *(queue.store, sender, message_locks),

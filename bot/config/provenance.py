@@ -13,6 +13,31 @@ from bot.config.section import Section
 
 Algorithm = Literal["es256", "es384", "es512", "ps256", "ps384", "ps512", "ed25519"]
 """The signing algorithms of C2PA."""
+Stamp = Literal["eu", "cn"]
+"""Whose label is drawn on pictures: the EU's or China's."""
+
+
+class AigcConfig(Section):
+    """The field `AIGC` of GB 45438-2025, which files carry if a `producer` is named.
+
+    `label` is 1 for certainly generated, 2 for perhaps, 3 for suspected. No `propagator` means the producer.
+    """
+
+    producer: Annotated[str, Field(max_length=200)] = ""
+    label: Literal["1", "2", "3"] = "1"
+    propagator: Annotated[str, Field(max_length=200)] = ""
+
+    def fields(self, content_id: str) -> dict[str, str]:
+        """Return the field's values for a file."""
+        return {
+            "Label": self.label,
+            "ContentProducer": self.producer,
+            "ProduceID": content_id,
+            "ReservedCode1": "",
+            "ContentPropagator": self.propagator or self.producer,
+            "PropagateID": content_id,
+            "ReservedCode2": "",
+        }
 
 
 class ProvenanceConfig(Section):
@@ -30,6 +55,8 @@ class ProvenanceConfig(Section):
     required: bool = False
     time_authority: Annotated[str, AfterValidator(check_http)] = ""
     label: bool = True
+    stamp: Stamp | Literal[""] = ""
+    aigc: AigcConfig = AigcConfig()
 
     @model_validator(mode="after")
     def _signs_what_must_be_signed(self) -> Self:

@@ -84,8 +84,8 @@ def fit(files: Sequence[bytes], limit: int, *, first: int = 1) -> PictureFile:
 
 
 def fit_and_sign(files: Sequence[bytes], limit: int, signing: Signing, *, first: int = 1) -> PictureFile:
-    """Return the file of `fit`, signed; with its manifest it is within `limit`. Call it in a thread."""
-    file = fit(files, limit - signing.room, first=first)
+    """Return the file of `fit`, marked; with its marks it is within `limit`. Call it in a thread."""
+    file = fit([signing.drawn(file) for file in files], limit - signing.room, first=first)
     return replace(file, data=signing.signed(file.data))
 
 

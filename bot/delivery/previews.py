@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import PIL.Image
 
@@ -13,6 +13,8 @@ from sdjax_engine.images import grid_shape, make_grid
 LONGEST_SIDE = 512  # pixels of the whole file
 NOTHING_YET = (43, 45, 49)
 QUALITY = 70
+
+Draw = Callable[[PIL.Image.Image], None]
 
 
 def thumbnail(picture: bytes) -> bytes:
@@ -25,10 +27,13 @@ def thumbnail(picture: bytes) -> bytes:
     return file.getvalue()
 
 
-def preview_file(previews: Mapping[int, bytes], *, count: int, width: int, height: int) -> PictureFile:
+def preview_file(
+    previews: Mapping[int, bytes], *, count: int, width: int, height: int, draw: Draw = lambda _picture: None
+) -> PictureFile:
     """Return the previews of `count` images of `width` × `height` pixels, in the order of the result.
 
-    `previews` are WebP files by the images' indexes. An image without one is grey. Call it in a thread.
+    `previews` are WebP files by the images' indexes. An image without one is grey. `draw` draws the
+    label on the whole. Call it in a thread.
     """
     rows, columns = grid_shape(count)
     scale = min(1.0, LONGEST_SIDE / max(columns * width, rows * height))
@@ -37,6 +42,7 @@ def preview_file(previews: Mapping[int, bytes], *, count: int, width: int, heigh
     grid = make_grid(tiles, rows, columns)
     if count > 1:
         number_tiles(grid, count, first=1)
+    draw(grid)
     file = io.BytesIO()
     grid.save(file, format="WEBP", quality=QUALITY)
     return PictureFile(data=file.getvalue(), suffix=".webp")

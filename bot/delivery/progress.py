@@ -21,6 +21,7 @@ from bot.delivery.sender import Sender
 from bot.errors import DeliveryRefused, MissingArtifact, StoreUnavailable, UnknownJob
 from bot.files.artifacts import Artifacts
 from bot.jobs import Job, Showing, State
+from bot.provenance.signing import Signing
 from bot.store.preferences import PREVIEWS, owners_at
 from bot.store.store import Store
 from bot.texts import Texts
@@ -75,7 +76,8 @@ class MessageLocks:
 class Progress:
     """Shows the progress of the jobs of `front` in their own messages.
 
-    `fronts` returns the number of fronts: together they send no more edits than one alone.
+    `fronts` returns the number of fronts: together they send no more edits than one alone. `signing`
+    draws the label on previews.
     """
 
     def __init__(
@@ -88,11 +90,13 @@ class Progress:
         front: str,
         clock: Callable[[], float],
         fronts: Callable[[], int] = lambda: 1,
+        signing: Signing | None = None,
     ) -> None:
         self._store = store
         self._artifacts = artifacts
         self._front = front
         self._fronts = fronts
+        self._signing = signing or Signing()
         self._sender = sender
         self._message_locks = message_locks
         self._clock = clock
@@ -227,7 +231,8 @@ class Progress:
             return None
         width, height = job.recipe.picture_size
         size = {"count": len(job.images), "width": width, "height": height}
-        return await self._threads.run(functools.partial(preview_file, previews, **size))
+        draw = functools.partial(self._signing.draw, modified=job.recipe.init_image is not None)
+        return await self._threads.run(functools.partial(preview_file, previews, **size, draw=draw))
 
     async def _finished(self, job: Job, shown: _Shown) -> dict[int, bytes]:
         """Return small files of the finished pictures that are shown openly, by the images' indexes."""

@@ -73,7 +73,7 @@ def render(
         status=ending(job, done, texts),
         footer=settings_text(job, done, texts, label=label) if done else "",
         folded=_folded(rows, texts, more=bool(done)) if cut else "",
-        pictures=tuple(pictures_of(job, done, texts)),
+        pictures=tuple(pictures_of(job, done, texts, label=label)),
         rows=rows,
         menus=tile_menus(job, done, texts),
         more=more_menu(job, done, texts) if done else None,

@@ -219,12 +219,17 @@ def _mistake(said: str) -> InvalidRequest | None:
         return None
 
 
+def _ai_label(recipe: Recipe, texts: Texts) -> str:
+    """Return the words that say that AI generated the pictures of a recipe, or modified a start picture."""
+    return texts.gettext("AI-generated") if recipe.init_image is None else texts.gettext("AI-modified")
+
+
 def settings_text(job: Job, done: Sequence[ImageRecord], texts: Texts, *, label: bool) -> str:
     """Return the lines below the pictures; with `label`, the first words say that they are AI-generated."""
     recipe = job.recipe
     seeds = seeds_text(list(dict.fromkeys(image.seed for image in done)))
     parts = [
-        *([texts.gettext("AI-generated")] if label else []),
+        *([_ai_label(recipe, texts)] if label else []),
         texts.gettext("seed {seed}", seed=seeds)
         if len(done) == 1 or recipe.variations
         else texts.gettext("seeds {seeds}", seeds=seeds),
@@ -295,30 +300,45 @@ def _started(recipe: Recipe, texts: Texts) -> Iterator[str]:
         yield texts.gettext("with LoRA {names}", names=shown(", ".join(named), SHOWN_LORAS))
 
 
-def pictures_of(job: Job, done: Sequence[ImageRecord], texts: Texts) -> Iterator[PictureContent]:
-    """Return the open pictures, then the covered ones: a flagged picture covers no other."""
+def pictures_of(
+    job: Job, done: Sequence[ImageRecord], texts: Texts, *, label: bool
+) -> Iterator[PictureContent]:
+    """Return the open pictures, then the covered ones: a flagged picture covers no other.
+
+    With `label`, their alternative texts say first that AI made them.
+    """
+    words = _ai_label(job.recipe, texts) if label else ""
     for covered in (False, True):
         images = [image for image in done if (image.showing is Showing.SPOILER) is covered]
         if images:
             first = done.index(images[0]) + 1
-            yield _picture(job, images, texts, covered=covered, first=first, total=len(done))
+            yield _picture(job, images, texts, covered=covered, first=first, total=len(done), label=words)
 
 
 def _picture(
-    job: Job, images: Sequence[ImageRecord], texts: Texts, *, covered: bool, first: int, total: int
+    job: Job,
+    images: Sequence[ImageRecord],
+    texts: Texts,
+    *,
+    covered: bool,
+    first: int,
+    total: int,
+    label: str,
 ) -> PictureContent:
     stem = job.id if len(images) == 1 else f"{job.id}-grid"
     return PictureContent(
         artifacts=tuple(image.artifact for image in images if image.artifact),
         first=first,
         stem=f"SPOILER_{stem}" if covered else stem,
-        alt=_alt(tidy(job.recipe.prompt), images, texts, first=first, total=total),
+        alt=_alt(tidy(job.recipe.prompt), images, texts, first=first, total=total, label=label),
         spoiler=covered,
     )
 
 
-def _alt(prompt: str, images: Sequence[ImageRecord], texts: Texts, *, first: int, total: int) -> str:
-    """Return the alternative text of one file: prompt, tiles and seeds. Only the prompt is ever shortened."""
+def _alt(
+    prompt: str, images: Sequence[ImageRecord], texts: Texts, *, first: int, total: int, label: str
+) -> str:
+    """Return the alternative text of one file: label, prompt, tiles, seeds. Only the prompt is shortened."""
     different = list(dict.fromkeys(image.seed for image in images))  # variations share a seed
     seeds = seeds_text(different)
     last = first + len(images) - 1
@@ -352,5 +372,8 @@ def _alt(prompt: str, images: Sequence[ImageRecord], texts: Texts, *, first: int
             seeds=seeds,
         )
 
-    beside = len(said(prompt)) - len(prompt)  # includes the direction marks
-    return said(shortened(prompt, MAX_ALT - beside))
+    def labelled(prompt: str) -> str:
+        return texts.joined([label, said(prompt)]) if label else said(prompt)
+
+    beside = len(labelled(prompt)) - len(prompt)  # includes the direction marks
+    return labelled(shortened(prompt, MAX_ALT - beside))

@@ -37,6 +37,8 @@ def contact_sheet(
     sheet = make_grid(tiles, *grid_shape(len(files)))
     if first is not None:
         number_tiles(sheet, len(files), first=first, part=NUMBER_PART)
+    if signing:
+        signing.draw(sheet)
     made = io.BytesIO()
     sheet.save(made, "JPEG", quality=QUALITY)
     return signing.signed(made.getvalue()) if signing else made.getvalue()

@@ -210,7 +210,7 @@ class _Making:
 
     async def _add_file(self, name: str, data: bytes, *, signed: bool) -> None:
         def write() -> None:
-            file = self._signing.signed(data) if signed else data
+            file = self._signing.marked(data) if signed else data
             self._write(name, file, zipfile.ZIP_STORED)  # a picture is compressed already
 
         await in_thread(write, THREAD)

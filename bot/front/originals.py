@@ -25,7 +25,7 @@ def packed(job_id: str, files: Sequence[bytes], *, limit: int, signing: Signing 
 
     A picture that is larger than `limit` is left out. May take long: call it in a thread.
     """
-    pictures = [signing.signed(file) for file in files] if signing else files
+    pictures = [signing.marked(file) for file in files] if signing else files
     if len(pictures) == 1:
         fits = len(pictures[0]) <= limit
         return Packed(files={f"{job_id}.png": pictures[0]} if fits else {}, too_large=int(not fits))

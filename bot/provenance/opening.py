@@ -21,13 +21,14 @@ def open_signing(config: ProvenanceConfig, *, metrics: ProvenanceMetrics | None 
 
     Reads files: call it in a thread. Raises ConfigurationError for a certificate that cannot be used.
     """
-    if not config.sign:
-        return Signing(metrics=metrics)
+    signer = _opened(config) if config.sign else None
+    return Signing(signer, required=config.required, stamp=config.stamp, aigc=config.aigc, metrics=metrics)
+
+
+def _opened(config: ProvenanceConfig) -> ManifestSigner:
     if config.certificate:
-        signer = _signer(config)
-    else:
-        signer = ManifestSigner(_self_made(Path(config.folder)), time_authority=config.time_authority)
-    return Signing(signer, required=config.required, metrics=metrics)
+        return _signer(config)
+    return ManifestSigner(_self_made(Path(config.folder)), time_authority=config.time_authority)
 
 
 def check_certificate(config: ProvenanceConfig) -> None:

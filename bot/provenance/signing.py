@@ -1,16 +1,21 @@
-"""Marks picture files as they leave: XMP, then the signed manifest.
+"""Marks picture files as they leave: the drawn label, XMP, then the signed manifest.
 
 If signing fails, the picture is sent without a manifest, or held where a signature is required.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from typing import Protocol
+from typing import Literal, Protocol
 
+import PIL.Image
+
+from bot.config.provenance import AigcConfig, Stamp
 from bot.errors import PictureUnsigned
 from bot.metrics import WELL, Metrics, ProvenanceMetrics
 from bot.provenance.claims import PAINTED_OVER, generator, source_type_of
+from bot.provenance.stamps import draw_stamp, stamped
 from bot.provenance.xmp import FRAME, packet, with_packet
 
 log = logging.getLogger(__name__)
@@ -34,7 +39,8 @@ class PictureSigner(Protocol):
 class Signing:
     """Signs files with `signer`; without one, files stay as they are. Call it in a thread.
 
-    If signatures are `required`, a file that cannot be signed is an error.
+    If signatures are `required`, a file that cannot be signed is an error. `stamp` is the label that is
+    drawn on pictures. The field `aigc` is written if it names a producer.
     """
 
     def __init__(
@@ -42,10 +48,14 @@ class Signing:
         signer: PictureSigner | None = None,
         *,
         required: bool = False,
+        stamp: Stamp | Literal[""] = "",
+        aigc: AigcConfig | None = None,
         metrics: ProvenanceMetrics | None = None,
     ) -> None:
         self._signer = signer
         self._required = required
+        self._stamp: Stamp | None = stamp or None
+        self._aigc = aigc if aigc and aigc.producer else None
         self._tool = " ".join(generator().values())
         self._held_for = ""
         self._metrics = metrics or Metrics().provenance
@@ -54,21 +64,46 @@ class Signing:
     @property
     def room(self) -> int:
         """The most bytes that `signed` adds to a file."""
-        return self._signer.room + len(packet(PAINTED_OVER, self._tool)) + FRAME if self._signer else 0
+        if not self._writes:
+            return 0
+        return (self._signer.room if self._signer else 0) + len(self._packet(PAINTED_OVER, b"")) + FRAME
+
+    @property
+    def _writes(self) -> bool:
+        return self._signer is not None or self._aigc is not None
 
     def __bool__(self) -> bool:
-        return self._signer is not None
+        return self._writes or self._stamp is not None
+
+    def draw(self, picture: PIL.Image.Image, *, modified: bool = False) -> None:
+        """Draw the label on an RGB picture, if there is one: AI has modified or generated the picture."""
+        if self._stamp is not None:
+            draw_stamp(picture, self._stamp, modified=modified)
+
+    def drawn(self, png: bytes) -> bytes:
+        """Return a painted PNG with the label, if there is one, and its recipe."""
+        return png if self._stamp is None else stamped(png, self._stamp)
+
+    def marked(self, png: bytes) -> bytes:
+        """Return a painted PNG with the label and as `signed`, which raises."""
+        return self.signed(self.drawn(png))
+
+    def _packet(self, source_type: str, data: bytes) -> bytes:
+        content_id = hashlib.sha256(data).hexdigest()[:32]
+        return packet(source_type, self._tool, aigc=self._aigc.fields(content_id) if self._aigc else None)
 
     def signed(self, data: bytes) -> bytes:
-        """Return the picture file with all marks, or as many as can be made.
+        """Return the picture file with XMP and manifest, or as much of both as can be made.
 
         Raises PictureUnsigned instead, if signatures are required.
         """
-        if self._signer is None:
+        if not self._writes:
             return data
         marked = data
         try:
-            marked = with_packet(data, packet(source_type_of(data), self._tool))
+            marked = with_packet(data, self._packet(source_type_of(data), data))
+            if self._signer is None:
+                return marked
             signed = self._signer.sign(marked)
         except Exception as error:
             self._metrics.pictures.labels("held" if self._required else "unsigned").inc()

@@ -105,7 +105,7 @@ async def serving(
     guard, message_locks = bot.rate_guard, MessageLocks()
     limits = bot.limits_on_files
     sender = Sender(bot, artifacts, clock=time.time, rate_guard=guard, limits=limits, signing=signing)
-    progress = Progress(store, artifacts, sender, message_locks, front=name, clock=time.time)
+    progress = Progress(store, artifacts, sender, message_locks, front=name, clock=time.time, signing=signing)
     outbox = Outbox(
         *(store, sender, message_locks),
         front=name,

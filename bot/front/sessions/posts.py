@@ -172,7 +172,7 @@ async def _send_files(
     for entry in named:
         data = await _file(services, entry)
         if data is not None:
-            data = await _marked(services, functools.partial(services.signing.signed, data))
+            data = await _marked(services, functools.partial(services.signing.marked, data))
         if data is None or not packer.fits(data):
             missing += 1
         elif full := await run(packer.add, file_name(entry), data):

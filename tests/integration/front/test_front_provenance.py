@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import PIL.Image
 import pytest
 from front_tools import ephemeral, finished, job_of, text_of
 from manifests import read_manifest
@@ -58,7 +59,7 @@ async def test_the_delivered_picture_is_the_painted_one_with_a_valid_manifest(
     assert unmarked(data) == await signed.artifacts.get(image.artifact)
     read = read_picture(data)
     assert (read.tool, read.prompt, read.seed) == (Tool.OWN, "boats", 5)
-    assert alts(message) == ["boats, seed 5"]
+    assert alts(message) == ["AI-generated · boats, seed 5"]
     assert "-# AI-generated · seed 5 · " in text_of(message)
 
 
@@ -67,7 +68,7 @@ async def test_a_grid_and_its_original_files_are_signed(signed: Served, ravi: Me
     grid = await ravi.attachment_bytes(message)
     assert is_right(grid)
     assert read_recipe(io.BytesIO(grid)).seed == 5
-    assert alts(message) == ["boats, pictures 1 to 2 of 2, seeds 5, 6"]
+    assert alts(message) == ["AI-generated · boats, pictures 1 to 2 of 2, seeds 5, 6"]
     answer = await ravi.message_of(
         await ravi.press(message, "Files"), lambda found: ephemeral(found) and bool(found["attachments"])
     )
@@ -136,3 +137,16 @@ async def test_a_picture_that_must_be_signed_and_cannot_be_is_held_until_it_can(
             await ravi.press(message, "Files"), lambda found: ephemeral(found) and bool(found["content"])
         )
         assert "cannot be marked as AI-generated" in answer["content"]
+
+
+async def test_the_label_of_the_law_is_drawn_on_what_leaves_and_not_on_what_is_kept(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, discord_address: object
+) -> None:
+    config = Config.parse({"provenance": {"sign": False, "stamp": "cn"}})
+    async with serving(sandbox, store, artifacts, config, signing=open_signing(config.provenance)) as served:
+        job, message = await finished(served, ravi, "boats", seed=5)
+        sent, kept = await ravi.attachment_bytes(message), await artifacts.get(job.images[0].artifact or "")
+    assert read_recipe(io.BytesIO(sent)) == read_recipe(io.BytesIO(kept))
+    with PIL.Image.open(io.BytesIO(sent)) as one, PIL.Image.open(io.BytesIO(kept)) as other:
+        assert other.getcolors() == [(one.width * one.height, (128, 128, 128))]
+        assert len(one.getcolors()) > 1

@@ -122,7 +122,7 @@ def test_a_finished_picture_comes_with_its_seed_and_settings_under_a_name_of_its
     )
     assert len(content.pictures) == 1
     assert (content.pictures[0].stem, content.pictures[0].artifacts) == ("abc", ("aa/0.png",))
-    assert content.pictures[0].alt == f"{RECIPE.prompt}, seed 7"
+    assert content.pictures[0].alt == f"AI-generated · {RECIPE.prompt}, seed 7"
     assert labels(content) == ["again:abc", "remix:abc", "vary:abc:0", "files:abc", "delete:abc"]
 
 
@@ -131,7 +131,7 @@ def test_several_pictures_become_one_grid_in_the_order_of_their_seeds() -> None:
     assert len(content.pictures) == 1
     assert content.pictures[0].stem == "abc-grid"
     assert content.pictures[0].artifacts == ("aa/0.png", "aa/1.png", "aa/2.png", "aa/3.png")
-    assert content.pictures[0].alt == f"{RECIPE.prompt}, pictures 1 to 4 of 4, seeds 7–10"
+    assert content.pictures[0].alt == f"AI-generated · {RECIPE.prompt}, pictures 1 to 4 of 4, seeds 7–10"
     assert "seeds 7–10" in content.footer
     assert content.footer.endswith("\n-# U1–U4 show one picture alone, V1–V4 paint others like it.")
 
@@ -139,7 +139,10 @@ def test_several_pictures_become_one_grid_in_the_order_of_their_seeds() -> None:
 def test_a_seed_that_all_pictures_of_a_grid_share_is_named_once() -> None:
     job = job_of(*[State.DONE] * 4)
     job = replace(job, images=tuple(replace(image, seed=7) for image in job.images))
-    assert render(job, None, ENGLISH).pictures[0].alt == f"{RECIPE.prompt}, pictures 1 to 4 of 4, seed 7"
+    assert (
+        render(job, None, ENGLISH).pictures[0].alt
+        == f"AI-generated · {RECIPE.prompt}, pictures 1 to 4 of 4, seed 7"
+    )
 
 
 PARENT = Parent(job_id="xyz", descent=Descent.SINGLE, index=1, channel_id=31, message_id=99)
@@ -352,8 +355,8 @@ def test_a_picture_beside_others_says_which_it_is() -> None:
     job = job_of(State.DONE, State.DONE)
     covered = replace(job, images=(job.images[0], replace(job.images[1], showing=Showing.SPOILER)))
     assert [picture.alt for picture in render(covered, None, ENGLISH).pictures] == [
-        f"{RECIPE.prompt}, picture 1 of 2, seed 7",
-        f"{RECIPE.prompt}, picture 2 of 2, seed 8",
+        f"AI-generated · {RECIPE.prompt}, picture 1 of 2, seed 7",
+        f"AI-generated · {RECIPE.prompt}, picture 2 of 2, seed 8",
     ]
 
 
@@ -361,7 +364,7 @@ def test_the_picture_is_an_attachment_of_the_message_with_its_alt_text() -> None
     container = layout(render(job_of(State.DONE), None, ENGLISH), file_names=["abc.webp"]).to_components()[0]
     gallery = next(part for part in container["components"] if part["type"] == 12)
     assert gallery["items"][0]["media"]["url"] == "attachment://abc.webp"
-    assert gallery["items"][0]["description"] == f"{RECIPE.prompt}, seed 7"
+    assert gallery["items"][0]["description"] == f"AI-generated · {RECIPE.prompt}, seed 7"
 
 
 async def test_discord_py_is_not_asked_to_remember_the_view() -> None:
