@@ -12,6 +12,7 @@ from bot.front.options import MAX_CHOICE, MAX_CHOICES, clean
 from bot.front.start_files import SentFile
 from bot.jobs import Job, Showing
 from bot.texts import Texts, tidy
+from sdjax_engine.images import grid_shape
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +49,22 @@ class PicturesOffered:
 
 def pictures_of_job(job: Job, texts: Texts) -> tuple[OfferedPicture, ...]:
     """Return the finished pictures of a job, without those that are held for review or withheld."""
+    found = [image for image in job.images if image.artifact and image.showing is not Showing.WITHHOLD]
+    in_one_grid = len(found) > 1 and all(image.showing is Showing.SHOW for image in found)
+    _, columns = grid_shape(len(found)) if in_one_grid else (0, 0)
     return tuple(
-        OfferedPicture(name=texts.gettext("Picture {number}", number=image.index + 1), index=image.index)
-        for image in job.images
-        if image.artifact and image.showing is not Showing.WITHHOLD
+        OfferedPicture(name=_name(image.index + 1, place, columns, texts), index=image.index)
+        for place, image in enumerate(found)
+    )
+
+
+def _name(number: int, place: int, columns: int, texts: Texts) -> str:
+    """Return the name of a picture, with its cell of a grid: a menu shows no pictures."""
+    if not columns:
+        return texts.gettext("Picture {number}", number=number)
+    row, column = divmod(place, columns)
+    return texts.gettext(
+        "Picture {number} (row {row}, column {column})", number=number, row=row + 1, column=column + 1
     )
 
 

@@ -83,6 +83,12 @@ async def test_a_relative_time_moves_on(open_page: OpenPage, bot: PageBot) -> No
     await expect(shown).to_contain_text("seconds ago")
 
 
+async def test_times_are_in_the_language_of_the_acting_member(open_page: OpenPage, bot: PageBot) -> None:
+    page = await open_page("yuna")
+    await send(page, f"/say it began <t:{int(time.time()) - 330}:R>")
+    await expect(messages(page).first.get_by_role("time").last).to_have_text("5분 전")
+
+
 @pytest.mark.parametrize(
     ("words", "language", "direction"),
     [("빨간 원", "ko", "ltr"), ("دائرة حمراء", "ar", "rtl"), ("一个红色的圆", "zh", "ltr")],

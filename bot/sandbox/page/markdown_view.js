@@ -70,7 +70,7 @@ function view(node, names) {
     case "command":
       return h("span", { class: "mention", text: `/${node.text}` });
     case "time":
-      return time(node);
+      return time(node, names.locale());
     default:
       return h(TAGS[node.type], {}, children());
   }
@@ -90,26 +90,27 @@ function spoiler(children) {
   return cover;
 }
 
-function time({ seconds, style }) {
+/** Discord shows times in the language of the member's client, whatever the sentence's is. */
+function time({ seconds, style }, lang) {
   const date = new Date(seconds * 1000);
-  const known = { datetime: date.toISOString(), title: date.toLocaleString() };
+  const known = { lang, datetime: date.toISOString(), title: date.toLocaleString(lang) };
   if (style !== "R") {
-    const shown = new Intl.DateTimeFormat(undefined, TIME_STYLES[style]).format(date);
+    const shown = new Intl.DateTimeFormat(lang, TIME_STYLES[style]).format(date);
     return h("time", { ...known, text: shown });
   }
-  return h("time", { ...known, "data-seconds": seconds, text: relative(seconds - Date.now() / 1000) });
+  return h("time", { ...known, "data-seconds": seconds, text: relative(seconds - Date.now() / 1000, lang) });
 }
 
 /** Keep the relative times of the page right. */
 export function keepTimes() {
   for (const element of document.querySelectorAll("time[data-seconds]")) {
-    const shown = relative(element.dataset.seconds - Date.now() / 1000);
+    const shown = relative(element.dataset.seconds - Date.now() / 1000, element.lang);
     if (element.textContent !== shown) element.textContent = shown;
   }
 }
 
 /** "in 12 seconds", "3 minutes ago". */
-export function relative(seconds) {
+export function relative(seconds, lang) {
   const units = [
     ["day", 86400],
     ["hour", 3600],
@@ -117,5 +118,5 @@ export function relative(seconds) {
     ["second", 1],
   ];
   const [unit, size] = units.find(([, length]) => Math.abs(seconds) >= length) ?? ["second", 1];
-  return new Intl.RelativeTimeFormat(undefined, { numeric: "auto" }).format(Math.round(seconds / size), unit);
+  return new Intl.RelativeTimeFormat(lang, { numeric: "auto" }).format(Math.round(seconds / size), unit);
 }

@@ -102,6 +102,7 @@ export class Model {
     user: (id) => this.members.find((member) => member.id === id)?.name ?? "someone",
     channel: (id) => this.channels.find((channel) => channel.id === id)?.name ?? "unknown",
     /** The address by which the acting member opens a channel, or null for one that is not theirs to see. */
+    locale: () => this.me.locale,
     address: (id) => {
       const found = this.channels.find((channel) => channel.id === id);
       return found ? `#${this.me.username}/${encodeURIComponent(found.name)}` : null;

@@ -106,7 +106,7 @@ async def test_a_result_of_this_bot_offers_each_picture_in_full_size(
 ) -> None:
     job, message = await finished(served, ravi, "boats", variants=3)
     form = await opened(omar, message)
-    assert choices(form) == ["Picture 1", "Picture 2", "Picture 3"]
+    assert choices(form) == [f"Picture {number} (row 1, column {number})" for number in (1, 2, 3)]
     started = await painted(served, omar, form, "a ship", picture=["1"])
     assert started.recipe.init_image == job.images[1].artifact
     assert started.recipe.strength == 0.75

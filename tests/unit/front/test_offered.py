@@ -86,7 +86,10 @@ def test_withheld_and_unfinished_pictures_are_not_offered() -> None:
     ]
     images[3] = replace(images[3], showing=Showing.WITHHOLD)
     found = pictures_of_job(replace(job, images=tuple(images)), ENGLISH)
-    assert [(each.name, each.index) for each in found] == [("Picture 1", 0), ("Picture 3", 2)]
+    assert [(each.name, each.index) for each in found] == [
+        ("Picture 1 (row 1, column 1)", 0),
+        ("Picture 3 (row 1, column 2)", 2),
+    ]
 
 
 def test_as_many_reachable_pictures_are_offered_as_a_menu_takes() -> None:
