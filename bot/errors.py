@@ -2,6 +2,7 @@
 
 BotError
 ├── UserMistake          the person can correct it; its sentence is in the person's language
+│   ├── SeveralMistakes
 │   ├── UnknownJob
 │   ├── UnreadableJob
 │   └── NotYours
@@ -47,6 +48,16 @@ class UserMistake(BotError):
         self.further = tuple(further)
         self.appeal: int | None = None
         super().__init__(f"{self.message_id} {details}" if details else self.message_id)
+
+
+class SeveralMistakes(UserMistake):
+    """Several mistakes of one request, each an InvalidRequest or a UserMistake with a sentence of its own."""
+
+    message_id = "several_mistakes"
+
+    def __init__(self, mistakes: Sequence[Exception]) -> None:
+        super().__init__()
+        self.mistakes = tuple(mistakes)
 
 
 class UnknownJob(UserMistake):

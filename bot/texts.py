@@ -28,7 +28,7 @@ from babel.messages.pofile import read_po
 from babel.support import Translations
 
 from bot import policy_mistakes
-from bot.errors import BotError, StoreUnavailable, UserMistake
+from bot.errors import BotError, SeveralMistakes, StoreUnavailable, UserMistake
 from bot.known_mistakes import KNOWN_MISTAKES
 from bot.review_mistakes import REVIEW_MISTAKES
 from bot.session_mistakes import SESSION_MISTAKES
@@ -328,6 +328,12 @@ class Texts:
             name: value if isinstance(value, Moment) else tell(value)
             for name, value in getattr(error, "details", {}).items()
         }
+        if isinstance(error, SeveralMistakes):
+            return "\n".join(
+                self.line(self.mistake(one, tell=tell), mark="- ")
+                for one in error.mistakes
+                if isinstance(one, InvalidRequest | BotError)
+            )
         if isinstance(error, InvalidRequest):
             return self.gettext(InvalidRequest.SENTENCES[error.problem], **details)
         if isinstance(error, UserMistake):

@@ -7,12 +7,12 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from bot.errors import UserMistake
+from bot.errors import SeveralMistakes, UserMistake
 from bot.expansion import SIGNS
 from bot.generation_data.lora_tags import tags_in, take_loras
 from bot.jobs import MAX_VARIANTS, Recipe
@@ -23,6 +23,12 @@ from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, Lora, Offer, SecondP
 from sdjax_engine.sampler_aliases import parse_sampler
 
 LORA = "lora"
+CHECKED = (
+    *("model", "size", "variants", "steps", "guidance", "sampler", "seed", "strength", "lora", "hires"),
+    *("negative_prompt", "prompt"),
+)
+"""The options that can be wrong; the model comes first, because the others depend on it."""
+MOST_MISTAKES = 5  # of one message; a sentence has up to 300 characters
 RANDOM_SEED = -1  # in A1111
 MAX_CHOICES = 25
 MAX_CHOICE = 100  # characters of a suggested value
@@ -100,12 +106,58 @@ def random_seed() -> int:
     return secrets.randbelow(MAX_SEED + 1)
 
 
+def together(mistakes: Sequence[Exception]) -> Exception:
+    """Return the mistakes as one error, each of them once, and as many as a message has room for."""
+    found: dict[str, Exception] = {}
+    for each in mistakes:
+        for one in each.mistakes if isinstance(each, SeveralMistakes) else (each,):
+            found.setdefault(str(one), one)
+    first, *others = list(found.values())[:MOST_MISTAKES]
+    return SeveralMistakes([first, *others]) if others else first
+
+
+@contextmanager
+def reported_with(earlier: Sequence[UserMistake]) -> Iterator[None]:
+    """Surround checks: raise their mistakes together with `earlier` ones."""
+    try:
+        yield
+    except (InvalidRequest, UserMistake) as error:
+        raise together([*earlier, error]) from None
+    if earlier:
+        raise together(earlier)
+
+
 def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] = random_seed) -> Recipe:
     """Return the recipe of the options, with the model's defaults for those left out.
 
     `<lora:NAME:WEIGHT>` in the prompt adds a LoRA that the model offers, or sets the weight of a chosen one.
-    Raises `InvalidRequest` or `UserMistake` for the first option that must change.
+    Raises `InvalidRequest` or `UserMistake` for an option that must change, SeveralMistakes for several.
     """
+    try:
+        return _parse(asked, offers, new_seed=new_seed)
+    except (InvalidRequest, UserMistake) as error:
+        raise together([*_mistakes_of_each(asked, offers), error]) from None
+
+
+def _mistakes_of_each(asked: Asked, offers: Sequence[Offer]) -> Iterator[Exception]:
+    """Yield the mistake of each option that does not suit those before it that do."""
+    good = Asked(prompt="a picture", image=asked.image)
+    for name in CHECKED:
+        if getattr(asked, name) is None:
+            continue
+        tried = replace(good, **{name: getattr(asked, name)})
+        try:
+            _parse(tried, offers)
+        except (InvalidRequest, UserMistake) as error:
+            yield error
+            if name == "model":  # the others depend on it
+                return
+        else:
+            good = tried
+
+
+def _parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] = random_seed) -> Recipe:
+    """Return the recipe; raises for the first option that must change."""
     offer = find_offer(asked.model, offers)
     width, height = offer.sizes[0] if asked.size is None else find_size(asked.size, offer)
     variants = 1 if asked.variants is None else asked.variants
@@ -151,7 +203,7 @@ def parse_by_any(asked: Asked, offers: Sequence[Offer]) -> Recipe:
     if asked.model is None:
         for offer in offers:
             with suppress(InvalidRequest, UserMistake):
-                return parse(asked, [offer])
+                return _parse(asked, [offer])
     return parse(asked, offers)
 
 

@@ -20,13 +20,13 @@ from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers import UNTOLD, add, page, sentence_for
 from bot.front.first_answers import FORM_READ_SECONDS, open_form
 from bot.front.modals import modal
-from bot.front.options import Asked, find_offer, parse, parse_by_any
+from bot.front.options import Asked, find_offer, parse, parse_by_any, reported_with
 from bot.front.preferred import name_left_out, preferred
 from bot.front.recipe_form import as_in_imagine, names_of, recipe_fields, text_above
 from bot.front.requests import accept, announce, enqueue, is_external, preferences_of
 from bot.front.server_wildcards import written_out
 from bot.front.services import Interaction, services_of
-from bot.front.settings_line import options_line, read_settings_line
+from bot.front.settings_line import options_line, settings_in
 from bot.front.styling import placed
 from bot.front.wildcards import read_few
 from bot.jobs import Origin, Recipe
@@ -120,9 +120,10 @@ async def paint_all(
     services = services_of(interaction)
     origin = await accept(interaction, private=visibility == PRIVATE)
     phrase = read_few(prompt, most=_most(interaction))
-    typed = read_settings_line(settings, names_of(interaction))
+    typed, wrong = settings_in(settings, names_of(interaction))
     asked = Asked(prompt=prompt, negative_prompt=negative_prompt or None, **typed)
-    recipes, unsuitable = await _recipes(interaction, asked, phrase)
+    with reported_with(wrong):
+        recipes, unsuitable = await _recipes(interaction, asked, phrase)
     job = await enqueue(interaction, recipes[0], origin)
     await announce(interaction, job)
     if unsuitable:

@@ -14,10 +14,10 @@ from bot.errors import StoreUnavailable
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.first_answers import FORM_READ_SECONDS, open_form
 from bot.front.modals import modal, settings_field, text_field
-from bot.front.options import PICTURE_STRENGTH, Asked, find_offer, parse, with_second_pass
+from bot.front.options import PICTURE_STRENGTH, Asked, find_offer, parse, reported_with, with_second_pass
 from bot.front.requests import repeatable
 from bot.front.services import Interaction, services_of
-from bot.front.settings_line import options_line, read_settings_line, settings_line
+from bot.front.settings_line import options_line, settings_in, settings_line
 from bot.front.styles import style_of
 from bot.front.styling import NO_STYLE, STYLE, styled
 from bot.jobs import Recipe
@@ -128,7 +128,7 @@ async def recipe_of(
 
     A style in the settings puts its texts around the words. Raises as `parse` and `style_of`.
     """
-    typed = read_settings_line(settings, names_of(interaction))
+    typed, wrong = settings_in(settings, names_of(interaction))
     started = earlier is not None and earlier.init_image is not None
     asked = Asked(
         prompt=prompt,
@@ -139,7 +139,8 @@ async def recipe_of(
     )
     if typed.get(STYLE) not in (None, NO_STYLE):
         asked = styled(asked, await style_of(interaction, typed[STYLE]))
-    recipe = parse(asked, offers_here(interaction))
+    with reported_with(wrong):
+        recipe = parse(asked, offers_here(interaction))
     if earlier is None:
         return recipe
     if recipe.seed == earlier.seed:

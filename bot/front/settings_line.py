@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.errors import UserMistake
-from bot.front.options import echo, hires_text, number_text
+from bot.front.options import echo, hires_text, number_text, together
 from bot.jobs import Recipe
 from bot.store.preferences import PREVIEWS
 from bot.texts import Texts
@@ -70,12 +70,23 @@ def _text(value: object, names: Texts) -> str:
 
 
 def read_settings_line(line: str, names: Texts, *, settings: Sequence[str] = PAINTED) -> dict[str, Any]:
-    """Return the values by the names of the options, which are among `settings`.
+    """Return what `settings_in` does; raises its mistakes."""
+    found, wrong = settings_in(line, names, settings=settings)
+    if wrong:
+        raise together(wrong)
+    return found
+
+
+def settings_in(
+    line: str, names: Texts, *, settings: Sequence[str] = PAINTED
+) -> tuple[dict[str, Any], list[UserMistake]]:
+    """Return the values by the names of the options, which are among `settings`, and all mistakes.
 
     A part without a name continues a list of LoRAs or the name of a style. The last of a repeated name
-    counts. Raises UserMistake `settings_name` for an unknown name, `settings_number` for a value that is no
-    number, `settings_switch` for one that is neither on nor off.
+    counts. A mistake is a UserMistake `settings_name` for an unknown name, `settings_number` for a value that
+    is no number, `settings_switch` for one that is neither on nor off.
     """
+    wrong: list[UserMistake] = []
     known = {form.casefold(): name for name in settings for form in (name, _label(name, names))}
     found: dict[str, str] = {}
     last = ""
@@ -86,10 +97,16 @@ def read_settings_line(line: str, names: Texts, *, settings: Sequence[str] = PAI
             found[last] = ", ".join(filter(None, (found[last], part)))
         elif name is None:
             choices = ", ".join(_label(each, names) for each in settings)
-            raise UserMistake("settings_name", value=echo(part), choices=choices)
+            wrong.append(UserMistake("settings_name", value=echo(part), choices=choices))
         else:
             found[name], last = value.strip(), name
-    return {name: _value(name, text, names) for name, text in found.items() if text}
+    values: dict[str, Any] = {}
+    for name, text in found.items():
+        try:
+            values |= {name: _value(name, text, names)} if text else {}
+        except UserMistake as error:
+            wrong.append(error)
+    return values, wrong
 
 
 def _value(name: str, text: str, names: Texts) -> Any:

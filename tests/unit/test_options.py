@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes import recipe
 
-from bot.errors import UserMistake
+from bot.errors import SeveralMistakes, UserMistake
 from bot.front.options import (
     MAX_CHOICE,
     MAX_CHOICES,
@@ -422,3 +423,14 @@ def test_a_tag_with_a_weight_that_is_not_possible_is_refused(weight: str) -> Non
 
 def test_a_prompt_of_nothing_but_a_tag_is_empty() -> None:
     assert problem_of(prompt="<lora:ink:1>", model="large-xl") == "empty_prompt"
+
+
+def test_every_wrong_option_is_named_once_and_those_of_an_unknown_model_are_not() -> None:
+    wrong: dict[str, Any] = {"size": "9x9", "steps": 9999, "sampler": "none", "seed": -5, "variants": 2}
+    with pytest.raises(SeveralMistakes) as caught:
+        recipe_of(**wrong)
+    named = [getattr(each, "problem", "") for each in caught.value.mistakes]
+    assert named == ["size", "steps", "sampler", "seed"]
+    with pytest.raises(InvalidRequest) as unknown:
+        recipe_of(model="no such model", size="9x9")
+    assert unknown.value.problem == "model"

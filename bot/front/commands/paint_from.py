@@ -16,12 +16,12 @@ from bot.front.first_answers import open_form
 from bot.front.messages import files_of, of_message, result_of
 from bot.front.modals import choice_field, modal
 from bot.front.offered_pictures import OfferedPicture, PicturesOffered, pictures_among, pictures_of_job
-from bot.front.options import Asked, find_offer, may_expand, parse_by_any, start_from
+from bot.front.options import Asked, find_offer, may_expand, parse_by_any, reported_with, start_from
 from bot.front.preferred import name_left_out
 from bot.front.recipe_form import as_in_imagine, in_time, names_of, recipe_fields
 from bot.front.requests import accept, announce, check_caps, enqueue, repeatable
 from bot.front.services import Interaction, services_of
-from bot.front.settings_line import read_settings_line
+from bot.front.settings_line import settings_in
 from bot.front.start_files import SentFile
 from bot.front.start_pictures import started_from
 from bot.front.variations import picture_of
@@ -83,9 +83,10 @@ async def start(
     offered = services.pictures_offered.find(kept, user_id=interaction.user.id)
     if not picture.isdecimal() or int(picture) >= len(offered.pictures):
         raise UserMistake("form_forgotten")
-    typed = read_settings_line(settings, names_of(interaction))
+    typed, wrong = settings_in(settings, names_of(interaction))
     asked = Asked(prompt=prompt, negative_prompt=negative_prompt or None, **typed, image=True)
-    recipe = parse_by_any(asked, services.offers)
+    with reported_with(wrong):
+        recipe = parse_by_any(asked, services.offers)
     if may_expand(prompt) and read_phrase(prompt).count > 1:
         raise UserMistake("expansion_image")
     job, unsuitable = await _queued(interaction, offered, offered.pictures[int(picture)], asked, recipe)

@@ -14,10 +14,11 @@ from bot.front.allowed import check_texts
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import modal, settings_field, text_field
+from bot.front.options import reported_with
 from bot.front.preferring import NEGATIVE_PROMPT, check, nearest
 from bot.front.requests import PATIENCE_SECONDS, owners_of
 from bot.front.services import Interaction, sender_of, services_of
-from bot.front.settings_line import PREFERABLE, options_line, read_settings_line
+from bot.front.settings_line import PREFERABLE, options_line, settings_in
 from bot.front.styles import style_of
 from bot.front.styling import NO_STYLE, STYLE
 from bot.retries import while_unavailable
@@ -104,12 +105,13 @@ async def change_settings(
     await acknowledge(interaction, private=True)
     names, texts = _names(interaction), services.texts(interaction)
     owner = owner_of(interaction, Scope(scope))
-    options = read_settings_line(settings, names, settings=PREFERABLE)
+    options, wrong = settings_in(settings, names, settings=PREFERABLE)
     if negative_prompt.strip():
         options[NEGATIVE_PROMPT] = negative_prompt
     if options.get(STYLE) not in (None, NO_STYLE):
         options[STYLE] = (await style_of(interaction, options[STYLE])).name
-    await _check_in_company(interaction, owner, options)
+    with reported_with(wrong):
+        await _check_in_company(interaction, owner, options)
     if owner.scope is not Scope.ME:  # a person's own apply elsewhere too; a refused one is left out later
         await check_texts(interaction, [negative_prompt])
     await while_unavailable(PATIENCE_SECONDS, services.store.preferences.put, owner, options)

@@ -18,12 +18,12 @@ from bot.front.answers import page, page_lines
 from bot.front.command_tree import Group, Option, make_command, make_group
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import modal, settings_field, text_field
-from bot.front.options import MAX_CHOICE
+from bot.front.options import MAX_CHOICE, reported_with
 from bot.front.permissions import kept_server, sees
 from bot.front.preferring import check
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
-from bot.front.settings_line import OF_STYLES, options_line, read_settings_line
+from bot.front.settings_line import OF_STYLES, options_line, settings_in
 from bot.front.styles import style_of, styles_of, suggest_styles
 from bot.front.styling import MAX_NAME, MAX_TEXT, find, style_name, style_text, unknown_style
 from bot.retries import while_unavailable
@@ -137,8 +137,9 @@ async def add_style(
     services.pace.admit(sender_of(interaction))
     await acknowledge(interaction, private=True)
     by = By(actor_id=interaction.user.id, guild_id=kept_server(interaction))
-    options = read_settings_line(settings, _names(interaction), settings=OF_STYLES)
-    check(options, services.offers)
+    options, wrong = settings_in(settings, _names(interaction), settings=OF_STYLES)
+    with reported_with(wrong):
+        check(options, services.offers)
     style = Style(
         name=style_name(name),
         prompt=style_text(prompt),

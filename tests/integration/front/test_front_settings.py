@@ -77,6 +77,18 @@ async def test_a_mistake_is_reported_and_the_typed_text_is_returned(served: Serv
     assert fields(await form_of(ravi))["settings"] == ""
 
 
+async def test_all_mistakes_of_a_form_are_named_each_on_its_line(served: Served, ravi: Member) -> None:
+    form = await form_of(ravi)
+    told = await refusal(ravi, await ravi.submit(form, settings="guidence 7, steps many, size 9x9, seed 1"))
+    lines = told.strip().split("\n")
+    assert [line.partition(":")[0] for line in lines] == [
+        "- “guidence 7” is not a setting",
+        "- “seed 1” is not a setting",
+        "- The setting steps takes a number, not “many”",
+        "- demo does not paint 9x9",
+    ]
+
+
 async def test_the_deletion_of_a_persons_data_includes_their_settings(served: Served, ravi: Member) -> None:
     await saved(ravi, "steps 9")
     await finished(served, ravi, "a boat")
