@@ -11,6 +11,7 @@ from bot.front.services import FormPayload
 from bot.texts import Texts
 
 MAX_TITLE = 45  # characters
+MAX_NAME = 100  # characters of a choice, and of its value
 MAX_INPUT = 4000  # characters of one input
 RADIO_BUTTONS = range(2, 11)  # how many a group may have
 SETTINGS = "settings"  # the id of the input for a line of settings
@@ -78,6 +79,18 @@ def choice_field(
             custom_id=custom_id, options=[discord.SelectOption(**value) for value in values]
         )
     return discord.ui.Label(text=label, description=description, component=part)
+
+
+def menu_field(
+    label: str, custom_id: str, choices: Sequence[tuple[str, str]], chosen: str
+) -> discord.ui.Label[Any]:
+    """Return a menu of (name, value), with the value `chosen` preselected if it is among them."""
+    options = [
+        discord.SelectOption(label=name[:MAX_NAME], value=value, default=value == chosen)
+        for name, value in choices
+    ]
+    menu: discord.ui.Select[Any] = discord.ui.Select(custom_id=custom_id, options=options)
+    return discord.ui.Label(text=label, component=menu)
 
 
 def text_field(

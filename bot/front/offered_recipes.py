@@ -61,6 +61,11 @@ def telling(errors: Sequence[Exception], *, otherwise: UserMistake) -> Exception
 
 
 def recipe_line(options: Mapping[str, Any], offers: Sequence[Offer], names: Texts) -> str:
+    """Return `recipe_settings` as a line."""
+    return options_line(recipe_settings(options, offers), names)
+
+
+def recipe_settings(options: Mapping[str, Any], offers: Sequence[Offer]) -> dict[str, Any]:
     """Return the settings of fitted options, and the model's defaults for what they leave open.
 
     A missing seed stays missing.
@@ -76,4 +81,4 @@ def recipe_line(options: Mapping[str, Any], offers: Sequence[Offer], names: Text
         "model": offer.model,
         **options,
     }
-    return options_line({**values, "sampler": SAMPLER_NAMES[Sampler(values["sampler"])]}, names)
+    return {**values, "sampler": SAMPLER_NAMES[Sampler(values["sampler"])]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -13,18 +13,29 @@ import discord
 from bot.errors import StoreUnavailable
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.first_answers import FORM_READ_SECONDS, open_form
-from bot.front.modals import modal, settings_field, text_field
-from bot.front.options import PICTURE_STRENGTH, Asked, find_offer, parse, reported_with, with_second_pass
+from bot.front.modals import MAX_NAME, menu_field, modal, settings_field, text_field
+from bot.front.options import (
+    MAX_CHOICES,
+    PICTURE_STRENGTH,
+    Asked,
+    find_offer,
+    parse,
+    reported_with,
+    size_name,
+    with_second_pass,
+)
 from bot.front.requests import repeatable
 from bot.front.services import Interaction, services_of
-from bot.front.settings_line import options_line, settings_in, settings_line
+from bot.front.settings_line import options_line, settings_in, settings_of
 from bot.front.styles import style_of
 from bot.front.styling import NO_STYLE, STYLE, styled
 from bot.jobs import Recipe
 from bot.texts import Texts
-from sdjax_engine.request import MAX_PROMPT_CHARACTERS
+from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
+from sdjax_engine.sampler_aliases import parse_sampler
 
-PROMPT, NEGATIVE_PROMPT = "prompt", "negative_prompt"
+PROMPT, NEGATIVE_PROMPT, SIZE, SAMPLER = "prompt", "negative_prompt", "size", "sampler"
+MAX_PARTS = 5  # of a form
 RECIPE = "recipe"  # the first part of an id
 ALL, ALONE = "all", "alone"  # in an id: who sees the result
 
@@ -44,15 +55,67 @@ async def open_remix(
         await check_blocks(interaction)
         job = await repeatable(interaction, job_id, privately=privately)
     texts = services_of(interaction).texts(interaction)
-    fields = recipe_fields(
-        texts,
+    fields = painted_fields(
+        interaction,
         prompt=job.recipe.prompt,
         negative_prompt=job.recipe.negative_prompt,
-        settings=settings_line(job.recipe, names_of(interaction)),
+        values=settings_of(job.recipe),
     )
     target = ALONE if privately or message is None else message.id
     custom_id = f"remix:{job.id}:{target}"
     await open_form(interaction, modal(texts.gettext("Remix"), custom_id, *fields))
+
+
+def painted_fields(
+    interaction: Interaction,
+    *,
+    prompt: str,
+    negative_prompt: str,
+    values: Mapping[str, object],
+    parts: int = MAX_PARTS,
+) -> list[discord.ui.Item[Any]]:
+    """Return at most so many `parts`: the words, menus of sizes and samplers, and a line of other settings.
+
+    `values` has all settings of a recipe. The menu of sizes has those of all models, each with its model if
+    there are several. A size or sampler that is not offered is not preselected: the person chooses one.
+    """
+    texts, offers = services_of(interaction).texts(interaction), services_of(interaction).offers
+    left = dict(values)
+    offer = next((each for each in offers if each.model == left.get("model")), offers[0])
+    first, *rest, line = recipe_fields(texts, prompt=prompt, negative_prompt=negative_prompt)
+    menus: list[discord.ui.Item[Any]] = []
+    if parts > len((first, *rest, line)):
+        label = texts.gettext("Model and size") if len(offers) > 1 else texts.gettext("Size")
+        chosen = f"{left.pop('size', '')} {left.pop('model', '')}"
+        menus.append(menu_field(label, SIZE, list(size_menu(offer, offers)), chosen))
+    if parts > len((first, *rest, *menus, line)):
+        suits = [each for each in SAMPLER_NAMES if any(each in (o.samplers or SAMPLER_NAMES) for o in offers)]
+        samplers = [(SAMPLER_NAMES[each], each.value) for each in suits]
+        chosen = parse_sampler(str(left.pop("sampler"))).value
+        menus.append(menu_field(texts.gettext("Sampler"), SAMPLER, samplers, chosen))
+    settings = options_line(left, names_of(interaction))
+    return [first, *rest, *menus, recipe_fields(texts, settings=settings)[-1]]
+
+
+def size_menu(offer: Offer, offers: Sequence[Offer]) -> Iterator[tuple[str, str]]:
+    """Yield (name, value) of the sizes of this offer, then of the others, as many as a menu has room for."""
+    others = [each for each in offers if each is not offer]
+    found = [(size, each) for each in (offer, *others) for size in each.sizes]
+    fitting = [(size, each) for size, each in found if len(_size_value(size, each)) <= MAX_NAME]
+    for size, each in fitting[:MAX_CHOICES]:
+        name = size_name(size)
+        yield f"{each.model} · {name}" if others else name, _size_value(size, each)
+
+
+def _size_value(size: tuple[int, int], offer: Offer) -> str:
+    return f"{size[0]}x{size[1]} {offer.model}"
+
+
+def chosen_in(size: str, sampler: str) -> dict[str, str]:
+    """Return the settings that were chosen in the menus of `painted_fields`."""
+    dimensions, _, model = size.partition(" ")
+    chosen = {"size": dimensions, "model": model, "sampler": sampler}
+    return {name: value for name, value in chosen.items() if value}
 
 
 @asynccontextmanager
@@ -122,18 +185,21 @@ async def recipe_of(
     prompt: str,
     negative_prompt: str,
     settings: str,
+    size: str,
+    sampler: str,
     earlier: Recipe | None = None,
 ) -> Recipe:
     """Return the recipe of the form; the start picture and mask of the `earlier` recipe stay.
 
-    A style in the settings puts its texts around the words. Raises as `parse` and `style_of`.
+    A setting that is typed too counts before the choice of a menu. A style in the settings puts its texts
+    around the words. Raises as `parse` and `style_of`.
     """
     typed, wrong = settings_in(settings, names_of(interaction))
     started = earlier is not None and earlier.init_image is not None
     asked = Asked(
         prompt=prompt,
         negative_prompt=negative_prompt,
-        **{"model": earlier.model if earlier else None, **typed, STYLE: None},
+        **{"model": earlier.model if earlier else None, **chosen_in(size, sampler), **typed, STYLE: None},
         image=started,
         mask=earlier is not None and earlier.mask_image is not None,
     )

@@ -37,8 +37,13 @@ DIGITS = 24  # of the longest float: -2.2250738585072014e-308
 
 def settings_line(recipe: Recipe, names: Texts) -> str:
     """Return the settings of a recipe; `names` has the names of the options."""
+    return options_line(settings_of(recipe), names)
+
+
+def settings_of(recipe: Recipe) -> dict[str, object]:
+    """Return the settings of a recipe by the names of the options, as they are typed."""
     loras = (f"{lora.name}:{number_text(lora.weight)}".removesuffix(":1") for lora in recipe.loras)
-    values: dict[str, object] = {
+    return {
         "size": f"{recipe.width}x{recipe.height}",
         "variants": str(recipe.variants),
         "steps": str(recipe.num_inference_steps),
@@ -50,7 +55,6 @@ def settings_line(recipe: Recipe, names: Texts) -> str:
         "lora": ", ".join(loras),
         "model": recipe.model,
     }
-    return options_line(values, names)
 
 
 def options_line(values: Mapping[str, object], names: Texts) -> str:

@@ -18,10 +18,19 @@ from bot.front.commands.paint_from import NAME as PAINT_FROM
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.messages import MessageFile, check_no_sheet, files_of, of_message, result_of, texts_of
 from bot.front.offered_pictures import file_name
-from bot.front.offered_recipes import RecipeOffered, read_file, read_texts, recipe_line, telling
+from bot.front.offered_recipes import RecipeOffered, read_file, read_texts, recipe_settings, telling
 from bot.front.options import clean
 from bot.front.pasting import difference_lines
-from bot.front.recipe_form import ALONE, in_time, names_of, open_remix, recipe_fields, recipe_form, recipe_of
+from bot.front.recipe_form import (
+    ALONE,
+    MAX_PARTS,
+    in_time,
+    names_of,
+    open_remix,
+    painted_fields,
+    recipe_form,
+    recipe_of,
+)
 from bot.front.requests import accept, announce, enqueue
 from bot.front.services import Interaction, sender_of, services_of
 from bot.generation_data import Fitted, fit
@@ -119,13 +128,14 @@ async def _open(interaction: Interaction, offered: RecipeOffered) -> None:
     services = services_of(interaction)
     texts, names = services.texts(interaction), names_of(interaction)
     fitted = fit(offered.data, services.offers)
-    fields = recipe_fields(
-        texts,
+    said = about(fitted, offered.file, texts, names)
+    fields = painted_fields(
+        interaction,
         prompt=clean(fitted.options.get("prompt", "")),
         negative_prompt=clean(fitted.options.get("negative_prompt", "")),
-        settings=recipe_line(fitted.options, services.offers, names),
+        values=recipe_settings(fitted.options, services.offers),
+        parts=MAX_PARTS - 1 if said else MAX_PARTS,
     )
-    said = about(fitted, offered.file, texts, names)
     title = names.pgettext("name", NAME)
     await open_form(interaction, recipe_form(title, *fields, above=said, private=offered.private))
 
@@ -154,9 +164,18 @@ async def paint_recipe(
     prompt: str,
     negative_prompt: str = "",
     settings: str = "",
+    size: str = "",
+    sampler: str = "",
 ) -> None:
     """Queue a job of the words and settings in the form."""
     origin = await accept(interaction, private=visibility == ALONE)
-    recipe = await recipe_of(interaction, prompt=prompt, negative_prompt=negative_prompt, settings=settings)
+    recipe = await recipe_of(
+        interaction,
+        prompt=prompt,
+        negative_prompt=negative_prompt,
+        settings=settings,
+        size=size,
+        sampler=sampler,
+    )
     job = await enqueue(interaction, recipe, origin)
     await announce(interaction, job)

@@ -27,6 +27,8 @@ async def remix(
     prompt: str,
     negative_prompt: str = "",
     settings: str = "",
+    size: str = "",
+    sampler: str = "",
 ) -> None:
     """Queue a job of the words and settings in the form.
 
@@ -45,6 +47,8 @@ async def remix(
         prompt=prompt,
         negative_prompt=negative_prompt,
         settings=settings,
+        size=size,
+        sampler=sampler,
         earlier=earlier.recipe,
     )
     job = await enqueue(interaction, recipe, origin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import PIL.Image
 from front_tools import ephemeral, fields, finished, job_of, refusal, refused_form, text_of
@@ -10,6 +11,7 @@ from serving import Served
 
 from bot.jobs import Descent
 from bot.sandbox.client import Member
+from bot.sandbox.modal_rules import inputs
 
 
 async def test_the_form_holds_the_words_and_settings_and_paints_what_was_changed(
@@ -20,9 +22,11 @@ async def test_the_form_holds_the_words_and_settings_and_paints_what_was_changed
     assert fields(form) == {
         "prompt": "a boat",
         "negative_prompt": "fog",
-        "settings": "size 128x128, variants 1, steps 9, guidance 2.2, sampler DDIM, seed 5, model demo",
+        "size": "128x128 demo",
+        "sampler": "ddim",
+        "settings": "variants 1, steps 9, guidance 2.2, seed 5",
     }
-    given = {"prompt": "a red boat", "settings": "size 128x128, steps 12, seed 5"}
+    given = {"prompt": "a red boat", "settings": "steps 12, seed 5"}
     answer = await omar.message_of(await omar.submit(form, **given))
     assert "a red boat" in text_of(answer)
     remixed = await job_of(served.store, "a red boat")
@@ -64,3 +68,37 @@ async def test_a_private_result_is_remixed_privately_and_by_its_owner_alone(
     form = await ravi.modal_of(await ravi.press(message, "Remix"))
     answer = await ravi.message_of(await ravi.submit(form, prompt="another secret"))
     assert ephemeral(answer)
+
+
+async def test_size_model_and_sampler_are_chosen_in_menus(served: Served, ravi: Member, yuna: Member) -> None:
+    _, message = await finished(served, ravi, "a boat")
+    (offer,) = served.bot.services.offers
+    await served.bot.change_offers((offer, replace(offer, model="large", sizes=((512, 512), (768, 512)))))
+    form = await yuna.modal_of(await yuna.press(message, "Remix"))
+    assert [label for _, part, label in inputs(form) if "options" in part] == ["모델과 크기", "샘플러"]
+    sizes, _ = [part["options"] for _, part, _ in inputs(form) if "options" in part]
+    assert [option["label"] for option in sizes] == [
+        "demo · 128x128 (1:1)",
+        "large · 512x512 (1:1)",
+        "large · 768x512 (3:2)",
+    ]
+    await yuna.message_of(
+        await yuna.submit(form, prompt="a ship", size="768x512 large", sampler="euler_ancestral")
+    )
+    recipe = (await job_of(served.store, "a ship")).recipe
+    assert (recipe.model, recipe.width, recipe.height, recipe.sampler) == (
+        "large",
+        768,
+        512,
+        "euler_ancestral",
+    )
+
+
+async def test_a_size_that_is_no_longer_offered_is_not_preselected(served: Served, ravi: Member) -> None:
+    _, message = await finished(served, ravi, "a boat")
+    (offer,) = served.bot.services.offers
+    await served.bot.change_offers((replace(offer, sizes=((256, 256),)),))
+    form = await ravi.modal_of(await ravi.press(message, "Remix"))
+    assert fields(form)["size"] == ""
+    await ravi.message_of(await ravi.submit(form, prompt="a ship", size="256x256 demo"))
+    assert (await job_of(served.store, "a ship")).recipe.width == 256
