@@ -141,7 +141,7 @@ def parse(asked: Asked, offers: Sequence[Offer], *, new_seed: Callable[[], int] 
 
 def _mistakes_of_each(asked: Asked, offers: Sequence[Offer]) -> Iterator[Exception]:
     """Yield the mistake of each option that does not suit those before it that do."""
-    good = Asked(prompt="a picture", image=asked.image)
+    good = Asked(prompt="picture", image=asked.image)
     for name in CHECKED:
         if getattr(asked, name) is None:
             continue
