@@ -151,7 +151,7 @@ IMPERSONAL = {  # of the bot, its processes and its servers
     "departures": "guild_id left_at",
     "duties": "name holder expires_at",
     "virtual_clock": "id time",
-    "run_times": "lane seconds seconds_per_step",
+    "run_times": "lane seconds seconds_per_step beside_steps",
     "workers": "name seats expires_at",
     "offered_lanes": "worker lane seats",
     "turns": "scope",

@@ -216,6 +216,9 @@ def _times(position: Position | None, texts: Texts) -> Iterator[str]:
     if position is None or position.seconds is None or position.end is None:
         return
     start, end = texts.duration(position.seconds), texts.duration(position.end)
+    if start == end:
+        yield texts.gettext("Done in about {time}.", time=end)
+        return
     yield texts.gettext("Starts in about {start}, done in about {end}.", start=start, end=end)
 
 

@@ -110,12 +110,14 @@ class WorkerSeats:
 class Line:
     """The state of a lane.
 
-    `pace` is the seconds of one step of one image, None before the first measurement; `arrivals` are the
-    images enqueued in the last `seconds`.
+    `pace` is the seconds of one step of one image, None before the first measurement; `beside_steps`
+    are the other seconds of an image, in which the other seats go on. `arrivals` are the images enqueued in
+    the last `seconds`.
     """
 
     seats_by_worker: tuple[WorkerSeats, ...]
     pace: float | None
+    beside_steps: float = 0.0
     arrivals: tuple[Arrival, ...] = ()
     seconds: float = 60.0
 

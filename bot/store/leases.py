@@ -107,16 +107,18 @@ class Leases(Verbs):
         *,
         artifact: str | None,
         seconds: float,
+        pace: float | None = None,
         notes: Notes | None = None,
         showing: Showing = Showing.SHOW,
         hashes: Hashes = NO_HASHES,
         worker_class: WorkerClass | None = None,
         spent: Spent | None = None,
     ) -> Job:
-        """End a painted image whose file is stored; `seconds` is how long it ran, `notes` the facts found.
+        """End a painted image whose file is stored; `notes` are the facts found.
 
-        The seconds also enter the run times of `worker_class`. Like the other verbs that end an attempt, this
-        adds the devices' time that was `spent`.
+        `seconds` is how long it ran; a step of it took `pace` seconds, None where that was not measured. Both
+        enter the run times, the seconds also those of `worker_class`. Like the other verbs that end an
+        attempt, this adds the devices' time that was `spent`.
 
         A withheld image may have no `artifact`. A job with a `hold` holds each picture that is not withheld.
         The job's last image ends the job and makes its result due, in the same transaction. Raises
@@ -125,7 +127,13 @@ class Leases(Verbs):
         kept: dict[str, Any] = {} if notes is None else {"notes": notes_values(notes)}
         shown: Any = showing if showing is Showing.WITHHOLD else _unless_held(claim, showing)
         kept |= {"artifact": artifact, "showing": shown}
-        kept |= {"ran": seconds, "worker_class": worker_class, "hashes": hashes, "spent": spent}
+        kept |= {
+            "ran": seconds,
+            "pace": pace,
+            "worker_class": worker_class,
+            "hashes": hashes,
+            "spent": spent,
+        }
         return await self._end(claim, State.DONE, step=claim.steps, **kept)
 
     async def fail(self, claim: Claim, *, failure: str, spent: Spent | None = None) -> Job:
@@ -180,6 +188,7 @@ class Leases(Verbs):
         to: State,
         *,
         ran: float | None = None,
+        pace: float | None = None,
         worker_class: WorkerClass | None = None,
         hashes: Hashes = NO_HASHES,
         spent: Spent | None = None,
@@ -193,7 +202,7 @@ class Leases(Verbs):
             changes.work = to is State.WAITING
             job = await load_job(connection, claim.job_id)
             if ran is not None:
-                await record_run(connection, claim, ran, worker_class)
+                await record_run(connection, claim, ran, pace, worker_class)
             if spent is not None:
                 pictures = int(to is State.DONE)
                 await add_device_time(connection, claim, spent, now=self._clock(), pictures=pictures)

@@ -100,9 +100,9 @@ class Positions(Verbs):
         self, connection: AsyncConnection, lane: str, recent: Sequence[Any]
     ) -> tuple[Line, dict[int, Span]]:
         """Return the state of a lane, and when each claimed image starts and ends, by id."""
-        pace = await connection.scalar(
-            sa.select(run_times.c.seconds_per_step).where(run_times.c.lane == lane)
-        )
+        measured = sa.select(run_times.c.seconds_per_step, run_times.c.beside_steps)
+        times = (await connection.execute(measured.where(run_times.c.lane == lane))).first()
+        pace, beside_steps = (None, 0.0) if times is None else (times.seconds_per_step, times.beside_steps)
         offered = (
             sa.select(offered_lanes.c.worker, offered_lanes.c.seats)
             .join(workers)
@@ -131,7 +131,11 @@ class Positions(Verbs):
         )
         seconds = _seconds_of(recent, self._clock())
         line = Line(
-            seats_by_worker=tuple(seats_by_worker), pace=pace, arrivals=tuple(arrivals), seconds=seconds
+            seats_by_worker=tuple(seats_by_worker),
+            pace=pace,
+            beside_steps=beside_steps,
+            arrivals=tuple(arrivals),
+            seconds=seconds,
         )
         return line, spans
 
@@ -214,7 +218,7 @@ class _Outlook:
             return None
         before = fair_order.steps_ahead(self.line, work)
         end = start + self.line.pace * row.steps
-        return start * self._part(before), end * self._part(before + row.steps)
+        return start * self._part(before), end * self._part(before + row.steps) + self.line.beside_steps
 
     def _running(self, row: Any) -> Span | None:
         """Return the seconds until a claimed image starts and ends."""
@@ -222,7 +226,7 @@ class _Outlook:
             return None
         start, end = self.spans[row.id]
         part = self._part(fair_order.steps_ahead(self.line, Ahead(images=0, steps=0)))
-        return start * part, end * part
+        return start * part, end * part + self.line.beside_steps
 
     def _part(self, steps: float) -> float:
         """Return the ratio of the expected seconds of so many steps to those at the lane's present pace."""

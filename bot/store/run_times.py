@@ -25,11 +25,25 @@ class WorkerClass:
 
 
 async def record_run(
-    connection: AsyncConnection, claim: Claim, seconds: float, worker_class: WorkerClass | None = None
+    connection: AsyncConnection,
+    claim: Claim,
+    seconds: float,
+    pace: float | None,
+    worker_class: WorkerClass | None = None,
 ) -> None:
-    """Add how long an image ran to the means of its lane, and of its lane on the worker's class."""
+    """Add how long an image ran to the means of its lane, and of its lane on the worker's class.
+
+    The seconds beside its steps are as many for few steps as for many, and most after a start. Without a
+    measured `pace` all seconds are those of steps.
+    """
     lane, per_step = str(claim.request.lane), seconds / claim.steps
-    await _record(connection, run_times, {"lane": lane}, {"seconds": seconds, "seconds_per_step": per_step})
+    pace = per_step if pace is None else pace
+    of_lane = {
+        "seconds": seconds,
+        "seconds_per_step": pace,
+        "beside_steps": max(0.0, seconds - pace * claim.steps),
+    }
+    await _record(connection, run_times, {"lane": lane}, of_lane)
     if worker_class is not None:
         # The seats run side by side, so one image's step costs the worker only this part of the time.
         of_worker = {"seconds_per_step": per_step / max(1, worker_class.seats)}

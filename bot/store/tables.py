@@ -259,6 +259,7 @@ run_times = sa.Table(
     sa.Column("lane", sa.String(255), primary_key=True),
     sa.Column("seconds", sa.Double, nullable=False),  # moving mean, per image
     sa.Column("seconds_per_step", sa.Double, nullable=False),
+    sa.Column("beside_steps", sa.Double, nullable=False, server_default="0"),  # the rest of `seconds`
 )
 
 workers = sa.Table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ class HeldImage:
     `preview` is the newest preview, uint8 (height, width, 3), until a heartbeat takes it. The image is
     shown no more openly than `most_open`, because of its start picture, whose hash is `start_hash`.
     `device_seconds` is its part of the devices' time so far, of all devices together.
+    `first_run` and `last_run` are the step and the time at the ends of its first and its newest run.
     `stages` begin with the claim. `end` is how the image has ended here: an event of the metric of images.
     """
 
@@ -40,6 +42,9 @@ class HeldImage:
     start_hash: int | None = None
     device_seconds: float = 0.0
     preview: npt.NDArray[np.uint8] | None = None
+    clock: Callable[[], float] = time.perf_counter
+    first_run: tuple[int, float] | None = None
+    last_run: tuple[int, float] | None = None
     stages: Stages = field(default_factory=Stages)
     end: str = "unrecorded"
 
@@ -58,6 +63,11 @@ class HeldImage:
         elif step > self.furthest:
             self.trouble = None
         self.step, self.in_second_pass = step, progress.in_second_pass
+        if progress.trouble is not None:
+            self.first_run = None
+        elif step > 0:
+            self.last_run = step, self.clock()
+            self.first_run = self.first_run or self.last_run
         self.device_seconds = progress.device_seconds
         if progress.preview is not None:
             self.preview = progress.preview
@@ -67,6 +77,17 @@ class HeldImage:
         """Return the newest preview, once."""
         preview, self.preview = self.preview, None
         return preview
+
+    @property
+    def pace(self) -> float | None:
+        """The seconds of a step after the first run, whose time includes the beginning; None if not measured.
+
+        A second pass is in another lane, so an image with two passes has no pace.
+        """
+        if self.in_second_pass or self.first_run is None or self.last_run is None:
+            return None
+        steps, seconds = (last - first for first, last in zip(self.first_run, self.last_run, strict=True))
+        return seconds / steps if steps > 0 else None
 
     @property
     def lane(self) -> Lane:

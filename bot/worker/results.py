@@ -57,6 +57,7 @@ class Results:
             claim,
             artifact=artifact,
             seconds=image.seconds,
+            pace=held.pace,
             notes=notes,
             showing=showing,
             hashes=hashes,

@@ -53,3 +53,23 @@ async def test_a_lane_that_ends_its_work_first_leaves_its_time_to_the_other(
     # Of 20 steps, 5 are made at a tenth of a second each, and 15 in half of that.
     assert told[long.job_id].end == pytest.approx(0.5 + 0.75)
     assert told[short.job_id].end == pytest.approx(0.5)
+
+
+async def test_many_steps_after_short_requests_are_expected_by_the_pace_of_a_step(
+    store: Store, clock: Clock
+) -> None:
+    short, long = recipe(num_inference_steps=20), recipe(num_inference_steps=100, variants=9)
+    for number in range(3):  # 0.01 s a step, and 0.4 s to begin and to end
+        claim = await begun(store, number, short)
+        await store.leases.complete(claim, artifact="aa/aa.png", seconds=0.6, pace=0.01)
+    clock.now += RECENT_SECONDS + 1
+    await store.offers.announce("worker", lanes=[short.lane], seats=2, ttl=TTL)
+    job = await store.jobs.enqueue(long, origin(9, user_id=9))
+    rounds = 5 * 1.0  # nine pictures in two seats
+    assert (await store.positions.of(job.id)).end == pytest.approx(rounds + 0.4)
+    await store.leases.claim("worker", limit={long.lane: 4}, ttl=TTL)
+    assert (await store.positions.of(job.id)).end == pytest.approx(rounds + 0.4)
+    alone = await store.jobs.enqueue(short, origin(10, user_id=10))
+    told = await store.positions.of(alone.id)
+    assert told.seconds is not None
+    assert told.end == pytest.approx(told.seconds + 0.2 + 0.4)

@@ -91,6 +91,7 @@ async def back_to_v021(connection: AsyncConnection) -> None:
         "ALTER TABLE images DROP COLUMN ruling_reason",
         "ALTER TABLE jobs DROP COLUMN appeal",
         "ALTER TABLE reviews DROP COLUMN words",
+        "ALTER TABLE run_times DROP COLUMN beside_steps",
         "UPDATE alembic_version SET version_num = 'v021'",
     ):
         await connection.execute(sa.text(back))

@@ -32,6 +32,11 @@ def test_a_waiting_job_says_its_place_when_it_starts_and_when_it_is_done() -> No
     assert (content.pictures, content.tone) == ((), Tone.WAITING)
 
 
+def test_a_start_and_an_end_that_read_the_same_are_one_time() -> None:
+    soon = Position(place=1, ahead=0, seconds=0.2, end=0.9)
+    assert render(job_of(State.WAITING), soon, ENGLISH).status == "Queued, 1st. Done in about 1 s."
+
+
 def test_a_waiting_job_promises_no_time_that_is_not_known() -> None:
     assert (
         render(job_of(State.WAITING), Position(place=1, ahead=0, seconds=None, seats=1), ENGLISH).status

@@ -60,3 +60,18 @@ def test_the_stages_of_an_image_follow_what_the_engine_tells() -> None:
     assert [stage.name for stage in image.stages.all] == [
         *("admit", "denoise", "admit", "denoise", "second_pass", "decode")
     ]
+
+
+def test_the_pace_of_an_image_is_that_after_its_first_run_and_begins_again_after_a_trouble() -> None:
+    times = iter([3.0, 4.0, 100.0, 100.5])
+    image = HeldImage(claim=CLAIM, clock=lambda: next(times))
+    image.on_progress(Progress(step=0, steps=20))
+    image.on_progress(Progress(step=5, steps=20))
+    assert image.pace is None
+    image.on_progress(Progress(step=15, steps=20))
+    assert image.pace == 0.1
+    image.on_progress(Progress(step=0, steps=20, trouble=Trouble.STUCK))
+    image.on_progress(Progress(step=10, steps=20))
+    assert image.pace is None
+    image.on_progress(Progress(step=20, steps=20))
+    assert image.pace == 0.05
