@@ -59,7 +59,7 @@ async def test_a_slash_lists_the_commands_in_the_members_language(open_page: Ope
     page = await open_page("yuna")
     await box(page).press_sequentially("/")
     offered = page.get_by_role("listbox", name="Commands").get_by_role("option")
-    await expect(offered).to_have_count(6)
+    await expect(offered).to_have_count(7)
     await expect(offered.first).to_contain_text("/imagine")
     await expect(offered.first).to_contain_text("그림을 그립니다")
 
