@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 
 import numpy as np
 import pytest
 from random_acts import Acts, random_members
 from recipes import recipe
-from serving import Served, serving, until
+from serving import Served, serving
 
 from bot.config import Config
+from bot.errors import StaleLease
 from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
 from bot.sandbox.community import CHANNELS, PEOPLE
@@ -19,7 +21,8 @@ from bot.sandbox.server import Sandbox
 from bot.store import Store
 from sdjax_engine.images import encode_png
 
-SEED, ACTS, CALMED = 5, 260, 40
+SEED, ACTS, CALMED = 5, 220, 40
+PATIENCE = 60.0  # a busy machine decodes files and paints what waits
 MODELS = [{"name": name, "sizes": ["64x64"], "num_inference_steps": 4} for name in ("painter", "inker")]
 CONFIG = {
     "models": MODELS,
@@ -52,9 +55,12 @@ async def test_random_acts_are_each_answered_and_leave_no_error(
                 await _calm(mina)
             await chance.choice(members).act()
         await _calm(mina)
-        await until(lambda: _is_quiet(served))
+        async with asyncio.timeout(PATIENCE):
+            while not await _is_quiet(served):  # noqa: ASYNC110 - other tasks' transactions set no event
+                await asyncio.sleep(0.05)
         painting.cancel()
-        await asyncio.gather(painting, return_exceptions=True)
+        with contextlib.suppress(asyncio.CancelledError):
+            await painting
         [family] = served.bot.services.metrics.refusals.collect()
         reasons = {each.labels["reason"] for each in family.samples}
         every = sandbox._core.interactions._by_id.values()
@@ -67,8 +73,9 @@ async def test_random_acts_are_each_answered_and_leave_no_error(
 
 async def _paint(served: Served) -> None:
     while True:
-        await served.paint_one()
-        await asyncio.sleep(0.05)
+        with contextlib.suppress(StaleLease):  # the person has cancelled the image
+            await served.paint_one()
+        await asyncio.sleep(0.02)
 
 
 async def _calm(mina: Member) -> None:
