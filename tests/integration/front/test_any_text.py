@@ -13,6 +13,7 @@ from front_tools import ephemeral, text_of
 from serving import Served
 
 from bot.sandbox.client import Member
+from bot.sandbox.component_rules import TEXT_INPUT
 from bot.sandbox.modal_rules import inputs
 
 Message = dict[str, Any]
@@ -91,7 +92,7 @@ async def remix_form(served: Served, member: Member) -> dict[str, Any]:
 
 async def test_any_values_of_a_form_are_queued_or_returned(served: Served, ravi: Member) -> None:
     form = await remix_form(served, ravi)
-    names = [part["custom_id"] for _, part, _ in inputs(form)]
+    names = [part["custom_id"] for _, part, _ in inputs(form) if part["type"] == TEXT_INPUT]
     lengths = {part["custom_id"]: part.get("max_length", 4000) for _, part, _ in inputs(form)}
     for number, text in enumerate(texts(2, 30)):
         typed = dict.fromkeys(names, "")
