@@ -30,6 +30,17 @@ AUTOMOD_RULE = {
     "/content/application~1json/schema/items"
 }
 """Rules have the same form in events and in answers."""
+FILE_TYPES = {
+    "type": ["array", "null"],
+    "maxItems": 10,
+    "items": {"type": "string", "pattern": r"^(image|video|audio|\.[^.\s].*)$"},
+}
+NEWER = {
+    "ApplicationCommandAttachmentOption": {"file_types": FILE_TYPES},
+    "ApplicationCommandAttachmentOptionResponse": {"file_types": FILE_TYPES},
+    "FileUploadComponentForModalRequest": {"file_types": FILE_TYPES},
+}
+"""Fields that Discord has documented since July 2026, in words alone: discord/discord-api-docs#8506."""
 NOT_VALIDATED = (
     "NOT VALIDATED against Discord's documents: they lie neither in ../shared/discord-api"
     " nor in the folder that DISCORD_API_SPEC names"
@@ -55,6 +66,9 @@ class Documents:
     @cached_property
     def openapi(self) -> dict[str, Any]:
         loaded: dict[str, Any] = json.loads((self.place / "openapi.json").read_text())
+        for name, fields in NEWER.items():
+            known = loaded["components"]["schemas"][name]["properties"]
+            loaded["components"]["schemas"][name]["properties"] = {**fields, **known}
         return loaded
 
     @cached_property

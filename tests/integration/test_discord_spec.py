@@ -19,6 +19,7 @@ def spec() -> Documents:
     return Documents(place)
 
 
+PICTURE = {"type": 11, "name": "picture", "description": "c"}
 RED_BUTTON = {"type": 2, "style": "red"}
 
 
@@ -53,6 +54,17 @@ def test_what_fits_has_no_problem(spec: Documents) -> None:
                 "request": {"components": [{"type": 1, "components": [{"type": 2, "style": "red"}]}]},
             },
             "components/0/components/0/style",
+        ),
+        (
+            {
+                "method": "PUT",
+                "route": "/applications/{application_id}/commands",
+                "status": 200,
+                "request": [
+                    {"name": "a", "description": "b", "options": [{**PICTURE, "file_types": ["png"]}]}
+                ],
+            },
+            "options/0/file_types/0",
         ),
     ],
 )
