@@ -184,6 +184,7 @@ BUTTONS: Mapping[str, Row] = {
     "HistoryButton": Row(custom_id="history:older:9"),
     "MoreMenu": Row(refused=SEES, custom_id="more:{job}", values=("info",)),
     "OriginalsButton": Row(refused=SEES, custom_id="files:{job}"),
+    "PickMenu": Row(refused=REPEATS, custom_id="pick:{job}:single", values=("0",)),
     "PrivacyButton": Row(custom_id="privacy:ask"),
     "PublishButton": Row(refused=OWNS, custom_id="publish:{job}"),
     "RecipeButton": Row(custom_id="recipe_read:0f"),
