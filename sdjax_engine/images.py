@@ -120,11 +120,17 @@ def read_recipe(file: str | Path | BinaryIO, *, pictures: Iterable[bytes] = ()) 
 
 def starts_from_picture(data: bytes) -> bool:
     """Whether a file's recipe says that the picture was painted from another one, or over a part of it."""
+    return start_of(data) is not None
+
+
+def start_of(data: bytes) -> str | None:
+    """The sha256 of the picture that a file's picture was painted from, by its recipe."""
     try:
         request = json.loads(_recipe_text(io.BytesIO(data)))["request"]
     except (NoRecipe, ValueError, KeyError, TypeError, RecursionError):
-        return False
-    return isinstance(request, dict) and "init_image" in request
+        return None
+    start = request.get("init_image") if isinstance(request, dict) else None
+    return start if isinstance(start, str) else None
 
 
 def _recipe_text(file: str | Path | BinaryIO) -> str:

@@ -164,7 +164,12 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         await progress.announce(job)
 
     metrics, clock, name = queue.metrics, steady_clock(), queue.name
-    opening = functools.partial(open_signing, config.provenance, metrics=metrics.provenance)
+    opening = functools.partial(
+        open_signing,
+        config.provenance,
+        metrics=metrics.provenance,
+        starts=queue.artifacts.reader(asyncio.get_running_loop()),
+    )
     signing = await in_thread(opening, "certificate")
     client = Bot(
         *(config, queue.store, queue.artifacts),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import hashlib
@@ -33,6 +34,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FOLDERS = tuple(f"{number:02x}" for number in range(256))
 PART = ".part"
 CALLS_AT_ONCE = 16
+READ_SECONDS = 5.0  # of what a picture can do without
 CALL_SECONDS = 60.0  # a large file over a slow line takes less
 PART_SECONDS = 3600.0  # no write takes longer: an older partial file is of a killed write
 
@@ -68,6 +70,21 @@ class Artifacts:
         is deleted, so that it can be stored again. Without `tidy` it is left.
         """
         return await self._call("read", self._get, _checked(name), tidy=tidy)
+
+    def reader(self, loop: asyncio.AbstractEventLoop) -> Callable[[str], bytes | None]:
+        """Return a function for other threads: the PNG of a sha256, None where it cannot be read in time."""
+
+        def read(digest: str) -> bytes | None:
+            name = f"{digest[:2]}/{digest}.png"
+            if not _NAME.fullmatch(name):
+                return None
+            found = asyncio.run_coroutine_threadsafe(self.get(name, tidy=False), loop)
+            try:
+                return found.result(READ_SECONDS)
+            except (MissingArtifact, ResultsUnavailable, TimeoutError):
+                return None
+
+        return read
 
     async def delete(self, name: str) -> None:
         """Delete the file, if it exists."""

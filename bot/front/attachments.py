@@ -115,6 +115,13 @@ class Attachments:
         data = await self.fetch(address, what=what, turn=turn)
         return await self._decoder.mask(data, what=what, used=functools.partial(self._charge, turn))
 
+    async def start(self, address: str, *, what: str, turn: Turn) -> Picture:
+        """Return the picture at `address`, cleaned, but with a manifest that says that AI made it."""
+        data = await self.fetch(address, what=what, turn=turn)
+        used = functools.partial(self._charge, turn)
+        picture = await self._decoder.picture(data, what=what, used=used)
+        return await self._decoder.with_manifest(picture, data, what=what, used=used)
+
     async def inspected(self, address: str, *, what: str, turn: Turn) -> tuple[list[Mark], bytes]:
         """Return the marks of AI in the picture at `address`, and the picture as a clean PNG."""
         data = await self.fetch(address, what=what, turn=turn)

@@ -20,7 +20,7 @@ import PIL.Image
 
 from bot.front.pictures import LEAST_SIDE, SMALL, Limits, Unfit, read_mask, read_picture
 
-PICTURE, MASK, MARKS = "picture", "mask", "marks"
+PICTURE, MASK, MARKS, MANIFEST = "picture", "mask", "marks", "manifest"
 COSTLY = "picture_costly"  # decoding needs more memory than the limit
 NICENESS = 10
 OPEN_FILES = 16
@@ -76,7 +76,7 @@ def restrict(task: Task) -> None:
 
 
 def decode(task: Task, data: bytes) -> tuple[dict[str, object], list[bytes]]:
-    """Return the answer and its files: a picture's PNG and perhaps its mask, a mask's PNG, or marks."""
+    """Return the answer and its files: a picture's PNG and perhaps a mask, a mask, marks, a manifest."""
     limits = Limits(max_bytes=task.max_bytes, max_pixels=task.max_pixels)
     if task.kind == MASK:
         return {}, [read_mask(data, limits=limits)]
@@ -84,6 +84,10 @@ def decode(task: Task, data: bytes) -> tuple[dict[str, object], list[bytes]]:
         from bot.provenance.inspection import marks_of  # noqa: PLC0415 - other tasks do without its imports
 
         return {"marks": [[mark.kind, mark.says] for mark in marks_of(data)]}, []
+    if task.kind == MANIFEST:
+        from bot.provenance.start_manifests import kept_manifest  # noqa: PLC0415
+
+        return {}, list(filter(None, [kept_manifest(data)]))
     picture = read_picture(data, limits=limits)
     if min(picture.width, picture.height) < LEAST_SIDE:
         raise Unfit(SMALL)

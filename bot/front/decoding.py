@@ -9,13 +9,13 @@ import math
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import bot
 from bot.errors import UserMistake
-from bot.front.decoder import COSTLY, MARKS, MASK, PICTURE, Task
+from bot.front.decoder import COSTLY, MANIFEST, MARKS, MASK, PICTURE, Task
 from bot.front.pictures import (
     BLACK,
     HEAVY,
@@ -29,6 +29,7 @@ from bot.front.pictures import (
     Picture,
 )
 from bot.provenance.inspection import Answer, Kind, Mark
+from bot.provenance.start_manifests import with_manifest
 from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,18 @@ class Decoder:
         """Return the mask in `data` as a grey PNG; `used` as in `picture`."""
         _, (mask,) = await self._decode(MASK, data, what, used)
         return mask
+
+    async def with_manifest(
+        self, picture: Picture, data: bytes, *, what: str, used: Used = _ignore
+    ) -> Picture:
+        """Return the cleaned picture of a file with the file's manifest, if that is to be kept."""
+        if b"jumd" not in data:  # the boxes of a manifest
+            return picture
+        try:
+            _, found = await self._decode(MANIFEST, data, what, used)
+        except (InvalidRequest, UserMistake):
+            return picture
+        return replace(picture, png=with_manifest(picture.png, found[0])) if found else picture
 
     async def marks(self, data: bytes, *, what: str, used: Used = _ignore) -> list[Mark]:
         """Return the marks of AI in a file; none where reading them fails. `used` as in `picture`."""

@@ -60,7 +60,7 @@ async def _clean(
     """Return the start picture and its mask: the mask that was sent, or else the transparent part."""
     attachments, sender = services_of(interaction).attachments, sender_of(interaction)
     async with attachments.turn(sender) as turn:
-        picture = await attachments.picture(image.address, what=image.what, turn=turn)
+        picture = await attachments.start(image.address, what=image.what, turn=turn)
         if mask is None:
             return picture, picture.mask
         return picture, await attachments.mask(mask.address, what=mask.what, turn=turn)

@@ -88,7 +88,8 @@ def answer_of(marks: Collection[Mark]) -> Answer:
     return Answer.NO if no else Answer.UNKNOWN
 
 
-def _manifest(data: bytes) -> Iterator[Mark]:
+def manifest_marks(data: bytes) -> Iterator[Mark]:
+    """Yield what the manifest of a file says, as `marks_of`."""
     if (
         b"jumd" not in data
     ):  # the boxes of any manifest; most files have none, and the library is slow to load
@@ -133,5 +134,5 @@ def _said(sources: Collection[str]) -> Answer:
     return Answer.NO if NO_AI & set(sources) else Answer.UNKNOWN
 
 
-READERS: tuple[Callable[[bytes], Iterator[Mark]], ...] = (_manifest, _texts)
+READERS: tuple[Callable[[bytes], Iterator[Mark]], ...] = (manifest_marks, _texts)
 """Each reads the marks of some kinds; a further kind of mark is a further reader."""

@@ -6,11 +6,13 @@ is the time-stamp authority, where one is named.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import struct
 import threading
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import c2pa
@@ -40,6 +42,9 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+PARENT = {"title": "start picture", "relationship": "parentOf", "label": "start"}
+
+
 class Unusable(Exception):
     """The certificate cannot sign manifests that readers accept; the text says why."""
 
@@ -52,14 +57,15 @@ class ManifestSigner:
 
     def __init__(self, credentials: Credentials, *, time_authority: str = "", now: Now = utc_now) -> None:
         self._now = now
-        self._time_stamps: TimeStamps | None = None
+        self._stamping: _Signer | None = None
+        self._time_stamps = TimeStamps()
         try:
             self._signer = _Signer(credentials)
             self._room = self._probe()
             if time_authority:
                 stamping = _Signer(credentials, time_authority)
                 self._room += max(0, stamping.reserve - self._signer.reserve)
-                self._time_stamps = TimeStamps(stamping.sign)
+                self._stamping = stamping
         except c2pa.C2paError as error:
             raise Unusable(str(error)) from error
 
@@ -68,11 +74,24 @@ class ManifestSigner:
         """The most bytes that a manifest adds to a file."""
         return self._room
 
-    def sign(self, data: bytes) -> bytes:
-        """Return the PNG, WebP or JPEG `data` with a manifest; raises c2pa.C2paError or ValueError."""
-        manifest = json.dumps(manifest_of(source_type_of(data), self._now()))
-        stamped = self._time_stamps.signed(manifest, data) if self._time_stamps else None
-        return self._signer.sign(manifest, data) if stamped is None else stamped
+    def sign(self, data: bytes, parent: bytes | None = None) -> bytes:
+        """Return the PNG, WebP or JPEG `data` with a manifest; raises c2pa.C2paError or ValueError.
+
+        `parent` is the PNG that the picture was painted from, with the manifest of that. It is left out where
+        the library refuses it.
+        """
+        if parent is not None:
+            with contextlib.suppress(c2pa.C2paError):
+                return self._signed(data, parent)
+        return self._signed(data, None)
+
+    def _signed(self, data: bytes, parent: bytes | None) -> bytes:
+        manifest = json.dumps(manifest_of(source_type_of(data), self._now(), parent=parent is not None))
+        if self._stamping is not None:
+            stamped = self._time_stamps.signed(partial(self._stamping.sign, manifest, data, parent))
+            if stamped is not None:
+                return stamped
+        return self._signer.sign(manifest, data, parent)
 
     def _probe(self) -> int:
         """Sign a small picture and read it; return the most bytes that a manifest adds."""
@@ -105,10 +124,12 @@ class _Signer:
         """The bytes of a signature."""
         return int(self._signer.reserve_size())
 
-    def sign(self, manifest: str, data: bytes) -> bytes:
-        """Return the file `data` with the manifest, signed."""
+    def sign(self, manifest: str, data: bytes, parent: bytes | None) -> bytes:
+        """Return the file `data` with the manifest, signed; `parent` is the PNG it was painted from."""
         signed = io.BytesIO()
         with self._lock, c2pa.Builder(manifest, self._context) as builder:
+            if parent is not None:
+                builder.add_ingredient_from_stream(json.dumps(PARENT), "image/png", io.BytesIO(parent))
             builder.sign(self._signer, mime_type(data), io.BytesIO(data), signed)
         return signed.getvalue()
 
@@ -119,18 +140,25 @@ class _Signer:
         return said
 
 
-def manifest_of(source_type: str, when: datetime) -> dict[str, Any]:
-    """Return the definition of a manifest: at `when`, in UTC, this program signed a model's picture."""
+def manifest_of(source_type: str, when: datetime, *, parent: bool = False) -> dict[str, Any]:
+    """Return the definition of a manifest: at `when`, in UTC, this program signed a model's picture.
+
+    With `parent`, the program has opened the ingredient `PARENT` and edited it.
+    """
     made_by = generator()
-    created = {
-        "action": "c2pa.created",
-        "when": when.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    at = when.strftime("%Y-%m-%dT%H:%M:%SZ")
+    made = {
+        "action": "c2pa.edited" if parent else "c2pa.created",
+        "when": at,
         "digitalSourceType": source_type,
         "softwareAgent": made_by,
     }
+    opened = {"action": "c2pa.opened", "when": at, "parameters": {"ingredientIds": [PARENT["label"]]}}
     return {
         "claim_generator_info": [made_by],
-        "assertions": [{"label": "c2pa.actions.v2", "data": {"actions": [created]}}],
+        "assertions": [
+            {"label": "c2pa.actions.v2", "data": {"actions": [opened, made] if parent else [made]}}
+        ],
     }
 
 

@@ -11,18 +11,25 @@ from bot.errors import ConfigurationError
 from bot.metrics import ProvenanceMetrics
 from bot.provenance.certificates import Credentials, kept_credentials, read_credentials, self_made
 from bot.provenance.manifests import ManifestSigner, Unusable
-from bot.provenance.signing import Signing
+from bot.provenance.signing import ReadStart, Signing
 
 log = logging.getLogger(__name__)
 
 
-def open_signing(config: ProvenanceConfig, *, metrics: ProvenanceMetrics | None = None) -> Signing:
+def open_signing(
+    config: ProvenanceConfig,
+    *,
+    metrics: ProvenanceMetrics | None = None,
+    starts: ReadStart | None = None,
+) -> Signing:
     """Return the signing of pictures, which signs nothing where it is switched off.
 
     Reads files: call it in a thread. Raises ConfigurationError for a certificate that cannot be used.
     """
     signer = _opened(config) if config.sign else None
-    return Signing(signer, required=config.required, stamp=config.stamp, aigc=config.aigc, metrics=metrics)
+    return Signing(
+        signer, required=config.required, stamp=config.stamp, aigc=config.aigc, metrics=metrics, starts=starts
+    )
 
 
 def _opened(config: ProvenanceConfig) -> ManifestSigner:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 import PIL.Image
@@ -16,11 +17,17 @@ from bot.errors import PictureUnsigned
 from bot.metrics import WELL, Metrics, ProvenanceMetrics
 from bot.provenance.claims import PAINTED_OVER, generator, source_type_of
 from bot.provenance.stamps import draw_stamp, stamped
+from bot.provenance.start_manifests import MOST_BYTES, manifest_in
 from bot.provenance.xmp import FRAME, packet, with_packet
+from sdjax_engine.images import start_of
 
 log = logging.getLogger(__name__)
 
 REMEMBERED_CAUSES = 100
+FRAME_OF_PARENT = 8192  # bytes about the manifest of a start picture
+
+ReadStart = Callable[[str], bytes | None]
+"""Returns the file of a start picture by its sha256, in any thread; None where it is gone."""
 
 
 class PictureSigner(Protocol):
@@ -31,8 +38,8 @@ class PictureSigner(Protocol):
         """The most bytes that a manifest adds to a file."""
         ...
 
-    def sign(self, data: bytes) -> bytes:
-        """Return the PNG, WebP or JPEG `data` with a manifest; may raise any error."""
+    def sign(self, data: bytes, parent: bytes | None = None) -> bytes:
+        """Return the PNG, WebP or JPEG `data` with a manifest, and that of `parent`; may raise any error."""
         ...
 
 
@@ -40,7 +47,8 @@ class Signing:
     """Signs files with `signer`; without one, files stay as they are. Call it in a thread.
 
     If signatures are `required`, a file that cannot be signed is an error. `stamp` is the label that is
-    drawn on pictures. The field `aigc` is written if it names a producer.
+    drawn on pictures. The field `aigc` is written if it names a producer. `starts`
+    returns the pictures that others were painted from, whose manifests become ingredients.
     """
 
     def __init__(
@@ -50,10 +58,12 @@ class Signing:
         required: bool = False,
         stamp: Stamp | Literal[""] = "",
         aigc: AigcConfig | None = None,
+        starts: ReadStart | None = None,
         metrics: ProvenanceMetrics | None = None,
     ) -> None:
         self._signer = signer
         self._required = required
+        self._starts = starts
         self._stamp: Stamp | None = stamp or None
         self._aigc = aigc if aigc and aigc.producer else None
         self._tool = " ".join(generator().values())
@@ -66,7 +76,10 @@ class Signing:
         """The most bytes that `signed` adds to a file."""
         if not self._writes:
             return 0
-        return (self._signer.room if self._signer else 0) + len(self._packet(PAINTED_OVER, b"")) + FRAME
+        parent = MOST_BYTES + FRAME_OF_PARENT if self._starts else 0
+        return (
+            (self._signer.room if self._signer else 0) + parent + len(self._packet(PAINTED_OVER, b"")) + FRAME
+        )
 
     @property
     def _writes(self) -> bool:
@@ -104,7 +117,8 @@ class Signing:
             marked = with_packet(data, self._packet(source_type_of(data), data))
             if self._signer is None:
                 return marked
-            signed = self._signer.sign(marked)
+            parent = self._parent(data)
+            signed = self._signer.sign(marked) if parent is None else self._signer.sign(marked, parent)
         except Exception as error:
             self._metrics.pictures.labels("held" if self._required else "unsigned").inc()
             self._say_once(error)
@@ -115,6 +129,12 @@ class Signing:
         self._held_for = ""
         self._metrics.pictures.labels("signed").inc()
         return signed
+
+    def _parent(self, data: bytes) -> bytes | None:
+        """Return the picture that this one was painted from, if a manifest of it is kept."""
+        start = start_of(data) if self._starts else None
+        file = self._starts(start) if self._starts and start else None
+        return file if file is not None and manifest_in(file) is not None else None
 
     async def health(self) -> str:
         """Return "well", or that pictures are held and why."""

@@ -13,25 +13,23 @@ log = logging.getLogger(__name__)
 ANSWER_SECONDS = 3.0  # an authority usually answers within half a second
 PAUSE_SECONDS = 60.0  # after a failure; meanwhile nothing waits for the authority
 
-Sign = Callable[[str, bytes], bytes]
-"""Signs the second argument, a file, with the first, a manifest; may raise any error."""
+Sign = Callable[[], bytes]
+"""Asks the authority, and returns the signed file; may raise any error."""
 
 
 class TimeStamps:
-    """Signs with `sign`, which asks the authority. The library gives that request no time limit.
+    """Gives up requests to the authority in time; the library gives them no limit.
 
     So each request has a thread of its own, one at a time, and a thread that does not return is left alone.
     """
 
     def __init__(
         self,
-        sign: Sign,
         *,
         seconds: float = ANSWER_SECONDS,
         pause: float = PAUSE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._sign = sign
         self._seconds = seconds
         self._pause = pause
         self._clock = clock
@@ -39,15 +37,13 @@ class TimeStamps:
         self._paused_until = clock()
         self._failed = False
 
-    def signed(self, manifest: str, data: bytes) -> bytes | None:
-        """Return the file, signed with a time stamp, or None after `seconds` or at once in a pause."""
+    def signed(self, sign: Sign) -> bytes | None:
+        """Return the file that `sign` returns, or None after `seconds` or at once in a pause."""
         end = self._clock() + self._seconds
         if self._clock() < self._paused_until or not self._turn.acquire(timeout=self._seconds):
             return None
         answers: queue.SimpleQueue[bytes | Exception] = queue.SimpleQueue()
-        threading.Thread(
-            target=self._answer, args=(manifest, data, answers), name="time stamp", daemon=True
-        ).start()
+        threading.Thread(target=self._answer, args=(sign, answers), name="time stamp", daemon=True).start()
         try:
             answer = answers.get(timeout=max(0.0, end - self._clock()))
         except queue.Empty:
@@ -58,9 +54,9 @@ class TimeStamps:
         self._failed = False
         return answer
 
-    def _answer(self, manifest: str, data: bytes, answers: queue.SimpleQueue[bytes | Exception]) -> None:
+    def _answer(self, sign: Sign, answers: queue.SimpleQueue[bytes | Exception]) -> None:
         try:
-            answers.put(self._sign(manifest, data))
+            answers.put(sign())
         except Exception as error:  # noqa: BLE001 - the thread that waits takes it
             answers.put(error)
         finally:

@@ -60,7 +60,7 @@ def with_packet(data: bytes, xmp: bytes) -> bytes:
     if data.startswith(PNG):
         if not data.endswith(END_OF_PNG):
             raise ValueError("the PNG has no end")
-        return data[:AFTER_HEADER] + _chunk(b"iTXt", KEYWORD + bytes(5) + xmp) + data[AFTER_HEADER:]
+        return data[:AFTER_HEADER] + chunk(b"iTXt", KEYWORD + bytes(5) + xmp) + data[AFTER_HEADER:]
     if data.startswith(JPEG + b"\xff"):
         return _in_jpeg(data, xmp)
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
@@ -80,7 +80,8 @@ def aigc_in(xmp: str) -> str | None:
     return unescape(found[2] or found[3] or "") if found else None
 
 
-def _chunk(kind: bytes, content: bytes) -> bytes:
+def chunk(kind: bytes, content: bytes) -> bytes:
+    """Return a chunk of PNG."""
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -55,7 +55,9 @@ class Served:
             shape = (claim.request.height, claim.request.width, 3)
             pixels = np.full(shape, 128, np.uint8)
             extra = {"job": claim.job_id}
-            name = await self.artifacts.put(encode_png(pixels, claim.request, extra=extra), ".png")
+            start = await self.artifacts.get(claim.init_image) if claim.init_image else None
+            request = replace(claim.request, init_image=start)
+            name = await self.artifacts.put(encode_png(pixels, request, extra=extra), ".png")
             await self.store.leases.complete(claim, artifact=name, seconds=1.0)
 
 

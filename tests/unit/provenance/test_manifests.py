@@ -153,17 +153,17 @@ def test_an_authority_that_fails_or_is_silent_delays_one_picture_only_and_is_log
     assert len(caplog.records) == 1
     asked, go_on = [], threading.Event()
 
-    def hang(_manifest: str, data: bytes) -> bytes:
-        asked.append(data)
+    def hang() -> bytes:
+        asked.append(now)
         go_on.wait()
-        return data
+        return b""
 
     now = 0.0
-    stamps = TimeStamps(hang, seconds=0.01, pause=60.0, clock=lambda: now)
-    assert [stamps.signed("", b"1"), stamps.signed("", b"2")] == [None, None]
+    stamps = TimeStamps(seconds=0.01, pause=60.0, clock=lambda: now)
+    assert [stamps.signed(hang), stamps.signed(hang)] == [None, None]
     now = 61.0  # the pause has ended, and the first request still hangs
-    assert stamps.signed("", b"3") is None
-    assert asked == [b"1"]
+    assert stamps.signed(hang) is None
+    assert asked == [0.0]
     go_on.set()
     assert len(caplog.records) == 2
 

@@ -1,0 +1,97 @@
+"""Manifests of start pictures: which are kept, and how results name them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+from manifests import png, read_manifest
+from recipes import RECIPE
+from test_inspection import SIGNED, with_chunk
+from test_inspection import with_manifest as signed_by_others
+
+from bot.config import ProvenanceConfig
+from bot.provenance.certificates import self_made
+from bot.provenance.manifests import ManifestSigner
+from bot.provenance.opening import open_signing
+from bot.provenance.start_manifests import kept_manifest, manifest_in, with_manifest
+from sdjax_engine.images import encode_png
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default folder of the certificate is in the present one."""
+    monkeypatch.chdir(tmp_path)
+
+
+def painted_from(start: bytes) -> bytes:
+    request = replace(RECIPE.request(0), init_image=start, strength=0.5)
+    return encode_png(np.zeros((8, 8, 3), np.uint8), request)
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP"])
+def test_the_manifest_of_a_start_picture_becomes_the_parent_of_the_result(form: str) -> None:
+    file = io.BytesIO()
+    PIL.Image.new("RGB", (40, 40), "red").save(file, form)
+    sent = ManifestSigner(self_made()).sign(file.getvalue())
+    store = kept_manifest(sent)
+    assert store is not None
+    start = with_manifest(png(), store)
+    starts = {hashlib.sha256(start).hexdigest(): start}
+    signing = open_signing(ProvenanceConfig(), starts=starts.get)
+    result = painted_from(start)
+    signed = signing.signed(result)
+    found = read_manifest(signed)
+    assert (found.state, found.wrong) == ("Valid", {"signingCredential.untrusted"})
+    [parent] = found.manifest["ingredients"]
+    assert parent["relationship"] == "parentOf"
+    assert parent["active_manifest"]
+    [actions] = [each["data"]["actions"] for each in found.manifest["assertions"]]
+    assert [action["action"] for action in actions] == ["c2pa.opened", "c2pa.edited"]
+    assert actions[1]["digitalSourceType"].endswith("/compositeWithTrainedAlgorithmicMedia")
+    assert len(signed) <= len(result) + signing.room
+    with PIL.Image.open(io.BytesIO(start)) as picture:
+        assert picture.tobytes() == PIL.Image.new("RGB", (8, 8)).tobytes()
+
+
+def test_a_result_says_by_itself_what_it_is_if_its_start_picture_has_no_manifest_or_is_gone() -> None:
+    for starts in ({}, {hashlib.sha256(png()).hexdigest(): png()}):
+        signing = open_signing(ProvenanceConfig(), starts=starts.get)
+        found = read_manifest(signing.signed(painted_from(png())))
+        assert found.source_type == "compositeWithTrainedAlgorithmicMedia"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        png(),
+        SIGNED[:600],
+        signed_by_others(png(), "digitalCapture"),  # it may hold a place, or a thumbnail
+        signed_by_others(png(), "trainedAlgorithmicMedia", title="x" * 200_000),
+        with_chunk(b"caBX", b"\0\0\0\x08jumd" * 5_000),
+        with_chunk(b"caBX", b"jumd" * 20_000),
+        SIGNED.replace(b"c2pa.signature", b"c2pa.signaturf"),
+        b"\xff\xd8\xff\xeb\0\0" * 5_000 + b"jumd",
+        b"\xff\xd8\xff\xeb\0\x0aJPjumdxx" * 5_000,
+        b"RIFF\xff\xff\xff\xffWEBPC2PA\xff\xff\xff\xffjumd",
+        b"RIFF\0\0\0\0WEBP" + bytes(80_000) + b"jumd",
+    ],
+    ids=range(12),
+)
+def test_a_manifest_that_is_broken_large_or_of_a_camera_is_not_kept(data: bytes) -> None:
+    assert kept_manifest(data) is None
+
+
+def test_a_damaged_manifest_of_a_start_picture_does_not_prevent_the_signature() -> None:
+    store = manifest_in(SIGNED)
+    assert store is not None
+    for damaged in (store[:-500], b"jumd" * 100, b"\0\0\0\x08jumb" * 1000):
+        start = with_manifest(png(), damaged)
+        signing = open_signing(ProvenanceConfig(), starts={hashlib.sha256(start).hexdigest(): start}.get)
+        assert read_manifest(signing.signed(painted_from(start))).state == "Valid"
