@@ -121,7 +121,8 @@ async def test_a_found_picture_is_blocked_by_its_button_and_refused_to_start_fro
     listed = await mina.message_of(await mina.use("known show"), lambda said: bool(said["attachments"]))
     assert listed["attachments"][0]["filename"].startswith("SPOILER_")
     start = ("boat.jpg", sent_again(boat), "image/jpeg")
-    assert await refusal(ravi, await ravi.imagine(prompt="a tiger", image=start)) == BLOCKED
+    refused = await refusal(ravi, await ravi.imagine(prompt="a tiger", image=start))
+    assert refused == f"{BLOCKED}\nThe picture is not kept: send it again with /imagine."
     assert await served.store.jobs.active() == []
     await ravi.message_of(await ravi.imagine(prompt="a tiger", image=("fine.png", file_of(shapes(3)))))
     entries = await served.store.moderation.entries(GUILD_ID, limit=9)
