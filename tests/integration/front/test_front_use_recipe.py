@@ -344,4 +344,10 @@ async def test_the_menus_are_registered_once_with_names_in_discords_languages(se
     async with Raw(served.sandbox) as bot:
         commands = (await bot.call("GET", "/applications/1300000000000000001/commands")).body
     menus = [each["name"] for each in commands if each["type"] == 3]
-    assert menus == [MENU, "Paint from this picture", "Report this picture", "Whose picture is this?"]
+    assert menus == [
+        MENU,
+        "Paint from this picture",
+        "Made by AI?",
+        "Report this picture",
+        "Whose picture is this?",
+    ]
