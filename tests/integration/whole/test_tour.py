@@ -156,6 +156,10 @@ async def paint_and_pick(evening: Evening) -> Message:
     asked = [(guest, await guest.press(grid, item)) for guest, item in presses]
     alone, like, again, varied = [await guest.result(interaction) for guest, interaction in asked]
     assert "시드" in text_of(alone)
+    large = await ravi.result(
+        await ravi.use("imagine", prompt="a blue circle", variants=5, size=size, steps=2)
+    )
+    assert "시드" in text_of(await yuna.result(await yuna.choose(large, views.PickMenu, "4")))
     larger = await yuna.result(await yuna.press(alone, views.EnlargeButton))
     assert "96×96" in text_of(larger)
     form = await wei.press(like, views.RemixButton)

@@ -72,8 +72,8 @@ class Guest:
         return await self.member.press(message, found[index])
 
     async def choose(self, message: Message, item: Item, *wanted: str) -> str:
-        """Choose from a menu, by labels or the beginnings of values; return the interaction's id."""
-        [menu] = [part for part in parts_of(message) if is_menu(part) and matches(item, part["custom_id"])]
+        """Choose from the first such menu, by labels or beginnings of values; return the interaction's id."""
+        menu = next(part for part in parts_of(message) if is_menu(part) and matches(item, part["custom_id"]))
         options = {option["value"]: option["label"] for option in menu["options"]}
         chosen = [
             next(value for value, label in options.items() if label == each or value.startswith(each))
