@@ -17,6 +17,9 @@ from bot.front import decoding
 from bot.front.decoder import OOM_SCORE
 from bot.front.decoding import MIB, Decoder
 from bot.front.pictures import Limits
+from bot.provenance.certificates import self_made
+from bot.provenance.inspection import Answer, Kind
+from bot.provenance.manifests import ManifestSigner
 from sdjax_engine.errors import InvalidRequest
 
 LIMITS = Limits(max_bytes=4 * MIB, max_pixels=64_000_000)
@@ -156,3 +159,16 @@ async def test_a_decoder_gets_no_secrets_of_the_bot(monkeypatch: pytest.MonkeyPa
     assert await problem_of(decoder(), png(8, 8)) == "picture_costly"
     assert "PYTHONPATH" in seen.read_text()
     assert "a-secret" not in seen.read_text()
+
+
+async def test_marks_are_read_within_the_limits_and_a_reader_that_breaks_finds_none() -> None:
+    signed = ManifestSigner(self_made()).sign(png(40, 20))
+    spent: list[float] = []
+    marks = await decoder().marks(signed, what="“image”", used=spent.append)
+    assert [(mark.kind, mark.says) for mark in marks] == [(Kind.MANIFEST, Answer.YES)]
+    assert 0 < spent[0] < 20
+    whole = await decoder().picture(signed, what="“image”")
+    assert (await decoder().with_manifest(whole, signed, what="“image”")).png != whole.png
+    breaking = decoder(memory=64 * MIB)  # less than the library needs
+    assert await breaking.marks(signed, what="“image”") == []
+    assert await breaking.with_manifest(whole, signed, what="“image”") is whole
