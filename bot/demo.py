@@ -6,9 +6,10 @@ import asyncio
 import errno
 import secrets
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from bot.app.both import serve
 from bot.config import Config
@@ -135,15 +136,18 @@ async def first_picture(address: str, report: Report) -> Path:
         report(f"{ASKER} types in #{CHANNEL}: /imagine prompt: {PROMPT}")
         try:
             interaction = await member.imagine(prompt=PROMPT)
-            message = await member.message_of(
-                interaction, lambda message: bool(message["attachments"]), timeout=PICTURE_SECONDS
-            )
+            message = await member.message_of(interaction, is_finished, timeout=PICTURE_SECONDS)
         except (InteractionFailed, RefusedByClient, TimeoutError) as error:
             raise BotError(f"The demo's first picture did not come: {error}") from error
         data = await member.attachment_bytes(message)
         file: Path = FOLDER / message["attachments"][0]["filename"]
         await in_uninterruptible_thread(lambda: write_file(file, data))
         return file
+
+
+def is_finished(message: Mapping[str, Any]) -> bool:
+    """Whether a message shows a picture that is no preview."""
+    return any(not file["filename"].startswith("preview") for file in message["attachments"])
 
 
 def write_file(file: Path, data: bytes) -> None:

@@ -20,6 +20,7 @@ from sdjax_engine.request import Lora
 
 RED = (255, 0, 0)
 TWO_SIZES = Config.parse({"models": [{"sizes": ["128x128", "192x128", "256x256"]}]})
+NOT_KEPT = "\nThe picture is not kept: send it again with /imagine."
 
 
 def picture(
@@ -74,7 +75,7 @@ async def test_a_file_that_is_no_picture_is_refused_privately_and_leaves_no_file
     served: Served, ravi: Member, yuna: Member, omar: Member
 ) -> None:
     told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=("cat.png", b"#!/bin/sh\n")))
-    assert told == "“image” is not a picture that can be read: send a PNG, JPEG or WebP file."
+    assert told == f"“image” is not a picture that can be read: send a PNG, JPEG or WebP file.{NOT_KEPT}"
     told = await refusal(yuna, await yuna.imagine(prompt="a cat", image=picture(), mask=b"<svg/>"))
     assert told.startswith("“마스크”은(는) 읽을 수 있는 그림이 아닙니다.")
     assert await served.store.jobs.active() == []
@@ -87,15 +88,15 @@ async def test_limits_are_checked_before_a_file_is_stored(
     config = Config.parse({"pictures": {"max_bytes": 1 << 19, "max_pixels": 10_000}})
     async with serving(sandbox, store, artifacts, config):
         told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=bytes(1 + (1 << 19))))
-        assert told == "“image” is larger than 0.5 MB: send a smaller file."
+        assert told == f"“image” is larger than 0.5 MB: send a smaller file.{NOT_KEPT}"
         told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture((101, 100))))
-        assert told == "“image” has more than 0.01 million pixels: send a smaller picture."
+        assert told == f"“image” has more than 0.01 million pixels: send a smaller picture.{NOT_KEPT}"
         assert await store.jobs.active() == []
 
 
 async def test_a_mask_or_a_strength_without_a_picture_asks_for_it(served: Served, ravi: Member) -> None:
     told = await refusal(ravi, await ravi.imagine(prompt="a cat", mask=picture()))
-    assert told == "A mask says which part of a picture to repaint: send that picture too."
+    assert told == f"A mask says which part of a picture to repaint: send that picture too.{NOT_KEPT}"
     told = await refusal(ravi, await ravi.imagine(prompt="a cat", strength=0.5))
     assert told == "Strength is how much to change a picture: send that picture too."
 
@@ -181,7 +182,7 @@ async def test_a_file_that_is_gone_from_discord_must_be_sent_again(
 
     monkeypatch.setattr(served.bot.services.attachments, "fetch", late)
     told = await refusal(ravi, await ravi.imagine(prompt="a cat", image=picture()))
-    assert told == "“image” is no longer on Discord: send it again."
+    assert told == f"“image” is no longer on Discord: send it again.{NOT_KEPT}"
 
 
 async def test_loras_of_the_model_are_suggested_and_kept_with_the_job(
