@@ -20,8 +20,8 @@ class DaemonThread:
 
     def __init__(self, name: str) -> None:
         self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
-        thread = threading.Thread(target=make_calls, args=(self._calls,), name=name, daemon=True)
-        thread.start()
+        self._thread = threading.Thread(target=make_calls, args=(self._calls,), name=name, daemon=True)
+        self._thread.start()
         weakref.finalize(self, self._calls.put, None)
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
@@ -29,6 +29,11 @@ class DaemonThread:
         future: Future[Any] = Future()
         self._calls.put((future, function, arguments))
         return future
+
+    def close(self) -> None:
+        """Make the calls that were submitted, and return when the thread has ended."""
+        self._calls.put(None)
+        self._thread.join()
 
 
 def make_calls(calls: queue.SimpleQueue[Call | None]) -> None:

@@ -83,7 +83,7 @@ class EngineThread:
             self._guarding.start()
 
     def close(self, *, drain: bool) -> None:
-        """Accept no more requests, and return when every request is answered and both threads have ended.
+        """Accept no more requests, and return when every request is answered and the threads have ended.
 
         A thread that runs while the interpreter is torn down could free the last arrays, which aborts the
         process. Only a thread that hangs is not waited for.
@@ -92,6 +92,7 @@ class EngineThread:
         if threading.current_thread() in (self._thread, self._guarding) or self._thread.ident is None:
             return
         self._ended.wait()
+        self._enlarging.close()
         if self._stuck_after:
             self._guarding.join()
         if not self._hanging:

@@ -262,6 +262,8 @@ class Life:
         await known.whose(SERVER, number, limit=5)
         await known.of_job(SERVER, self.done)
         await known.is_refused(SERVER, number)
+        await known.painted(SERVER, number)
+        await known.painted(None, number)
         await known.block(number, BY)
         await known.blocking(SERVER, number)
         await known.unblock(number, BY)

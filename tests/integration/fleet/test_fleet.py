@@ -111,7 +111,11 @@ async def a_first_worker_publishes(queue: Store) -> None:
 
 @pytest.mark.parametrize("group", ["headGroupSpec", "workerGroupSpecs"])
 def test_the_probes_of_the_manifest_find_the_processes_of_a_node(nodes: Nodes, group: str) -> None:
-    cluster = yaml.safe_load((ROOT / "deploy" / "ray" / "cluster.yaml").read_text())["spec"]
+    (cluster,) = (
+        each["spec"]
+        for each in yaml.safe_load_all((ROOT / "deploy" / "ray" / "cluster.yaml").read_text())
+        if each["kind"] == "RayCluster"
+    )
     found = cluster[group] if group == "headGroupSpec" else cluster[group][0]
     (container,) = found["template"]["spec"]["containers"]
     for probe in ("livenessProbe", "readinessProbe"):

@@ -92,7 +92,9 @@ async def test_a_blocked_member_is_refused_in_every_way_of_asking(
     for way, custom_id in WAYS.items():
         pressed = await press(served, ravi, message, custom_id.format(job=job.id))
         told[way] = await refusal(ravi, pressed)
-    assert told == dict.fromkeys(told, f"{HERE} The reason: spam")
+    refused = dict.fromkeys(told, f"{HERE} The reason: spam")
+    refused["/imagine with a picture"] += "\nThe picture is not kept: send it again with /imagine."
+    assert told == refused
     assert await served.store.erasure.job_ids_of(user_id=RAVI, limit=99) == [job.id]
     assert {one["id"] for one in await omar.messages()} == seen
     assert "Queued" in text_of(await queued(omar, "a tree"))
