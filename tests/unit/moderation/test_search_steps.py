@@ -47,10 +47,13 @@ def steps(work: Callable[[], object]) -> int:
 
 
 def search_steps(terms: Sequence[str], text: str) -> int:
+    """Return the steps of a search whose tables of characters and words are filled, by a search before it."""
     search, readings = Terms(terms), read(text)
     search.prepare()
     _ = readings.sequences, readings.alone, readings.clauses, readings.syllables, readings.masked
-    return steps(lambda: search.find_all(readings))
+    find = functools.partial(search.find_all, readings)
+    steps(find)
+    return steps(find)
 
 
 WORDS = [
