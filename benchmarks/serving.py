@@ -44,7 +44,7 @@ from serving_comparison import (
 )
 from serving_costs import measure_costs
 from serving_devices import Cost, Costs
-from serving_engine import open_engine, serve_in_turns
+from serving_engine import open_engine, serve_in_turns, use_whole_batches
 from serving_simulation import Simulation, simulate
 from serving_turns import StoppableClock
 from serving_whole_batch import Seating
@@ -193,11 +193,8 @@ def in_this_process(options: argparse.Namespace) -> dict[str, Any]:
         if options.costs_only:
             return answer
         wait = BATCH_WAIT * costs.evaluation
-        whole_batch = {
-            "batch_wait": wait,
-            "clock": clocks[Seating.WHOLE_BATCH],
-        }
-        with open_engine(**conditions, **whole_batch) as whole:
+        with open_engine(**conditions, clock=clocks[Seating.WHOLE_BATCH]) as whole:
+            use_whole_batches(whole, wait, clocks[Seating.WHOLE_BATCH])
             engines = {Seating.STEP: step, Seating.WHOLE_BATCH: whole}
             for engine in engines.values():
                 engine.wait_until_ready()

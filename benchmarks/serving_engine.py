@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from serving_arrivals import ServedArrival, TimedArrival
@@ -17,7 +18,6 @@ from serving_whole_batch import Seating, WholeBatchSeats
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.request import Image, Lane, Offer, Request, Sampler
-from sdjax_engine.scheduler.seats import Seats
 
 MODEL = "model"
 GUIDANCE = 2.2
@@ -40,10 +40,9 @@ def open_engine(
     cpu_devices: int,
     seats_per_device: int,
     cache_dir: Path,
-    batch_wait: float | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Engine:
-    """Open an engine with one lane of guided pictures of `size`; with `batch_wait`, of whole batches."""
+    """Open an engine with one lane of guided pictures of `size`."""
     width, height = size
     offer = Offer(
         model=MODEL,
@@ -60,8 +59,27 @@ def open_engine(
         lanes=(Lane(model=MODEL, height=height, width=width, guided=True),),
         start_pictures=False,
     )
-    seats = Seats if batch_wait is None else partial(WholeBatchSeats, batch_wait=batch_wait)
-    return Engine.open(config, report=lambda _line: None, clock=clock, new_seats=seats)
+    return Engine.open(config, report=lambda _line: None, clock=clock)
+
+
+def use_whole_batches(engine: Engine, batch_wait: float, clock: StoppableClock) -> None:
+    """Seat the requests of an idle engine's only lane as whole batches; `clock` is the engine's clock."""
+    [queue] = engine._thread.queues.values()
+    wakes = SimpleQueue[float]()
+    queue.seats = WholeBatchSeats(
+        devices=queue.devices,
+        seats_per_device=queue.device.seats_per_device,
+        batch_wait=batch_wait,
+        clock=clock,
+        wake=wakes.put,
+    )
+
+    def look_again() -> None:
+        while True:
+            clock.sleep_until(wakes.get())
+            engine._thread.intake.look_again()
+
+    threading.Thread(target=look_again, daemon=True).start()
 
 
 def request_for(arrival: TimedArrival, lane: Lane) -> Request:

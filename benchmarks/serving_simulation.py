@@ -55,7 +55,7 @@ class Simulation:
         whole = self.seating is Seating.WHOLE_BATCH
         shape = {"devices": self.devices, "seats_per_device": self.seats_per_device}
         seats: Seats[PendingRequest] = (
-            WholeBatchSeats(**shape, batch_wait=self.batch_wait) if whole else Seats(**shape)
+            WholeBatchSeats(**shape, batch_wait=self.batch_wait, clock=clock) if whole else Seats(**shape)
         )
         return LaneQueue(device=SimulatedDevices(clock, self.costs, **shape, in_step=whole), seats=seats)
 
@@ -91,8 +91,10 @@ def simulate(simulation: Simulation, arrivals: Sequence[TimedArrival]) -> Outcom
     coming, served = deque(arrivals), list[ServedArrival]()
     while coming or scheduler.table.present:
         while coming and coming[0].at <= clock.now:
-            scheduler.table.join(_ticket(coming.popleft(), served, clock), clock())
+            scheduler.table.join(_ticket(coming.popleft(), served, clock))
         turn_at = scheduler.next_turn_at
+        if turn_at is None and isinstance(queue.seats, WholeBatchSeats):
+            turn_at = queue.seats.wake_at
         if turn_at is not None and turn_at <= clock.now:
             scheduler.turn()
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 from sdjax_engine.scheduler.seats import Placement, Readiness, Request, RunLimits, Seats
@@ -18,32 +19,51 @@ class WholeBatchSeats(Seats[Request]):
     """A batch starts when it is full or its oldest request has waited for `batch_wait` seconds.
 
     No request joins until the last image of the batch is finished, and no image is answered earlier: the run
-    is as long as the longest image.
+    is as long as the longest image. The scheduler must look again at the time `wake_at`:
+    `wake` is told when each request will have waited long enough.
     """
 
-    def __init__(self, *, devices: int, seats_per_device: int, batch_wait: float) -> None:
+    def __init__(
+        self,
+        *,
+        devices: int,
+        seats_per_device: int,
+        batch_wait: float,
+        clock: Callable[[], float],
+        wake: Callable[[float], object] = lambda _at: None,
+    ) -> None:
         super().__init__(devices=devices, seats_per_device=seats_per_device)
         self._batch_wait = batch_wait
+        self._clock = clock
+        self._wake = wake
+        self._joined: dict[Request, float] = {}
 
     @property
     def open_to_newcomers(self) -> bool:
         """Whether every seat is empty."""
         return not self.seated and super().open_to_newcomers
 
-    def readiness(self, now: float) -> Readiness | None:
+    def join(self, request: Request, evaluations: int) -> None:
+        """Put a request at the end of the line, and note when it came."""
+        self._joined[request] = self._clock()
+        super().join(request, evaluations)
+        self._wake(self._joined[request] + self._batch_wait)
+
+    def readiness(self) -> Readiness | None:
         """Return the contents of a run now, or None until a batch is full or has waited long enough."""
-        wake = self.wake_at()
+        wake = self.wake_at
         full = bool(self.seated) or len(self.line) >= len(self)
-        return super().readiness(now) if full or (wake is not None and now >= wake) else None
+        return super().readiness() if full or (wake is not None and self._clock() >= wake) else None
 
+    @property
     def wake_at(self) -> float | None:
-        """Return the time at which the oldest request has waited long enough."""
+        """The time at which the oldest request has waited long enough; None while a batch runs."""
         oldest = self._first_in_line()
-        return None if oldest is None else oldest.since + self._batch_wait
+        return None if oldest is None or self.seated else self._joined[oldest.request] + self._batch_wait
 
-    def take_seats(self, now: float) -> list[Placement[Request]]:
+    def take_seats(self) -> list[Placement[Request]]:
         """Seat a whole batch, or no request."""
-        return [] if self.seated or self.readiness(now) is None else super().take_seats(now)
+        return [] if self.seated or self.readiness() is None else super().take_seats()
 
     def _run_length(self, limits: RunLimits) -> int:
         del limits

@@ -35,11 +35,10 @@ from sdjax_engine.models.attention_choice import describe
 from sdjax_engine.request import Image, Lane, Offer, OnProgress, Request
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Sums
 from sdjax_engine.scheduler.pending import PendingRequest
-from sdjax_engine.scheduler.seats import Seats
 from sdjax_engine.scheduler.thread import EngineThread
 from sdjax_engine.scores import PictureScores
 from sdjax_engine.startup.changing import Change, arrived, leaving_lanes, read_change, release
-from sdjax_engine.startup.registry import NewSeats, Registry, pictures_of
+from sdjax_engine.startup.registry import Registry, pictures_of
 from sdjax_engine.startup.usage import Usage
 from sdjax_engine.startup.warm_up import WarmUp
 
@@ -70,14 +69,7 @@ class Engine:
         self._thread.start()
 
     @classmethod
-    def open(
-        cls,
-        config: EngineConfig,
-        *,
-        report: Report,
-        clock: Clock = time.perf_counter,
-        new_seats: NewSeats = Seats,
-    ) -> Self:
+    def open(cls, config: EngineConfig, *, report: Report, clock: Clock = time.perf_counter) -> Self:
         """Load every model, and return once the most used lane can paint.
 
         This is the lane with the most requests lately, or the first lane if there were none. The other lanes
@@ -96,7 +88,7 @@ class Engine:
         compiler = Compiler(mesh=mesh, report=report, clock=clock, executables=executables)
         budget, most = usable_memory(mesh, config.device_memory), most_memory(mesh)
         residency = Residency(mesh, budget, most=most, clock=clock)
-        registry = Registry.begin(config, compiler, residency, Usage(config.cache_dir), new_seats)
+        registry = Registry.begin(config, compiler, residency, Usage(config.cache_dir))
         first = registry.lanes[0]
         queues = {first: registry.first_queue()}
         engine = cls(

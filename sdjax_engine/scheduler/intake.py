@@ -193,7 +193,7 @@ class Intake:
         for pending in [*served, *arrivals]:
             wanted = wanted_by(pending)
             if can_paint(scheduler, wanted):
-                scheduler.table.join(pending, self._clock())
+                scheduler.table.join(pending)
             elif (error := self._failure(wanted)) is not None:
                 answers.append(partial(pending.fail, error))
             else:

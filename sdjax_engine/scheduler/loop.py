@@ -79,8 +79,7 @@ class Scheduler:
         ready = self._ready_queues()
         if ready or self.table.in_flight:
             return next_run_at(self.table.in_flight, self._landed_at, ready)
-        times = (queue.seats.wake_at() for queue in self.table.queues.values() if queue.seats.line)
-        return min((time for time in times if time is not None), default=None)
+        return None
 
     def turn(self) -> None:
         """Take the next step for one lane, and answer what is finished."""
@@ -124,8 +123,7 @@ class Scheduler:
         return other
 
     def _ready_queues(self) -> dict[LaneQueue, Readiness]:
-        now = self._clock()
-        found = ((queue, queue.seats.readiness(now)) for queue in self.table.queues.values())
+        found = ((queue, queue.seats.readiness()) for queue in self.table.queues.values())
         return {queue: readiness for queue, readiness in found if readiness is not None}
 
     def _launch(self, queue: LaneQueue, *, wanted: int, shared: bool) -> None:
@@ -309,7 +307,7 @@ class Scheduler:
         if halved:
             requests = self.table.empty(queue, lost)
             queue.broken = False
-            self.table.restart(queue, requests, alone=False, now=self._clock())
+            self.table.restart(queue, requests, alone=False)
             logger.warning("out of memory: %s goes on with %d seats", queue.lane, len(queue.seats))
             for pending in requests:
                 pending.tell_trouble(Trouble.OUT_OF_MEMORY)
@@ -336,7 +334,7 @@ class Scheduler:
         again = {pending: None for pending in requests if pending.attempts[trouble] + 1 < MOST_ATTEMPTS}
         for pending in again:
             pending.attempts[trouble] += 1
-        self.table.restart(queue, list(again), alone=trouble is Trouble.FAILED, now=self._clock())
+        self.table.restart(queue, list(again), alone=trouble is Trouble.FAILED)
         for pending in requests:
             if pending in again:
                 pending.tell_trouble(trouble)

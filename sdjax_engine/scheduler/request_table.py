@@ -94,14 +94,14 @@ class RequestTable:
         """The lanes of which the devices still have work."""
         return {batch.queue.lane for batch in self.every_batch()}
 
-    def join(self, pending: PendingRequest, now: float) -> None:
+    def join(self, pending: PendingRequest) -> None:
         """Put a request at the end of its lane's queue; at the front for its second pass."""
         self.present[pending] = None
         seats, evaluations = self.queues[pending.lane].seats, pending.prepared.evaluations
         if pending.seconds_of_first_pass is not None:
-            seats.rejoin([(pending, evaluations)], alone=False, now=now)
+            seats.rejoin([(pending, evaluations)], alone=False)
         else:
-            seats.join(pending, evaluations, now=now)
+            seats.join(pending, evaluations)
 
     def plan_run(self, batch: InFlightBatch, limits: RunLimits) -> list[Placement[PendingRequest]]:
         """Give free seats to the requests that have waited longest, and decide what the run of a batch does.
@@ -109,7 +109,7 @@ class RequestTable:
         Requests that it finishes go from their seats to the batch. Returns those that have just got a seat.
         """
         seats, now = batch.queue.seats, batch.queued_at
-        placements = seats.take_seats(now)
+        placements = seats.take_seats()
         batch.spans = seats.plan_run(limits)
         batch.evaluations = max((span.stop - span.start for span in batch.spans), default=0)
         for placement in placements:
@@ -154,9 +154,7 @@ class RequestTable:
             pending.move(State.IN_FLIGHT)
         self.in_flight.append(InFlightBatch(queue=queue, queued_at=now, pictures=dict(pictures)))
 
-    def restart(
-        self, queue: LaneQueue, requests: Sequence[PendingRequest], *, alone: bool, now: float
-    ) -> None:
+    def restart(self, queue: LaneQueue, requests: Sequence[PendingRequest], *, alone: bool) -> None:
         """Put requests back at the front of their queue; those to be painted `alone` share no run."""
         self._take_from_batches(requests)
         for pending in requests:
@@ -164,7 +162,7 @@ class RequestTable:
             pending.decoded_again = False
             pending.move(State.WAITING)
         first = [(pending, pending.prepared.evaluations) for pending in requests]
-        queue.seats.rejoin(first, alone=alone, now=now)
+        queue.seats.rejoin(first, alone=alone)
 
     def empty(self, queue: LaneQueue, lost: Sequence[InFlightBatch]) -> list[PendingRequest]:
         """Interrupt and return every request in a seat of a lane or in one of its `lost` batches."""

@@ -74,11 +74,10 @@ class Span(Generic[Request]):
 
 @dataclass(kw_only=True)
 class Waiting(Generic[Request]):
-    """A request in the line since the time `since`; with `alone` it shares no run with other requests."""
+    """A request in the line; with `alone` it shares no run with other requests."""
 
     request: Request
     evaluations: int
-    since: float
     alone: bool = False
 
 
@@ -153,16 +152,14 @@ class Seats(Generic[Request]):
         other.resize(seats_per_device)
         return other
 
-    def join(self, request: Request, evaluations: int, *, now: float) -> None:
+    def join(self, request: Request, evaluations: int) -> None:
         """Put a request at the end of the line; its picture takes `evaluations` of the network."""
-        self.line[request] = Waiting(request=request, evaluations=evaluations, since=now)
+        self.line[request] = Waiting(request=request, evaluations=evaluations)
 
-    def rejoin(self, requests: Iterable[tuple[Request, int]], *, alone: bool, now: float) -> None:
+    def rejoin(self, requests: Iterable[tuple[Request, int]], *, alone: bool) -> None:
         """Put requests, each with its evaluations, back at the front of the line, in this order."""
-        first = self._first_in_line()
-        since = now if first is None else min(now, first.since)  # the front has always waited longest
         for request, evaluations in reversed(list(requests)):
-            self.line[request] = Waiting(request=request, evaluations=evaluations, since=since, alone=alone)
+            self.line[request] = Waiting(request=request, evaluations=evaluations, alone=alone)
             self.line.move_to_end(request, last=False)
 
     def leave(self, request: Request) -> bool:
@@ -175,20 +172,14 @@ class Seats(Generic[Request]):
             self._seats[seat] = None
         return seat is not None
 
-    def readiness(self, now: float) -> Readiness | None:
+    def readiness(self) -> Readiness | None:
         """Return what a run would have now; None where no request has a seat or could take one."""
-        del now  # this policy never delays a request
         if not self.present:
             return None
         return Readiness(seats=min(self.present, len(self)), open_to_newcomers=self.open_to_newcomers)
 
-    def wake_at(self) -> float | None:
-        """Return when waiting requests become ready without a new one; None: no such time."""
-        return None
-
-    def take_seats(self, now: float) -> list[Placement[Request]]:
+    def take_seats(self) -> list[Placement[Request]]:
         """Seat as many waiting requests as there is room for, on the emptiest devices first."""
-        del now
         placements = []
         while (first := self._first_in_line()) is not None and self._may_be_seated(first):
             seat = self._best_seat()

@@ -39,9 +39,6 @@ logger = logging.getLogger(__name__)
 CORES_FOR_A_LANE = 4
 """The cores for each lane that is made ready at the same time; its programs are compiled two at a time."""
 
-NewSeats = Callable[..., Seats[PendingRequest]]
-"""Makes the seats of a lane from `devices` and `seats_per_device`."""
-
 
 def lanes(offer: Offer) -> tuple[Lane, ...]:
     """Every lane that requests within this offer can be in, the most likely first."""
@@ -110,21 +107,13 @@ class Registry:
     models: Mapping[str, LoadedModel]
     lanes: tuple[Lane, ...]
     usage: Usage
-    new_seats: NewSeats = Seats
     serving: Mapping[Lane, Lane] = field(default_factory=dict)
     _with_pictures: set[str] = field(default_factory=set, init=False)
     _once_open: dict[Lane, list[Addition]] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @classmethod
-    def begin(
-        cls,
-        config: EngineConfig,
-        compiler: Compiler,
-        residency: Residency,
-        usage: Usage,
-        new_seats: NewSeats = Seats,
-    ) -> Registry:
+    def begin(cls, config: EngineConfig, compiler: Compiler, residency: Residency, usage: Usage) -> Registry:
         """Load every model; raises UnreadableCheckpoint and DevicesFailed."""
         models = load_models(config, compiler, residency)
         ordered, serving = lanes_in_order(config, models, usage)
@@ -135,7 +124,6 @@ class Registry:
             models=models,
             lanes=ordered,
             usage=usage,
-            new_seats=new_seats,
             serving=serving,
         )
 
@@ -346,7 +334,7 @@ class Registry:
     def _seats(self, seats_per_device: int) -> Seats[PendingRequest]:
         """Return empty seats on every device."""
         count = devices.device_count(self.compiler.mesh)
-        return self.new_seats(devices=count, seats_per_device=seats_per_device)
+        return Seats(devices=count, seats_per_device=seats_per_device)
 
 
 ADDITIONS = (

@@ -40,12 +40,12 @@ class Lane:
 
     def paint(self, *requests: PendingRequest) -> list[Image]:
         for request in requests:
-            self.scheduler.table.join(request, self.now)
+            self.scheduler.table.join(request)
         while self.scheduler.table.present:
             self.now = max(self.now, self.scheduler.next_turn_at or self.now)  # the devices are at work
             self.scheduler.turn()
             for pending in self._second_passes:
-                self.scheduler.table.join(pending, self.now)
+                self.scheduler.table.join(pending)
             self._second_passes.clear()
         return [request.future.result() for request in requests]
 

@@ -146,8 +146,8 @@ def test_a_queue_that_starts_again_keeps_who_waits_and_has_the_new_devices_seats
     old = queue(lane_on(1, 1, restarted=lambda: fresh), seats_per_device=1, seconds_per_evaluation=0.5)
     seated, waiting = request(), request()
     for each in (seated, waiting):
-        old.seats.join(each, 10, now=0.0)
-    old.seats.take_seats(0.0)
+        old.seats.join(each, 10)
+    old.seats.take_seats()
     new = old.restarted()
     assert (new.device, len(new.seats), new.seats.requests) == (fresh, 2, [waiting])
     assert (new.broken, old.broken, new.seconds_per_evaluation) == (True, False, 0.5)
@@ -159,8 +159,8 @@ def test_cleared_seats_are_as_many_as_the_devices_now_have() -> None:
     one = queue(device, seats_per_device=4)
     people = [request() for _ in range(3)]
     for each in people:
-        one.seats.join(each, 10, now=0.0)
-    one.seats.take_seats(0.0)
+        one.seats.join(each, 10)
+    one.seats.take_seats()
     device.seats_per_device = 2
     assert one.clear_seats() == people
     assert (len(one.seats), one.seats.requests) == (2, [])

@@ -21,8 +21,8 @@ def queue(devices: int, seats_per_device: int, people: int) -> LaneQueue:
     device = SimpleNamespace(lane="lane", seats=devices * seats_per_device, seats_per_device=seats_per_device)
     seats = Seats[PendingRequest](devices=devices, seats_per_device=seats_per_device)
     for further in range(people):
-        seats.join(cast("PendingRequest", object()), 10 + further, now=0.0)
-    seats.take_seats(0.0)
+        seats.join(cast("PendingRequest", object()), 10 + further)
+    seats.take_seats()
     return LaneQueue(device=cast("Any", device), seats=seats)
 
 
@@ -43,7 +43,7 @@ def batch(of: LaneQueue, rows: int = ROWS, **how: Any) -> InFlightBatch:
 
 
 def ready(*queues: LaneQueue) -> dict[LaneQueue, Readiness]:
-    found = {each: each.seats.readiness(6.0) for each in queues}
+    found = {each: each.seats.readiness() for each in queues}
     return {each: readiness for each, readiness in found.items() if readiness is not None}
 
 

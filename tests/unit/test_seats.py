@@ -20,7 +20,6 @@ class SeatingMachine(RuleBasedStateMachine):
     @initialize(devices=st.integers(1, 4), seats_per_device=st.integers(1, 3))
     def open(self, devices: int, seats_per_device: int) -> None:
         self.seats: Seats[int] = Seats(devices=devices, seats_per_device=seats_per_device)
-        self.now = 0.0
         self.evaluations: dict[int, int] = {}
         self.painted: Counter[int] = Counter()
         self.line: list[int] = []
@@ -32,13 +31,12 @@ class SeatingMachine(RuleBasedStateMachine):
     def come(self, evaluations: int) -> None:
         request = len(self.evaluations) + 1
         self.evaluations[request] = evaluations
-        self.seats.join(request, evaluations, now=self.now)
+        self.seats.join(request, evaluations)
         self.line.append(request)
 
     @rule()
     def run(self) -> None:
-        self.now += 1
-        for placement in self.seats.take_seats(self.now):
+        for placement in self.seats.take_seats():
             assert placement.request == self.line.pop(0), "the line is kept"
         free = len(self.seats) - len(self.seats.seated)
         assert self.alone or not (free and self.seats.waiting)
@@ -72,7 +70,7 @@ class SeatingMachine(RuleBasedStateMachine):
         for request in seated:
             self.painted[request] = 0
         again = [(request, self.evaluations[request]) for request in seated]
-        self.seats.rejoin(again, alone=alone, now=self.now)
+        self.seats.rejoin(again, alone=alone)
         self.alone = self.alone | set(seated) if alone else self.alone - set(seated)
         self.line = seated + self.line
 
@@ -87,17 +85,17 @@ class SeatingMachine(RuleBasedStateMachine):
 
     @invariant()
     def whoever_comes_to_open_seats_sits_down_next(self) -> None:
-        seats, newcomer, now = copy.deepcopy(self.seats), -1, self.now
-        is_open, readiness = seats.open_to_newcomers, seats.readiness(now)
+        seats, newcomer = copy.deepcopy(self.seats), -1
+        is_open, readiness = seats.open_to_newcomers, seats.readiness()
         assert readiness is None or readiness.open_to_newcomers == is_open
-        seats.join(newcomer, 1, now=self.now)
-        assert is_open == (newcomer in {placement.request for placement in seats.take_seats(now)})
+        seats.join(newcomer, 1)
+        assert is_open == (newcomer in {placement.request for placement in seats.take_seats()})
 
     def teardown(self) -> None:
         """The remaining requests are painted within their evaluations, without new arrivals."""
         left = sum(self.evaluations[request] for request in self.seats.requests)
         while self.seats.requests:
-            assert self.seats.readiness(self.now)
+            assert self.seats.readiness()
             self.run()
             left -= 1
             assert left >= 0
@@ -113,42 +111,35 @@ def lane(devices: int = 2, seats_per_device: int = 2) -> Seats[str]:
 def test_newcomers_spread_over_the_devices_before_they_share_one() -> None:
     seats = lane()
     for request in "abc":
-        seats.join(request, 20, now=0.0)
-    assert [(each.seat, each.request) for each in seats.take_seats(0.0)] == [(0, "a"), (2, "b"), (1, "c")]
+        seats.join(request, 20)
+    assert [(each.seat, each.request) for each in seats.take_seats()] == [(0, "a"), (2, "b"), (1, "c")]
 
 
 def test_the_next_newcomer_sits_on_the_emptiest_device() -> None:
     seats = lane(devices=2, seats_per_device=3)
     for request in "abcd":
-        seats.join(request, 20, now=0.0)
-    seats.take_seats(0.0)
+        seats.join(request, 20)
+    seats.take_seats()
     seats.leave("d")  # the first device has "a" and "c", the second "b"
-    seats.join("e", 20, now=0.0)
-    assert [(each.seat, each.request) for each in seats.take_seats(0.0)] == [(4, "e")]
+    seats.join("e", 20)
+    assert [(each.seat, each.request) for each in seats.take_seats()] == [(4, "e")]
 
 
-def test_requests_that_start_again_are_the_first_and_have_waited_longest() -> None:
+def test_requests_that_start_again_are_the_first_in_their_order() -> None:
     seats = lane(devices=1, seats_per_device=1)
-    seats.join("c", 5, now=3.0)
-    seats.rejoin([("a", 1), ("b", 2)], alone=False, now=9.0)
-    assert [(each.request, each.since) for each in seats.line.values()] == [
-        ("a", 3.0),
-        ("b", 3.0),
-        ("c", 3.0),
-    ]
-    seats.rejoin([("d", 4)], alone=False, now=2.0)
-    empty = lane()
-    empty.rejoin([("a", 1)], alone=False, now=9.0)
-    assert (next(iter(seats.line.values())).since, empty.line["a"].since) == (2.0, 9.0)
+    seats.join("c", 5)
+    seats.rejoin([("a", 1), ("b", 2)], alone=False)
+    seats.rejoin([("d", 4)], alone=False)
+    assert seats.waiting == ["d", "a", "b", "c"]
 
 
 def test_a_lane_is_ready_for_as_many_requests_as_there_are_and_have_room() -> None:
     seats = lane(devices=1, seats_per_device=2)
-    assert seats.readiness(0.0) is None
+    assert seats.readiness() is None
     told = []
     for request in "abc":
-        seats.join(request, 5, now=0.0)
-        told.append(seats.readiness(0.0))
+        seats.join(request, 5)
+        told.append(seats.readiness())
     assert told == [
         Readiness(seats=1, open_to_newcomers=True),
         Readiness(seats=2, open_to_newcomers=False),
@@ -159,19 +150,19 @@ def test_a_lane_is_ready_for_as_many_requests_as_there_are_and_have_room() -> No
 
 def test_a_newcomer_takes_a_free_seat_while_the_others_go_on() -> None:
     seats = lane(devices=2, seats_per_device=1)
-    seats.join("a", 20, now=0.0)
-    seats.take_seats(0.0)
+    seats.join("a", 20)
+    seats.take_seats()
     seats.plan_run()
-    seats.join("b", 20, now=0.0)
-    seats.take_seats(0.0)
+    seats.join("b", 20)
+    seats.take_seats()
     assert {span.request: span.start for span in seats.plan_run()} == {"a": LIMITS.short, "b": 0}
 
 
 def test_a_run_ends_when_the_next_seat_finishes() -> None:
     seats = lane(devices=2, seats_per_device=1)
-    seats.join("a", 7, now=0.0)
-    seats.join("b", 20, now=0.0)
-    seats.take_seats(0.0)
+    seats.join("a", 7)
+    seats.join("b", 20)
+    seats.take_seats()
     assert [(span.request, span.stop, span.last) for span in seats.plan_run()] == [
         ("a", 7, True),
         ("b", 7, False),
@@ -184,12 +175,12 @@ def test_a_run_is_short_while_a_seat_is_free_and_never_endless(
 ) -> None:
     limits = RunLimits(short=short, long=long)
     seats = lane(devices=2, seats_per_device=1)
-    seats.join("a", evaluations, now=0.0)
-    seats.take_seats(0.0)
+    seats.join("a", evaluations)
+    seats.take_seats()
     assert seats.plan_run(limits)[0].stop == min(evaluations, short)
     full = lane(devices=1, seats_per_device=1)
-    full.join("a", evaluations, now=0.0)
-    full.take_seats(0.0)
+    full.join("a", evaluations)
+    full.take_seats()
     assert full.plan_run(limits)[0].stop == min(evaluations, long)
 
 
@@ -204,10 +195,10 @@ def test_no_request_waits_longer_than_the_bound_of_list_scheduling(
     """The bound of list scheduling (Graham 1966): the earlier work by seats, plus the longest image."""
     seats = lane(devices, seats_per_device)
     for request, count in enumerate(evaluations):
-        seats.join(str(request), count, now=0.0)
+        seats.join(str(request), count)
     clock, finished = 0, {}
     while seats.requests:
-        seats.take_seats(0.0)
+        seats.take_seats()
         spans = seats.plan_run()
         clock += max(span.stop - span.start for span in spans)
         finished |= {int(span.request): clock for span in spans if span.last}
@@ -219,8 +210,8 @@ def test_no_request_waits_longer_than_the_bound_of_list_scheduling(
 def test_clearing_the_seats_keeps_the_queue() -> None:
     seats = lane(devices=1, seats_per_device=1)
     for request in "ab":
-        seats.join(request, 20, now=0.0)
-    seats.take_seats(0.0)
+        seats.join(request, 20)
+    seats.take_seats()
     assert seats.clear_seats() == ["a"]
     assert seats.requests == ["b"]
 
@@ -228,12 +219,12 @@ def test_clearing_the_seats_keeps_the_queue() -> None:
 def test_a_suspected_request_shares_no_run_with_others() -> None:
     seats = lane(devices=2, seats_per_device=1)
     for request in "abc":
-        seats.join(request, 2, now=0.0)
-    seats.take_seats(0.0)
-    seats.rejoin([(request, 2) for request in seats.clear_seats()], alone=True, now=0.0)
+        seats.join(request, 2)
+    seats.take_seats()
+    seats.rejoin([(request, 2) for request in seats.clear_seats()], alone=True)
     together = []
     while seats.requests:
-        seats.take_seats(0.0)
+        seats.take_seats()
         together.append("".join(span.request for span in seats.plan_run()))
     assert together == ["a", "b", "c"]
 
@@ -241,11 +232,11 @@ def test_a_suspected_request_shares_no_run_with_others() -> None:
 def test_another_of_the_same_line_shares_nothing_with_the_first() -> None:
     seats = lane(devices=1, seats_per_device=1)
     for request in "ab":
-        seats.join(request, 20, now=0.0)
-    seats.take_seats(0.0)
+        seats.join(request, 20)
+    seats.take_seats()
     other = seats.restarted(2)
     assert (other.seated, other.waiting, len(other)) == ([], ["b"], 2)
-    other.take_seats(0.0)
+    other.take_seats()
     seats.plan_run()
     assert (seats.requests, other.requests) == (["a", "b"], ["b"])
 

@@ -188,7 +188,7 @@ def work_of_a_turn(waiting: int) -> int:
     )
     for number in range(waiting):
         one = prepared(seed=number % 200, evaluations=1000, prompt=str(number))
-        scheduler.table.join(PendingRequest(prepared=one), clock())
+        scheduler.table.join(PendingRequest(prepared=one))
     for _ in range(4):
         scheduler.turn()
     count = 0

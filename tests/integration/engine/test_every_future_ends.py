@@ -154,7 +154,7 @@ class Evening:
 
     def turn(self) -> None:
         for pending in self.coming:
-            self.scheduler.table.join(pending, self.now)
+            self.scheduler.table.join(pending)
         for pending in self.cancelled:
             self.scheduler.table.remove(pending)
         self.coming, self.cancelled = [], []
