@@ -182,7 +182,7 @@ SIDE = 5000
 FEW_FILES = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, ({FILES}, {FILES}))
-from bot.cli import main
+from bot.cli.main import main
 main()
 """
 NAMES = ("Ravi", "Omar", "Yuna")  # of those who attack

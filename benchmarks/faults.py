@@ -83,7 +83,7 @@ def opened(self, *args, **options):
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGUSR1, hang, loop, self)
 Artifacts.__init__ = opened
-from bot.cli import main
+from bot.cli.main import main
 main()
 """
 

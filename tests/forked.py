@@ -36,7 +36,7 @@ SERVER = (
     + """
 import ctypes, gc, json, os, selectors, signal, sys, warnings
 import bot.app.both
-import bot.cli
+import bot.cli.main
 import aiosqlite, flax.nnx, PIL.Image, scipy.fftpack, sdjax_engine.models.lora
 from bot.moderation import hard_rule
 from bot.texts import LANGUAGES, Texts
@@ -203,7 +203,7 @@ class Forks:
                 self._asked.get().set_result(Forked(pid, self._ends[pid]))
             else:
                 self._ends.pop(said["ended"]).set_result(said["status"])
-        ended = RuntimeError("The process that forks bots has ended: does `import bot.cli` work?")
+        ended = RuntimeError("The process that forks bots has ended: does `import bot.cli.main` work?")
         while not self._asked.empty():
             self._asked.get().set_exception(ended)
         for end in self._ends.values():

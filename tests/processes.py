@@ -19,7 +19,7 @@ START_SECONDS = 200.0
 END_SECONDS = 60.0
 BOT = ("-m", "bot")
 START = """
-from bot.cli import main
+from bot.cli.main import main
 main()
 """
 SLOW_DEVICES = (

@@ -107,7 +107,7 @@ UNRELATED: Sequence[Mapping[str, Sequence[str]]] = (
     },
     {
         "bot.fleet.unit_process": ("bot.config", "sqlalchemy"),  # Ray imports it for each unit
-        "bot.cli": ("jax", "discord", "sqlalchemy"),
+        "bot.cli.main": ("jax", "discord", "sqlalchemy"),
         "bot.app.front": ("jax", "flax", "bot.sandbox", "opentelemetry"),
     },
     dict.fromkeys(("bot.sandbox.client", "bot.sandbox.server"), UNRELATED_TO_THE_SANDBOX),

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from bot import cli
+from bot.cli import main
 from bot.shutdown import MOST_FILES
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "systemd"
@@ -123,5 +123,5 @@ def test_a_backup_is_made_every_night_by_a_command_that_exists() -> None:
     assert timer == BACKUP.replace(".service", ".timer")
     program, command, place, *options = service(BACKUP)["ExecStart"].split()
     assert (program, place) == (PROGRAM, service(BACKUP)["ReadWritePaths"])
-    parser = cli.commands.commands[command].make_parser(click.Context(cli.commands.commands[command]))
+    parser = main.commands.commands[command].make_parser(click.Context(main.commands.commands[command]))
     assert parser.parse_args([place, *options])[0]["keep"] == "14"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from recipes import RECIPE, origin
 
-from bot.cli import main
+from bot.cli.main import main
 from bot.log import flush
 from bot.store import Store
 from bot.store.moderation import Restriction
@@ -242,14 +242,14 @@ def test_the_bot_does_not_start_without_a_token(
 def test_the_version_is_shown_or_why_it_is_missing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("bot.cli.version", lambda _name: "1.2.3")
+    monkeypatch.setattr("bot.cli.main.version", lambda _name: "1.2.3")
     assert run(monkeypatch, "--version") == 0
     assert capsys.readouterr().out == "sdjax-bot 1.2.3\n"
 
     def not_installed(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("bot.cli.version", not_installed)
+    monkeypatch.setattr("bot.cli.main.version", not_installed)
     assert run(monkeypatch, "--version") == 1
     assert "not installed" in capsys.readouterr().err
 

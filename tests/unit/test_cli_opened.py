@@ -12,7 +12,7 @@ from checkpoint_files import original_form, write_original
 from checkpoints import make_tiny_checkpoint, make_tiny_classifier, make_tiny_decoder
 from safetensors.numpy import save_file
 
-from bot.cli import main
+from bot.cli.main import main
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub.errors import OfflineModeIsEnabled
 
 from bot.app.reloading import Reloading, Take
-from bot.cli import reread
+from bot.cli.main import reread
 from bot.config import Config
 from bot.errors import StoreUnavailable
 from sdjax_engine.errors import UnreadableCheckpoint

@@ -41,7 +41,7 @@ def die(config, load):
     raise EngineClosed("The devices answer nothing any more.")
 
 sys.modules["bot.app.both"] = types.SimpleNamespace(run_both=die)
-from bot.cli import main
+from bot.cli.main import main
 main()
 """
 

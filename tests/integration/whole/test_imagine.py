@@ -18,7 +18,7 @@ from checkpoints import make_tiny_checkpoint
 from lora_files import write_three
 
 from bot import oneshot
-from bot.cli import main
+from bot.cli.main import main
 from bot.provenance.manifests import unmarked
 from bot.provenance.signing import Signing
 from sdjax_engine.images import read_recipe

@@ -18,7 +18,7 @@ FILES = 256
 FEW_FILES = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, {FILES}))
-from bot.cli import main
+from bot.cli.main import main
 main()
 """
 """The shipped command with a lower limit than the connections of this test."""
