@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from bot.cli_bar import step_bar
+from bot.cli.progress_bar import step_bar
 
 
 def everything(terminal: int) -> str:
