@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bot.cli_config import CONFIG
+from bot.cli.configuration import CONFIG
 from bot.terminal import one_line, say
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from bot.cli_config import CONFIG, configured
+from bot.cli.configuration import CONFIG, configured
 from bot.terminal import complain, say
 
 ADDRESS = click.option(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from bot.cli_config import CONFIG, configured
+from bot.cli.configuration import CONFIG, configured
 from bot.terminal import say
 
 MOST_REASON = 300

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bot.cli_config import CONFIG, configured
+from bot.cli.configuration import CONFIG, configured
 from bot.terminal import say
 
 if TYPE_CHECKING:

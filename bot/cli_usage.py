@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bot.cli_config import CONFIG, configured
+from bot.cli.configuration import CONFIG, configured
 from bot.log import escaped
 from bot.terminal import hand_over, say
 

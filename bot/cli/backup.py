@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bot.cli_config import CONFIG, configured
+from bot.cli.configuration import CONFIG, configured
 from bot.terminal import complain, say
 
 if TYPE_CHECKING:

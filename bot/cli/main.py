@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from bot.cli.backup import backup, restore
+from bot.cli.configuration import CONFIG, READY_FILE, configured, for_worker, tell_ready
 from bot.cli.progress_bar import step_bar
-from bot.cli_config import CONFIG, READY_FILE, configured, for_worker, tell_ready
 from bot.cli_doctor import doctor
 from bot.cli_fleet import fleet
 from bot.cli_inspect import inspect
