@@ -23,8 +23,8 @@ import click
 from bot.cli.backup import backup, restore
 from bot.cli.configuration import CONFIG, READY_FILE, configured, for_worker, tell_ready
 from bot.cli.doctor import doctor
+from bot.cli.fleet import fleet
 from bot.cli.progress_bar import step_bar
-from bot.cli_fleet import fleet
 from bot.cli_inspect import inspect
 from bot.cli_known import known
 from bot.cli_parameters import LoraParameter, PictureParameter, SizeParameter, VariantParameter
