@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from manifests import png
 from PIL.PngImagePlugin import PngInfo
 
-from bot.cli_inspect import inspect
+from bot.cli.inspect import inspect
 from bot.config import ProvenanceConfig
 from bot.provenance.certificates import Credentials, self_made
 from bot.provenance.inspection import Answer, Kind, answer_of, marks_of
