@@ -27,8 +27,8 @@ from bot.cli.fleet import fleet
 from bot.cli.inspect import inspect
 from bot.cli.known import known
 from bot.cli.parameters import LoraParameter, PictureParameter, SizeParameter, VariantParameter
+from bot.cli.people import block, blocks, forget, unblock
 from bot.cli.progress_bar import step_bar
-from bot.cli_people import block, blocks, forget, unblock
 from bot.cli_usage import usage
 from bot.errors import BotError, ConfigurationError
 from bot.garbage import paused_collections
