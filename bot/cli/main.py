@@ -29,7 +29,7 @@ from bot.cli.known import known
 from bot.cli.parameters import LoraParameter, PictureParameter, SizeParameter, VariantParameter
 from bot.cli.people import block, blocks, forget, unblock
 from bot.cli.progress_bar import step_bar
-from bot.cli_usage import usage
+from bot.cli.usage import usage
 from bot.errors import BotError, ConfigurationError
 from bot.garbage import paused_collections
 from bot.log import flush

@@ -11,7 +11,7 @@ from recipes import origin, recipe
 from test_cli import run
 
 from bot.app.usage import Usage, priced
-from bot.cli_usage import table
+from bot.cli.usage import table
 from bot.config.usage import UsageConfig
 from bot.store import Store
 from bot.store.device_time import Spent, Sum
