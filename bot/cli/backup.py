@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bot.cli.configuration import CONFIG, configured
-from bot.terminal import complain, say
+from bot.cli.terminal import complain, say
 
 if TYPE_CHECKING:
     from bot.backup.manifest import Manifest

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bot.cli.configuration import CONFIG
-from bot.terminal import one_line, say
+from bot.cli.terminal import one_line, say
 
 if TYPE_CHECKING:
     from bot.config import Reading

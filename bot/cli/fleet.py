@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from bot.cli.configuration import CONFIG, configured
-from bot.terminal import complain, say
+from bot.cli.terminal import complain, say
 
 ADDRESS = click.option(
     "--address", default="auto", show_default=True, help="Of the Ray cluster; auto: of this machine's Ray."

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from bot.terminal import hand_over
+from bot.cli.terminal import hand_over
 
 MOST_BYTES = 1 << 28
 WORDS = {"yes": "made by AI", "no": "not made by AI, says its maker", "unknown": "not known"}

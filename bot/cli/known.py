@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from bot.cli.configuration import CONFIG, configured
-from bot.terminal import say
+from bot.cli.terminal import say
 
 MOST_REASON = 300
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

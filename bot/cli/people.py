@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bot.cli.configuration import CONFIG, configured
-from bot.terminal import say
+from bot.cli.terminal import say
 
 if TYPE_CHECKING:
     from bot.store.moderation import Restriction

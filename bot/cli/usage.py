@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bot.cli.configuration import CONFIG, configured
+from bot.cli.terminal import hand_over, say
 from bot.log import escaped
-from bot.terminal import hand_over, say
 
 if TYPE_CHECKING:
     from bot.app.usage import Usage

@@ -13,11 +13,11 @@ import pytest
 from recipes import origin, recipe
 from test_cli import run
 
+from bot.cli.terminal import MOST, say
 from bot.store import Store
 from bot.store.auditing import EVERYWHERE, OPERATOR, By
 from bot.store.device_time import Spent
 from bot.store.moderation import Scope
-from bot.terminal import MOST, say
 from sdjax_engine.weights.files import DEMO_FOLDER
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202eevil\nwell  all is well\x9b"
