@@ -78,7 +78,7 @@ def demo(port: int | None, once: bool) -> None:
     A Discord of its own, the bot, and a page to use both on; no account and no token are needed.
     """
     with paused_collections():
-        from bot.demo import run_demo
+        from bot.cli.demo import run_demo
 
     run_demo(port=port, once=once, report=say)
 

@@ -18,8 +18,8 @@ from bot.app import both, front
 from bot.app.discord_side import log_in
 from bot.app.offers import Following
 from bot.app.queue import Queue
+from bot.cli.demo import first_picture
 from bot.config import Config
-from bot.demo import first_picture
 from bot.errors import BotError, CommandsRefused, ConfigurationError, DiscordUnavailable
 from bot.front.client import LONGEST_WAIT
 from bot.front.command_tree import Option, make_command
