@@ -1,6 +1,6 @@
 """`sdjax-bot imagine`: one checkpoint, one recipe, one file; no Discord, no queue."""
 
-from bot.oneshot.options import LoraOption, Options
+from bot.cli.imagine.options import LoraOption, Options
 from bot.oneshot.to_file import Painted, imagine
 from bot.provenance.opening import open_signing
 

@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bot.cli.imagine.options import Options, offer_of, recipe_of
 from bot.delivery.pictures import combine
 from bot.errors import PictureUnsigned
 from bot.jobs import Recipe
-from bot.oneshot.options import Options, offer_of, recipe_of
 from bot.provenance.manifests import unmarked
 from bot.provenance.signing import Signing
 from sdjax_engine.config import EngineConfig
