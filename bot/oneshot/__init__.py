@@ -1,7 +1,7 @@
 """`sdjax-bot imagine`: one checkpoint, one recipe, one file; no Discord, no queue."""
 
 from bot.cli.imagine.options import LoraOption, Options
-from bot.oneshot.to_file import Painted, imagine
+from bot.cli.imagine.to_file import Painted, imagine
 from bot.provenance.opening import open_signing
 
 __all__ = ["LoraOption", "Options", "Painted", "imagine", "open_signing"]
