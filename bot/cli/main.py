@@ -303,18 +303,18 @@ def imagine(
     if output is not None:
         _check_output(output)
     with paused_collections():
-        from bot import oneshot
+        from bot.cli import imagine
         from bot.config import ProvenanceConfig
         from bot.generation_data.lora_tags import tags_in
         from sdjax_engine.config import Dtype
 
-    lora_options = tuple(oneshot.LoraOption(file=file, weight=weight) for file, weight in loras)
+    lora_options = tuple(imagine.LoraOption(file=file, weight=weight) for file, weight in loras)
     with step_bar() as show:
-        painted = oneshot.imagine(
-            oneshot.Options(loras=lora_options, dtype=Dtype(dtype), **options),
+        painted = imagine.imagine(
+            imagine.Options(loras=lora_options, dtype=Dtype(dtype), **options),
             output=output,
             cache_dir=cache_folder(),
-            signing=oneshot.open_signing(
+            signing=imagine.open_signing(
                 ProvenanceConfig(sign=sign, required=sign, folder=str(data_folder()))
             ),
             report=_to_terminal,

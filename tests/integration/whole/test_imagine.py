@@ -17,7 +17,7 @@ from checkpoint_files import original_form, write_original
 from checkpoints import make_tiny_checkpoint
 from lora_files import write_three
 
-from bot import oneshot
+from bot.cli import imagine
 from bot.cli.main import main
 from bot.provenance.manifests import unmarked
 from bot.provenance.signing import Signing
@@ -128,10 +128,10 @@ def test_only_what_the_picture_needs_is_compiled(
     tiny_checkpoint: Path, program_folder: Path, tmp_path: Path
 ) -> None:
     told: list[str] = []
-    options = oneshot.Options(
+    options = imagine.Options(
         prompt=PROMPT, guidance_scale=5.0, num_inference_steps=1, source=str(tiny_checkpoint)
     )
-    oneshot.imagine(
+    imagine.imagine(
         options,
         output=tmp_path / "x.png",
         cache_dir=program_folder / "sdjax-bot",
