@@ -25,7 +25,7 @@ from percentiles import percentile
 from sqlalchemy.ext.asyncio import AsyncConnection
 from store_servers import postgresql
 
-from bot.jobs import Origin, Recipe
+from bot.domain.jobs import Origin, Recipe
 from bot.picture_hashes import SEARCH_DISTANCE, bands_of, distance, hash_of_pixels, looked_up, read, stored
 from bot.store import Store
 from bot.store.picture_tables import blocked_pictures, picture_hashes

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from bot.jobs import Claim, Job, Origin, Recipe, State
+from bot.domain.jobs import Claim, Job, Origin, Recipe, State
 from bot.store import Store
 from sdjax_engine.request import Lane, Sampler
 from sdjax_engine.scheduler.next_run import Demand, LaneShares

@@ -25,7 +25,7 @@ from percentiles import percentile
 from sqlalchemy.ext.asyncio import create_async_engine
 from store_verbs import CAPS, request
 
-from bot.jobs import Claim
+from bot.domain.jobs import Claim
 from bot.store import Store
 from sdjax_engine.request import Lane
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 from store_evening import origin
 
-from bot.jobs import Claim, Job, Origin, Recipe, State
+from bot.domain.jobs import Claim, Job, Origin, Recipe, State
 from bot.quotas import Caps
 from bot.store import Store
 from bot.store.auditing import By

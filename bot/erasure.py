@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
+from bot.domain.jobs import Job
 from bot.files import Files
-from bot.jobs import Job
 from bot.store.forgetting import Erasure
 
 log = logging.getLogger(__name__)

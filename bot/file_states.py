@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot.jobs import Recipe
+from bot.domain.jobs import Recipe
 
 DELETION_SECONDS = 60.0
 """After this time a process that was deleting a file counts as dead."""

@@ -10,9 +10,9 @@ from personal_data import tables
 from recipes import origin, recipe
 from stores import TTL
 
+from bot.domain.jobs import Claim, Descent, Job, Notes, Origin, Parent, Showing
 from bot.files import Files
 from bot.holds import Cause, Hold, Outcome
-from bot.jobs import Claim, Descent, Job, Notes, Origin, Parent, Showing
 from bot.quotas import Charge
 from bot.store import Store
 from bot.store.auditing import By

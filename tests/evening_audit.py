@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from evening import Message, Person, interaction_of, is_final, is_of_job
 
-from bot.jobs import State
+from bot.domain.jobs import State
 from bot.sandbox.client import Member
 from bot.store import Store
 from bot.store.tables import deliveries, images, jobs

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from bot.jobs import ImageRecord, Job, Notes, Origin, Recipe, State, state_of_job
+from bot.domain.jobs import ImageRecord, Job, Notes, Origin, Recipe, State, state_of_job
 from sdjax_engine.request import Sampler
 
 RECIPE = Recipe(

@@ -22,13 +22,13 @@ from bot.delivery.progress import MessageLocks, Progress
 from bot.delivery.review_outbox import ReviewOutbox
 from bot.delivery.sender import Sender
 from bot.delivery.uploads import Uploads
+from bot.domain.jobs import Job
 from bot.errors import CommandsRefused
 from bot.front.address import use_address
 from bot.front.client import Bot
 from bot.front.keywords import keywords_of
 from bot.front.sessions.desk import Desk
 from bot.garbage import exclude_existing
-from bot.jobs import Job
 from bot.moderation import hard_rule
 from bot.provenance.opening import open_signing
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process

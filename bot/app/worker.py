@@ -12,7 +12,7 @@ from bot.app.queue import Queue, open_queue
 from bot.app.reloading import Load, Reloading, Take
 from bot.config import Config, ModelConfig
 from bot.config.policy import PolicyConfig
-from bot.jobs import Showing, Showings
+from bot.domain.jobs import Showing, Showings
 from bot.moderation.pictures import PictureRules, strictest
 from bot.retries import while_unavailable
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bot.jobs import ImageRecord, Job, Showing, State
+from bot.domain.jobs import ImageRecord, Job, Showing, State
 from bot.sizes import larger_size
 from bot.texts import Texts
 from sdjax_engine.request import Offer

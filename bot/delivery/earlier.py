@@ -13,7 +13,7 @@ from typing import Any
 import discord
 
 from bot.delivery.content import MessageContent
-from bot.jobs import Delivery
+from bot.domain.jobs import Delivery
 
 LOOKED_AT = 2_000  # messages, a hundred per request: a busy channel's messages in an outage of hours
 CLOCKS_APART = 300.0  # the largest difference in seconds between Discord's clock and ours

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bot.jobs import Descent, Job, Parent
+from bot.domain.jobs import Descent, Job, Parent
 from bot.texts import Texts
 
 DIRECT = "@me"  # stands for the server in addresses of direct messages

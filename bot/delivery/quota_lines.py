@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bot.delivery.content import SUBTEXT
-from bot.jobs import Job
+from bot.domain.jobs import Job
 from bot.texts import Texts
 
 

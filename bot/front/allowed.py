@@ -9,13 +9,13 @@ from functools import partial
 
 import discord
 
+from bot.domain.jobs import Origin, Recipe
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.judging import Judgement, RulesHere, judgement
 from bot.front.options import find_offer
 from bot.front.server_cache import Ruled, may_read
 from bot.front.services import Interaction, Services, role_ids, sender_of, services_of
 from bot.holds import Cause, Hold
-from bot.jobs import Origin, Recipe
 from bot.moderation.generosity import Privacy
 from bot.moderation.limits import cost_of, kept_for_later, offers_within, quotas_of
 from bot.moderation.limits import refusal as refusal_of

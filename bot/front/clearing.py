@@ -8,6 +8,7 @@ from typing import Any
 
 import discord
 
+from bot.domain.jobs import Job
 from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.answers import tell_begun, tell_end
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
@@ -15,7 +16,6 @@ from bot.front.modals import modal
 from bot.front.permissions import acting, moderated_server
 from bot.front.removal import remove_copies, remove_message
 from bot.front.services import Interaction, services_of
-from bot.jobs import Job
 
 HOUR_SECONDS = 3600.0
 MOST_HOURS = 168

@@ -17,6 +17,7 @@ from bot.config import Config
 from bot.delivery.discord_requests import LONGEST_WAIT, NotDiscords, RateGuard
 from bot.delivery.refusals import NO_ACCESS
 from bot.delivery.uploads import UploadLimits
+from bot.domain.jobs import Job
 from bot.errors import CommandsRefused, ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.front.configured import attachments_of, configured_services, rates_of
@@ -32,7 +33,6 @@ from bot.front.translator import CatalogueTranslator
 from bot.front.views import BUTTONS, FORMS
 from bot.front.views.forms import submitted
 from bot.front.waiting_room import WaitingRoom
-from bot.jobs import Job
 from bot.metrics import WELL, FrontMetrics, Metrics
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import discord
 
+from bot.domain.jobs import Job, Showing
 from bot.front.messages import Kind, MessageFile
 from bot.front.options import MAX_CHOICE, MAX_CHOICES, clean
 from bot.front.start_files import SentFile
-from bot.jobs import Job, Showing
 from bot.texts import Texts, tidy
 from sdjax_engine.images import grid_shape
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import discord
 
+from bot.domain.jobs import Job
 from bot.errors import UserMistake
 from bot.front.services import Interaction
-from bot.jobs import Job
 from bot.store.auditing import By
 
 NOTHING = discord.Permissions.none()

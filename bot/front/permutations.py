@@ -14,6 +14,7 @@ from dataclasses import replace
 import aiohttp
 import discord
 
+from bot.domain.jobs import Origin, Recipe
 from bot.errors import StoreUnavailable, UserMistake
 from bot.expansion import PLACE, Phrase
 from bot.front.allowed import check_blocks, offers_here
@@ -29,7 +30,6 @@ from bot.front.services import Interaction, services_of
 from bot.front.settings_line import options_line, settings_in
 from bot.front.styling import placed
 from bot.front.wildcards import read_few
-from bot.jobs import Origin, Recipe
 from bot.moderation.limits import places_of
 from bot.texts import Texts, shown
 from sdjax_engine.errors import InvalidRequest

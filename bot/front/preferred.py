@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from bot.domain.jobs import Recipe
 from bot.errors import UserMistake
 from bot.expansion import PLACE
 from bot.front.allowed import check_texts, offers_here
@@ -16,7 +17,6 @@ from bot.front.requests import preferences_of
 from bot.front.services import Interaction, services_of
 from bot.front.styles import use_style
 from bot.front.styling import STYLE
-from bot.jobs import Recipe
 from bot.texts import Texts
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import discord
 
+from bot.domain.jobs import Recipe
 from bot.errors import StoreUnavailable
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.first_answers import FORM_READ_SECONDS, open_form
@@ -29,7 +30,6 @@ from bot.front.services import Interaction, services_of
 from bot.front.settings_line import options_line, settings_in, settings_of
 from bot.front.styles import style_of
 from bot.front.styling import NO_STYLE, STYLE, styled
-from bot.jobs import Recipe
 from bot.texts import Texts
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 from sdjax_engine.sampler_aliases import parse_sampler

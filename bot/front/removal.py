@@ -8,9 +8,9 @@ import aiohttp
 import discord
 
 from bot.delivery.lineage import message_address
+from bot.domain.jobs import Job
 from bot.errors import UnknownJob
 from bot.front.services import Interaction, services_of
-from bot.jobs import Job
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ import discord
 from bot.config import LimitsConfig, RetentionConfig
 from bot.delivery.discord_requests import RateGuard
 from bot.delivery.uploads import UploadLimits
+from bot.domain.jobs import Job
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
 from bot.front.judging import Judging
@@ -22,7 +23,6 @@ from bot.front.offered import Offered
 from bot.front.offered_pictures import PicturesOffered
 from bot.front.offered_recipes import RecipeOffered
 from bot.front.server_cache import AutomodCache, ServerCache
-from bot.jobs import Job
 from bot.metrics import FrontMetrics
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace, Sender

@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bot.domain.jobs import Recipe
 from bot.errors import UserMistake
 from bot.front.options import echo, hires_text, number_text, together
-from bot.jobs import Recipe
 from bot.store.preferences import PREVIEWS
 from bot.texts import Texts
 from sdjax_engine.request import SAMPLER_NAMES

@@ -11,13 +11,13 @@ from bot.delivery.content import MessageContent
 from bot.delivery.discord_requests import MessageFile, layout
 from bot.delivery.pictures import fit_and_sign
 from bot.delivery.render import render, without_picture
+from bot.domain.jobs import Job, State, lacking
 from bot.errors import MissingArtifact, UnknownJob, UserMistake
 from bot.front.answers import send_within_limits
 from bot.front.first_answers import acknowledge
 from bot.front.permissions import may_repeat
 from bot.front.requests import is_age_restricted
 from bot.front.services import Interaction, sender_of, services_of
-from bot.jobs import Job, State, lacking
 
 
 def can_be_shown(job: Job) -> bool:

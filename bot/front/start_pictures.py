@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from bot.domain.jobs import Recipe
 from bot.errors import StoreUnavailable, UserMistake
 from bot.files import KeptFile
 from bot.front.allowed import offers_here
@@ -14,7 +15,6 @@ from bot.front.options import Asked, find_offer, start_from
 from bot.front.pictures import Picture
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.front.start_files import SentFile
-from bot.jobs import Recipe
 from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bot.domain.jobs import Job, Recipe, lacking
 from bot.errors import UserMistake
-from bot.jobs import Job, Recipe, lacking
 from bot.sizes import larger_size
 from sdjax_engine.request import Offer, Variation
 

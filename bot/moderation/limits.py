@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from bot.domain.jobs import Recipe
 from bot.errors import UserMistake
-from bot.jobs import Recipe
 from bot.moderation.generosity import ANY, NO_LIMIT
 from bot.moderation.policy import Effective, Names, Policy, Rule
 from bot.quotas import DAY, HOUR, Measure, Quota

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bot.jobs import Showing, Showings
+from bot.domain.jobs import Showing, Showings
 from bot.levels import DEFAULT_THRESHOLD, Level, level_of
 from sdjax_engine.request import SafetyScores
 from sdjax_engine.scores import PictureScores

@@ -13,9 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.jobs import Origin, Recipe, Showing
 from bot.errors import NotYours, UnknownJob, UserMistake
 from bot.holds import Appeal, Cause, Hold, Outcome, Ruling
-from bot.jobs import Origin, Recipe, Showing
 from bot.quotas import Charge
 from bot.store.charges import NO_CHARGE
 from bot.store.database import Verbs

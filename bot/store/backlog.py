@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.jobs import State
+from bot.domain.jobs import State
 from bot.store.tables import deliveries, images
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.jobs import Origin, Showing, State
 from bot.errors import UserMistake
-from bot.jobs import Origin, Showing, State
 from bot.quotas import DAY, Charge, Counted, Left, Measure, Quota, free_at, is_over
 from bot.store.database import Verbs
 from bot.store.policy_tables import charges

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.jobs import Delivery, Job
+from bot.domain.jobs import Delivery, Job
 from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs
 from bot.store.forgetting import files_of, forget_words, let_go_unneeded

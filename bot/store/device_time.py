@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.jobs import Claim
+from bot.domain.jobs import Claim
 from bot.store.database import Verbs, insert
 from bot.store.device_time_tables import device_time
 from bot.store.tables import images, jobs

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from math import fsum
 
-from bot.jobs import BATCHES_AHEAD
+from bot.domain.jobs import BATCHES_AHEAD
 
 SESSION_WEIGHT = 1.0
 """The weight of every person in a group session."""

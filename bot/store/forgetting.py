@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.jobs import COPIES, Job
+from bot.domain.jobs import COPIES, Job
 from bot.store.auditing import erased_number, replace_person
 from bot.store.automod_tables import automod
 from bot.store.database import Verbs, insert

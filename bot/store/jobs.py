@@ -8,9 +8,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bot.domain.jobs import Job, Origin, Recipe, State
 from bot.errors import UnknownJob
 from bot.holds import Hold
-from bot.jobs import Job, Origin, Recipe, State
 from bot.quotas import Caps, Charge, with_left
 from bot.store.auditing import Act, By, note
 from bot.store.backlog import Backlog, read_backlog

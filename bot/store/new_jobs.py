@@ -16,9 +16,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.jobs import Origin, Recipe, State
 from bot.errors import UserMistake
 from bot.holds import Hold
-from bot.jobs import Origin, Recipe, State
 from bot.quotas import Caps, Charge
 from bot.store import fair_order
 from bot.store.database import insert

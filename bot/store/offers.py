@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.jobs import State
+from bot.domain.jobs import State
 from bot.store.database import Verbs, insert
 from bot.store.fleet_tables import accelerators, awaited_offers
 from bot.store.recipes import UNREADABLE, tell_unreadable

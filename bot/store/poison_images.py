@@ -12,7 +12,7 @@ from collections.abc import Collection
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.jobs import State
+from bot.domain.jobs import State
 from bot.store.rows import among
 from bot.store.tables import MAYBE_POISON, images
 from bot.store.transitions import ACTIVE

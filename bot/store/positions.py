@@ -15,8 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.jobs import State
 from bot.errors import UnknownJob
-from bot.jobs import State
 from bot.positions import Position
 from bot.store import fair_order
 from bot.store.database import Shared, Verbs

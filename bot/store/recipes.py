@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from bot.jobs import Recipe
+from bot.domain.jobs import Recipe
 from sdjax_engine.request import Lora, Sampler, SecondPass, Variation
 
 log = logging.getLogger(__name__)

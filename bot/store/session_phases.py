@@ -16,7 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.jobs import Showing, State
+from bot.domain.jobs import Showing, State
 from bot.store.database import insert
 from bot.store.rows import among
 from bot.store.session_rows import GroupSession, Phase, PostKind, TimerKind

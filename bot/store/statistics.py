@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.jobs import State
+from bot.domain.jobs import State
 from bot.store.copies import no_copy
 from bot.store.database import Verbs
 from bot.store.rows import among

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from bot.jobs import Claim, Showing
+from bot.domain.jobs import Claim, Showing
 from bot.tracing import Stages
 from sdjax_engine.request import Image, Lane, Progress, Trouble
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bot.domain.jobs import Claim, Showing
 from bot.errors import StartRefused
-from bot.jobs import Claim, Showing
 from bot.levels import Level
 from bot.moderation.pictures import PictureRules, stricter
 from bot.threads import Threads

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from bot.jobs import Claim
+from bot.domain.jobs import Claim
 from bot.metrics import WorkerMetrics
 from bot.threads import Threads
 from bot.worker.held_image import HeldImage

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import os
 
+from bot.domain.jobs import Notes, Showing
 from bot.files import Artifacts, Files
-from bot.jobs import Notes, Showing
 from bot.store import Store
 from bot.store.known import NO_HASHES, Hashes
 from bot.store.run_times import WorkerClass

@@ -12,10 +12,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
+from bot.domain.jobs import BATCHES_AHEAD
 from bot.errors import ResultsUnavailable, StoreUnavailable
 from bot.files import Artifacts
 from bot.heap import trim_regularly
-from bot.jobs import BATCHES_AHEAD
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
 from bot.retries import keep_running

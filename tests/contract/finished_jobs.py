@@ -5,7 +5,7 @@ from __future__ import annotations
 from recipes import origin, recipe
 from stores import TTL
 
-from bot.jobs import Job, Origin, Showing
+from bot.domain.jobs import Job, Origin, Showing
 from bot.store import Store
 from bot.store.known import Hashes
 

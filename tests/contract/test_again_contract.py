@@ -8,8 +8,8 @@ import pytest
 from recipes import ORIGIN, origin, recipe
 from stores import TTL, OpenStore
 
+from bot.domain.jobs import Job
 from bot.errors import UnknownJob, UserMistake
-from bot.jobs import Job
 from bot.quotas import Caps
 from bot.store import Store
 from sdjax_engine.request import Lora, Variation

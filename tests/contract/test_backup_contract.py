@@ -19,9 +19,9 @@ from stores import TTL, Clock
 
 from bot.backup import making
 from bot.backup.manifest import Manifest
+from bot.domain.jobs import State
 from bot.errors import StoreUnavailable
 from bot.files import Artifacts, Files
-from bot.jobs import State
 from bot.store import Store, postgresql_server
 from bot.store.migrate import make_tables
 from bot.store.opening import make_database

@@ -5,7 +5,7 @@ from __future__ import annotations
 from recipes import origin, recipe
 from stores import TTL, Clock
 
-from bot.jobs import Claim
+from bot.domain.jobs import Claim
 from bot.store import Store
 from bot.store.batches import Seated
 

@@ -9,8 +9,8 @@ import pytest
 from recipes import origin, recipe
 from stores import TTL, Clock, OpenStore
 
+from bot.domain.jobs import Job, Showing
 from bot.errors import UserMistake
-from bot.jobs import Job, Showing
 from bot.quotas import DAY, HOUR, Caps, Charge, Measure, Quota
 from bot.store import Store
 

@@ -6,7 +6,7 @@ import pytest
 from recipes import ORIGIN, RECIPE, origin
 from stores import TTL
 
-from bot.jobs import State
+from bot.domain.jobs import State
 from bot.quotas import Charge, Measure, Quota
 from bot.store import Store
 from bot.store.database import SETTLING_SECONDS, Clock

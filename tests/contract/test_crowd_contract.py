@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from recipes import RECIPE, origin, recipe
 from stores import TTL, OpenStore
 
+from bot.domain.jobs import Job, State
 from bot.errors import StaleLease, UserMistake
-from bot.jobs import Job, State
 from bot.quotas import Caps
 from bot.store import Store
 from bot.store.tables import deliveries

@@ -4,8 +4,8 @@ import pytest
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock
 
+from bot.domain.jobs import Delivery, Job, Notes, State
 from bot.errors import NotYours, StaleLease
-from bot.jobs import Delivery, Job, Notes, State
 from bot.positions import Position
 from bot.store import Store
 

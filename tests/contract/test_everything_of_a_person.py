@@ -14,11 +14,11 @@ from recipes import RECIPE, origin
 
 from bot.app.forgetting import forget_now
 from bot.config import Config
+from bot.domain.jobs import Descent, Job, Parent
 from bot.erasure import forget
 from bot.errors import UnknownJob
 from bot.files import Artifacts, Files
 from bot.front.exporting import FAVOURITES, MODERATION, REQUESTS, USAGE, VOTES, sections
-from bot.jobs import Descent, Job, Parent
 from bot.store import Store
 from bot.threads import in_thread
 

@@ -10,8 +10,8 @@ from finished_jobs import delivered
 from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock
 
+from bot.domain.jobs import Descent, Parent
 from bot.errors import StaleLease, UnknownJob
-from bot.jobs import Descent, Parent
 from bot.quotas import Caps
 from bot.store import Store
 from bot.store.auditing import By

@@ -24,9 +24,9 @@ from recipes import origin, recipe
 from session_steps import PLAN
 from stores import TTL, Clock
 
+from bot.domain.jobs import Descent, Parent, Showing, State
 from bot.errors import ConfigurationError, StoreUnavailable, UserMistake
 from bot.holds import Cause, Hold, Outcome
-from bot.jobs import Descent, Parent, Showing, State
 from bot.membership.processes import Process, Processes
 from bot.quotas import Caps, Charge, Measure, Quota
 from bot.store import Store

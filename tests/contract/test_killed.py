@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from processes import end, in_tests, start
 from stores import TTL
 
-from bot.jobs import State
+from bot.domain.jobs import State
 from bot.store import Store
 
 BUSY = in_tests(Path(__file__).with_name("busy_process.py").read_text())

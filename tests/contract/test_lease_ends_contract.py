@@ -4,7 +4,7 @@ import pytest
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock
 
-from bot.jobs import Claim, State
+from bot.domain.jobs import Claim, State
 from bot.store import Store
 from bot.store.leases import FURTHEST_LEASE
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
-from bot.jobs import Job, State
+from bot.domain.jobs import Job, State
 from bot.store import Store
 from sdjax_engine.request import Offer, Sampler
 

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock
 
-from bot.jobs import Delivery, Job
+from bot.domain.jobs import Delivery, Job
 from bot.store import Store
 from bot.store.deliveries import DELETED, FURTHEST_RETRY
 from bot.store.tables import deliveries, images, start_pictures

@@ -8,7 +8,7 @@ from typing import Any
 from recipes import RECIPE, origin, recipe
 from stores import TTL, OpenStore
 
-from bot.jobs import Claim, Job, State
+from bot.domain.jobs import Claim, Job, State
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.moderation import Scope

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock
 
-from bot.jobs import Claim, State
+from bot.domain.jobs import Claim, State
 from bot.store import Store
 
 WIDE = recipe(width=256)

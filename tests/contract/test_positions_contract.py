@@ -6,7 +6,7 @@ import pytest
 from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock
 
-from bot.jobs import Claim, Recipe
+from bot.domain.jobs import Claim, Recipe
 from bot.store import Store
 from bot.store.positions import RECENT_SECONDS
 

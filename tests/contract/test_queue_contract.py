@@ -6,8 +6,8 @@ import pytest
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
+from bot.domain.jobs import State
 from bot.errors import NotYours, UnknownJob, UserMistake
-from bot.jobs import State
 from bot.quotas import Caps
 from bot.store import Store
 

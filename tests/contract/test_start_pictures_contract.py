@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from recipes import RECIPE, origin, recipe
 from stores import TTL
 
-from bot.jobs import Recipe
+from bot.domain.jobs import Recipe
 from bot.store import Store
 from bot.store.tables import jobs
 from sdjax_engine.request import Lora

@@ -7,7 +7,7 @@ import asyncio
 from recipes import origin, recipe
 from stores import TTL, Clock
 
-from bot.jobs import Descent, Parent, Recipe
+from bot.domain.jobs import Descent, Parent, Recipe
 from bot.store import Store
 
 ME, OTHER, HERE, THERE = 11, 12, 21, 22

@@ -16,11 +16,11 @@ from bot.delivery.progress import MessageLocks, Progress
 from bot.delivery.review_outbox import ReviewOutbox
 from bot.delivery.sender import Sender
 from bot.delivery.uploads import Uploads
+from bot.domain.jobs import Job
 from bot.files.artifacts import Artifacts
 from bot.front.address import use_address
 from bot.front.client import Bot
 from bot.front.sessions.desk import Desk
-from bot.jobs import Job
 from bot.moderation import hard_rule
 from bot.provenance.signing import Signing
 from bot.sandbox.community import GUILD_ID

@@ -28,9 +28,9 @@ from bot.backup import manifest as manifests
 from bot.backup.durable import refused_by_disk
 from bot.backup.places import UNDER_WAY, under_way
 from bot.backup.table_files import read_rows
+from bot.domain.jobs import Job
 from bot.errors import BackupRefused, StoreUnavailable
 from bot.files import Artifacts, Files
-from bot.jobs import Job
 from bot.store import Store
 
 pytestmark = pytest.mark.usefixtures("reflected_once")

@@ -18,10 +18,10 @@ from stores import TTL, Clock
 
 from bot import sweeper
 from bot.config import RetentionConfig
+from bot.domain.jobs import Job, Showing
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.files import Files
 from bot.files.artifacts import PART_SECONDS, Artifacts
-from bot.jobs import Job, Showing
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.device_time import Grouping, Spent

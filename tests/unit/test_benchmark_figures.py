@@ -13,7 +13,7 @@ import store_verbs
 from faults import tell_milliseconds
 from percentiles import percentile
 
-from bot.jobs import State
+from bot.domain.jobs import State
 from bot.store import Store
 from bot.store.tables import images
 

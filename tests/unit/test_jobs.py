@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from recipes import ORIGIN, RECIPE, recipe
 
 from bot.config import Config
-from bot.jobs import ALLOWED, State, state_of_job
+from bot.domain.jobs import ALLOWED, State, state_of_job
 from bot.moderation.limits import places_of
 from bot.sizes import larger_size, nearest_size
 from sdjax_engine.request import Variation

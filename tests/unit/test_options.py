@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recipes import recipe
 
+from bot.domain.jobs import MAX_VARIANTS, Recipe
 from bot.errors import SeveralMistakes, UserMistake
 from bot.front.options import (
     MAX_CHOICE,
@@ -28,7 +29,6 @@ from bot.front.options import (
     size_choices,
     start_from,
 )
-from bot.jobs import MAX_VARIANTS, Recipe
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_SEED, Lora, Offer, Sampler

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.config import ModelConfig
+from bot.domain.jobs import MAX_VARIANTS, Recipe
 from bot.generation_data.lora_tags import take_loras
-from bot.jobs import MAX_VARIANTS, Recipe
 from sdjax_engine.config import Dtype, ModelSpec
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.model.defaults import default_offer

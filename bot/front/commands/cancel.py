@@ -11,6 +11,7 @@ from discord.app_commands import Range, locale_str
 from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
+from bot.domain.jobs import Job
 from bot.errors import StoreUnavailable, UnreadableJob, UserMistake
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.commands.naming import request_facts, request_name, request_words
@@ -18,7 +19,6 @@ from bot.front.first_answers import acknowledge
 from bot.front.options import MAX_CHOICES
 from bot.front.permissions import asker, moderates, moderator_of
 from bot.front.services import Interaction, services_of
-from bot.jobs import Job
 from bot.texts import Texts, shown
 
 ALL = "all"

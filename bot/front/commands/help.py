@@ -13,6 +13,7 @@ from discord.app_commands import locale_str
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
+from bot.domain.jobs import MAX_VARIANTS
 from bot.front.answers import MAX_PAGE, page, page_lines
 from bot.front.command_tree import Command, Group, Option, make_command
 from bot.front.commands.imagine import imagine_options, samplers_of
@@ -24,7 +25,6 @@ from bot.front.first_answers import say
 from bot.front.moderators_help import is_moderator, show_moderators_help
 from bot.front.options import size_name
 from bot.front.services import Interaction, services_of
-from bot.jobs import MAX_VARIANTS
 from bot.texts import Texts, shown
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 

@@ -16,6 +16,7 @@ from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.content import MessageContent, PictureContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import message_address
+from bot.domain.jobs import Job, Showing, State
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.commands.naming import MAX_NAME, request_facts, request_words
@@ -25,7 +26,6 @@ from bot.front.first_answers import acknowledge
 from bot.front.options import clean
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.front.shown_again import can_be_shown, may_be_pictured
-from bot.jobs import Job, Showing, State
 from bot.store.jobs import Jobs
 from bot.texts import Texts, shown, tidy
 

@@ -9,6 +9,7 @@ from typing import Any
 from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
+from bot.domain.jobs import MAX_VARIANTS, Recipe
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import add, report, show_words
 from bot.front.command_tree import PICTURES, Command, Option, make_command
@@ -38,7 +39,6 @@ from bot.front.start_files import SentFile
 from bot.front.start_pictures import started_from
 from bot.front.styles import suggest_styles
 from bot.front.styling import STYLE
-from bot.jobs import MAX_VARIANTS, Recipe
 from bot.texts import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import (

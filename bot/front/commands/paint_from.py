@@ -7,6 +7,7 @@ from typing import Any
 import discord
 from discord.app_commands import locale_str
 
+from bot.domain.jobs import Descent, Job, Parent, Recipe
 from bot.errors import UserMistake
 from bot.expansion import read_phrase
 from bot.front.allowed import check_blocks, offers_here
@@ -25,7 +26,6 @@ from bot.front.settings_line import settings_in
 from bot.front.start_files import SentFile
 from bot.front.start_pictures import started_from
 from bot.front.variations import picture_of
-from bot.jobs import Descent, Job, Parent, Recipe
 
 NAME = "Paint from this picture"
 FORM, PICTURE = "start", "picture"

@@ -13,6 +13,7 @@ from discord.app_commands import locale_str
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
+from bot.domain.jobs import Job
 from bot.erasure import forget
 from bot.errors import UserMistake
 from bot.front.answers import tell_end
@@ -21,7 +22,6 @@ from bot.front.exporting import Part, Position, export_part
 from bot.front.first_answers import acknowledge, acknowledge_press
 from bot.front.removal import remove_message
 from bot.front.services import Interaction, Services, sender_of, services_of
-from bot.jobs import Job
 from bot.texts import Texts
 
 EXPORT, ASK, FORGET = "export", "ask", "forget"

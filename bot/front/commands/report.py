@@ -8,6 +8,7 @@ from contextlib import suppress
 import discord
 from discord.app_commands import locale_str
 
+from bot.domain.jobs import lacking
 from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.deciding import shows_reviews
@@ -17,7 +18,6 @@ from bot.front.modals import modal, text_field
 from bot.front.permissions import sees
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
-from bot.jobs import lacking
 from bot.retries import while_unavailable
 
 NAME = "Report this picture"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.domain.jobs import Descent
 from bot.front.requests import (
     accept,
     announce,
@@ -13,7 +14,6 @@ from bot.front.requests import (
 )
 from bot.front.services import Interaction
 from bot.front.views.items import Button
-from bot.jobs import Descent
 
 
 async def paint_again(interaction: Interaction, job_id: str) -> None:

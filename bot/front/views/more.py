@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bot.delivery.buttons import MORE, NEAR, STAR
+from bot.domain.jobs import Job, Recipe
 from bot.errors import UnknownJob
 from bot.front.answers import add_page, page
 from bot.front.favourites import change_favourite
@@ -14,7 +15,6 @@ from bot.front.permissions import may_repeat
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.views.items import Menu
 from bot.front.views.vary import vary_near
-from bot.jobs import Job, Recipe
 from bot.texts import Texts
 from sdjax_engine.images import parameters_text
 

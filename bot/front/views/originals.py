@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from bot.delivery.discord_requests import MessageFile
+from bot.domain.jobs import Job, Showing, State, lacking
 from bot.errors import MissingArtifact, UnknownJob, UserMistake
 from bot.front.answers import send_within_limits
 from bot.front.first_answers import acknowledge
@@ -12,7 +13,6 @@ from bot.front.originals import packed
 from bot.front.permissions import may_repeat
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.views.items import Button
-from bot.jobs import Job, Showing, State, lacking
 from bot.texts import Texts
 
 PNG = ".png"  # archives show nothing that a spoiler would cover

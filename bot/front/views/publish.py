@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from bot.domain.jobs import Descent
 from bot.errors import NotYours, UserMistake
 from bot.front.requests import accept, copy, is_age_restricted, parent_of
 from bot.front.services import Interaction, services_of
 from bot.front.views.items import Button
-from bot.jobs import Descent
 
 
 async def publish(interaction: Interaction, job_id: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from bot.domain.jobs import Descent
 from bot.front.allowed import wants_private
 from bot.front.requests import accept, copy, parent_of, pressed_privately, repeatable
 from bot.front.services import Interaction
 from bot.front.views.items import Button
-from bot.jobs import Descent
 
 
 async def show_single(interaction: Interaction, job_id: str, index: int) -> None:

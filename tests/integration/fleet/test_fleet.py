@@ -15,10 +15,10 @@ import yaml
 from fleet_cluster import ROOT, Fleet, Nodes
 from recipes import origin, recipe
 
+from bot.domain.jobs import Job, State
 from bot.errors import ConfigurationError, FleetUnavailable
 from bot.fleet import ray_cluster
 from bot.fleet.controller import Spec
-from bot.jobs import Job, State
 from bot.store import Store
 from bot.store.tables import deliveries, images
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from serving import Served
 
-from bot.jobs import Job
+from bot.domain.jobs import Job
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
 from bot.sandbox.modal_rules import inputs

@@ -18,11 +18,11 @@ from serving import Served, serving, until
 
 from bot.app.offers import Following
 from bot.config import Config
+from bot.domain.jobs import State
 from bot.errors import CommandsRefused, DiscordUnavailable
 from bot.files.artifacts import Artifacts
 from bot.front.client import JOIN_WAIT, REFUSED_WAIT
 from bot.front.command_tree import make_command
-from bot.jobs import State
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
 from bot.sandbox.component_rules import walk

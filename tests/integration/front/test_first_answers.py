@@ -10,8 +10,8 @@ from front_tools import job_of, queued, refusal, text_of
 from serving import Served, serving, until
 
 from bot.config import Config
+from bot.domain.jobs import State
 from bot.files.artifacts import Artifacts
-from bot.jobs import State
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 from bot.store import Store

@@ -10,8 +10,8 @@ from recipe_messages import FILES
 from serving import Served, serving, until
 
 from bot.config import Config, DiscordConfig
+from bot.domain.jobs import State
 from bot.files.artifacts import Artifacts
-from bot.jobs import State
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import GROUP, GUILD_ID
 from bot.sandbox.server import Sandbox

@@ -7,9 +7,9 @@ from front_tools import delete, ephemeral, finished, job_of, queued, refusal, se
 from serving import Served, serving
 
 from bot.config import Config
+from bot.domain.jobs import State
 from bot.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
-from bot.jobs import State
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 from bot.store import Store

@@ -11,7 +11,7 @@ import pytest
 from front_tools import offer_to_all, refusal, text_of
 from serving import Served
 
-from bot.jobs import Job
+from bot.domain.jobs import Job
 from bot.picture_hashes import hash_of
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import GUILD_ID

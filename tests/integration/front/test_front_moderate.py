@@ -20,11 +20,11 @@ from front_tools import (
 )
 from serving import Served
 
+from bot.domain.jobs import Job, State
 from bot.erasure import forget
 from bot.front import clearing
 from bot.front.commands import commands
 from bot.front.removal import remove_message
-from bot.jobs import Job, State
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import BOT_ID, CHANNELS, GUILD_ID, PEOPLE
 from bot.sandbox.permissions import Permission

@@ -13,8 +13,8 @@ from serving import Served, serving
 from test_any_text import answered, is_clear, texts
 
 from bot.config import Config
+from bot.domain.jobs import Descent, Job, State
 from bot.files.artifacts import Artifacts
-from bot.jobs import Descent, Job, State
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.modal_rules import inputs
 from bot.sandbox.server import Sandbox

@@ -11,8 +11,8 @@ from front_tools import ephemeral, fields, refusal, refused_form, text_of
 from serving import Served, serving
 
 from bot.config import Config
+from bot.domain.jobs import Job
 from bot.files.artifacts import Artifacts
-from bot.jobs import Job
 from bot.sandbox.client import Member
 from bot.sandbox.community import MODERATORS_ID, PEOPLE
 from bot.sandbox.server import Sandbox

@@ -11,8 +11,8 @@ from front_tools import delete, ephemeral, finished, job_of, queued, refusal, te
 from serving import Served, serving, until
 
 from bot.config import Config
+from bot.domain.jobs import Job, State
 from bot.files.artifacts import Artifacts
-from bot.jobs import Job, State
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox

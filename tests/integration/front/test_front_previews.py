@@ -11,8 +11,8 @@ from front_tools import job_of, queued, refusal
 from serving import Served, serving, until
 
 from bot.config import Config
+from bot.domain.jobs import Claim
 from bot.files.artifacts import Artifacts
-from bot.jobs import Claim
 from bot.sandbox.client import Member
 from bot.sandbox.rules import Limits
 from bot.sandbox.server import Sandbox

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from front_tools import Message, ephemeral, job_of, queued, refusal, text_of
 from serving import Served, until
 
-from bot.jobs import State
+from bot.domain.jobs import State
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
 from bot.store.tables import jobs

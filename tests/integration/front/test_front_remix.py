@@ -9,7 +9,7 @@ import PIL.Image
 from front_tools import ephemeral, fields, finished, job_of, refusal, refused_form, text_of
 from serving import Served
 
-from bot.jobs import Descent
+from bot.domain.jobs import Descent
 from bot.sandbox.client import Member
 from bot.sandbox.modal_rules import inputs
 

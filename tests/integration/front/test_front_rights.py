@@ -10,7 +10,7 @@ from front_tools import Message, ephemeral, finished, job_of, refusal, text_of
 from recipes import origin, recipe
 from serving import Served
 
-from bot.jobs import Job
+from bot.domain.jobs import Job
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
 from bot.sandbox.component_rules import walk

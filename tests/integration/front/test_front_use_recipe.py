@@ -16,11 +16,11 @@ from serving import Served, serving
 from test_any_text import answered, is_clear, texts
 
 from bot.config import Config
+from bot.domain.jobs import Descent
 from bot.files.artifacts import Artifacts
 from bot.front.commands import use_recipe
 from bot.front.offered import Offered
 from bot.front.offered_recipes import RecipeOffered
-from bot.jobs import Descent
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.server import Sandbox
 from bot.store import Store

@@ -15,10 +15,10 @@ import pytest
 from serving import DEADLINE, Served, serving, until
 
 from bot.config import Config
+from bot.domain.jobs import Claim, Job
 from bot.file_states import LostFile
 from bot.files.artifacts import Artifacts
 from bot.front.commands.history import message_address
-from bot.jobs import Claim, Job
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
 from bot.sandbox.exchange import Exchange

@@ -11,8 +11,8 @@ import pytest
 from recipes import origin
 from test_worker import SMALL, ended, working
 
+from bot.domain.jobs import State
 from bot.files.artifacts import Artifacts
-from bot.jobs import State
 from bot.metrics import Metrics
 from bot.store import Store
 from bot.worker import heartbeats, preview_files

@@ -16,7 +16,7 @@ from collector import Collector, collecting
 from processes import BOT, SLOW_BOT, Bot, Ended, end, running, sentences, start, write_config
 from test_restart import START_SECONDS, Message, assert_each_once, with_pictures
 
-from bot.jobs import State
+from bot.domain.jobs import State
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
 from bot.sandbox.server import Sandbox

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from serving import Served, until
 
-from bot.jobs import Job
+from bot.domain.jobs import Job
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
 from bot.sandbox.permissions import Permission

@@ -19,8 +19,8 @@ import pytest
 from serving import Served, serving
 
 from bot.config import Config, ModelConfig
+from bot.domain.jobs import Showing, State
 from bot.files.artifacts import Artifacts
-from bot.jobs import Showing, State
 from bot.levels import Level
 from bot.moderation.pictures import PictureRules
 from bot.picture_hashes import hash_of

@@ -16,9 +16,9 @@ from engines import SMALLEST, TINY
 from recipes import origin, recipe
 from serving import until
 
+from bot.domain.jobs import Job, Recipe, State
 from bot.files.artifacts import Artifacts
 from bot.generation_data import fit, read_picture
-from bot.jobs import Job, Recipe, State
 from bot.store import Store
 from bot.worker.worker import Worker
 from sdjax_engine.config import EngineConfig, ModelSpec

@@ -12,8 +12,8 @@ from recipes import origin
 from serving import until
 from test_worker import DEADLINE, SMALL, ended, enqueue_much, images_of, make_worker, working
 
+from bot.domain.jobs import Claim, State
 from bot.files.artifacts import Artifacts
-from bot.jobs import Claim, State
 from bot.store import Store
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine

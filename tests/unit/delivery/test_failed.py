@@ -8,7 +8,7 @@ from recipes import job_of, recipe
 from bot.delivery.content import MessageContent
 from bot.delivery.render import render
 from bot.delivery.result import FAILURES
-from bot.jobs import State
+from bot.domain.jobs import State
 from bot.texts import Texts
 
 ENGLISH = Texts.for_locale("en-US")

@@ -9,7 +9,7 @@ from recipes import RECIPE, job_of
 
 from bot.delivery.content import MessageContent, PictureContent, Tone
 from bot.delivery.render import not_taken, render, with_notice, with_preview, without_picture
-from bot.jobs import State
+from bot.domain.jobs import State
 from bot.texts import Texts
 
 ENGLISH = Texts.for_locale("en-US")

@@ -8,7 +8,7 @@ from recipes import job_of
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import Tone
 from bot.delivery.render import render
-from bot.jobs import State
+from bot.domain.jobs import State
 from bot.positions import Position
 from bot.texts import Texts
 

@@ -10,7 +10,7 @@ import pytest
 
 from bot.delivery.refusals import Refusal
 from bot.delivery.sender import EDITS, WAYS, Attempt, Sender
-from bot.jobs import State
+from bot.domain.jobs import State
 
 
 def attempt(

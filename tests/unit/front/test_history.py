@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from recipes import job_of, origin, recipe
 
+from bot.domain.jobs import Job, Showing, State
 from bot.front.commands.history import (
     MAX_SEARCH,
     PAGE_JOBS,
@@ -15,7 +16,6 @@ from bot.front.commands.history import (
     message_address,
 )
 from bot.front.views.history import HistoryButton
-from bot.jobs import Job, Showing, State
 from bot.texts import LANGUAGES, Texts
 
 ENGLISH = Texts.for_locale("en-US")

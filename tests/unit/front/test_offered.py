@@ -8,6 +8,7 @@ import pytest
 from recipes import job_of
 
 from bot.config import Config
+from bot.domain.jobs import Showing, State
 from bot.errors import UserMistake
 from bot.front.messages import Kind, MessageFile
 from bot.front.offered import Offered
@@ -16,7 +17,6 @@ from bot.front.offered_recipes import read_file, read_texts, recipe_line, tellin
 from bot.front.options import Asked, parse
 from bot.front.settings_line import read_settings_line
 from bot.generation_data import NoGenerationData, fit
-from bot.jobs import Showing, State
 from bot.texts import LANGUAGES, Texts
 
 OFFER = replace(Config().models[0].offer, loras=("ink", "fog, thick"))

@@ -7,10 +7,10 @@ from recipes import job_of, origin
 
 from bot.config import Config
 from bot.delivery.quota_lines import left_lines
+from bot.domain.jobs import State
 from bot.front.allowed import Held
 from bot.front.commands.limits import limit_lines
 from bot.front.policy_lines import policy_lines, why_lines
-from bot.jobs import State
 from bot.moderation.generosity import Privacy, Treatment
 from bot.moderation.limits import SPANS, quotas_of
 from bot.moderation.policy import Policy, Said, effective, values_of

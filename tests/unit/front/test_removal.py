@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 from recipes import job_of
 
+from bot.domain.jobs import Job, State
 from bot.front.removal import remove_copies
-from bot.jobs import Job, State
 
 DEPTH = 3000  # beyond Python's limit of calls in each other
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 import discord
 import pytest
 
+from bot.domain.jobs import Job
 from bot.front.commands.cancel import suggest_jobs
-from bot.jobs import Job
 from bot.moderation.limits import SUGGESTIONS, Pace, Rates, Sender
 from bot.texts import Texts
 

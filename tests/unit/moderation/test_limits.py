@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from recipes import RECIPE
 
-from bot.jobs import Recipe
+from bot.domain.jobs import Recipe
 from bot.moderation.generosity import ANY, NO_LIMIT, Privacy, Treatment
 from bot.moderation.limits import cost_of, kept_for_later, offers_within, places_of, quotas_of, refusal
 from bot.moderation.policy import Policy, Said, effective

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from recipes import RECIPE
 
+from bot.domain.jobs import Claim, Showing, Showings
 from bot.errors import StartRefused
-from bot.jobs import Claim, Showing, Showings
 from bot.levels import Level
 from bot.moderation.pictures import PictureRules
 from bot.worker.judging import Judging

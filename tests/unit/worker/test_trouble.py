@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recipes import RECIPE
 
-from bot.jobs import Claim
+from bot.domain.jobs import Claim
 from bot.worker.held_image import HeldImage
 from sdjax_engine.request import Progress, Trouble
 
