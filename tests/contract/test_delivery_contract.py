@@ -5,8 +5,8 @@ from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock
 
 from bot.domain.jobs import Delivery, Job, Notes, State
+from bot.domain.positions import Position
 from bot.errors import NotYours, StaleLease
-from bot.positions import Position
 from bot.store import Store
 
 

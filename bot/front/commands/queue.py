@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from discord.app_commands import locale_str
 
 from bot.domain.jobs import Job, State
+from bot.domain.positions import Position
 from bot.front.answers import page, page_lines
 from bot.front.command_tree import Command, make_command
 from bot.front.first_answers import acknowledge
 from bot.front.permissions import sees
 from bot.front.services import Interaction, services_of
-from bot.positions import Position
 from bot.store.batches import Batch
 from bot.store.jobs import Jobs
 from bot.texts import Texts, shown

@@ -9,7 +9,7 @@ from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import Tone
 from bot.delivery.render import render
 from bot.domain.jobs import State
-from bot.positions import Position
+from bot.domain.positions import Position
 from bot.texts import Texts
 
 ENGLISH = Texts.for_locale("en")

@@ -13,6 +13,7 @@ from recipes import job_of, origin, recipe
 from bot.config import Config
 from bot.delivery.render import render
 from bot.domain.jobs import Job, State
+from bot.domain.positions import Position
 from bot.errors import UserMistake
 from bot.front.answers import sentence_for
 from bot.front.commands import other_commands
@@ -20,7 +21,6 @@ from bot.front.commands.help import Limits, help_text
 from bot.front.commands.history import Page, history_lines
 from bot.front.commands.naming import request_name
 from bot.front.commands.queue import Listing, queue_lines
-from bot.positions import Position
 from bot.texts import Texts
 
 COMMANDS = other_commands()

@@ -13,6 +13,7 @@ from recipes import job_of, origin, recipe
 from bot.config import MAX_MODELS, Config
 from bot.delivery.discord_requests import layout
 from bot.domain.jobs import Job, State
+from bot.domain.positions import Position
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import MAX_PAGE, page_lines, sentence_for
 from bot.front.commands import commands, menus, other_commands
@@ -21,7 +22,6 @@ from bot.front.commands.help import Limits, commands_for, help_text, models_text
 from bot.front.commands.imagine import imagine_options
 from bot.front.commands.naming import request_facts, request_name
 from bot.front.commands.queue import Listing, batch_lines, queue_lines, totals_line
-from bot.positions import Position
 from bot.store.batches import Batch, Seated
 from bot.texts import LANGUAGES, Texts
 from sdjax_engine.errors import InvalidRequest
