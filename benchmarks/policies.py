@@ -20,10 +20,10 @@ from conditions import print_conditions
 from store_evening import origin
 from store_verbs import request
 
+from bot.domain.quotas import Charge, Quota
 from bot.front.server_cache import Ruled, ServerCache
 from bot.moderation.limits import quotas_of, refusal
 from bot.moderation.policy import Policy, Said, effective
-from bot.quotas import Charge, Quota
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.policies import PolicyScope

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from store_evening import origin
 
 from bot.domain.jobs import Claim, Job, Origin, Recipe, State
-from bot.quotas import Caps
+from bot.domain.quotas import Caps
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.moderation import Scope

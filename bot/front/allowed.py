@@ -10,6 +10,7 @@ from functools import partial
 import discord
 
 from bot.domain.jobs import Origin, Recipe
+from bot.domain.quotas import Charge, Quota
 from bot.errors import StoreUnavailable, UserMistake
 from bot.front.judging import Judgement, RulesHere, judgement
 from bot.front.options import find_offer
@@ -22,7 +23,6 @@ from bot.moderation.limits import refusal as refusal_of
 from bot.moderation.policy import Effective, Policy, Said, effective
 from bot.moderation.rules import Judge
 from bot.moderation.standing import Decision, decide, refusal
-from bot.quotas import Charge, Quota
 from bot.retries import while_unavailable
 from bot.store.policies import PolicyScope
 from bot.store.prompt_rules import Action

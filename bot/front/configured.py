@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bot.config import Config
+from bot.domain.quotas import Caps
 from bot.front.attachments import Attachments
 from bot.front.decoding import MIB, Decoder
 from bot.front.keywords import Keywords
@@ -13,7 +14,6 @@ from bot.front.resolver import Resolver
 from bot.front.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Rates
 from bot.moderation.policy import policy_from
-from bot.quotas import Caps
 from bot.store.styles import Style
 
 

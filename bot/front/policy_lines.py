@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bot.delivery.quota_lines import quota_line
+from bot.domain.quotas import Left, Measure
 from bot.front.allowed import Held
 from bot.front.policy_values import FLAGGED, key_name, value_text
 from bot.moderation.generosity import ORDERS, Treatment
 from bot.moderation.policy import KEYS, Policy, Rule, Said, policy_from
 from bot.moderation.standing import refusal
-from bot.quotas import Left, Measure
 from bot.store.policies import PolicyRow, PolicyScope
 from bot.texts import Texts
 

@@ -17,10 +17,10 @@ from typing import Any, cast
 import aiohttp
 import discord
 
+from bot.domain.quotas import Quota
 from bot.moderation.automod import AutomodRule, read_rules
 from bot.moderation.policy import Effective, Said, said_by
 from bot.moderation.rules import Judge
-from bot.quotas import Quota
 from bot.store import Store
 from bot.store.policies import PolicyRow, PolicyScope
 from bot.store.standing import Requester, ServerSays, Standing

@@ -15,6 +15,7 @@ from bot.config import LimitsConfig, RetentionConfig
 from bot.delivery.discord_requests import RateGuard
 from bot.delivery.uploads import UploadLimits
 from bot.domain.jobs import Job
+from bot.domain.quotas import Caps
 from bot.files import Artifacts, Files
 from bot.front.attachments import Attachments
 from bot.front.judging import Judging
@@ -28,7 +29,6 @@ from bot.moderation import BothOf
 from bot.moderation.limits import Pace, Sender
 from bot.moderation.policy import Policy
 from bot.provenance.signing import Signing
-from bot.quotas import Caps
 from bot.store import Store
 from bot.store.styles import Style
 from bot.texts import Texts

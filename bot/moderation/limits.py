@@ -16,10 +16,10 @@ from types import MappingProxyType
 from typing import Any
 
 from bot.domain.jobs import Recipe
+from bot.domain.quotas import DAY, HOUR, Measure, Quota
 from bot.errors import UserMistake
 from bot.moderation.generosity import ANY, NO_LIMIT
 from bot.moderation.policy import Effective, Names, Policy, Rule
-from bot.quotas import DAY, HOUR, Measure, Quota
 from bot.store.policies import PolicyScope
 from sdjax_engine.request import Offer
 

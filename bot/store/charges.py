@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Origin, Showing, State
+from bot.domain.quotas import DAY, Charge, Counted, Left, Measure, Quota, free_at, is_over
 from bot.errors import UserMistake
-from bot.quotas import DAY, Charge, Counted, Left, Measure, Quota, free_at, is_over
 from bot.store.database import Verbs
 from bot.store.policy_tables import charges
 from bot.store.rows import among

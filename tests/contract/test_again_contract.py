@@ -9,8 +9,8 @@ from recipes import ORIGIN, origin, recipe
 from stores import TTL, OpenStore
 
 from bot.domain.jobs import Job
+from bot.domain.quotas import Caps
 from bot.errors import UnknownJob, UserMistake
-from bot.quotas import Caps
 from bot.store import Store
 from sdjax_engine.request import Lora, Variation
 

@@ -7,7 +7,7 @@ from recipes import ORIGIN, RECIPE, origin
 from stores import TTL
 
 from bot.domain.jobs import State
-from bot.quotas import Charge, Measure, Quota
+from bot.domain.quotas import Charge, Measure, Quota
 from bot.store import Store
 from bot.store.database import SETTLING_SECONDS, Clock
 

@@ -10,8 +10,8 @@ from recipes import RECIPE, origin, recipe
 from stores import TTL, OpenStore
 
 from bot.domain.jobs import Job, State
+from bot.domain.quotas import Caps
 from bot.errors import StaleLease, UserMistake
-from bot.quotas import Caps
 from bot.store import Store
 from bot.store.tables import deliveries
 

@@ -11,8 +11,8 @@ from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock
 
 from bot.domain.jobs import Descent, Parent
+from bot.domain.quotas import Caps
 from bot.errors import StaleLease, UnknownJob
-from bot.quotas import Caps
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.preferences import Owner, Scope

@@ -25,10 +25,10 @@ from session_steps import PLAN
 from stores import TTL, Clock
 
 from bot.domain.jobs import Descent, Parent, Showing, State
+from bot.domain.quotas import Caps, Charge, Measure, Quota
 from bot.errors import ConfigurationError, StoreUnavailable, UserMistake
 from bot.holds import Cause, Hold, Outcome
 from bot.membership.processes import Process, Processes
-from bot.quotas import Caps, Charge, Measure, Quota
 from bot.store import Store
 from bot.store.auditing import Act, By
 from bot.store.database import Verbs

@@ -7,8 +7,8 @@ from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
 from bot.domain.jobs import State
+from bot.domain.quotas import Caps
 from bot.errors import NotYours, UnknownJob, UserMistake
-from bot.quotas import Caps
 from bot.store import Store
 
 LARGEST_SNOWFLAKE = 2**63 - 1

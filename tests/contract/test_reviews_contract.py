@@ -13,11 +13,11 @@ from recipes import origin, recipe
 from stores import TTL, Clock, OpenStore
 
 from bot.domain.jobs import Job, Recipe, Showing, State
+from bot.domain.quotas import Charge, Measure, Quota
 from bot.erasure import forget
 from bot.errors import UnknownJob, UserMistake
 from bot.files import Artifacts, Files
 from bot.holds import Cause, Hold, Outcome
-from bot.quotas import Charge, Measure, Quota
 from bot.store import Store
 from bot.store.appeals import APPEALS_A_DAY, REFUSALS_KEPT
 from bot.store.auditing import Act, By

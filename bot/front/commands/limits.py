@@ -8,6 +8,7 @@ from itertools import chain
 from discord.app_commands import locale_str
 
 from bot.delivery.quota_lines import quota_line
+from bot.domain.quotas import Left
 from bot.front.allowed import Held, held_of
 from bot.front.answers import page, page_lines
 from bot.front.command_tree import Command, make_command
@@ -17,7 +18,6 @@ from bot.front.policy_lines import counted, key_line
 from bot.front.services import Interaction, sender_of, services_of
 from bot.moderation.limits import COOL_DOWN, allows, offers_within
 from bot.moderation.standing import refusal
-from bot.quotas import Left
 from bot.texts import MISTAKES, Moment, Texts
 from sdjax_engine.request import Offer
 

@@ -8,6 +8,7 @@ from recipes import job_of, origin
 from bot.config import Config
 from bot.delivery.quota_lines import left_lines
 from bot.domain.jobs import State
+from bot.domain.quotas import Left, Measure, Quota
 from bot.front.allowed import Held
 from bot.front.commands.limits import limit_lines
 from bot.front.policy_lines import policy_lines, why_lines
@@ -15,7 +16,6 @@ from bot.moderation.generosity import Privacy, Treatment
 from bot.moderation.limits import SPANS, quotas_of
 from bot.moderation.policy import Policy, Said, effective, values_of
 from bot.moderation.standing import Decision
-from bot.quotas import Left, Measure, Quota
 from bot.store.moderation import Kind, Restriction, Scope
 from bot.store.policies import PolicyRow, PolicyScope
 from bot.texts import LANGUAGES, Texts

@@ -8,10 +8,7 @@ import pytest
 from recipes import RECIPE
 
 from bot.domain.jobs import Recipe
-from bot.moderation.generosity import ANY, NO_LIMIT, Privacy, Treatment
-from bot.moderation.limits import cost_of, kept_for_later, offers_within, places_of, quotas_of, refusal
-from bot.moderation.policy import Policy, Said, effective
-from bot.quotas import (
+from bot.domain.quotas import (
     DAY,
     HOUR,
     Counted,
@@ -23,6 +20,9 @@ from bot.quotas import (
     scarcest,
     with_left,
 )
+from bot.moderation.generosity import ANY, NO_LIMIT, Privacy, Treatment
+from bot.moderation.limits import cost_of, kept_for_later, offers_within, places_of, quotas_of, refusal
+from bot.moderation.policy import Policy, Said, effective
 from bot.store.policies import PolicyScope
 from sdjax_engine.request import Lora, Offer, Sampler, SecondPass
 
