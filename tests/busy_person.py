@@ -10,10 +10,10 @@ from personal_data import tables
 from recipes import origin, recipe
 from stores import TTL
 
+from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import Claim, Descent, Job, Notes, Origin, Parent, Showing
 from bot.domain.quotas import Charge
 from bot.files import Files
-from bot.holds import Cause, Hold, Outcome
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.device_time import Spent

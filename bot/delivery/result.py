@@ -10,8 +10,8 @@ from types import MappingProxyType
 from bot.delivery.buttons import MOST_BUTTONS
 from bot.delivery.content import MAX_ALT, SUBTEXT, PictureContent, shortened
 from bot.delivery.lineage import parent_line
+from bot.domain.holds import Appeal, Cause, Outcome, Ruling
 from bot.domain.jobs import ImageRecord, Job, Notes, Recipe, Showing, State
-from bot.holds import Appeal, Cause, Outcome, Ruling
 from bot.levels import Level
 from bot.texts import Texts, shown, tidy
 from sdjax_engine.errors import InvalidRequest

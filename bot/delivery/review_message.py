@@ -8,8 +8,8 @@ from bot.delivery.buttons import ButtonContent, Row
 from bot.delivery.content import MessageContent, PictureContent, Tone, shortened
 from bot.delivery.lineage import message_address
 from bot.delivery.result import FAILURES
+from bot.domain.holds import Cause, Outcome
 from bot.domain.jobs import ImageRecord, Recipe, Showing
-from bot.holds import Cause, Outcome
 from bot.store.recipes import recipe_from
 from bot.store.review_messages import DueReview
 from bot.store.review_rows import Kind, Review

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from bot.holds import Appeal, Cause, Hold, Ruling
+from bot.domain.holds import Appeal, Cause, Hold, Ruling
 from bot.levels import Level
 from sdjax_engine.request import (
     WHOLE,

@@ -9,6 +9,7 @@ from functools import partial
 
 import discord
 
+from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Origin, Recipe
 from bot.domain.quotas import Charge, Quota
 from bot.errors import StoreUnavailable, UserMistake
@@ -16,7 +17,6 @@ from bot.front.judging import Judgement, RulesHere, judgement
 from bot.front.options import find_offer
 from bot.front.server_cache import Ruled, may_read
 from bot.front.services import Interaction, Services, role_ids, sender_of, services_of
-from bot.holds import Cause, Hold
 from bot.moderation.generosity import Privacy
 from bot.moderation.limits import cost_of, kept_for_later, offers_within, quotas_of
 from bot.moderation.limits import refusal as refusal_of

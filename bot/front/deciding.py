@@ -24,6 +24,7 @@ from bot.delivery.review_message import (
     SPOILER,
     review_content,
 )
+from bot.domain.holds import Outcome
 from bot.errors import NotYours, StoreUnavailable, UserMistake
 from bot.front.answers import add
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, acknowledge_press, open_form
@@ -32,7 +33,6 @@ from bot.front.permissions import acting, check_blockable, moderated_server, own
 from bot.front.requests import PATIENCE_SECONDS, TOKEN_SECONDS, pressed_privately
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.shown_again import show_content
-from bot.holds import Outcome
 from bot.retries import while_unavailable
 from bot.store.appeals import Pressed
 from bot.store.moderation import Scope

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from bot.domain.holds import Ruling
 from bot.domain.jobs import Job
 from bot.errors import MissingArtifact, StoreUnavailable
 from bot.files import Artifacts
-from bot.holds import Ruling
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.auditing import Entry

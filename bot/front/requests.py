@@ -19,6 +19,7 @@ from typing import Any
 
 from discord import app_commands
 
+from bot.domain.holds import Hold
 from bot.domain.jobs import Descent, Job, Origin, Parent, Recipe
 from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.allowed import (
@@ -41,7 +42,6 @@ from bot.front.options import echo, find_offer
 from bot.front.permissions import may_repeat, sees
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.sessions.joining import joined
-from bot.holds import Hold
 from bot.moderation.limits import places_of
 from bot.moderation.limits import refusal as refusal_of
 from bot.retries import while_unavailable

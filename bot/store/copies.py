@@ -12,9 +12,9 @@ from dataclasses import replace
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.holds import Hold
 from bot.domain.jobs import COPIES, Descent, ImageRecord, Job, Origin, Recipe, Showing, State, lacking
 from bot.errors import UnknownJob, UserMistake
-from bot.holds import Hold
 from bot.levels import Level
 from bot.store.database import insert
 from bot.store.files import use_files

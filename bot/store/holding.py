@@ -14,8 +14,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.holds import Hold, Outcome, Ruling
 from bot.domain.jobs import Showing
-from bot.holds import Hold, Outcome, Ruling
 from bot.store.charges import recount
 from bot.store.rows import hold_values
 from bot.store.rulings import keep_older

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Job, lacking
 from bot.errors import UnknownJob, UserMistake
-from bot.holds import Cause, Hold
 from bot.store.auditing import OPERATOR, Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.holding import OPEN, hold_pictures, lock_sharing

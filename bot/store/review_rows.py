@@ -10,8 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.holds import Outcome
 from bot.domain.jobs import Showing
-from bot.holds import Outcome
 from bot.store.recipes import UNREADABLE, recipe_from, tell_unreadable
 from bot.store.review_tables import reports, review_settings, reviews
 from bot.store.tables import images, jobs

@@ -9,9 +9,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Descent, ImageRecord, Job, Notes, Origin, Parent, Showing, Showings, State
 from bot.errors import UnknownJob, UnreadableJob
-from bot.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.levels import Level
 from bot.store.recipes import UNREADABLE, is_readable, recipe_from, tell_unreadable
 from bot.store.rulings import ended_appeals, later_ruling

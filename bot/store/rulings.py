@@ -16,8 +16,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.holds import Appeal, Outcome, Ruling
 from bot.domain.jobs import Showing
-from bot.holds import Appeal, Outcome, Ruling
 from bot.store.review_rows import Kind
 from bot.store.review_tables import reviews
 from bot.store.tables import images, jobs

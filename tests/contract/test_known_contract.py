@@ -11,9 +11,9 @@ from finished_jobs import first_held
 from recipes import origin, recipe
 from stores import TTL, Clock, OpenStore
 
+from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import Claim, Descent, Job, Notes, Origin, Parent, Showing
 from bot.errors import StaleLease, UserMistake
-from bot.holds import Cause, Hold, Outcome
 from bot.levels import Level
 from bot.picture_hashes import BLOCKED_DISTANCE, LIKELY_DISTANCE, SEARCH_DISTANCE, name_of
 from bot.store import Store, known

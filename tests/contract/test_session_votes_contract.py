@@ -13,9 +13,9 @@ from session_steps import BY, ROUND, VOTE, act, act_once, approve, ask, finish, 
 from stores import Clock
 
 from bot.delivery.content import MessageContent
+from bot.domain.holds import Cause, Hold
 from bot.errors import UserMistake
 from bot.front.sessions.ballots import renew_ballots
-from bot.holds import Cause, Hold
 from bot.store import Store
 from bot.store.session_rows import GroupSession, Phase, PostKind
 from bot.store.session_showing import SENT

@@ -9,7 +9,7 @@ from front_tools import Message, delete, give_role, text_of
 from serving import Served
 from test_front_sessions import OMAR, RAVI, by_mina, opens, paints, shows, told, unpacked
 
-from bot.holds import Cause, Hold, Outcome
+from bot.domain.holds import Cause, Hold, Outcome
 from bot.sandbox.client import Member
 from bot.sandbox.objects import IS_SPOILER
 from bot.sandbox.permissions import Permission

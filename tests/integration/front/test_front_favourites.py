@@ -5,7 +5,7 @@ from __future__ import annotations
 from front_tools import ephemeral, finished, refusal, text_of
 from serving import Served, until
 
-from bot.holds import Cause, Hold
+from bot.domain.holds import Cause, Hold
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.store.auditing import By

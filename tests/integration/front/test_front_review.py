@@ -11,9 +11,9 @@ from front_tools import Message, ephemeral, give_role, job_of, queued, refusal, 
 from serving import Served, serving, until
 
 from bot.config import Config
+from bot.domain.holds import Outcome
 from bot.domain.jobs import Job
 from bot.files.artifacts import Artifacts
-from bot.holds import Outcome
 from bot.sandbox.client import Member
 from bot.sandbox.community import CHANNELS, GUILD_ID, PEOPLE
 from bot.sandbox.component_rules import walk

@@ -9,8 +9,8 @@ from recipes import ORIGIN, job_of, recipe
 
 from bot.delivery.content import Tone
 from bot.delivery.render import render
+from bot.domain.holds import Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import ImageRecord, Job, Notes, Showing, State
-from bot.holds import Cause, Hold, Outcome, Ruling
 from bot.levels import Level
 from bot.texts import LANGUAGES, Texts
 

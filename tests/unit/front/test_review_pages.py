@@ -11,10 +11,10 @@ from recipes import origin, recipe
 from bot.delivery.content import Tone
 from bot.delivery.discord_requests import layout
 from bot.delivery.review_message import appeal_answer, review_content
+from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import ImageRecord, Job, Showing, State
 from bot.front.commands.audit import entry_lines
 from bot.front.commands.review import settings_lines, waiting_lines
-from bot.holds import Cause, Hold, Outcome
 from bot.store.auditing import Act, Entry
 from bot.store.recipes import recipe_values
 from bot.store.review_messages import DueReview
