@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 from bot.config.mistakes import InvalidValue, quoted
 from bot.config.paths import GivenPath, PathText
 from bot.config.section import Section, repeated
-from bot.levels import DEFAULT_THRESHOLD, Level
+from bot.domain.levels import DEFAULT_THRESHOLD, Level
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_STEPS, WHOLE, Offer, Sampler
 
 MIN_SIDE, MAX_SIDE, SIDE_MULTIPLE = 64, 2048, 8

@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import Any
 
 from bot.domain.holds import Appeal, Cause, Hold, Ruling
-from bot.levels import Level
+from bot.domain.levels import Level
 from sdjax_engine.request import (
     WHOLE,
     Lane,
@@ -174,7 +174,7 @@ class Showing(StrEnum):
 
 
 Showings = tuple[Showing, Showing, Showing]
-"""How pictures of the levels 1, 2 and 3 are shown (`bot.levels`)."""
+"""How pictures of the levels 1, 2 and 3 are shown (`bot.domain.levels`)."""
 
 
 class Descent(StrEnum):

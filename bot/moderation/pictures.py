@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bot.domain.jobs import Showing, Showings
-from bot.levels import DEFAULT_THRESHOLD, Level, level_of
+from bot.domain.levels import DEFAULT_THRESHOLD, Level, level_of
 from sdjax_engine.request import SafetyScores
 from sdjax_engine.scores import PictureScores
 

@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.holds import Hold
 from bot.domain.jobs import COPIES, Descent, ImageRecord, Job, Origin, Recipe, Showing, State, lacking
+from bot.domain.levels import Level
 from bot.errors import UnknownJob, UserMistake
-from bot.levels import Level
 from bot.store.database import insert
 from bot.store.files import use_files
 from bot.store.forgetting import source_of

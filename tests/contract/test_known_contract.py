@@ -13,8 +13,8 @@ from stores import TTL, Clock, OpenStore
 
 from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import Claim, Descent, Job, Notes, Origin, Parent, Showing
+from bot.domain.levels import Level
 from bot.errors import StaleLease, UserMistake
-from bot.levels import Level
 from bot.picture_hashes import BLOCKED_DISTANCE, LIKELY_DISTANCE, SEARCH_DISTANCE, name_of
 from bot.store import Store, known
 from bot.store.auditing import EVERYWHERE, OPERATOR, Act, By

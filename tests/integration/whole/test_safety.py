@@ -20,8 +20,8 @@ from serving import Served, serving
 
 from bot.config import Config, ModelConfig
 from bot.domain.jobs import Showing, State
+from bot.domain.levels import Level
 from bot.files.artifacts import Artifacts
-from bot.levels import Level
 from bot.moderation.pictures import PictureRules
 from bot.picture_hashes import hash_of
 from bot.sandbox.client import Member

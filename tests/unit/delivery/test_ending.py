@@ -10,7 +10,7 @@ from recipes import job_of
 from bot.delivery.render import render
 from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Job, Notes, Showing, State
-from bot.levels import Level
+from bot.domain.levels import Level
 from bot.texts import Texts
 from sdjax_engine.request import PromptFacts
 

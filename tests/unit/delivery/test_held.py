@@ -11,7 +11,7 @@ from bot.delivery.content import Tone
 from bot.delivery.render import render
 from bot.domain.holds import Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import ImageRecord, Job, Notes, Showing, State
-from bot.levels import Level
+from bot.domain.levels import Level
 from bot.texts import LANGUAGES, Texts
 
 EN = Texts.for_locale("en")

@@ -11,7 +11,7 @@ from bot.app.worker import rules_of
 from bot.config.models import ModelConfig
 from bot.config.policy import PolicyConfig
 from bot.domain.jobs import Showing
-from bot.levels import Level
+from bot.domain.levels import Level
 from bot.moderation.pictures import PictureRules, stricter
 from sdjax_engine.request import SafetyScores
 from sdjax_engine.scores import PictureScores
