@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bot.domain.jobs import ImageRecord, Job, Showing, State
-from bot.sizes import larger_size
+from bot.domain.sizes import larger_size
 from bot.texts import Texts
 from sdjax_engine.request import Offer
 

@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Final
 
 from bot.domain.jobs import MAX_VARIANTS, Recipe
+from bot.domain.sizes import nearest_size
 from bot.errors import SeveralMistakes, UserMistake
 from bot.expansion import SIGNS
 from bot.generation_data.lora_tags import tags_in, take_loras
-from bot.sizes import nearest_size
 from bot.texts import tidy
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_SEED, Lora, Offer, SecondPass, same_shape

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bot.domain.sizes import nearest_larger, nearest_size
 from bot.generation_data.data import GenerationData, SecondPassData
 from bot.generation_data.sampler_names import named_sampler
-from bot.sizes import nearest_larger, nearest_size
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,
     MAX_LORA_WEIGHT,

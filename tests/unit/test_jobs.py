@@ -9,8 +9,8 @@ from recipes import ORIGIN, RECIPE, recipe
 
 from bot.config import Config
 from bot.domain.jobs import ALLOWED, State, state_of_job
+from bot.domain.sizes import larger_size, nearest_size
 from bot.moderation.limits import places_of
-from bot.sizes import larger_size, nearest_size
 from sdjax_engine.request import Variation
 
 OFFER = Config().models[0].offer
