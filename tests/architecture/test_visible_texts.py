@@ -12,7 +12,7 @@ from bot.texts import MISTAKES
 from sdjax_engine.errors import InvalidRequest
 
 ROOT = Path(__file__).parents[2]
-SHOWN_BY = ("bot/front", "bot/delivery", "bot/texts.py", "bot/expansion.py", "bot/domain/sizes.py")
+SHOWN_BY = ("bot/front", "bot/delivery", "bot/texts.py", "bot/domain/expansion.py", "bot/domain/sizes.py")
 
 UNSEEN: Mapping[str, tuple[str, ...]] = {
     "bot/delivery/outbox.py": ("the outbox was last read ", " s ago"),  # the operator's page of health
