@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.file_states import FileState
+from bot.domain.file_states import FileState
 from bot.store.database import Verbs
 from bot.store.device_time_tables import device_time
 from bot.store.policy_tables import charges

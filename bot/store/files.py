@@ -15,8 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.file_states import DELETION_SECONDS, FileState, Lost, LostFile, Painter
 from bot.domain.jobs import State
-from bot.file_states import DELETION_SECONDS, FileState, Lost, LostFile, Painter
 from bot.store.database import Verbs, insert
 from bot.store.recipes import recipe_from
 from bot.store.rows import among, notes_from, readable_rows

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
+from bot.domain.file_states import DELETION_SECONDS, FileState
 from bot.domain.jobs import Showing
-from bot.file_states import DELETION_SECONDS, FileState
 from bot.store.database import Verbs, insert
 from bot.store.files import let_go, named
 from bot.store.forgetting import files_of, is_copy

@@ -8,8 +8,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bot.domain.file_states import FileState
 from bot.domain.jobs import Descent, Showing, State
-from bot.file_states import FileState
 
 metadata = sa.MetaData(
     naming_convention={

@@ -7,7 +7,7 @@ from finished_jobs import OTHER, PICTURE, delivered, painted
 from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
-from bot.file_states import DELETION_SECONDS, Painter
+from bot.domain.file_states import DELETION_SECONDS, Painter
 from bot.store import Store
 
 LANE = RECIPE.lane

@@ -15,8 +15,8 @@ import pytest
 from serving import DEADLINE, Served, serving, until
 
 from bot.config import Config
+from bot.domain.file_states import LostFile
 from bot.domain.jobs import Claim, Job
-from bot.file_states import LostFile
 from bot.files.artifacts import Artifacts
 from bot.front.commands.history import message_address
 from bot.sandbox.client import Member

@@ -14,8 +14,8 @@ import pytest
 import sqlalchemy as sa
 from recipes import job_of, origin, recipe
 
+from bot.domain.file_states import FileState
 from bot.domain.jobs import Job, State
-from bot.file_states import FileState
 from bot.files import Artifacts, Files
 from bot.front.exporting import PAGE_JOBS, Part, Position, described, export_part, files_of, moderated
 from bot.provenance.signing import Signing
