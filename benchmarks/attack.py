@@ -36,7 +36,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from evening import Role, alive, write_role  # noqa: E402 - found by the line above
 from hostile_words import HOSTILE  # noqa: E402
 
-from bot.errors import BotError  # noqa: E402
+from bot.domain.errors import BotError  # noqa: E402
 from bot.sandbox.client import InteractionFailed, Member  # noqa: E402
 from bot.sandbox.server import Sandbox  # noqa: E402
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any, Literal, TextIO
 
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.redaction import redact
 from bot.tracing import subject
 

@@ -16,7 +16,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
 

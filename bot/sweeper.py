@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bot.config import RetentionConfig
+from bot.domain.errors import StoreUnavailable
 from bot.erasure import forget
-from bot.errors import StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.store.store import Store
 

@@ -28,7 +28,7 @@ from babel.messages.pofile import read_po
 from babel.support import Translations
 
 from bot import policy_mistakes
-from bot.errors import BotError, SeveralMistakes, StoreUnavailable, UserMistake
+from bot.domain.errors import BotError, SeveralMistakes, StoreUnavailable, UserMistake
 from bot.known_mistakes import KNOWN_MISTAKES
 from bot.review_mistakes import REVIEW_MISTAKES
 from bot.session_mistakes import SESSION_MISTAKES

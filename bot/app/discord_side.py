@@ -10,7 +10,7 @@ import aiohttp
 import discord
 from yarl import URL
 
-from bot.errors import ConfigurationError, DiscordUnavailable
+from bot.domain.errors import ConfigurationError, DiscordUnavailable
 from bot.front.proxies import proxy_of
 from bot.redaction import redact
 

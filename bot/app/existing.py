@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from bot.config import Config
-from bot.errors import ConfigurationError, StoreUnavailable
+from bot.domain.errors import ConfigurationError, StoreUnavailable
 from bot.store import Store
 from bot.store.migrate import level
 from bot.store.opening import connect_database, has_tables

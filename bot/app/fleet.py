@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.app.existing import with_store
 from bot.config import Config
-from bot.errors import ConfigurationError, FleetUnavailable
+from bot.domain.errors import ConfigurationError, FleetUnavailable
 from bot.fleet.controller import GroupReport, Report, Spec
 from bot.fleet.groups import mistakes, warnings
 from bot.fleet.planning import Phase

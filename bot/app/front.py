@@ -22,8 +22,8 @@ from bot.delivery.progress import MessageLocks, Progress
 from bot.delivery.review_outbox import ReviewOutbox
 from bot.delivery.sender import Sender
 from bot.delivery.uploads import Uploads
+from bot.domain.errors import CommandsRefused
 from bot.domain.jobs import Job
-from bot.errors import CommandsRefused
 from bot.front.address import use_address
 from bot.front.client import Bot
 from bot.front.keywords import keywords_of

@@ -11,7 +11,7 @@ from functools import partial
 
 from bot import restarts
 from bot.config import Config
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.loop_watch import LoopWatch
 from bot.metrics import WELL, Metrics
 from bot.retries import keep_running

@@ -8,7 +8,7 @@ from functools import partial
 from bot.app.named_weights import mistakes_in_weights
 from bot.app.tracing import mistakes_in_tracing
 from bot.config import Config
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.front.keywords import read_keywords
 from bot.provenance.opening import check_certificate
 from bot.store import check_url

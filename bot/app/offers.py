@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NoReturn
 
 from bot.config import Config
-from bot.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
+from bot.domain.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.store.offers import Offers
 from sdjax_engine.request import Offer
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from bot.app.monitoring import monitor
 from bot.app.tracing import open_tracing
 from bot.config import Config
-from bot.errors import ConfigurationError, NameTaken
+from bot.domain.errors import ConfigurationError, NameTaken
 from bot.files.artifacts import Artifacts
 from bot.log import name_process
 from bot.membership.membership import Membership, joined

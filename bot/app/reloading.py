@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from bot.config import Config
 from bot.config.changes import Changes, changes
-from bot.errors import BotError
+from bot.domain.errors import BotError
 from bot.log import set_up
 from bot.threads import in_thread
 from sdjax_engine.errors import EngineError

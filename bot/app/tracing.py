@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from yarl import URL
 
 from bot.config.operators import TracesConfig
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.log import version
 from bot.tracing import NO_TRACING, Tracing
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from bot.errors import BackupRefused
+from bot.domain.errors import BackupRefused
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 

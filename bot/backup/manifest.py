@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from bot.backup.durable import sha256_of, write_durably
-from bot.errors import BackupRefused
+from bot.domain.errors import BackupRefused
 
 FORMAT = 1
 MANIFEST, HASH = "manifest.json", "manifest.sha256"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bot.backup.durable import refused_by_disk, sha256_of, write_durably
 from bot.backup.manifest import PICTURES, hash_in_name, picture_file
-from bot.errors import BackupRefused, MissingArtifact
+from bot.domain.errors import BackupRefused, MissingArtifact
 from bot.files.artifacts import Artifacts, is_name
 from bot.threads import Threads
 

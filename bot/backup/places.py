@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bot.backup.durable import sync_folder
 from bot.backup.manifest import MANIFEST
-from bot.errors import BackupRefused
+from bot.domain.errors import BackupRefused
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from bot.backup.manifest import Manifest, damages, read_manifest, table_file
 from bot.backup.picture_files import bring_back
 from bot.backup.places import chosen
 from bot.backup.table_files import read_rows
-from bot.errors import BackupRefused, StoreUnavailable
+from bot.domain.errors import BackupRefused, StoreUnavailable
 from bot.files import Artifacts
 from bot.store.database import Database
 from bot.store.loading import Rows, is_empty, load, not_empty

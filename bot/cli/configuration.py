@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from bot.config import Config

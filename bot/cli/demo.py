@@ -13,7 +13,7 @@ from typing import Any
 
 from bot.app.both import serve
 from bot.config import Config
-from bot.errors import BotError
+from bot.domain.errors import BotError
 from bot.log import set_up
 from bot.sandbox.client import InteractionFailed, Member, RefusedByClient
 from bot.sandbox.community import PEOPLE

@@ -31,7 +31,7 @@ from bot.cli.people import block, blocks, forget, unblock
 from bot.cli.progress_bar import step_bar
 from bot.cli.terminal import complain, hand_over, one_line, say, tell_bug
 from bot.cli.usage import usage
-from bot.errors import BotError, ConfigurationError
+from bot.domain.errors import BotError, ConfigurationError
 from bot.garbage import paused_collections
 from bot.log import flush
 from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest, UnreadableCheckpoint

@@ -30,7 +30,7 @@ from bot.config.section import Section
 from bot.config.sessions import SessionsConfig
 from bot.config.text_files import read_text_file
 from bot.config.usage import UsageConfig
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.redaction import redact
 
 MAX_MODELS = 25  # Discord shows at most 25 choices

@@ -12,7 +12,7 @@ from bot.config.addresses import check_api_url, check_gateway_url
 from bot.config.mistakes import InvalidValue
 from bot.config.section import Section, Snowflake, repeated
 from bot.config.token_files import discord_token, read_discord_token_file
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 
 MAX_SHARDS = 100_000
 

@@ -18,8 +18,8 @@ from bot.delivery.progress import MessageLocks
 from bot.delivery.refusals import DeliveryDelayed, FilesGone
 from bot.delivery.render import render, without_picture
 from bot.delivery.sender import Sender, Sent
+from bot.domain.errors import DeliveryRefused, StoreUnavailable
 from bot.domain.jobs import Delivery, Job
-from bot.errors import DeliveryRefused, StoreUnavailable
 from bot.metrics import WELL, DeliveryMetrics, Metrics
 from bot.store.store import Store
 from bot.texts import Texts

@@ -18,8 +18,8 @@ from bot.delivery.previews import preview_file, thumbnail
 from bot.delivery.refusals import DeliveryDelayed
 from bot.delivery.render import render, with_preview
 from bot.delivery.sender import Sender
+from bot.domain.errors import DeliveryRefused, MissingArtifact, StoreUnavailable, UnknownJob
 from bot.domain.jobs import Job, Showing, State
-from bot.errors import DeliveryRefused, MissingArtifact, StoreUnavailable, UnknownJob
 from bot.files.artifacts import Artifacts
 from bot.provenance.signing import Signing
 from bot.store.preferences import PREVIEWS, owners_at

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import aiohttp
 import discord
 
-from bot.errors import BotError
+from bot.domain.errors import BotError
 
 UNKNOWN_CHANNEL = 10003
 UNKNOWN_GUILD = 10004

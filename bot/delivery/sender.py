@@ -27,8 +27,8 @@ from bot.delivery.pictures import PictureFile
 from bot.delivery.refusals import CLOSED, FINAL, DeliveryDelayed, Refusal, Refused
 from bot.delivery.render import not_taken, with_notice
 from bot.delivery.uploads import UploadLimits, Uploads, size_of
+from bot.domain.errors import DeliveryRefused
 from bot.domain.jobs import Delivery, Job, State
-from bot.errors import DeliveryRefused
 from bot.files.artifacts import Artifacts
 from bot.provenance.signing import Signing
 from bot.texts import Texts

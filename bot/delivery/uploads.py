@@ -10,7 +10,7 @@ import discord
 from bot.delivery.content import MessageContent
 from bot.delivery.pictures import PictureFile, fit_and_sign
 from bot.delivery.refusals import DeliveryDelayed, FilesGone
-from bot.errors import MissingArtifact, PictureUnsigned, StoreUnavailable
+from bot.domain.errors import MissingArtifact, PictureUnsigned, StoreUnavailable
 from bot.files.artifacts import Artifacts
 from bot.provenance.signing import Signing
 from bot.threads import Threads

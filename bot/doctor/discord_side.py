@@ -16,7 +16,7 @@ from bot.app.offers import with_offers
 from bot.config import Config
 from bot.delivery.discord_requests import RateGuard
 from bot.doctor.findings import Finding, well, wrong
-from bot.errors import BotError, ConfigurationError, DiscordUnavailable, StoreUnavailable
+from bot.domain.errors import BotError, ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.front.address import use_address
 from bot.front.client import intents
 from bot.front.command_tree import Tree

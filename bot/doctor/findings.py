@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
-from bot.errors import BotError
+from bot.domain.errors import BotError
 from bot.redaction import redact
 from sdjax_engine.errors import EngineError
 

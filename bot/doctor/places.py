@@ -19,7 +19,7 @@ from bot.app.named_weights import is_path
 from bot.app.tracing import mistakes_in_tracing
 from bot.config import Config
 from bot.doctor.findings import Finding, well, wrong
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.files.artifacts import open_place
 from bot.ownership import OTHERS
 from bot.redaction import redact

@@ -19,7 +19,7 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from bot.config.mistakes import quoted
-from bot.errors import ConfigurationError, MissingArtifact, ResultsUnavailable
+from bot.domain.errors import ConfigurationError, MissingArtifact, ResultsUnavailable
 from bot.ownership import make_folder
 from bot.redaction import redact
 from bot.threads import Threads

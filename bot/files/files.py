@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from bot.domain.errors import StoreUnavailable
 from bot.domain.file_states import DELETION_SECONDS
-from bot.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
 
 log = logging.getLogger(__name__)

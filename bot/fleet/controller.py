@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from bot.config import Config
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.fleet.groups import launches, sizes
 from bot.fleet.launch import Launch
 from bot.fleet.planning import ACTIVE, Phase, Plan, Target, Unit, plan

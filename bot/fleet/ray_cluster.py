@@ -20,7 +20,7 @@ import ray.actor
 import ray.exceptions
 import ray.util
 
-from bot.errors import ConfigurationError, FleetUnavailable
+from bot.domain.errors import ConfigurationError, FleetUnavailable
 from bot.fleet.controller import Controller, Report, Spec
 from bot.fleet.launch import Launch
 from bot.fleet.planning import Phase

@@ -9,10 +9,10 @@ from functools import partial
 
 import discord
 
+from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Origin, Recipe
 from bot.domain.quotas import Charge, Quota
-from bot.errors import StoreUnavailable, UserMistake
 from bot.front.judging import Judgement, RulesHere, judgement
 from bot.front.options import find_offer
 from bot.front.server_cache import Ruled, may_read

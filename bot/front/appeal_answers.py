@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from bot.delivery.review_message import appeal_answer
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.front.answers import add
 from bot.front.services import Interaction, services_of
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import aiohttp
 from yarl import URL
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.decoding import Decoder
 from bot.front.pictures import Limits, Picture, Unfit, check_length
 from bot.front.proxies import ProxyConnector, proxy_hosts, proxy_of

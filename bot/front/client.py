@@ -17,8 +17,8 @@ from bot.config import Config
 from bot.delivery.discord_requests import LONGEST_WAIT, NotDiscords, RateGuard
 from bot.delivery.refusals import NO_ACCESS
 from bot.delivery.uploads import UploadLimits
+from bot.domain.errors import CommandsRefused, ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.domain.jobs import Job
-from bot.errors import CommandsRefused, ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.front.configured import attachments_of, configured_services, rates_of
 from bot.front.defining import define, new_tree

@@ -13,7 +13,7 @@ from discord import app_commands
 from discord.app_commands import AppCommandContext, AppInstallationType, locale_str
 from discord.http import Route
 
-from bot.errors import CommandsRefused, UserMistake
+from bot.domain.errors import CommandsRefused, UserMistake
 from bot.front.answers import open_until_answered, report
 from bot.front.registration import refusal, unchanged
 from bot.front.services import Interaction, sender_of, services_of

@@ -24,8 +24,8 @@ from bot.delivery.review_message import (
     SPOILER,
     review_content,
 )
+from bot.domain.errors import NotYours, StoreUnavailable, UserMistake
 from bot.domain.holds import Outcome
-from bot.errors import NotYours, StoreUnavailable, UserMistake
 from bot.front.answers import add
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, acknowledge_press, open_form
 from bot.front.modals import modal, text_field

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import bot
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.decoder import COSTLY, MANIFEST, MARKS, MASK, PICTURE, Task
 from bot.front.pictures import (
     BLACK,

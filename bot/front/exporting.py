@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from bot.domain.errors import MissingArtifact, StoreUnavailable
 from bot.domain.holds import Ruling
 from bot.domain.jobs import Job
-from bot.errors import MissingArtifact, StoreUnavailable
 from bot.files import Artifacts
 from bot.provenance.signing import Signing
 from bot.store import Store

@@ -21,7 +21,7 @@ import aiohttp
 import discord
 
 from bot.delivery.refusals import DeliveryDelayed
-from bot.errors import DiscordUnavailable
+from bot.domain.errors import DiscordUnavailable
 from bot.front.services import Interaction, services_of
 from bot.metrics import FrontMetrics
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.moderation import BothOf
 from bot.moderation.automod import AutomodRule, AutomodVerdict, judged
 from bot.moderation.bounds import LONGEST_SENT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.start_files import SentFile

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import discord
 
 from bot.delivery.buttons import ENLARGE, FILES, MORE, PUBLISH, SINGLE, VARY
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.generation_data.fields import text_of_fields
 
 RESULT_IDS = ("again", "cancel", "delete", "remix", ENLARGE, FILES, MORE, PUBLISH, SINGLE, VARY)

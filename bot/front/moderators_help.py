@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from discord import app_commands
 
 from bot.delivery.review_outbox import everybody_sees
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.front.answers import page
 from bot.front.commands.audit import audit_command
 from bot.front.commands.known import known_group

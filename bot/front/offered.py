@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.messages import Kind
 from bot.front.settings_line import options_line
 from bot.generation_data import GenerationData, NoGenerationData, read_picture, read_text

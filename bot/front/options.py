@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
+from bot.domain.errors import SeveralMistakes, UserMistake
 from bot.domain.expansion import SIGNS
 from bot.domain.jobs import MAX_VARIANTS, Recipe
 from bot.domain.sizes import nearest_size
-from bot.errors import SeveralMistakes, UserMistake
 from bot.generation_data.lora_tags import tags_in, take_loras
 from bot.texts import tidy
 from sdjax_engine.errors import InvalidRequest

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import discord
 
+from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job
-from bot.errors import UserMistake
 from bot.front.services import Interaction
 from bot.store.auditing import By
 

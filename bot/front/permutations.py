@@ -14,9 +14,9 @@ from dataclasses import replace
 import aiohttp
 import discord
 
+from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.expansion import PLACE, Phrase
 from bot.domain.jobs import Origin, Recipe
-from bot.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers import UNTOLD, add, page, sentence_for
 from bot.front.first_answers import FORM_READ_SECONDS, open_form

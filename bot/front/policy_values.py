@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 from types import MappingProxyType
 from typing import Any
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.options import clean, echo, number_text
 from bot.moderation.generosity import ANY, NO_LIMIT, Privacy, Treatment
 from bot.texts import Texts, shown

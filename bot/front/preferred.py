@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from bot.domain.errors import UserMistake
 from bot.domain.expansion import PLACE
 from bot.domain.jobs import Recipe
-from bot.errors import UserMistake
 from bot.front.allowed import check_texts, offers_here
 from bot.front.answers import add
 from bot.front.options import Asked, parse

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.options import Asked, parse
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import Offer

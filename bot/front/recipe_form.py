@@ -10,8 +10,8 @@ from typing import Any
 
 import discord
 
+from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import Recipe
-from bot.errors import StoreUnavailable
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.first_answers import FORM_READ_SECONDS, open_form
 from bot.front.modals import MAX_NAME, menu_field, modal, settings_field, text_field

@@ -8,8 +8,8 @@ import aiohttp
 import discord
 
 from bot.delivery.lineage import message_address
+from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Job
-from bot.errors import UnknownJob
 from bot.front.services import Interaction, services_of
 
 log = logging.getLogger(__name__)

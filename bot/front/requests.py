@@ -19,9 +19,9 @@ from typing import Any
 
 from discord import app_commands
 
+from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.domain.holds import Hold
 from bot.domain.jobs import Descent, Job, Origin, Parent, Recipe
-from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.allowed import (
     charge_of,
     check_blocked,

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from discord.app_commands import Choice
 
+from bot.domain.errors import StoreUnavailable
 from bot.domain.expansion import Phrase, read_phrase
-from bot.errors import StoreUnavailable
 from bot.front.options import clean
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe
-from bot.errors import UserMistake
 from bot.front.options import echo, hires_text, number_text, together
 from bot.store.preferences import PREVIEWS
 from bot.texts import Texts

@@ -11,8 +11,8 @@ from bot.delivery.content import MessageContent
 from bot.delivery.discord_requests import MessageFile, layout
 from bot.delivery.pictures import fit_and_sign
 from bot.delivery.render import render, without_picture
+from bot.domain.errors import MissingArtifact, UnknownJob, UserMistake
 from bot.domain.jobs import Job, State, lacking
-from bot.errors import MissingArtifact, UnknownJob, UserMistake
 from bot.front.answers import send_within_limits
 from bot.front.first_answers import acknowledge
 from bot.front.permissions import may_repeat

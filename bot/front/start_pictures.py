@@ -6,8 +6,8 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.jobs import Recipe
-from bot.errors import StoreUnavailable, UserMistake
 from bot.files import KeptFile
 from bot.front.allowed import offers_here
 from bot.front.known_pictures import refuse_blocked

@@ -7,7 +7,7 @@ from typing import Any
 
 from discord.app_commands import Choice
 
-from bot.errors import StoreUnavailable, UserMistake
+from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.options import Asked
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, services_of

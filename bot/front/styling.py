@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from bot.domain.errors import UserMistake
 from bot.domain.expansion import PLACE, in_places
-from bot.errors import UserMistake
 from bot.front.options import MAX_CHOICES, Asked, clean, echo
 from bot.store.named import key_of
 from bot.store.styles import Style

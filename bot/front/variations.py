@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job, Recipe, lacking
 from bot.domain.sizes import larger_size
-from bot.errors import UserMistake
 from sdjax_engine.request import Offer, Variation
 
 VARY_STRENGTH = 0.5  # keeps the composition, changes the details

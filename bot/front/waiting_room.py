@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.moderation.limits import Sender
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.options import clean
 from bot.front.services import Interaction, services_of
 from bot.retries import while_unavailable

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from sdjax_engine.request import Lora
 
 MAX_BYTES = 64 * 1024  # of one text, in UTF-8

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from bot.config import Config
-from bot.errors import ConfigurationError, NameTaken, StoreUnavailable
+from bot.domain.errors import ConfigurationError, NameTaken, StoreUnavailable
 from bot.membership.folders import folder_id
 from bot.membership.names import take_name
 from bot.membership.processes import LivingProcess, Process, Processes

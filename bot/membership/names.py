@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 
 # Memory first: services may each have a private temporary folder, and old files in /tmp are deleted.
 _FOLDERS = ("/dev/shm", tempfile.gettempdir())  # noqa: S108 - the owner of the folder in it is checked

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.errors import NameTaken
+from bot.domain.errors import NameTaken
 from bot.store.database import SETTLING_SECONDS, Verbs, insert
 from bot.store.tables import deliveries, jobs, processes
 from bot.store.transitions import ACTIVE

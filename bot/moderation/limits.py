@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe
 from bot.domain.quotas import DAY, HOUR, Measure, Quota
-from bot.errors import UserMistake
 from bot.moderation.generosity import ANY, NO_LIMIT
 from bot.moderation.policy import Effective, Names, Policy, Rule
 from bot.store.policies import PolicyScope

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.moderation.bounds import LONGEST_SENT
 from bot.moderation.rules import Judge
 from bot.store.prompt_rules import PromptRule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.store.moderation import Kind, Restriction
 from bot.texts import Moment
 

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from bot.config.mistakes import is_pasted, quoted
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.ownership import make_folder
 
 SELF_MADE_FILE = "self-made.pem"

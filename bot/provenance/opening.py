@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bot.config import ProvenanceConfig
 from bot.config.mistakes import quoted
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.metrics import ProvenanceMetrics
 from bot.provenance.certificates import Credentials, kept_credentials, read_credentials, self_made
 from bot.provenance.manifests import ManifestSigner, Unusable

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 import PIL.Image
 
 from bot.config.provenance import AigcConfig, Stamp
-from bot.errors import PictureUnsigned
+from bot.domain.errors import PictureUnsigned
 from bot.metrics import WELL, Metrics, ProvenanceMetrics
 from bot.provenance.claims import PAINTED_OVER, generator, source_type_of
 from bot.provenance.stamps import draw_stamp, stamped

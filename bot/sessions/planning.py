@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 
 MAX_THEME = 300  # characters
 MAX_WORDS = 10

@@ -13,10 +13,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import NotYours, UnknownJob, UserMistake
 from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Origin, Recipe, Showing
 from bot.domain.quotas import Charge
-from bot.errors import NotYours, UnknownJob, UserMistake
 from bot.store.charges import NO_CHARGE
 from bot.store.database import Verbs
 from bot.store.holding import show_withheld, uphold

@@ -12,10 +12,10 @@ from dataclasses import replace
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Hold
 from bot.domain.jobs import COPIES, Descent, ImageRecord, Job, Origin, Recipe, Showing, State, lacking
 from bot.domain.levels import Level
-from bot.errors import UnknownJob, UserMistake
 from bot.store.database import insert
 from bot.store.files import use_files
 from bot.store.forgetting import source_of

@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.store.database import Verbs, insert
 from bot.store.fleet_tables import accelerators
 

@@ -14,8 +14,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import StoreUnavailable
 from bot.domain.file_states import FileState
-from bot.errors import StoreUnavailable
 from bot.store.database import Database
 from bot.store.migrate import level, tables_at
 from bot.store.opening import has_tables

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.store.postgresql_server import create_postgresql_engine
 from bot.store.sqlite_file import create_sqlite_engine
 

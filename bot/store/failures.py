@@ -8,7 +8,7 @@ import ssl
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 
 TRANSLATED = (DBAPIError, PoolTimeout, sqlite3.Error, OSError)
 _MISTAKES_OF_OURS = (IntegrityError, ProgrammingError, DataError, NotSupportedError)

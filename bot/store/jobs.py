@@ -8,10 +8,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from bot.domain.errors import UnknownJob
 from bot.domain.holds import Hold
 from bot.domain.jobs import Job, Origin, Recipe, State
 from bot.domain.quotas import Caps, Charge, with_left
-from bot.errors import UnknownJob
 from bot.store.auditing import Act, By, note
 from bot.store.backlog import Backlog, read_backlog
 from bot.store.charges import NO_CHARGE, refuse_over_quota

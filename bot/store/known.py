@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import UserMistake
 from bot.domain.holds import Cause
 from bot.domain.jobs import Job, Showing
-from bot.errors import UserMistake
 from bot.picture_hashes import (
     BITS,
     BLOCKED_DISTANCE,

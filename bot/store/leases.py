@@ -14,8 +14,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import StaleLease
 from bot.domain.jobs import Claim, Job, Notes, Showing, State
-from bot.errors import StaleLease
 from bot.store import fair_order
 from bot.store.database import SETTLING_SECONDS, Verbs
 from bot.store.device_time import Spent, add_device_time, is_recorded

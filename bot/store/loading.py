@@ -13,8 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import BackupRefused, StoreUnavailable
 from bot.domain.jobs import State
-from bot.errors import BackupRefused, StoreUnavailable
 from bot.store.database import Clock, Database
 from bot.store.dumping import BYTES, JSON, PLAIN, kind_of, reflected
 from bot.store.migrate import make_tables, tables_at, upgrade

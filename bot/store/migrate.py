@@ -13,7 +13,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 
 FOLDER = Path(__file__).parent / "migrations"
 BEFORE_RELEASE = frozenset(f"{number:04}" for number in range(1, 20))

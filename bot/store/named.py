@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import sqlalchemy as sa
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.revisions import hold_server

@@ -16,10 +16,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import UserMistake
 from bot.domain.holds import Hold
 from bot.domain.jobs import Origin, Recipe, State
 from bot.domain.quotas import Caps, Charge
-from bot.errors import UserMistake
 from bot.store import fair_order
 from bot.store.database import insert
 from bot.store.files import use_files

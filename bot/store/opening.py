@@ -9,7 +9,7 @@ import time
 
 import sqlalchemy as sa
 
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.store.database import Database, translated
 from bot.store.engines import create_engine, parse_url, patient
 from bot.store.failures import is_deadlock, is_locked_out

@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.log import FIELDS
 
 log = logging.getLogger(__name__)

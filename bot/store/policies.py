@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.policy_tables import policies

@@ -15,9 +15,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import UnknownJob
 from bot.domain.jobs import State
 from bot.domain.positions import Position
-from bot.errors import UnknownJob
 from bot.store import fair_order
 from bot.store.database import Shared, Verbs
 from bot.store.fair_order import Ahead, Arrival, Line, WorkerSeats

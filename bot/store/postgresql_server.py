@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 
 MOST_PORT = 65535
 # The query parameters of an address that asyncpg takes.

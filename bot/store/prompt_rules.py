@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.named import key_of

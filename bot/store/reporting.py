@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Job, lacking
-from bot.errors import UnknownJob, UserMistake
 from bot.store.auditing import OPERATOR, Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.holding import OPEN, hold_pictures, lock_sharing

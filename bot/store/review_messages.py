@@ -13,9 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import UserMistake
 from bot.domain.holds import Outcome
 from bot.domain.jobs import Job
-from bot.errors import UserMistake
 from bot.store.appeals import DUE, LEFT
 from bot.store.database import Verbs
 from bot.store.review_rows import (

@@ -10,9 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Hold, Outcome, Ruling
 from bot.domain.jobs import Job
-from bot.errors import UnknownJob, UserMistake
 from bot.store.appeals import end_appeal
 from bot.store.auditing import OPERATOR, Act, By, note
 from bot.store.database import Verbs, insert

@@ -9,10 +9,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import UnknownJob, UnreadableJob
 from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Descent, ImageRecord, Job, Notes, Origin, Parent, Showing, Showings, State
 from bot.domain.levels import Level
-from bot.errors import UnknownJob, UnreadableJob
 from bot.store.recipes import UNREADABLE, is_readable, recipe_from, tell_unreadable
 from bot.store.rulings import ended_appeals, later_ruling
 from bot.store.tables import images, jobs

@@ -13,8 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Recipe
-from bot.errors import UnknownJob
 from bot.store.recipes import recipe_from
 from bot.store.rows import check_readable
 from bot.store.tables import jobs

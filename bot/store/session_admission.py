@@ -13,9 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import UserMistake
 from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Origin, Showing, State
-from bot.errors import UserMistake
 from bot.store import fair_order
 from bot.store.database import insert
 from bot.store.session_rows import Phase, plan_from, round_over

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.store.recipes import UNREADABLE, tell_unreadable
 from bot.store.session_tables import session_timers, sessions
 

@@ -12,8 +12,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe, Showing, State
-from bot.errors import UserMistake
 from bot.store.database import Verbs, insert
 from bot.store.recipes import UNREADABLE, recipe_from, tell_unreadable
 from bot.store.rows import among

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.store.auditing import Act, By, entries_of, note
 from bot.store.database import Verbs, insert
 from bot.store.revisions import hold_server

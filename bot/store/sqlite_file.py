@@ -16,7 +16,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from bot.config.mistakes import quoted
-from bot.errors import ConfigurationError, StoreUnavailable
+from bot.domain.errors import ConfigurationError, StoreUnavailable
 from bot.ownership import make_file, make_private
 from bot.picture_hashes import stored_distance
 from bot.store.mounts import network_file_system

@@ -8,9 +8,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain.errors import NotYours, UnknownJob
 from bot.domain.holds import Cause
 from bot.domain.jobs import ALLOWED, Showing, State, state_of_job
-from bot.errors import NotYours, UnknownJob
 from bot.store import fair_order
 from bot.store.charges import recount
 from bot.store.database import insert

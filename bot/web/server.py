@@ -16,7 +16,7 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
 from bot.config.mistakes import quoted
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.metrics import WELL, Metrics
 from bot.web.connections import Connections
 from bot.web.health import Check, examine

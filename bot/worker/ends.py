@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from bot.errors import StaleLease, StoreUnavailable
+from bot.domain.errors import StaleLease, StoreUnavailable
 from bot.metrics import WorkerMetrics
 from bot.retries import while_unavailable
 from bot.store import Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from bot.errors import LostForGood, MissingArtifact, ResultsUnavailable, StartRefused
+from bot.domain.errors import LostForGood, MissingArtifact, ResultsUnavailable, StartRefused
 from sdjax_engine.errors import InvalidRequest
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import NoReturn
 
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.metrics import WorkerMetrics
 from bot.store.store import Store
 from bot.worker.held_image import HeldImage

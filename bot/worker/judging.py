@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bot.domain.errors import StartRefused
 from bot.domain.jobs import Claim, Showing
 from bot.domain.levels import Level
-from bot.errors import StartRefused
 from bot.moderation.pictures import PictureRules, stricter
 from bot.threads import Threads
 from sdjax_engine.engine import Engine

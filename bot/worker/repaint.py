@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
+from bot.domain.errors import BotError, LostForGood, MissingArtifact, StoreUnavailable
 from bot.domain.file_states import LostFile, Painter
-from bot.errors import BotError, LostForGood, MissingArtifact, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.retries import while_unavailable
 from bot.store.device_time import Spent

@@ -12,8 +12,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
+from bot.domain.errors import ResultsUnavailable, StoreUnavailable
 from bot.domain.jobs import BATCHES_AHEAD
-from bot.errors import ResultsUnavailable, StoreUnavailable
 from bot.files import Artifacts
 from bot.heap import trim_regularly
 from bot.metrics import WELL, Metrics, WorkerMetrics

@@ -9,9 +9,9 @@ import pytest
 from recipes import ORIGIN, RECIPE
 from stores import TTL, Clock
 
+from bot.domain.errors import UserMistake
 from bot.domain.holds import Outcome
 from bot.domain.jobs import Job, Origin, Showing
-from bot.errors import UserMistake
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.session_rows import GroupSession, Plan

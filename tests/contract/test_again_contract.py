@@ -8,9 +8,9 @@ import pytest
 from recipes import ORIGIN, origin, recipe
 from stores import TTL, OpenStore
 
+from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.jobs import Job
 from bot.domain.quotas import Caps
-from bot.errors import UnknownJob, UserMistake
 from bot.store import Store
 from sdjax_engine.request import Lora, Variation
 

@@ -15,7 +15,7 @@ from stores import TTL, OpenStore
 
 from bot.backup import making
 from bot.backup.manifest import PICTURES, Manifest
-from bot.errors import MissingArtifact
+from bot.domain.errors import MissingArtifact
 from bot.files import Artifacts, Files
 from bot.store import Store
 

@@ -19,8 +19,8 @@ from stores import TTL, Clock
 
 from bot.backup import making
 from bot.backup.manifest import Manifest
+from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import State
-from bot.errors import StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.store import Store, postgresql_server
 from bot.store.migrate import make_tables

@@ -5,8 +5,8 @@ import sqlalchemy as sa
 from recipes import ORIGIN, RECIPE, origin
 from stores import TTL
 
+from bot.domain.errors import UserMistake
 from bot.domain.quotas import Caps
-from bot.errors import UserMistake
 from bot.store import Store
 from bot.store.new_jobs import NEAR
 from bot.store.tables import images, last_tags, turns

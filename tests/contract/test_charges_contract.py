@@ -9,9 +9,9 @@ import pytest
 from recipes import origin, recipe
 from stores import TTL, Clock, OpenStore
 
+from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job, Showing
 from bot.domain.quotas import DAY, HOUR, Caps, Charge, Measure, Quota
-from bot.errors import UserMistake
 from bot.store import Store
 
 HERE, ELSEWHERE, CHANNEL, THREAD, OTHER_CHANNEL = 21, 22, 31, 39, 32

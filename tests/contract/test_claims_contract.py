@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
+from bot.domain.errors import UserMistake
 from bot.domain.jobs import Claim, State
-from bot.errors import UserMistake
 from bot.store import Store
 from bot.store.tables import jobs
 from sdjax_engine.request import Lane

@@ -8,9 +8,9 @@ import pytest
 from recipes import ORIGIN, origin, recipe
 from stores import TTL, Clock
 
+from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.jobs import Descent, Job, Notes, Origin, Parent, Showing, State
 from bot.domain.levels import Level
-from bot.errors import UnknownJob, UserMistake
 from bot.store import Store
 from bot.store.copies import PUBLISHED_SECONDS
 

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from recipes import RECIPE, origin, recipe
 from stores import TTL, OpenStore
 
+from bot.domain.errors import StaleLease, UserMistake
 from bot.domain.jobs import Job, State
 from bot.domain.quotas import Caps
-from bot.errors import StaleLease, UserMistake
 from bot.store import Store
 from bot.store.tables import deliveries
 

@@ -4,9 +4,9 @@ import pytest
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock
 
+from bot.domain.errors import NotYours, StaleLease
 from bot.domain.jobs import Delivery, Job, Notes, State
 from bot.domain.positions import Position
-from bot.errors import NotYours, StaleLease
 from bot.store import Store
 
 

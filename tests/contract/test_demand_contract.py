@@ -13,7 +13,7 @@ from recipes import ORIGIN, RECIPE, origin, recipe
 from sqlalchemy.ext.asyncio import create_async_engine
 from stores import TTL, Clock
 
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.demand import Demand

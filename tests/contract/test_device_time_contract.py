@@ -9,8 +9,8 @@ import pytest
 from recipes import origin, recipe
 from stores import TTL, Clock, OpenStore
 
+from bot.domain.errors import StaleLease
 from bot.domain.jobs import Claim, State
-from bot.errors import StaleLease
 from bot.store import Store
 from bot.store.device_time import Grouping, Spent, Sum
 

@@ -14,9 +14,9 @@ from recipes import RECIPE, origin
 
 from bot.app.forgetting import forget_now
 from bot.config import Config
+from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Descent, Job, Parent
 from bot.erasure import forget
-from bot.errors import UnknownJob
 from bot.files import Artifacts, Files
 from bot.front.exporting import FAVOURITES, MODERATION, REQUESTS, USAGE, VOTES, sections
 from bot.store import Store

@@ -9,7 +9,7 @@ from finished_jobs import PICTURE, delivered
 from recipes import RECIPE, origin, recipe
 from stores import Clock, OpenStore
 
-from bot.errors import UnknownJob, UserMistake
+from bot.domain.errors import UnknownJob, UserMistake
 from bot.store import Store, favourites
 
 ME, OTHER = 11, 12

@@ -10,9 +10,9 @@ from finished_jobs import delivered
 from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock
 
+from bot.domain.errors import StaleLease, UnknownJob
 from bot.domain.jobs import Descent, Parent
 from bot.domain.quotas import Caps
-from bot.errors import StaleLease, UnknownJob
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.preferences import Owner, Scope

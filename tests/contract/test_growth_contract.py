@@ -24,10 +24,10 @@ from recipes import origin, recipe
 from session_steps import PLAN
 from stores import TTL, Clock
 
+from bot.domain.errors import ConfigurationError, StoreUnavailable, UserMistake
 from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import Descent, Parent, Showing, State
 from bot.domain.quotas import Caps, Charge, Measure, Quota
-from bot.errors import ConfigurationError, StoreUnavailable, UserMistake
 from bot.membership.processes import Process, Processes
 from bot.store import Store
 from bot.store.auditing import Act, By

@@ -8,9 +8,9 @@ import pytest
 from recipes import origin, recipe
 from stores import TTL, Clock, OpenStore
 
+from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Delivery, Descent, Job, Parent, Showing
-from bot.errors import UnknownJob, UserMistake
 from bot.store import Store
 from bot.store.auditing import Act, By
 from bot.store.review_rows import Review

@@ -8,8 +8,8 @@ import pytest
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
+from bot.domain.errors import StaleLease
 from bot.domain.jobs import Claim, Notes, State
-from bot.errors import StaleLease
 from bot.store import Store
 from sdjax_engine.request import PromptFacts
 

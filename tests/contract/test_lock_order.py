@@ -12,8 +12,8 @@ from recipes import RECIPE, origin
 from session_steps import ask, opened
 from stores import Clock
 
+from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import Descent, Job, Parent
-from bot.errors import StoreUnavailable
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.moderation import Scope

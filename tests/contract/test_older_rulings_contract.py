@@ -17,9 +17,9 @@ from stores import Clock
 from test_picture_appeals_contract import DARK, rejected
 from test_reviews_contract import ARTIST, BY, HERE, HOUR, MODE, delivered, painted, waiting
 
+from bot.domain.errors import UserMistake
 from bot.domain.holds import Appeal, Outcome, Ruling
 from bot.domain.jobs import Job, Showing
-from bot.errors import UserMistake
 from bot.store import Store
 from bot.store.review_tables import reviews
 from bot.store.tables import images, jobs

@@ -12,9 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from stores import TTL, Clock, OpenStore
 from test_reviews_contract import ARTIST, BY, HERE, HOUR, MINA, MODE, delivered, painted, shown, waiting
 
+from bot.domain.errors import NotYours, UserMistake
 from bot.domain.holds import Appeal, Outcome, Ruling
 from bot.domain.jobs import Job, Showing
-from bot.errors import NotYours, UserMistake
 from bot.store import Store
 from bot.store.appeals import Pressed
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from stores import OpenStore
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.store import Store, policies
 from bot.store.auditing import Act, By
 from bot.store.policies import PolicyRow, PolicyScope

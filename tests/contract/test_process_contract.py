@@ -9,8 +9,8 @@ import pytest
 from recipes import RECIPE, origin
 from stores import TTL, Clock, OpenStore
 
+from bot.domain.errors import NameTaken
 from bot.domain.jobs import Delivery, Job
-from bot.errors import NameTaken
 from bot.membership.processes import Process, Processes
 from bot.store import Store
 

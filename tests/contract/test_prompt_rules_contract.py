@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from stores import OpenStore
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.store import Store, prompt_rules
 from bot.store.auditing import Act, By
 from bot.store.prompt_rules import MAX_RULES, Action, PromptRule

@@ -6,9 +6,9 @@ import pytest
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock, OpenStore
 
+from bot.domain.errors import NotYours, UnknownJob, UserMistake
 from bot.domain.jobs import State
 from bot.domain.quotas import Caps
-from bot.errors import NotYours, UnknownJob, UserMistake
 from bot.store import Store
 
 LARGEST_SNOWFLAKE = 2**63 - 1

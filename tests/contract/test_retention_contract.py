@@ -8,8 +8,8 @@ from finished_jobs import OTHER, PICTURE, delivered, painted
 from recipes import RECIPE, origin, recipe
 from stores import TTL, Clock
 
+from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Descent, Parent
-from bot.errors import UnknownJob
 from bot.store import Store
 from bot.store.tables import last_tags
 

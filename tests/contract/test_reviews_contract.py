@@ -12,11 +12,11 @@ import sqlalchemy as sa
 from recipes import origin, recipe
 from stores import TTL, Clock, OpenStore
 
+from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import Job, Recipe, Showing, State
 from bot.domain.quotas import Charge, Measure, Quota
 from bot.erasure import forget
-from bot.errors import UnknownJob, UserMistake
 from bot.files import Artifacts, Files
 from bot.store import Store
 from bot.store.appeals import APPEALS_A_DAY, REFUSALS_KEPT

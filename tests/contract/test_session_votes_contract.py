@@ -13,8 +13,8 @@ from session_steps import BY, ROUND, VOTE, act, act_once, approve, ask, finish, 
 from stores import Clock
 
 from bot.delivery.content import MessageContent
+from bot.domain.errors import UserMistake
 from bot.domain.holds import Cause, Hold
-from bot.errors import UserMistake
 from bot.front.sessions.ballots import renew_ballots
 from bot.store import Store
 from bot.store.session_rows import GroupSession, Phase, PostKind

@@ -29,9 +29,9 @@ from session_steps import (
 )
 from stores import Clock, OpenStore
 
+from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job
 from bot.erasure import forget
-from bot.errors import UserMistake
 from bot.files import Artifacts, Files
 from bot.store import Store
 from bot.store.auditing import Act, By

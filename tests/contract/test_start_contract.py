@@ -10,8 +10,8 @@ from alembic.migration import MigrationContext
 from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import TTL, Clock
 
+from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import State
-from bot.errors import StoreUnavailable
 from bot.store import Store
 from bot.store.tables import jobs, metadata
 

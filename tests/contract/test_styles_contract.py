@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import pytest
 from stores import OpenStore
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.store import Store
 from bot.store.auditing import Act, By
 from bot.store.styles import MAX_STYLES, Style, Styles

@@ -14,10 +14,10 @@ from recipes import RECIPE, origin, recipe
 from session_steps import opened
 from stores import TTL
 
+from bot.domain.errors import UnreadableJob, UserMistake
 from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Job, State
 from bot.erasure import forget
-from bot.errors import UnreadableJob, UserMistake
 from bot.files import Artifacts, Files
 from bot.store import Store
 from bot.store.auditing import By

@@ -15,9 +15,9 @@ from recipes import ORIGIN, RECIPE, origin, recipe
 from sqlalchemy.ext.asyncio import AsyncConnection
 from stores import TTL, Clock
 
+from bot.domain.errors import StoreUnavailable
 from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Showing, State
-from bot.errors import StoreUnavailable
 from bot.store import Store, migrate, opening
 from bot.store.auditing import By
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.store import Store
 from bot.store.auditing import Act, By
 from bot.store.wildcards import MAX_WILDCARDS, Wildcard

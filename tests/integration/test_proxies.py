@@ -22,7 +22,7 @@ from yarl import URL
 from bot.app import front
 from bot.config import Config
 from bot.doctor.discord_side import DiscordSide
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.attachments import Attachments
 from bot.front.pictures import Limits
 from bot.front.proxies import ProxyConnector, proxy_of

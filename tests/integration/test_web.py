@@ -19,7 +19,7 @@ from stores import Clock
 from bot.app.monitoring import NO_WORKER, BacklogReader, notes
 from bot.app.queue import CHECKED_PARTS, open_queue
 from bot.config import Config
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.metrics import WELL, Metrics
 from bot.store import Store
 from bot.store.backlog import Backlog

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from stores import hanging_files, small_disk
 
-from bot.errors import ConfigurationError, MissingArtifact, StoreUnavailable
+from bot.domain.errors import ConfigurationError, MissingArtifact, StoreUnavailable
 from bot.files.artifacts import Artifacts
 
 PICTURE = b"\x89PNG" + bytes(range(256)) * 64

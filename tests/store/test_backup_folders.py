@@ -28,8 +28,8 @@ from bot.backup import manifest as manifests
 from bot.backup.durable import refused_by_disk
 from bot.backup.places import UNDER_WAY, under_way
 from bot.backup.table_files import read_rows
+from bot.domain.errors import BackupRefused, StoreUnavailable
 from bot.domain.jobs import Job
-from bot.errors import BackupRefused, StoreUnavailable
 from bot.files import Artifacts, Files
 from bot.store import Store
 

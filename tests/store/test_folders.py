@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
 from bot.membership.folders import MARK, folder_id
 from bot.store import Store

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bot.config import Config, QueueConfig
-from bot.errors import ConfigurationError, StoreUnavailable
+from bot.domain.errors import ConfigurationError, StoreUnavailable
 from bot.membership.membership import Membership, joined
 from bot.membership.processes import Process, Processes
 from bot.metrics import WELL

@@ -16,7 +16,7 @@ from postgres_server import PostgresServer
 from recipes import RECIPE, origin
 from stores import Clock
 
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.log import flush, set_up
 from bot.metrics import Metrics
 from bot.store import Store

@@ -11,8 +11,8 @@ from postgres_server import PASSWORD, PostgresServer
 from recipes import ORIGIN, RECIPE, origin
 from stores import Clock
 
+from bot.domain.errors import ConfigurationError, StoreUnavailable
 from bot.domain.jobs import Job, State
-from bot.errors import ConfigurationError, StoreUnavailable
 from bot.store import Store, check_url
 from bot.store.tables import files, images
 

@@ -14,8 +14,8 @@ from recipes import ORIGIN, RECIPE, origin, recipe
 from stores import Clock, small_disk
 
 from bot.app.monitoring import BacklogReader
+from bot.domain.errors import ConfigurationError, StoreUnavailable
 from bot.domain.jobs import State
-from bot.errors import ConfigurationError, StoreUnavailable
 from bot.metrics import WELL, Metrics
 from bot.store import Store, check_url, sqlite_file
 from bot.store.sqlite_file import CONNECTIONS

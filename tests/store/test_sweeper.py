@@ -18,8 +18,8 @@ from stores import TTL, Clock
 
 from bot import sweeper
 from bot.config import RetentionConfig
+from bot.domain.errors import MissingArtifact, StoreUnavailable
 from bot.domain.jobs import Job, Showing
-from bot.errors import MissingArtifact, StoreUnavailable
 from bot.files import Files
 from bot.files.artifacts import PART_SECONDS, Artifacts
 from bot.store import Store

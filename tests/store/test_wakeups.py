@@ -13,7 +13,7 @@ from postgres_server import PostgresServer
 from recipes import RECIPE, origin
 from stores import TTL
 
-from bot.errors import StaleLease
+from bot.domain.errors import StaleLease
 from bot.store import Store
 
 pytestmark = pytest.mark.postgres

@@ -16,7 +16,7 @@ from bot.config.mistakes import InvalidValue
 from bot.config.models import CHECKPOINT_DEFAULTS
 from bot.config.prompts import read_styles
 from bot.config.token_files import read_token_file
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.front.keywords import read_keywords
 from sdjax_engine.request import Sampler
 

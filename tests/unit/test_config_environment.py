@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bot.app.named_files import check_start
 from bot.config import Config
 from bot.config.environment import overlaid
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.fleet.groups import mistakes as mistakes_between_machines
 from sdjax_engine.errors import UnreadableCheckpoint
 

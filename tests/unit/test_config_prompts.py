@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.config import Config
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.front.preferring import check
 
 GOOD = """

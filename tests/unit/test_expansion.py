@@ -7,8 +7,8 @@ from counted_calls import peak_below
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.domain.errors import UserMistake
 from bot.domain.expansion import MAX_DEPTH, chosen, in_places, is_wildcard_name, read_phrase
-from bot.errors import UserMistake
 from bot.front.options import may_expand
 from sdjax_engine.errors import InvalidRequest
 

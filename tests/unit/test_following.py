@@ -12,7 +12,7 @@ from stores import Clock
 
 from bot.app.offers import ASK_AGAIN_SECONDS, Asking, Following, wait_for_defaults
 from bot.config import Config
-from bot.errors import DiscordUnavailable
+from bot.domain.errors import DiscordUnavailable
 from sdjax_engine.request import Offer
 
 

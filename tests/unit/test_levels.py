@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bot.config import Config
+from bot.domain.errors import ConfigurationError
 from bot.domain.levels import Level, level_of
-from bot.errors import ConfigurationError
 from sdjax_engine.scores import PictureScores
 
 LEVELS = {"drawing": Level.NONE, "swimwear": Level.MILD, "nude": Level.EXPLICIT, "gore": Level.EXTREME}

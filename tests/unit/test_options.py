@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recipes import recipe
 
+from bot.domain.errors import SeveralMistakes, UserMistake
 from bot.domain.jobs import MAX_VARIANTS, Recipe
-from bot.errors import SeveralMistakes, UserMistake
 from bot.front.options import (
     MAX_CHOICE,
     MAX_CHOICES,

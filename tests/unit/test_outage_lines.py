@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.log import flush, set_up
 from bot.store.outage import LINE_SECONDS, MOST_REASONS, SETTLED_SECONDS, Outage
 from bot.tracing import about

@@ -11,7 +11,7 @@ from huggingface_hub.errors import OfflineModeIsEnabled
 from bot.app.reloading import Reloading, Take
 from bot.cli.main import reread
 from bot.config import Config
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.weights.hub import refusals
 

@@ -9,7 +9,7 @@ import random
 import pytest
 from stores import Clock
 
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.retries import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_RESTART, keep_running, while_unavailable
 
 

@@ -18,7 +18,7 @@ from discord.app_commands import Command
 import bot
 from bot.config import Config
 from bot.delivery import render, result
-from bot.errors import BotError, NotYours, StoreUnavailable, UnknownJob, UserMistake
+from bot.domain.errors import BotError, NotYours, StoreUnavailable, UnknownJob, UserMistake
 from bot.front.commands import commands, menus
 from bot.texts import LANGUAGES, MISTAKES, Texts
 from sdjax_engine.errors import InvalidRequest

@@ -11,7 +11,7 @@ import pytest
 
 from bot.app.tracing import MISSING, mistakes_in_tracing, open_tracing
 from bot.config.operators import TracesConfig
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.tracing import NO_TRACING, about, subject
 
 ON = TracesConfig(export=True)

@@ -13,8 +13,8 @@ from typing import Any
 
 from bot.cli.imagine.options import Options, offer_of, recipe_of
 from bot.delivery.pictures import combine
+from bot.domain.errors import PictureUnsigned
 from bot.domain.jobs import Recipe
-from bot.errors import PictureUnsigned
 from bot.provenance.manifests import unmarked
 from bot.provenance.signing import Signing
 from sdjax_engine.config import EngineConfig

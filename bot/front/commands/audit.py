@@ -13,7 +13,7 @@ from discord.app_commands import locale_str
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.answers import MAX_PAGE, page_lines
 from bot.front.audit_changes import changes_of
 from bot.front.audit_file import FILE, lines_of

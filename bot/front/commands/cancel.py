@@ -11,8 +11,8 @@ from discord.app_commands import Range, locale_str
 from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
+from bot.domain.errors import StoreUnavailable, UnreadableJob, UserMistake
 from bot.domain.jobs import Job
-from bot.errors import StoreUnavailable, UnreadableJob, UserMistake
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.commands.naming import request_facts, request_name, request_words
 from bot.front.first_answers import acknowledge

@@ -16,8 +16,8 @@ from bot.delivery.buttons import ButtonContent, Choice, MenuContent
 from bot.delivery.content import MessageContent, PictureContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import message_address
+from bot.domain.errors import MissingArtifact, StoreUnavailable
 from bot.domain.jobs import Job, Showing, State
-from bot.errors import MissingArtifact, StoreUnavailable
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.commands.naming import MAX_NAME, request_facts, request_words
 from bot.front.commands.queue import standing

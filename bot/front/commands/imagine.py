@@ -9,8 +9,8 @@ from typing import Any
 from discord import Attachment, app_commands
 from discord.app_commands import Range, locale_str
 
+from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.jobs import MAX_VARIANTS, Recipe
-from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import add, report, show_words
 from bot.front.command_tree import PICTURES, Command, Option, make_command
 from bot.front.options import (

@@ -12,7 +12,7 @@ from discord.app_commands import Choice, Range, locale_str
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, PictureContent, Tone
 from bot.delivery.discord_requests import layout
-from bot.errors import StoreUnavailable, UserMistake
+from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.answers import page_lines
 from bot.front.command_tree import PICTURES, Group, Option, for_moderators, make_command, make_group
 from bot.front.commands.history import tile_of

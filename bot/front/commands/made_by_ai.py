@@ -7,7 +7,7 @@ from collections.abc import Collection
 import discord
 from discord.app_commands import locale_str
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.answers import page, page_lines
 from bot.front.attachments import Turn
 from bot.front.command_tree import MessageMenu, make_menu

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import discord
 from discord.app_commands import Range, locale_str
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.allowed import locale_for_all
 from bot.front.answers import page, page_lines
 from bot.front.clearing import MOST_HOURS, ask_clear

@@ -7,9 +7,9 @@ from typing import Any
 import discord
 from discord.app_commands import locale_str
 
+from bot.domain.errors import UserMistake
 from bot.domain.expansion import read_phrase
 from bot.domain.jobs import Descent, Job, Parent, Recipe
-from bot.errors import UserMistake
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.commands.imagine import filled, hint

@@ -9,7 +9,7 @@ from typing import Any
 import discord
 from discord.app_commands import locale_str
 
-from bot.errors import StoreUnavailable, UserMistake
+from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import PATIENCE_SECONDS, read_held, shown_bounds
 from bot.front.answers import page, page_lines
 from bot.front.command_tree import Command, Group, Option, for_moderators, make_command, make_group

@@ -13,9 +13,9 @@ from discord.app_commands import locale_str
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
+from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job
 from bot.erasure import forget
-from bot.errors import UserMistake
 from bot.front.answers import tell_end
 from bot.front.command_tree import Command, make_command
 from bot.front.exporting import Part, Position, export_part

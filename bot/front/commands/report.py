@@ -8,8 +8,8 @@ from contextlib import suppress
 import discord
 from discord.app_commands import locale_str
 
+from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.domain.jobs import lacking
-from bot.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.deciding import shows_reviews
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form

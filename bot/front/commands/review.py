@@ -14,7 +14,7 @@ from bot.delivery.lineage import MESSAGE_ADDRESS
 from bot.delivery.refusals import Refusal
 from bot.delivery.review_message import person
 from bot.delivery.review_outbox import NO_CHANNEL, everybody_sees
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.answers import page_lines
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.deciding import show_review

@@ -10,7 +10,7 @@ from functools import partial
 import discord
 from discord.app_commands import Choice, Range, locale_str
 
-from bot.errors import StoreUnavailable, UserMistake
+from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import judgement_of
 from bot.front.answers import page, page_lines
 from bot.front.automod_lines import automod_lines

@@ -9,7 +9,7 @@ import discord
 from discord.app_commands import AppCommandChannel, Range, Transform, locale_str
 
 from bot.delivery.discord_requests import layout
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.allowed import check_blocks
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.first_answers import acknowledge

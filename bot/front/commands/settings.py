@@ -9,7 +9,7 @@ from typing import Any
 import discord
 from discord.app_commands import locale_str
 
-from bot.errors import StoreUnavailable, UserMistake
+from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import check_texts
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form

@@ -5,7 +5,7 @@ from __future__ import annotations
 from discord import app_commands
 from discord.app_commands import Range, locale_str
 
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.front.command_tree import Command, Option, make_command
 from bot.front.commands.naming import request_name
 from bot.front.options import MAX_CHOICES

@@ -12,7 +12,7 @@ import discord
 from discord.app_commands import Range, locale_str
 
 from bot.delivery.lineage import MESSAGE_ADDRESS, message_address
-from bot.errors import StoreUnavailable, UnknownJob, UserMistake
+from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.allowed import check_texts
 from bot.front.answers import page, page_lines
 from bot.front.command_tree import Group, Option, make_command, make_group

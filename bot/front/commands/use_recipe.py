@@ -11,7 +11,7 @@ from discord.app_commands import locale_str
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.allowed import check_blocks
 from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.commands.paint_from import NAME as PAINT_FROM

@@ -13,7 +13,7 @@ from bot.delivery.buttons import ROW, ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import message_address
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.answers import page_lines
 from bot.front.command_tree import (
     PICTURES,

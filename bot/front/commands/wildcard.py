@@ -8,7 +8,7 @@ from dataclasses import replace
 import discord
 from discord.app_commands import Range, locale_str
 
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.front.allowed import check_texts
 from bot.front.answers import page, page_lines
 from bot.front.command_tree import Group, Option, make_command, make_group

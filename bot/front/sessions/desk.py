@@ -17,7 +17,7 @@ import discord
 from bot.delivery.content import MessageContent
 from bot.delivery.discord_requests import RateGuard
 from bot.delivery.refusals import DeliveryDelayed, Refusal, Refused
-from bot.errors import StoreUnavailable, UserMistake
+from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.services import Services
 from bot.front.sessions.ballots import renew_ballots
 from bot.front.sessions.board import board

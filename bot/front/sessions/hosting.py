@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.allowed import check_blocked
 from bot.front.permissions import acting
 from bot.front.services import Interaction, services_of

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe
-from bot.errors import UserMistake
 from bot.front.services import Interaction, role_ids, sender_of, services_of
 from bot.retries import while_unavailable
 from bot.sessions.theming import themed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import discord
 from discord.app_commands import AppCommandChannel
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.allowed import check_blocked, check_texts, locale_for_all
 from bot.front.first_answers import acknowledge, open_form
 from bot.front.modals import modal, text_field

@@ -8,7 +8,7 @@ import discord
 from discord import app_commands
 from discord.app_commands import AppCommandChannel
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.services import Interaction
 from bot.store.session_rows import Plan
 from bot.texts import Texts, tidy

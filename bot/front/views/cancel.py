@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.errors import UnreadableJob, UserMistake
+from bot.domain.errors import UnreadableJob, UserMistake
 from bot.front.first_answers import acknowledge_press
 from bot.front.permissions import asker, moderator_of
 from bot.front.services import Interaction, services_of

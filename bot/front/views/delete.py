@@ -8,7 +8,7 @@ from typing import Any
 
 import discord
 
-from bot.errors import NotYours, StoreUnavailable
+from bot.domain.errors import NotYours, StoreUnavailable
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge_press, open_form
 from bot.front.modals import modal
 from bot.front.permissions import asker, moderator_of

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import discord
 
 from bot.delivery.refusals import DeliveryDelayed, Refused
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.answers import open_until_answered, report
 from bot.front.services import Interaction, sender_of, services_of
 from bot.store.rows import LARGEST_ID

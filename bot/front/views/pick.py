@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.delivery.buttons import PICK, SINGLE, VARY
-from bot.errors import UnknownJob
+from bot.domain.errors import UnknownJob
 from bot.front.services import Interaction
 from bot.front.views.items import Menu
 from bot.front.views.single import show_single

@@ -15,8 +15,8 @@ import yaml
 from fleet_cluster import ROOT, Fleet, Nodes
 from recipes import origin, recipe
 
+from bot.domain.errors import ConfigurationError, FleetUnavailable
 from bot.domain.jobs import Job, State
-from bot.errors import ConfigurationError, FleetUnavailable
 from bot.fleet import ray_cluster
 from bot.fleet.controller import Spec
 from bot.store import Store

@@ -18,8 +18,8 @@ from serving import Served, serving, until
 
 from bot.app.offers import Following
 from bot.config import Config
+from bot.domain.errors import CommandsRefused, DiscordUnavailable
 from bot.domain.jobs import State
-from bot.errors import CommandsRefused, DiscordUnavailable
 from bot.files.artifacts import Artifacts
 from bot.front.client import JOIN_WAIT, REFUSED_WAIT
 from bot.front.command_tree import make_command

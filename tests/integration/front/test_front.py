@@ -10,8 +10,8 @@ from front_tools import Message, ephemeral, job_of, queued, refusal, text_of
 from serving import Served, serving, until
 
 from bot.config import Config
+from bot.domain.errors import ConfigurationError, StoreUnavailable
 from bot.domain.jobs import Job, Origin, Recipe
-from bot.errors import ConfigurationError, StoreUnavailable
 from bot.files.artifacts import Artifacts
 from bot.front.commands import commands, menus
 from bot.sandbox.client import Member

@@ -7,8 +7,8 @@ from front_tools import delete, ephemeral, finished, job_of, queued, refusal, se
 from serving import Served, serving
 
 from bot.config import Config
+from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import State
-from bot.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox

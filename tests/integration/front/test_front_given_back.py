@@ -13,7 +13,7 @@ from serving import Served, serving, until
 from test_front_pictures import picture
 
 from bot.config import Config
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
 from bot.front.offered import Offered
 from bot.sandbox.client import Member

@@ -9,7 +9,7 @@ from front_tools import job_of
 from serving import Served, serving
 
 from bot.config import Config
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox

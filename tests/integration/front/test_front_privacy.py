@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from front_tools import ephemeral, finished, job_of, queued, refusal, text_of
 from serving import Served, until
 
+from bot.domain.errors import MissingArtifact
 from bot.erasure import forget
-from bot.errors import MissingArtifact
 from bot.front.commands import privacy
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE

@@ -13,7 +13,7 @@ from recipes import recipe
 from serving import Served, serving
 
 from bot.config import Config
-from bot.errors import StaleLease
+from bot.domain.errors import StaleLease
 from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
 from bot.sandbox.community import CHANNELS, PEOPLE

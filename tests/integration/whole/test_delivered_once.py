@@ -22,8 +22,8 @@ from bot.delivery.outbox import MAX_ATTEMPTS, Outbox
 from bot.delivery.progress import MessageLocks
 from bot.delivery.refusals import DeliveryDelayed
 from bot.delivery.sender import Sender, Sent
+from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import Delivery
-from bot.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
 from bot.sandbox.rules import NONCE_SECONDS

@@ -19,9 +19,9 @@ import sqlalchemy as sa
 from recipes import origin, recipe
 from serving import Served, until
 
+from bot.domain.errors import MissingArtifact
 from bot.domain.file_states import FileState
 from bot.domain.jobs import Job, Recipe, State
-from bot.errors import MissingArtifact
 from bot.files import Files
 from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member

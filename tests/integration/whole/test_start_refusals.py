@@ -20,7 +20,7 @@ from bot.app.offers import Following
 from bot.app.queue import Queue
 from bot.cli.demo import first_picture
 from bot.config import Config
-from bot.errors import BotError, CommandsRefused, ConfigurationError, DiscordUnavailable
+from bot.domain.errors import BotError, CommandsRefused, ConfigurationError, DiscordUnavailable
 from bot.front.client import LONGEST_WAIT
 from bot.front.command_tree import Option, make_command
 from bot.sandbox.server import Sandbox

@@ -17,9 +17,9 @@ import pytest
 from recipes import ORIGIN, origin, recipe
 from serving import until
 
+from bot.domain.errors import StoreUnavailable
 from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import ImageRecord, Job, Showing, State
-from bot.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
 from bot.metrics import Metrics
 from bot.store import Store

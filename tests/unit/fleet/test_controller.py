@@ -10,7 +10,7 @@ import pytest
 from recipes import ORIGIN, recipe
 
 from bot.app.fleet import lines
-from bot.errors import StoreUnavailable
+from bot.domain.errors import StoreUnavailable
 from bot.fleet.controller import Controller, Spec
 from bot.fleet.launch import Launch
 from bot.fleet.planning import Phase

@@ -8,7 +8,7 @@ import pytest
 
 ray = pytest.importorskip("ray")
 
-from bot.errors import FleetUnavailable  # noqa: E402
+from bot.domain.errors import FleetUnavailable  # noqa: E402
 from bot.fleet import ray_cluster  # noqa: E402 - Ray is an extra
 from bot.fleet.planning import Phase  # noqa: E402
 

@@ -9,7 +9,7 @@ import pytest
 
 from bot.app import fleet
 from bot.config import Config
-from bot.errors import FleetUnavailable
+from bot.domain.errors import FleetUnavailable
 from bot.fleet.controller import Report, Spec
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.allowed import check_texts
 from bot.front.judging import Judging, forms_of
 from bot.moderation import hard_rule

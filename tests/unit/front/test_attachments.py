@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.attachments import (
     CDN,
     FILES_HELD,

@@ -12,7 +12,7 @@ from typing import Any
 import PIL.Image
 import pytest
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front import decoding
 from bot.front.decoder import OOM_SCORE
 from bot.front.decoding import MIB, Decoder

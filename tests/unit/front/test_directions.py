@@ -12,9 +12,9 @@ from recipes import job_of, origin, recipe
 
 from bot.config import Config
 from bot.delivery.render import render
+from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job, State
 from bot.domain.positions import Position
-from bot.errors import UserMistake
 from bot.front.answers import sentence_for
 from bot.front.commands import other_commands
 from bot.front.commands.help import Limits, help_text

@@ -12,9 +12,9 @@ from recipes import RECIPE, job_of, recipe
 
 from bot.delivery.buttons import ENLARGE
 from bot.delivery.render import render
+from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe, State
 from bot.domain.sizes import nearest_larger
-from bot.errors import UserMistake
 from bot.front.options import Asked, hires_choices, hires_text, parse, start_from
 from bot.front.settings_line import read_settings_line, settings_line
 from bot.front.variations import enlarged, varied, varied_near

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.domain.errors import ConfigurationError
 from bot.domain.expansion import read_phrase
-from bot.errors import ConfigurationError
 from bot.front.keywords import Keywords, as_prompt, keywords_of, read_keywords
 
 ROWS = [

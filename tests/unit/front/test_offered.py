@@ -8,8 +8,8 @@ import pytest
 from recipes import job_of
 
 from bot.config import Config
+from bot.domain.errors import UserMistake
 from bot.domain.jobs import Showing, State
-from bot.errors import UserMistake
 from bot.front.messages import Kind, MessageFile
 from bot.front.offered import Offered
 from bot.front.offered_pictures import file_name, pictures_among, pictures_of_job

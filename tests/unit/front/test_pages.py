@@ -12,9 +12,9 @@ from recipes import job_of, origin, recipe
 
 from bot.config import MAX_MODELS, Config
 from bot.delivery.discord_requests import layout
+from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.jobs import Job, State
 from bot.domain.positions import Position
-from bot.errors import StoreUnavailable, UserMistake
 from bot.front.answers import MAX_PAGE, page_lines, sentence_for
 from bot.front.commands import commands, menus, other_commands
 from bot.front.commands.cancel import choosing, said_of_cancelled

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.config import Config
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.policy_values import (
     FLAGGED,
     GROUPS,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bot.config import Config
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.options import Asked, parse_by_any
 from bot.front.preferring import check, filled_in, nearest
 from sdjax_engine.errors import InvalidRequest

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.options import Asked
 from bot.front.preferring import nearest
 from bot.front.styling import (

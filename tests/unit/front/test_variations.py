@@ -11,8 +11,8 @@ from bot.config import Config
 from bot.delivery.buttons import ROW
 from bot.delivery.discord_requests import layout
 from bot.delivery.render import render, without_picture
+from bot.domain.errors import UserMistake
 from bot.domain.jobs import MAX_VARIANTS, Job, Recipe, Showing, State
-from bot.errors import UserMistake
 from bot.front.variations import NEAR_STRENGTH, enlarged, varied, varied_near
 from bot.front.views import BUTTONS
 from bot.texts import LANGUAGES, Texts

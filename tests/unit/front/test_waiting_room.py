@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.front.waiting_room import WaitingRoom
 from bot.moderation.limits import Sender
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.domain.errors import UserMistake
 from bot.domain.expansion import read_phrase
-from bot.errors import UserMistake
 from bot.front.wildcards import (
     MAX_ENTRIES,
     MAX_ENTRY,

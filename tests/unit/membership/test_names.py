@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.membership.names import take_name
 
 HOST = socket.gethostname()

@@ -7,7 +7,7 @@ import time
 import pytest
 from test_search_steps import doublings
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.moderation.bounds import LONGEST_SENT
 from bot.moderation.rules import Judge
 from bot.moderation.search_cost import (

@@ -14,7 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from manifests import png, read_manifest
 
 from bot.config import Config, ProvenanceConfig
-from bot.errors import ConfigurationError
+from bot.domain.errors import ConfigurationError
 from bot.provenance.certificates import SELF_MADE_FILE, kept_credentials, utc_now
 from bot.provenance.manifests import PURPOSES
 from bot.provenance.opening import check_certificate, open_signing

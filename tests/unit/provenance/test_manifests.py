@@ -25,7 +25,7 @@ from time_authority import time_authority
 
 from bot.config import ProvenanceConfig
 from bot.delivery.pictures import fit_and_sign
-from bot.errors import PictureUnsigned
+from bot.domain.errors import PictureUnsigned
 from bot.generation_data import read_picture
 from bot.metrics import WELL, Metrics
 from bot.provenance.inspection import marks_of

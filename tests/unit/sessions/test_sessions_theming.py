@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recipes import recipe
 
-from bot.errors import UserMistake
+from bot.domain.errors import UserMistake
 from bot.sessions.planning import read_minutes, read_quota, read_theme, read_words
 from bot.sessions.theming import missing_words, themed, with_words
 from bot.store.session_rows import Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.delivery.result import FAILURES
-from bot.errors import MissingArtifact, StoreUnavailable
+from bot.domain.errors import MissingArtifact, StoreUnavailable
 from bot.worker.failures import failure_of
 from sdjax_engine.errors import InvalidRequest, PaintingFailed
 from sdjax_engine.request import Sampler

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from recipes import RECIPE
 
+from bot.domain.errors import StartRefused
 from bot.domain.jobs import Claim, Showing, Showings
 from bot.domain.levels import Level
-from bot.errors import StartRefused
 from bot.moderation.pictures import PictureRules
 from bot.worker.judging import Judging
 from sdjax_engine.engine import Engine

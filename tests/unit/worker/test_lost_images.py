@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from test_trouble import CLAIM
 
+from bot.domain.errors import StaleLease
 from bot.domain.jobs import Claim
-from bot.errors import StaleLease
 from bot.metrics import Metrics
 from bot.store.device_time import Spent
 from bot.tracing import NO_TRACING

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from recipes import recipe
 
+from bot.domain.errors import MissingArtifact
 from bot.domain.file_states import LostFile, Painter
-from bot.errors import MissingArtifact
 from bot.worker import repaint
 from bot.worker.model_use import ModelUse
 from bot.worker.repaint import Repaint

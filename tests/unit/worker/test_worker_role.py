@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.app.worker import run_until_shutdown
-from bot.errors import NameTaken
+from bot.domain.errors import NameTaken
 from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested
 from sdjax_engine.errors import EngineClosed
 
