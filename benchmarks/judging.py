@@ -26,7 +26,7 @@ from engine_checkpoints import checkpoint
 from loading import write_tensors
 from preview import spread
 
-from bot.picture_hashes import hash_of_pixels
+from bot.domain.hashes import hash_of_pixels
 from sdjax_engine import Engine, EngineConfig, ModelSpec, Offer, Request, Sampler
 from sdjax_engine.models.vit_config import LABELS
 from sdjax_engine.models.vit_config import NAME as VIT

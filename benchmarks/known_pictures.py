@@ -25,8 +25,8 @@ from percentiles import percentile
 from sqlalchemy.ext.asyncio import AsyncConnection
 from store_servers import postgresql
 
+from bot.domain.hashes import SEARCH_DISTANCE, bands_of, distance, hash_of_pixels, looked_up, read, stored
 from bot.domain.jobs import Origin, Recipe
-from bot.picture_hashes import SEARCH_DISTANCE, bands_of, distance, hash_of_pixels, looked_up, read, stored
 from bot.store import Store
 from bot.store.picture_tables import blocked_pictures, picture_hashes
 from sdjax_engine.request import Sampler

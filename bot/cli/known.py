@@ -29,7 +29,7 @@ def block_picture(path: Path | None, picture: Path, reason: str) -> None:
         raise click.BadParameter(f"a reason has up to {MOST_REASON} characters.", param_hint="'--reason'")
     config = configured(path)
     from bot.app.known import block_picture_now
-    from bot.picture_hashes import hash_of_file, name_of
+    from bot.domain.hashes import hash_of_file, name_of
 
     try:
         number = hash_of_file(picture.read_bytes())
@@ -45,7 +45,7 @@ def show_pictures(path: Path | None) -> None:
     """Show the pictures that are blocked in every server, by their hashes."""
     config = configured(path)
     from bot.app.known import blocked_pictures_now
-    from bot.picture_hashes import name_of
+    from bot.domain.hashes import name_of
 
     for each in blocked_pictures_now(config):
         day = datetime.fromtimestamp(each.at, UTC).date()
@@ -60,7 +60,7 @@ def unblock_picture(path: Path | None, name: str, reason: str) -> None:
     """Block the picture of this name no longer; `show` has the names."""
     config = configured(path)
     from bot.app.known import unblock_picture_now
-    from bot.picture_hashes import named
+    from bot.domain.hashes import named
 
     number = named(name)
     if number is None:

@@ -11,9 +11,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
-from bot.domain.holds import Cause
-from bot.domain.jobs import Job, Showing
-from bot.picture_hashes import (
+from bot.domain.hashes import (
     BITS,
     BLOCKED_DISTANCE,
     LIKELY_DISTANCE,
@@ -26,6 +24,8 @@ from bot.picture_hashes import (
     read,
     stored,
 )
+from bot.domain.holds import Cause
+from bot.domain.jobs import Job, Showing
 from bot.store.auditing import EVERYWHERE, Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.picture_tables import blocked_pictures, picture_hashes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bot.picture_hashes import BANDS
+from bot.domain.hashes import BANDS
 from bot.store.tables import metadata
 
 _RowId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")

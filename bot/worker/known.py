@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bot.domain.errors import StartRefused
+from bot.domain.hashes import hash_of_file, hash_of_pixels
 from bot.domain.jobs import Claim
-from bot.picture_hashes import hash_of_file, hash_of_pixels
 from bot.retries import while_unavailable
 from bot.store.known import Known
 from bot.threads import Threads

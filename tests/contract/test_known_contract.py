@@ -12,10 +12,10 @@ from recipes import origin, recipe
 from stores import TTL, Clock, OpenStore
 
 from bot.domain.errors import StaleLease, UserMistake
+from bot.domain.hashes import BLOCKED_DISTANCE, LIKELY_DISTANCE, SEARCH_DISTANCE, name_of
 from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import Claim, Descent, Job, Notes, Origin, Parent, Showing
 from bot.domain.levels import Level
-from bot.picture_hashes import BLOCKED_DISTANCE, LIKELY_DISTANCE, SEARCH_DISTANCE, name_of
 from bot.store import Store, known
 from bot.store.auditing import EVERYWHERE, OPERATOR, Act, By
 from bot.store.known import Hashes

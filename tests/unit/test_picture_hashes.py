@@ -10,7 +10,7 @@ import PIL.Image
 import pytest
 
 from bot.delivery.pictures import number_tiles
-from bot.picture_hashes import (
+from bot.domain.hashes import (
     BLOCKED_DISTANCE,
     SEARCH_DISTANCE,
     bands_of,

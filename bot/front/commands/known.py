@@ -13,6 +13,7 @@ from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, PictureContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import StoreUnavailable, UserMistake
+from bot.domain.hashes import name_of, named
 from bot.front.answers import page_lines
 from bot.front.command_tree import PICTURES, Group, Option, for_moderators, make_command, make_group
 from bot.front.commands.history import tile_of
@@ -27,7 +28,6 @@ from bot.front.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.permissions import acting, moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, Services, sender_of, services_of
-from bot.picture_hashes import name_of, named
 from bot.retries import while_unavailable
 from bot.store.known import Blocked
 from bot.texts import Moment, Texts, shown, tidy

@@ -8,6 +8,7 @@ import discord
 from discord.app_commands import locale_str
 
 from bot.domain.errors import UserMistake
+from bot.domain.hashes import hash_of_file, hashes_of_tiles
 from bot.front.answers import page, page_lines
 from bot.front.attachments import Turn
 from bot.front.command_tree import MessageMenu, make_menu
@@ -16,7 +17,6 @@ from bot.front.messages import files_of, of_message, result_of
 from bot.front.offered_pictures import OfferedPicture, pictures_among
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
-from bot.picture_hashes import hash_of_file, hashes_of_tiles
 from bot.provenance.inspection import Answer, Kind, Mark, answer_of
 from bot.retries import while_unavailable
 from bot.texts import Texts, shown

@@ -14,6 +14,7 @@ from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import message_address
 from bot.domain.errors import UserMistake
+from bot.domain.hashes import LIKELY_DISTANCE, hash_of_file, hashes_of_tiles, is_flat, name_of
 from bot.front.answers import page_lines
 from bot.front.command_tree import (
     PICTURES,
@@ -33,7 +34,6 @@ from bot.front.permissions import moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.start_files import SentFile
-from bot.picture_hashes import LIKELY_DISTANCE, hash_of_file, hashes_of_tiles, is_flat, name_of
 from bot.retries import while_unavailable
 from bot.store.known import Match
 from bot.texts import Moment, Texts

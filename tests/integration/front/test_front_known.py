@@ -11,8 +11,8 @@ import pytest
 from front_tools import offer_to_all, refusal, text_of
 from serving import Served
 
+from bot.domain.hashes import hash_of
 from bot.domain.jobs import Job
-from bot.picture_hashes import hash_of
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import GUILD_ID
 from bot.store.auditing import EVERYWHERE, OPERATOR, Act, By

@@ -19,11 +19,11 @@ import pytest
 from serving import Served, serving
 
 from bot.config import Config, ModelConfig
+from bot.domain.hashes import hash_of
 from bot.domain.jobs import Showing, State
 from bot.domain.levels import Level
 from bot.files.artifacts import Artifacts
 from bot.moderation.pictures import PictureRules
-from bot.picture_hashes import hash_of
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
 from bot.sandbox.component_rules import walk
