@@ -11,13 +11,13 @@ from bot.app.tracing import open_tracing
 from bot.config import Config
 from bot.domain.errors import ConfigurationError, NameTaken
 from bot.files.artifacts import Artifacts
+from bot.files.sweeper import Sweeper, bounds_of
 from bot.log import name_process
 from bot.membership.membership import Membership, joined
 from bot.membership.processes import Processes
 from bot.metrics import Metrics
 from bot.shutdown import BackgroundTasks
 from bot.store import Store
-from bot.sweeper import Sweeper, bounds_of
 from bot.tracing import Tracing
 from bot.web.health import Check
 

@@ -16,18 +16,17 @@ from pydantic import ValidationError
 from recipes import origin, recipe
 from stores import TTL, Clock
 
-from bot import sweeper
 from bot.config import RetentionConfig
 from bot.domain.errors import MissingArtifact, StoreUnavailable
 from bot.domain.jobs import Job, Showing
-from bot.files import Files
+from bot.files import Files, sweeper
 from bot.files.artifacts import PART_SECONDS, Artifacts
+from bot.files.sweeper import ROWS_PER_TRANSACTION, YOUNG_SECONDS, Bounds, Sweeper
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.device_time import Grouping, Spent
 from bot.store.moderation import Scope
 from bot.store.review_tables import reviews
-from bot.sweeper import ROWS_PER_TRANSACTION, YOUNG_SECONDS, Bounds, Sweeper
 
 DAY = 86_400.0
 BOUNDS = Bounds(file_seconds=30 * DAY, file_bytes=2500, job_seconds=365 * DAY)

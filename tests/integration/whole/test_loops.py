@@ -96,7 +96,7 @@ def configured(sandbox: Sandbox, folder: Path) -> Config:
 async def test_every_loop_of_a_front_goes_on_after_an_unexpected_error(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.sweeper.SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr("bot.files.sweeper.SWEEP_SECONDS", 0.05)
     config, shutdown, ready = configured(sandbox, tmp_path), Shutdown(), asyncio.Event()
     sabotage = Sabotage(OF_FRONTS, monkeypatch)
     sabotage.begin(*AS_LONG_AS_IT_RUNS)

@@ -24,11 +24,11 @@ from bot.domain.file_states import FileState
 from bot.domain.jobs import Job, Recipe, State
 from bot.files import Files
 from bot.files.artifacts import Artifacts
+from bot.files.sweeper import DAY_SECONDS as DAY
+from bot.files.sweeper import Bounds, Sweeper
 from bot.sandbox.client import Member
 from bot.store import Store
 from bot.store.tables import files
-from bot.sweeper import DAY_SECONDS as DAY
-from bot.sweeper import Bounds, Sweeper
 from bot.worker import repaint
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
