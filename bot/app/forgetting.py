@@ -6,8 +6,8 @@ import asyncio
 
 from bot.app.existing import with_store
 from bot.config import Config
-from bot.erasure import forget
 from bot.files import Artifacts, Files
+from bot.files.erasure import forget
 from bot.store import Store
 
 

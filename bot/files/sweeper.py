@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 
 from bot.config import RetentionConfig
 from bot.domain.errors import StoreUnavailable
-from bot.erasure import forget
 from bot.files import Artifacts, Files
+from bot.files.erasure import forget
 from bot.store.store import Store
 
 log = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from bot.app.forgetting import forget_now
 from bot.config import Config
 from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Descent, Job, Parent
-from bot.erasure import forget
 from bot.files import Artifacts, Files
+from bot.files.erasure import forget
 from bot.front.exporting import FAVOURITES, MODERATION, REQUESTS, USAGE, VOTES, sections
 from bot.store import Store
 from bot.threads import in_thread

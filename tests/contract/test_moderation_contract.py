@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from recipes import RECIPE, origin
 from stores import TTL, Clock, OpenStore
 
-from bot.erasure import forget
 from bot.files import Files
+from bot.files.erasure import forget
 from bot.store import Store
 from bot.store.auditing import Act, By, Entry
 from bot.store.moderation import Kind, Restriction, Scope

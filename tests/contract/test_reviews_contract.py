@@ -16,8 +16,8 @@ from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import Job, Recipe, Showing, State
 from bot.domain.quotas import Charge, Measure, Quota
-from bot.erasure import forget
 from bot.files import Artifacts, Files
+from bot.files.erasure import forget
 from bot.store import Store
 from bot.store.appeals import APPEALS_A_DAY, REFUSALS_KEPT
 from bot.store.auditing import Act, By

@@ -31,8 +31,8 @@ from stores import Clock, OpenStore
 
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job
-from bot.erasure import forget
 from bot.files import Artifacts, Files
+from bot.files.erasure import forget
 from bot.store import Store
 from bot.store.auditing import Act, By
 from bot.store.moderation import Scope

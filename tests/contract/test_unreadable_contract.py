@@ -17,8 +17,8 @@ from stores import TTL
 from bot.domain.errors import UnreadableJob, UserMistake
 from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Job, State
-from bot.erasure import forget
 from bot.files import Artifacts, Files
+from bot.files.erasure import forget
 from bot.store import Store
 from bot.store.auditing import By
 

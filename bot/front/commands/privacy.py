@@ -15,7 +15,7 @@ from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job
-from bot.erasure import forget
+from bot.files.erasure import forget
 from bot.front.answers import tell_end
 from bot.front.command_tree import Command, make_command
 from bot.front.exporting import Part, Position, export_part

@@ -21,7 +21,7 @@ from front_tools import (
 from serving import Served
 
 from bot.domain.jobs import Job, State
-from bot.erasure import forget
+from bot.files.erasure import forget
 from bot.front import clearing
 from bot.front.commands import commands
 from bot.front.removal import remove_message

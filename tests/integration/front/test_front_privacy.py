@@ -16,7 +16,7 @@ from front_tools import ephemeral, finished, job_of, queued, refusal, text_of
 from serving import Served, until
 
 from bot.domain.errors import MissingArtifact
-from bot.erasure import forget
+from bot.files.erasure import forget
 from bot.front.commands import privacy
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
