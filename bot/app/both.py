@@ -13,7 +13,7 @@ from bot.app.queue import Queue, open_queue
 from bot.app.reloading import Load, Prepare, Reloading, Take
 from bot.app.worker import Report, open_worker, prepare_worker, publish, run_until_shutdown, with_defaults
 from bot.config import Config
-from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
+from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.worker.worker import Worker
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from bot.log import name_process
 from bot.membership.membership import Membership, joined
 from bot.membership.processes import Processes
 from bot.metrics import Metrics
-from bot.shutdown import BackgroundTasks
+from bot.process.shutdown import BackgroundTasks
 from bot.store import Store
 from bot.tracing import Tracing
 from bot.web.health import Check

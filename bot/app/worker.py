@@ -14,8 +14,8 @@ from bot.config import Config, ModelConfig
 from bot.config.policy import PolicyConfig
 from bot.domain.jobs import Showing, Showings
 from bot.moderation.pictures import PictureRules, strictest
+from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.retries import while_unavailable
-from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.store.fleet_tables import MOST_CHARACTERS
 from bot.threads import in_uninterruptible_thread
 from bot.worker.cache_filling import wait_for_cache

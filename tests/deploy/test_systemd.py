@@ -11,7 +11,7 @@ import click
 import pytest
 
 from bot.cli import main
-from bot.shutdown import MOST_FILES
+from bot.process.shutdown import MOST_FILES
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "systemd"
 UNITS = sorted(path.name for path in FOLDER.glob("*.service"))

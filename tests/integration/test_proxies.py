@@ -29,8 +29,8 @@ from bot.front.proxies import ProxyConnector, proxy_of
 from bot.front.resolver import Resolver
 from bot.front.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Rates, Sender
+from bot.process.shutdown import Shutdown
 from bot.sandbox.server import Sandbox
-from bot.shutdown import Shutdown
 
 NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 PASSWORD = "the-proxys-password"

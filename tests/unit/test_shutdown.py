@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested
+from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested
 from bot.threads import in_uninterruptible_thread, uninterruptible_thread_runs
 
 
@@ -68,7 +68,7 @@ async def test_a_second_failure_during_the_drain_is_logged(caplog: pytest.LogCap
 
     with pytest.raises(ZeroDivisionError, match="first"):
         await body()
-    [record] = [record for record in caplog.records if record.name == "bot.shutdown"]
+    [record] = [record for record in caplog.records if record.name == "bot.process.shutdown"]
     assert "outbox" in record.getMessage()
     assert record.exc_info is not None
     assert record.exc_info[1] is second
@@ -158,7 +158,7 @@ async def test_a_hangup_asks_for_a_reload_and_for_the_end_where_the_terminal_is_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ours, theirs = os.openpty()
-    monkeypatch.setattr("bot.shutdown.STDIN", theirs)
+    monkeypatch.setattr("bot.process.shutdown.STDIN", theirs)
     shutdown = Shutdown()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     shutdown.listen()
@@ -238,7 +238,7 @@ async def test_a_thread_counts_as_uninterruptible_until_its_work_ends() -> None:
 def test_a_process_with_a_thread_that_still_compiles_ends_without_unloading_libraries() -> None:
     program = """
 import atexit, threading
-from bot.shutdown import run_process
+from bot.process.shutdown import run_process
 from bot.threads import in_uninterruptible_thread
 async def main(shutdown):
     in_uninterruptible_thread(threading.Event().wait)

@@ -17,8 +17,8 @@ from bot.app.reloading import Reloading
 from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.membership.processes import Processes
+from bot.process.shutdown import Shutdown
 from bot.sandbox.server import Sandbox
-from bot.shutdown import Shutdown
 from bot.store import Store
 from bot.store.deliveries import Deliveries
 from bot.store.files import Files

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from evening import alive, write_role
 
+from bot.process.shutdown import allow_files
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
-from bot.shutdown import allow_files
 
 FILES = 256
 FEW_FILES = f"""

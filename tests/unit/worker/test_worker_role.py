@@ -9,7 +9,7 @@ import pytest
 
 from bot.app.worker import run_until_shutdown
 from bot.domain.errors import NameTaken
-from bot.shutdown import BackgroundTasks, Shutdown, ShutdownRequested
+from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested
 from sdjax_engine.errors import EngineClosed
 
 

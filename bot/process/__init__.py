@@ -1,0 +1,1 @@
+"""How a process of the bot lives: its threads, its end, its restarts, its private files."""
