@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable
 from functools import cache
 
-from bot.threads import in_thread
+from bot.process.threads import in_thread
 
 SECONDS_BETWEEN_TRIMS = 60.0
 

@@ -31,8 +31,8 @@ from bot.front.sessions.desk import Desk
 from bot.garbage import exclude_existing
 from bot.moderation import hard_rule
 from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
+from bot.process.threads import in_thread
 from bot.provenance.opening import open_signing
-from bot.threads import in_thread
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)

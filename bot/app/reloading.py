@@ -14,7 +14,7 @@ from bot.config import Config
 from bot.config.changes import Changes, changes
 from bot.domain.errors import BotError
 from bot.log import set_up
-from bot.threads import in_thread
+from bot.process.threads import in_thread
 from sdjax_engine.errors import EngineError
 
 log = logging.getLogger(__name__)

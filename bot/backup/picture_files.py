@@ -11,7 +11,7 @@ from bot.backup.durable import refused_by_disk, sha256_of, write_durably
 from bot.backup.manifest import PICTURES, hash_in_name, picture_file
 from bot.domain.errors import BackupRefused, MissingArtifact
 from bot.files.artifacts import Artifacts, is_name
-from bot.threads import Threads
+from bot.process.threads import Threads
 
 AT_ONCE = 8
 

@@ -16,10 +16,10 @@ from bot.backup.places import chosen
 from bot.backup.table_files import read_rows
 from bot.domain.errors import BackupRefused, StoreUnavailable
 from bot.files import Artifacts
+from bot.process.threads import in_uninterruptible_thread
 from bot.store.database import Database
 from bot.store.loading import Rows, is_empty, load, not_empty
 from bot.store.migrate import is_known
-from bot.threads import in_uninterruptible_thread
 
 SHOWN_DAMAGES = 3
 

@@ -16,10 +16,10 @@ from bot.config import Config
 from bot.domain.errors import BotError
 from bot.log import set_up
 from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
+from bot.process.threads import in_uninterruptible_thread
 from bot.sandbox.client import InteractionFailed, Member, RefusedByClient
 from bot.sandbox.community import PEOPLE
 from bot.sandbox.server import Sandbox
-from bot.threads import in_uninterruptible_thread
 
 PORT = 8420
 FOLDER = Path("var/demo")

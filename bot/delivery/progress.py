@@ -21,11 +21,11 @@ from bot.delivery.sender import Sender
 from bot.domain.errors import DeliveryRefused, MissingArtifact, StoreUnavailable, UnknownJob
 from bot.domain.jobs import Job, Showing, State
 from bot.files.artifacts import Artifacts
+from bot.process.threads import Threads
 from bot.provenance.signing import Signing
 from bot.store.preferences import PREVIEWS, owners_at
 from bot.store.store import Store
 from bot.texts import Texts
-from bot.threads import Threads
 from bot.tracing import about
 
 log = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from bot.delivery.pictures import PictureFile, fit_and_sign
 from bot.delivery.refusals import DeliveryDelayed, FilesGone
 from bot.domain.errors import MissingArtifact, PictureUnsigned, StoreUnavailable
 from bot.files.artifacts import Artifacts
+from bot.process.threads import Threads
 from bot.provenance.signing import Signing
-from bot.threads import Threads
 
 FITTED_AT_ONCE = 2  # few, since each grid takes memory
 MIB = 1024 * 1024

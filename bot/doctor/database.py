@@ -13,12 +13,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.doctor.findings import Finding, well, wrong
 from bot.doctor.places import takes_files
+from bot.process.threads import in_thread
 from bot.store import tables
 from bot.store.database import Database
 from bot.store.migrate import Level, level
 from bot.store.opening import connect_database
 from bot.store.sqlite_file import CONNECTIONS, check_file_system
-from bot.threads import in_thread
 
 PART = "database"
 OLDEST_POSTGRESQL, OLDEST_SQLITE = 150_000, (3, 35)

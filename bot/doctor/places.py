@@ -22,9 +22,9 @@ from bot.doctor.findings import Finding, well, wrong
 from bot.domain.errors import ConfigurationError
 from bot.files.artifacts import open_place
 from bot.ownership import OTHERS
+from bot.process.threads import in_thread
 from bot.redaction import redact
 from bot.store.postgresql_server import has_password
-from bot.threads import in_thread
 from sdjax_engine.wording import in_bytes
 
 PICTURES, DISK, MODES, FILES, TRACES = "pictures", "disk", "modes", "files", "traces"

@@ -21,8 +21,8 @@ from fsspec.implementations.local import LocalFileSystem
 from bot.config.mistakes import quoted
 from bot.domain.errors import ConfigurationError, MissingArtifact, ResultsUnavailable
 from bot.ownership import make_folder
+from bot.process.threads import Threads
 from bot.redaction import redact
-from bot.threads import Threads
 
 log = logging.getLogger(__name__)
 

@@ -15,13 +15,13 @@ from bot.domain.errors import MissingArtifact, StoreUnavailable
 from bot.domain.holds import Ruling
 from bot.domain.jobs import Job
 from bot.files import Artifacts
+from bot.process.threads import in_thread
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.auditing import Entry
 from bot.store.moderation import Restriction
 from bot.store.preferences import Owner, Scope
 from bot.store.rows import LARGEST_ID
-from bot.threads import in_thread
 
 REQUESTS = "requests.json"
 SETTINGS, FAVOURITES, VOTES = "settings.json", "favourites.json", "votes.json"

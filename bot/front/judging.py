@@ -23,8 +23,8 @@ from bot.moderation.bounds import LONGEST_SENT
 from bot.moderation.limits import Sender
 from bot.moderation.readings import Readings, read
 from bot.moderation.rules import Judge, Verdict
+from bot.process.threads import Check, Deadline, Threads, TooLong, unlimited
 from bot.store.prompt_rules import Action
-from bot.threads import Check, Deadline, Threads, TooLong, unlimited
 from sdjax_engine.prompts import read_prompt
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from bot.threads import in_thread
+from bot.process.threads import in_thread
 
 PATIENCE_SECONDS = 0.5  # seconds of a look-up if earlier addresses of the host are known
 

@@ -21,10 +21,10 @@ from bot.domain.quotas import Quota
 from bot.moderation.automod import AutomodRule, read_rules
 from bot.moderation.policy import Effective, Said, said_by
 from bot.moderation.rules import Judge
+from bot.process.threads import Threads
 from bot.store import Store
 from bot.store.policies import PolicyRow, PolicyScope
 from bot.store.standing import Requester, ServerSays, Standing
-from bot.threads import Threads
 
 log = logging.getLogger(__name__)
 

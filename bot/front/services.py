@@ -28,11 +28,11 @@ from bot.metrics import FrontMetrics
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace, Sender
 from bot.moderation.policy import Policy
+from bot.process.threads import Threads
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.styles import Style
 from bot.texts import Texts
-from bot.threads import Threads
 from bot.tracing import NO_TRACING, Tracing
 from sdjax_engine.request import Offer
 

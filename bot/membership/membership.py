@@ -14,7 +14,7 @@ from bot.membership.folders import folder_id
 from bot.membership.names import take_name
 from bot.membership.processes import LivingProcess, Process, Processes
 from bot.metrics import WELL
-from bot.threads import in_uninterruptible_thread
+from bot.process.threads import in_uninterruptible_thread
 
 log = logging.getLogger(__name__)
 

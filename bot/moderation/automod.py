@@ -28,7 +28,7 @@ from bot.moderation.rust_patterns import (
     compiled_for_re2,
     cost_of,
 )
-from bot.threads import Check, unlimited
+from bot.process.threads import Check, unlimited
 
 KEYWORD, PRESET = 1, 4  # types of triggers
 MESSAGE_SENT = 1  # the event

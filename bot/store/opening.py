@@ -10,13 +10,13 @@ import time
 import sqlalchemy as sa
 
 from bot.domain.errors import StoreUnavailable
+from bot.process.threads import in_uninterruptible_thread
 from bot.store.database import Database, translated
 from bot.store.engines import create_engine, parse_url, patient
 from bot.store.failures import is_deadlock, is_locked_out
 from bot.store.migrate import upgrade
 from bot.store.postgresql_server import postgresql_place
 from bot.store.sqlite_file import check_file, sqlite_path
-from bot.threads import in_uninterruptible_thread
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bot.config import Config
-from bot.threads import in_uninterruptible_thread
+from bot.process.threads import in_uninterruptible_thread
 from sdjax_engine.compiling.code_digest import source_digest
 from sdjax_engine.engine import Engine
 

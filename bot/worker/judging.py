@@ -10,7 +10,7 @@ from bot.domain.errors import StartRefused
 from bot.domain.jobs import Claim, Showing
 from bot.domain.levels import Level
 from bot.moderation.pictures import PictureRules, stricter
-from bot.threads import Threads
+from bot.process.threads import Threads
 from sdjax_engine.engine import Engine
 from sdjax_engine.model.pictures import Fitted
 from sdjax_engine.request import Image

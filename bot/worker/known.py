@@ -10,9 +10,9 @@ import numpy.typing as npt
 from bot.domain.errors import StartRefused
 from bot.domain.hashes import hash_of_file, hash_of_pixels
 from bot.domain.jobs import Claim
+from bot.process.threads import Threads
 from bot.retries import while_unavailable
 from bot.store.known import Known
-from bot.threads import Threads
 
 START_KNOWN = "start_known"
 KEPT = 32  # hashes; few suffice, as the images of a job begin soon after each other

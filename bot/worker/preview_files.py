@@ -12,7 +12,7 @@ import PIL.Image
 
 from bot.domain.jobs import Claim
 from bot.metrics import WorkerMetrics
-from bot.threads import Threads
+from bot.process.threads import Threads
 from bot.worker.held_image import HeldImage
 
 log = logging.getLogger(__name__)

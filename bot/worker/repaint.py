@@ -20,10 +20,10 @@ from weakref import WeakValueDictionary
 from bot.domain.errors import BotError, LostForGood, MissingArtifact, StoreUnavailable
 from bot.domain.file_states import LostFile, Painter
 from bot.files import Artifacts, Files
+from bot.process.threads import Threads
 from bot.retries import while_unavailable
 from bot.store.device_time import Spent
 from bot.store.store import Store
-from bot.threads import Threads
 from bot.tracing import about
 from bot.worker.model_use import ModelUse
 from bot.worker.start_pictures import StartPictures

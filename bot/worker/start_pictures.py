@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.threads import Threads
+from bot.process.threads import Threads
 from sdjax_engine.model.pictures import Fitted, fitted
 from sdjax_engine.request import Request
 

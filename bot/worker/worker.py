@@ -18,10 +18,10 @@ from bot.files import Artifacts
 from bot.heap import trim_regularly
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
+from bot.process.threads import in_uninterruptible_thread
 from bot.retries import keep_running
 from bot.store.run_times import WorkerClass
 from bot.store.store import Store
-from bot.threads import in_uninterruptible_thread
 from bot.tracing import NO_TRACING, Attributes, Tracing, about
 from bot.worker.ends import Ends
 from bot.worker.failures import failure_of

@@ -19,8 +19,8 @@ from bot.domain.jobs import Descent, Job, Parent
 from bot.files import Artifacts, Files
 from bot.files.erasure import forget
 from bot.front.exporting import FAVOURITES, MODERATION, REQUESTS, USAGE, VOTES, sections
+from bot.process.threads import in_thread
 from bot.store import Store
-from bot.threads import in_thread
 
 
 def test_every_column_is_classified_as_personal_or_not() -> None:

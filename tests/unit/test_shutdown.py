@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested
-from bot.threads import in_uninterruptible_thread, uninterruptible_thread_runs
+from bot.process.threads import in_uninterruptible_thread, uninterruptible_thread_runs
 
 
 async def forever() -> None:
@@ -239,7 +239,7 @@ def test_a_process_with_a_thread_that_still_compiles_ends_without_unloading_libr
     program = """
 import atexit, threading
 from bot.process.shutdown import run_process
-from bot.threads import in_uninterruptible_thread
+from bot.process.threads import in_uninterruptible_thread
 async def main(shutdown):
     in_uninterruptible_thread(threading.Event().wait)
 atexit.register(print, "unloaded")

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from bot.threads import Deadline, Threads, TooLong
+from bot.process.threads import Deadline, Threads, TooLong
 
 
 async def test_a_call_that_hangs_keeps_one_slot_until_it_ends() -> None:
@@ -67,7 +67,7 @@ async def test_the_error_of_a_call_is_raised() -> None:
 def test_a_process_ends_although_a_call_hangs() -> None:
     program = """
 import asyncio, contextlib, threading
-from bot.threads import Threads
+from bot.process.threads import Threads
 async def main():
     with contextlib.suppress(TimeoutError):
         await Threads("test", most=1).run_within(0.01, threading.Event().wait)

@@ -23,8 +23,8 @@ from bot.moderation import hard_rule
 from bot.moderation.automod import AutomodRule
 from bot.moderation.limits import Sender
 from bot.moderation.rules import Judge
+from bot.process.threads import Check, TooLong
 from bot.store.prompt_rules import Action, PromptRule
-from bot.threads import Check, TooLong
 
 MINE, OTHER = Sender(user_id=1, guild_id=10), Sender(user_id=2, guild_id=20)
 MOST_CALLS = 100_000
