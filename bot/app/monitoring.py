@@ -9,11 +9,11 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 
-from bot import restarts
 from bot.config import Config
 from bot.domain.errors import StoreUnavailable
 from bot.loop_watch import LoopWatch
 from bot.metrics import WELL, Metrics
+from bot.process import restarts
 from bot.retries import keep_running
 from bot.store import Store
 from bot.store.jobs import Jobs

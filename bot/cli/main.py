@@ -175,7 +175,7 @@ def reread(path: Path | None, *, front: bool = True, models: Container[str] | No
 
 def _restart(error: EngineClosed) -> NoReturn:
     """Restart the process after its engine has died: a new process may reach the devices again."""
-    from bot import restarts
+    from bot.process import restarts
     from bot.process.shutdown import exit_now
 
     record = restarts.record(os.environ, now=time.time())

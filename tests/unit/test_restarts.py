@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from processes import end, sentences, start
 
-from bot.restarts import MOST, VARIABLE, WITHIN_SECONDS, count, last
-from bot.restarts import record as record_restart
+from bot.process.restarts import MOST, VARIABLE, WITHIN_SECONDS, count, last
+from bot.process.restarts import record as record_restart
 
 NOW = 1_800_000_000.0
 
