@@ -14,7 +14,7 @@ from bot.domain.errors import StoreUnavailable
 from bot.loop_watch import LoopWatch
 from bot.metrics import WELL, Metrics
 from bot.process import restarts
-from bot.retries import keep_running
+from bot.process.retries import keep_running
 from bot.store import Store
 from bot.store.jobs import Jobs
 from bot.web.health import Check

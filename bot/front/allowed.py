@@ -23,7 +23,7 @@ from bot.moderation.limits import refusal as refusal_of
 from bot.moderation.policy import Effective, Policy, Said, effective
 from bot.moderation.rules import Judge
 from bot.moderation.standing import Decision, decide, refusal
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.store.policies import PolicyScope
 from bot.store.prompt_rules import Action
 from bot.store.standing import Requester, Standing

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from bot.front.server_cache import may_read
 from bot.front.services import Interaction, services_of
 from bot.moderation.automod import AutomodRule, Ignored
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.texts import Texts, shown
 
 PATIENCE_SECONDS = 2.0

@@ -33,7 +33,7 @@ from bot.front.permissions import acting, check_blockable, moderated_server, own
 from bot.front.requests import PATIENCE_SECONDS, TOKEN_SECONDS, pressed_privately
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.shown_again import show_content
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.store.appeals import Pressed
 from bot.store.moderation import Scope
 from bot.store.review_messages import DueReview

@@ -7,7 +7,7 @@ from bot.domain.hashes import hash_of_file
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.start_files import SentFile
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 
 
 async def clean_sent(interaction: Interaction, file: SentFile) -> bytes:

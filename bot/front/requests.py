@@ -44,7 +44,7 @@ from bot.front.services import Interaction, sender_of, services_of
 from bot.front.sessions.joining import joined
 from bot.moderation.limits import places_of
 from bot.moderation.limits import refusal as refusal_of
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.store.preferences import Owner, owners_at
 from bot.tracing import Span, Stages, about
 

@@ -13,8 +13,8 @@ from bot.front.options import clean
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.wildcards import drawing, wildcard_choices
+from bot.process.retries import while_unavailable
 from bot.process.threads import Check
-from bot.retries import while_unavailable
 from bot.store.wildcards import Wildcard
 
 T = TypeVar("T")

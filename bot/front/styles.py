@@ -12,7 +12,7 @@ from bot.front.options import Asked
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, services_of
 from bot.front.styling import NO_STYLE, STYLE, find, style_choices, styled, unknown_style, with_style
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.store.styles import Style
 
 Levels = Sequence[Mapping[str, Any]]

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
+from bot.process.retries import keep_running
 from bot.process.threads import uninterruptible_thread_runs
-from bot.retries import keep_running
 
 log = logging.getLogger(__name__)
 

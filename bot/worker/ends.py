@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from bot.domain.errors import StaleLease, StoreUnavailable
 from bot.metrics import WorkerMetrics
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.store import Store
 from bot.store.device_time import Spent
 from bot.tracing import Attributes, Tracing

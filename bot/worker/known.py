@@ -10,8 +10,8 @@ import numpy.typing as npt
 from bot.domain.errors import StartRefused
 from bot.domain.hashes import hash_of_file, hash_of_pixels
 from bot.domain.jobs import Claim
+from bot.process.retries import while_unavailable
 from bot.process.threads import Threads
-from bot.retries import while_unavailable
 from bot.store.known import Known
 
 START_KNOWN = "start_known"

@@ -20,8 +20,8 @@ from weakref import WeakValueDictionary
 from bot.domain.errors import BotError, LostForGood, MissingArtifact, StoreUnavailable
 from bot.domain.file_states import LostFile, Painter
 from bot.files import Artifacts, Files
+from bot.process.retries import while_unavailable
 from bot.process.threads import Threads
-from bot.retries import while_unavailable
 from bot.store.device_time import Spent
 from bot.store.store import Store
 from bot.tracing import about

@@ -18,8 +18,8 @@ from bot.files import Artifacts
 from bot.heap import trim_regularly
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
+from bot.process.retries import keep_running
 from bot.process.threads import in_uninterruptible_thread
-from bot.retries import keep_running
 from bot.store.run_times import WorkerClass
 from bot.store.store import Store
 from bot.tracing import NO_TRACING, Attributes, Tracing, about

@@ -10,7 +10,7 @@ import pytest
 from stores import Clock
 
 from bot.domain.errors import StoreUnavailable
-from bot.retries import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_RESTART, keep_running, while_unavailable
+from bot.process.retries import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_RESTART, keep_running, while_unavailable
 
 
 class Refusing:
@@ -30,7 +30,7 @@ class Refusing:
 
 async def test_a_verb_is_called_again_until_the_store_can_be_used(caplog: pytest.LogCaptureFixture) -> None:
     verb = Refusing(2)
-    with caplog.at_level(logging.WARNING, logger="bot.retries"):
+    with caplog.at_level(logging.WARNING, logger="bot.process.retries"):
         assert await while_unavailable(60.0, verb, "a", twice=True) == "aa"
     assert verb.calls == 3
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == ["the disk is full"] * 2
@@ -102,7 +102,7 @@ async def test_endless_work_that_fails_is_logged_and_starts_again_after_growing_
 ) -> None:
     clock = Clock()
     work = Failing(9, clock=clock)
-    with caplog.at_level(logging.ERROR, logger="bot.retries"):
+    with caplog.at_level(logging.ERROR, logger="bot.process.retries"):
         assert await keep_running(work, "outbox", pause=work.pause, clock=clock) == "ended"
     assert work.pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, LONGEST_RESTART, LONGEST_RESTART]
     assert caplog.records[0].getMessage() == "the outbox failed and starts again in 0.5 s"

@@ -28,7 +28,7 @@ from bot.front.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.permissions import acting, moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, Services, sender_of, services_of
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.store.known import Blocked
 from bot.texts import Moment, Texts, shown, tidy
 

@@ -17,7 +17,7 @@ from bot.front.permissions import acting, check_blockable, moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, services_of
 from bot.front.translator import command_name
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.store.auditing import OPERATOR
 from bot.store.moderation import Kind, Restriction, Scope
 from bot.texts import Moment, Texts, shown

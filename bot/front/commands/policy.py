@@ -35,7 +35,7 @@ from bot.front.policy_values import (
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.translator import command_name
 from bot.moderation.policy import Policy, policy_from, values_of
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.store.policies import PolicyRow, PolicyScope
 from bot.texts import Texts
 

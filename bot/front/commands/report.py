@@ -18,7 +18,7 @@ from bot.front.modals import modal, text_field
 from bot.front.permissions import sees
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 
 NAME = "Report this picture"
 FORM = "report"

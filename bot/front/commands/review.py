@@ -24,7 +24,7 @@ from bot.front.permissions import acting, moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, services_of
 from bot.front.translator import command_name
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.store.review_rows import Kind, Review, ReviewSettings
 from bot.texts import Moment, Texts
 

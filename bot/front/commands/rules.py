@@ -24,7 +24,7 @@ from bot.front.services import Interaction, sender_of, services_of
 from bot.front.written_rules import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
 from bot.moderation.rules import Verdict
 from bot.moderation.search_cost import check_cost
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.store.auditing import By
 from bot.store.named import key_of
 from bot.store.prompt_rules import Action, PromptRule

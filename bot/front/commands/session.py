@@ -21,7 +21,7 @@ from bot.front.sessions.joining import check_takes_part
 from bot.front.sessions.opening import MINUTE, ask_session
 from bot.front.sessions.places import HERE, THREAD, ParentOption
 from bot.front.translator import command_name
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.sessions.planning import MAX_MINUTES
 from bot.store.session_rows import GroupSession, Phase
 from bot.texts import Texts

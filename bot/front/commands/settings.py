@@ -21,7 +21,7 @@ from bot.front.services import Interaction, sender_of, services_of
 from bot.front.settings_line import PREFERABLE, options_line, settings_in
 from bot.front.styles import style_of
 from bot.front.styling import NO_STYLE, STYLE
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.store.preferences import Owner, Scope
 from bot.texts import Texts, shown
 from sdjax_engine.errors import InvalidRequest

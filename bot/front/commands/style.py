@@ -26,7 +26,7 @@ from bot.front.services import Interaction, sender_of, services_of
 from bot.front.settings_line import OF_STYLES, options_line, settings_in
 from bot.front.styles import style_of, styles_of, suggest_styles
 from bot.front.styling import MAX_NAME, MAX_TEXT, find, style_name, style_text, unknown_style
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.store.auditing import By
 from bot.store.named import key_of
 from bot.store.styles import Style

@@ -34,7 +34,7 @@ from bot.front.permissions import moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.start_files import SentFile
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.store.known import Match
 from bot.texts import Moment, Texts
 

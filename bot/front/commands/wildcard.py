@@ -25,7 +25,7 @@ from bot.front.wildcards import (
     unknown_wildcard,
     wildcard_name,
 )
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.store.auditing import By
 from bot.store.named import key_of
 from bot.store.wildcards import Wildcard

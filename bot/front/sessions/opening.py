@@ -15,7 +15,7 @@ from bot.front.services import Interaction, sender_of, services_of
 from bot.front.sessions.hosting import host
 from bot.front.sessions.places import HERE, THREAD, Parent, begin, parent_of
 from bot.front.styles import style_of
-from bot.retries import while_unavailable
+from bot.process.retries import while_unavailable
 from bot.sessions.planning import MAX_THEME, read_minutes, read_quota, read_theme, read_words
 from bot.store.auditing import By
 from bot.store.session_rows import GroupSession, Plan
