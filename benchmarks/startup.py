@@ -33,7 +33,7 @@ from pathlib import Path
 import legacy_flax
 from conditions import print_conditions
 
-from bot.garbage import paused_collections
+from bot.process.garbage import paused_collections
 from sdjax_engine.request import Offer, Request, Sampler
 
 Figures = dict[str, float]

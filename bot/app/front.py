@@ -28,8 +28,8 @@ from bot.front.address import use_address
 from bot.front.client import Bot
 from bot.front.keywords import keywords_of
 from bot.front.sessions.desk import Desk
-from bot.garbage import exclude_existing
 from bot.moderation import hard_rule
+from bot.process.garbage import exclude_existing
 from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.process.threads import in_thread
 from bot.provenance.opening import open_signing

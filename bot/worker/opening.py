@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bot.config import Config, ModelConfig
-from bot.garbage import RareCollections
+from bot.process.garbage import RareCollections
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.engine import Engine
 from sdjax_engine.model.defaults import default_offer

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from bot.config import Config
-from bot.garbage import RARELY, RareCollections, paused_collections
+from bot.process.garbage import RARELY, RareCollections, paused_collections
 from bot.worker import opening
 
 WAIT_SECONDS = 10.0
