@@ -31,7 +31,7 @@ import jax
 import numpy as np
 from conditions import print_conditions
 
-from bot import heap
+from bot.process import heap
 from sdjax_engine.compiling.compiler import Compiler
 from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.config import Dtype, EngineConfig, ModelSpec

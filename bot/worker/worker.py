@@ -15,9 +15,9 @@ from typing import Any, Literal
 from bot.domain.errors import ResultsUnavailable, StoreUnavailable
 from bot.domain.jobs import BATCHES_AHEAD
 from bot.files import Artifacts
-from bot.heap import trim_regularly
 from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
+from bot.process.heap import trim_regularly
 from bot.process.retries import keep_running
 from bot.process.threads import in_uninterruptible_thread
 from bot.store.run_times import WorkerClass

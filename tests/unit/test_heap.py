@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from bot import heap
+from bot.process import heap
 
 
 async def test_the_heap_is_trimmed_regularly_until_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
