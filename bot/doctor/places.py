@@ -21,7 +21,7 @@ from bot.config import Config
 from bot.doctor.findings import Finding, well, wrong
 from bot.domain.errors import ConfigurationError
 from bot.files.artifacts import open_place
-from bot.ownership import OTHERS
+from bot.process.private_files import OTHERS
 from bot.process.threads import in_thread
 from bot.redaction import redact
 from bot.store.postgresql_server import has_password

@@ -20,7 +20,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from bot.config.mistakes import quoted
 from bot.domain.errors import ConfigurationError, MissingArtifact, ResultsUnavailable
-from bot.ownership import make_folder
+from bot.process.private_files import make_folder
 from bot.process.threads import Threads
 from bot.redaction import redact
 

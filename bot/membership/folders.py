@@ -18,7 +18,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from bot.domain.errors import StoreUnavailable
-from bot.ownership import make_folder, make_private
+from bot.process.private_files import make_folder, make_private
 from bot.redaction import redact
 
 MARK = ".place"

@@ -20,7 +20,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from bot.config.mistakes import is_pasted, quoted
 from bot.domain.errors import ConfigurationError
-from bot.ownership import make_folder
+from bot.process.private_files import make_folder
 
 SELF_MADE_FILE = "self-made.pem"
 ORGANIZATION = "Self-made by sdjax-bot; no authority has checked it"

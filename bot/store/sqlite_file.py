@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from bot.config.mistakes import quoted
 from bot.domain.errors import ConfigurationError, StoreUnavailable
 from bot.domain.hashes import stored_distance
-from bot.ownership import make_file, make_private
+from bot.process.private_files import make_file, make_private
 from bot.store.mounts import network_file_system
 
 # The options of an address that can be used. With `uri`, the database may be in memory, or in another file
