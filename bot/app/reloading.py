@@ -13,8 +13,8 @@ from typing import NoReturn
 from bot.config import Config
 from bot.config.changes import Changes, changes
 from bot.domain.errors import BotError
-from bot.log import set_up
 from bot.process.threads import in_thread
+from bot.telemetry.log import set_up
 from sdjax_engine.errors import EngineError
 
 log = logging.getLogger(__name__)

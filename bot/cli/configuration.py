@@ -65,7 +65,7 @@ def for_worker(config: Config, only: Sequence[str], accelerator: str) -> Config:
 def configured(path: Path | None) -> Config:
     """Load the configuration in `path` and the environment, and set the log up."""
     from bot.config import Config
-    from bot.log import set_up
+    from bot.telemetry.log import set_up
 
     config = Config.load(path)
     set_up(config.log.level, config.log.format)

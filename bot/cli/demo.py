@@ -14,12 +14,12 @@ from typing import Any
 from bot.app.both import serve
 from bot.config import Config
 from bot.domain.errors import BotError
-from bot.log import set_up
 from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.process.threads import in_uninterruptible_thread
 from bot.sandbox.client import InteractionFailed, Member, RefusedByClient
 from bot.sandbox.community import PEOPLE
 from bot.sandbox.server import Sandbox
+from bot.telemetry.log import set_up
 
 PORT = 8420
 FOLDER = Path("var/demo")

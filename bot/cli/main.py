@@ -32,8 +32,8 @@ from bot.cli.progress_bar import step_bar
 from bot.cli.terminal import complain, hand_over, one_line, say, tell_bug
 from bot.cli.usage import usage
 from bot.domain.errors import BotError, ConfigurationError
-from bot.log import flush
 from bot.process.garbage import paused_collections
+from bot.telemetry.log import flush
 from sdjax_engine.errors import EngineClosed, EngineError, InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_SEED, MAX_STEPS, Sampler
 

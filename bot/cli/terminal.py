@@ -6,7 +6,7 @@ import traceback
 
 import click
 
-from bot.log import escaped, harmless
+from bot.telemetry.log import escaped, harmless
 
 MOST = 600  # characters of a line: a name from a file of weights may have millions
 TAIL = 200  # of them from the end, which says what to do

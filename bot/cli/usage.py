@@ -14,7 +14,7 @@ import click
 
 from bot.cli.configuration import CONFIG, configured
 from bot.cli.terminal import hand_over, say
-from bot.log import escaped
+from bot.telemetry.log import escaped
 
 if TYPE_CHECKING:
     from bot.app.usage import Usage

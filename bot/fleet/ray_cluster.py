@@ -25,7 +25,7 @@ from bot.fleet.controller import Controller, Report, Spec
 from bot.fleet.launch import Launch
 from bot.fleet.planning import Phase
 from bot.fleet.unit_process import UnitProcess, UnitState
-from bot.log import set_up
+from bot.telemetry.log import set_up
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """An outage of the queue in the log: one line at its beginning, one a minute while it lasts, one at its end.
 
     Database ──failed──► Outage ──► the lines of the outage
-             ──worked──►    └─ marks the error as logged ──► bot.log drops the lines of loops about it
+             ──worked──►    └─ marks the error as logged ──► bot.telemetry.log drops the lines of loops about it
 
 Every loop reaches the database through one `Database`, so that one `Outage` hears of all of them. It is made
 by the first failure, and dropped at its end.
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 from bot.domain.errors import StoreUnavailable
-from bot.log import FIELDS
+from bot.telemetry.log import FIELDS
 
 log = logging.getLogger(__name__)
 

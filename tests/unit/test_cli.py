@@ -17,10 +17,10 @@ import pytest
 from recipes import RECIPE, origin
 
 from bot.cli.main import main
-from bot.log import flush
 from bot.store import Store
 from bot.store.moderation import Restriction
 from bot.store.standing import Requester
+from bot.telemetry.log import flush
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ import pytest
 from test_cli import run
 
 from bot.backup import places
-from bot.log import flush
+from bot.telemetry.log import flush
 
 pytestmark = pytest.mark.usefixtures("reflected_once")
 

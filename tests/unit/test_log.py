@@ -20,7 +20,7 @@ import pytest
 from aiohttp import web
 from discord.gateway import KeepAliveHandler
 
-from bot.log import RARE_SECONDS, LinesHandler, StrangersLines, flush, name_process, set_up, version
+from bot.telemetry.log import RARE_SECONDS, LinesHandler, StrangersLines, flush, name_process, set_up, version
 from bot.tracing import about
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from bot.domain.errors import StoreUnavailable
-from bot.log import flush, set_up
 from bot.store.outage import LINE_SECONDS, MOST_REASONS, SETTLED_SECONDS, Outage
+from bot.telemetry.log import flush, set_up
 from bot.tracing import about
 
 FULL, LOCKED = "The disk is full.", "The file is locked."

@@ -10,7 +10,7 @@ import pytest
 from test_cli import run
 
 from bot.config.mistakes import MAY_BE_SECRET
-from bot.log import flush
+from bot.telemetry.log import flush
 
 SECRET, TOKEN = "Hunter2%21pw", f"{'MTIz' * 6}.GabCde.{'x' * 38}"
 PEM = f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----"

@@ -1,0 +1,1 @@
+"""What a process says about itself: the log, metrics, traces."""
