@@ -12,7 +12,7 @@ from yarl import URL
 
 from bot.domain.errors import ConfigurationError, DiscordUnavailable
 from bot.front.proxies import proxy_of
-from bot.redaction import redact
+from bot.telemetry.redaction import redact
 
 log = logging.getLogger(__name__)
 

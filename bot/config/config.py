@@ -31,7 +31,7 @@ from bot.config.sessions import SessionsConfig
 from bot.config.text_files import read_text_file
 from bot.config.usage import UsageConfig
 from bot.domain.errors import ConfigurationError
-from bot.redaction import redact
+from bot.telemetry.redaction import redact
 
 MAX_MODELS = 25  # Discord shows at most 25 choices
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from bot.config.mistakes import KEY, InvalidValue, hidden, quoted, say
 from bot.config.text_files import read_text_file
-from bot.redaction import HIDDEN, redact
+from bot.telemetry.redaction import HIDDEN, redact
 
 PREFIX, BETWEEN, FILE = "SDJAX__", "__", "_FILE"
 _SENTENCE = re.compile(r"([a-z_]+(?:\.[a-z_]+|\[\d+\])*): (.+)\.", re.DOTALL)

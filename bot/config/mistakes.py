@@ -13,7 +13,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from bot.redaction import HIDDEN, redact
+from bot.telemetry.redaction import HIDDEN, redact
 
 KEY = "[key]"  # pydantic appends it to the path of a key that is itself invalid
 MAY_BE_SECRET = ("database", "artifacts", "token_file", "private_key", "api_url", "gateway_url")

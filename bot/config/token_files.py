@@ -7,7 +7,7 @@ import re
 from bot.config.mistakes import is_pasted, quoted
 from bot.config.text_files import read_text_file
 from bot.domain.errors import ConfigurationError
-from bot.redaction import redact
+from bot.telemetry.redaction import redact
 
 _NAMED = re.compile(r"(?:export\s+)?[A-Z_]*TOKEN\s*=\s*(.*)")
 

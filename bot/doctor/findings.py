@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from bot.domain.errors import BotError
-from bot.redaction import redact
+from bot.telemetry.redaction import redact
 from sdjax_engine.errors import EngineError
 
 

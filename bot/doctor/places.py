@@ -23,8 +23,8 @@ from bot.domain.errors import ConfigurationError
 from bot.files.artifacts import open_place
 from bot.process.private_files import OTHERS
 from bot.process.threads import in_thread
-from bot.redaction import redact
 from bot.store.postgresql_server import has_password
+from bot.telemetry.redaction import redact
 from sdjax_engine.wording import in_bytes
 
 PICTURES, DISK, MODES, FILES, TRACES = "pictures", "disk", "modes", "files", "traces"

@@ -22,7 +22,7 @@ from bot.config.mistakes import quoted
 from bot.domain.errors import ConfigurationError, MissingArtifact, ResultsUnavailable
 from bot.process.private_files import make_folder
 from bot.process.threads import Threads
-from bot.redaction import redact
+from bot.telemetry.redaction import redact
 
 log = logging.getLogger(__name__)
 

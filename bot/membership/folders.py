@@ -19,7 +19,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from bot.domain.errors import StoreUnavailable
 from bot.process.private_files import make_folder, make_private
-from bot.redaction import redact
+from bot.telemetry.redaction import redact
 
 MARK = ".place"
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)  # file systems without hard links

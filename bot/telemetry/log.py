@@ -19,7 +19,7 @@ from importlib import metadata
 from typing import Any, Literal, TextIO
 
 from bot.domain.errors import StoreUnavailable
-from bot.redaction import redact
+from bot.telemetry.redaction import redact
 from bot.tracing import subject
 
 VERBOSE = ("aiosqlite", "alembic", "asyncio", "jax", "PIL", "sqlalchemy", "urllib3")

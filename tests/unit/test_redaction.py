@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from bot.redaction import redact
+from bot.telemetry.redaction import redact
 
 
 def test_login_with_signs_that_end_a_host_is_removed() -> None:
