@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePath
 from types import FrameType
 
-from bot.metrics import STALL_SECONDS, LoopMetrics
+from bot.telemetry.metrics import STALL_SECONDS, LoopMetrics
 
 log = logging.getLogger(__name__)
 

@@ -14,10 +14,10 @@ from bot.files.artifacts import Artifacts
 from bot.files.sweeper import Sweeper, bounds_of
 from bot.membership.membership import Membership, joined
 from bot.membership.processes import Processes
-from bot.metrics import Metrics
 from bot.process.shutdown import BackgroundTasks
 from bot.store import Store
 from bot.telemetry.log import name_process
+from bot.telemetry.metrics import Metrics
 from bot.tracing import Tracing
 from bot.web.health import Check
 

@@ -20,8 +20,8 @@ from bot.delivery.render import render, without_picture
 from bot.delivery.sender import Sender, Sent
 from bot.domain.errors import DeliveryRefused, StoreUnavailable
 from bot.domain.jobs import Delivery, Job
-from bot.metrics import WELL, DeliveryMetrics, Metrics
 from bot.store.store import Store
+from bot.telemetry.metrics import WELL, DeliveryMetrics, Metrics
 from bot.texts import Texts
 from bot.tracing import NO_TRACING, Stages, Tracing, about
 from sdjax_engine.request import Offer

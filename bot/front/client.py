@@ -33,11 +33,11 @@ from bot.front.translator import CatalogueTranslator
 from bot.front.views import BUTTONS, FORMS
 from bot.front.views.forms import submitted
 from bot.front.waiting_room import WaitingRoom
-from bot.metrics import WELL, FrontMetrics, Metrics
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace
 from bot.provenance.signing import Signing
 from bot.store import Store
+from bot.telemetry.metrics import WELL, FrontMetrics, Metrics
 from bot.tracing import NO_TRACING, Tracing
 from sdjax_engine.request import Offer
 

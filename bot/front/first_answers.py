@@ -23,7 +23,7 @@ import discord
 from bot.delivery.refusals import DeliveryDelayed
 from bot.domain.errors import DiscordUnavailable
 from bot.front.services import Interaction, services_of
-from bot.metrics import FrontMetrics
+from bot.telemetry.metrics import FrontMetrics
 
 ATTEMPT_SECONDS = 1.2  # of the first attempt; two fit into the time that Discord waits
 LONGEST_ATTEMPT_SECONDS = 10.0

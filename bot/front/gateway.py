@@ -10,7 +10,7 @@ from collections.abc import Callable
 import aiohttp
 import discord
 
-from bot.metrics import WELL, FrontMetrics
+from bot.telemetry.metrics import WELL, FrontMetrics
 
 log = logging.getLogger(__name__)
 

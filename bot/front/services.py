@@ -24,7 +24,6 @@ from bot.front.offered import Offered
 from bot.front.offered_pictures import PicturesOffered
 from bot.front.offered_recipes import RecipeOffered
 from bot.front.server_cache import AutomodCache, ServerCache
-from bot.metrics import FrontMetrics
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace, Sender
 from bot.moderation.policy import Policy
@@ -32,6 +31,7 @@ from bot.process.threads import Threads
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.styles import Style
+from bot.telemetry.metrics import FrontMetrics
 from bot.texts import Texts
 from bot.tracing import NO_TRACING, Tracing
 from sdjax_engine.request import Offer

@@ -13,8 +13,8 @@ from bot.domain.errors import ConfigurationError, NameTaken, StoreUnavailable
 from bot.membership.folders import folder_id
 from bot.membership.names import take_name
 from bot.membership.processes import LivingProcess, Process, Processes
-from bot.metrics import WELL
 from bot.process.threads import in_uninterruptible_thread
+from bot.telemetry.metrics import WELL
 
 log = logging.getLogger(__name__)
 

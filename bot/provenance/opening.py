@@ -8,10 +8,10 @@ from pathlib import Path
 from bot.config import ProvenanceConfig
 from bot.config.mistakes import quoted
 from bot.domain.errors import ConfigurationError
-from bot.metrics import ProvenanceMetrics
 from bot.provenance.certificates import Credentials, kept_credentials, read_credentials, self_made
 from bot.provenance.manifests import ManifestSigner, Unusable
 from bot.provenance.signing import ReadStart, Signing
+from bot.telemetry.metrics import ProvenanceMetrics
 
 log = logging.getLogger(__name__)
 

@@ -14,11 +14,11 @@ import PIL.Image
 
 from bot.config.provenance import AigcConfig, Stamp
 from bot.domain.errors import PictureUnsigned
-from bot.metrics import WELL, Metrics, ProvenanceMetrics
 from bot.provenance.claims import PAINTED_OVER, generator, source_type_of
 from bot.provenance.stamps import draw_stamp, stamped
 from bot.provenance.start_manifests import MOST_BYTES, manifest_in
 from bot.provenance.xmp import FRAME, packet, with_packet
+from bot.telemetry.metrics import WELL, Metrics, ProvenanceMetrics
 from sdjax_engine.images import start_of
 
 log = logging.getLogger(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bot.metrics import Metrics, StoreMetrics
 from bot.store.appeals import Appeals
 from bot.store.automod import Automod
 from bot.store.batches import Batches
@@ -39,6 +38,7 @@ from bot.store.standing import Standings
 from bot.store.statistics import Statistics
 from bot.store.styles import Styles
 from bot.store.wildcards import Wildcards
+from bot.telemetry.metrics import Metrics, StoreMetrics
 
 
 class Store:

@@ -17,7 +17,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from bot.config.mistakes import quoted
 from bot.domain.errors import ConfigurationError
-from bot.metrics import WELL, Metrics
+from bot.telemetry.metrics import WELL, Metrics
 from bot.web.connections import Connections
 from bot.web.health import Check, examine
 

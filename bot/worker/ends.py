@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from bot.domain.errors import StaleLease, StoreUnavailable
-from bot.metrics import WorkerMetrics
 from bot.process.retries import while_unavailable
 from bot.store import Store
 from bot.store.device_time import Spent
+from bot.telemetry.metrics import WorkerMetrics
 from bot.tracing import Attributes, Tracing
 from bot.worker.held_image import HeldImage
 

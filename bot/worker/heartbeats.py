@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import NoReturn
 
 from bot.domain.errors import StoreUnavailable
-from bot.metrics import WorkerMetrics
 from bot.store.store import Store
+from bot.telemetry.metrics import WorkerMetrics
 from bot.worker.held_image import HeldImage
 from bot.worker.preview_files import PreviewFiles
 from sdjax_engine.engine import Engine

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import PIL.Image
 
 from bot.domain.jobs import Claim
-from bot.metrics import WorkerMetrics
 from bot.process.threads import Threads
+from bot.telemetry.metrics import WorkerMetrics
 from bot.worker.held_image import HeldImage
 
 log = logging.getLogger(__name__)

@@ -15,13 +15,13 @@ from typing import Any, Literal
 from bot.domain.errors import ResultsUnavailable, StoreUnavailable
 from bot.domain.jobs import BATCHES_AHEAD
 from bot.files import Artifacts
-from bot.metrics import WELL, Metrics, WorkerMetrics
 from bot.moderation.pictures import PictureRules
 from bot.process.heap import trim_regularly
 from bot.process.retries import keep_running
 from bot.process.threads import in_uninterruptible_thread
 from bot.store.run_times import WorkerClass
 from bot.store.store import Store
+from bot.telemetry.metrics import WELL, Metrics, WorkerMetrics
 from bot.tracing import NO_TRACING, Attributes, Tracing, about
 from bot.worker.ends import Ends
 from bot.worker.failures import failure_of

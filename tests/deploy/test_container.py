@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.metrics import Metrics
+from bot.telemetry.metrics import Metrics
 from bot.web.server import serving
 
 ROOT = Path(__file__).parents[2]

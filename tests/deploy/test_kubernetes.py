@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from bot.config import Config
-from bot.metrics import Metrics
+from bot.telemetry.metrics import Metrics
 from bot.web.server import serving
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"

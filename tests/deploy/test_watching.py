@@ -13,7 +13,7 @@ import pytest
 import yaml
 from prometheus_client.metrics import MetricWrapperBase
 
-from bot.metrics import Metrics
+from bot.telemetry.metrics import Metrics
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy"

@@ -20,9 +20,9 @@ from bot.app.monitoring import NO_WORKER, BacklogReader, notes
 from bot.app.queue import CHECKED_PARTS, open_queue
 from bot.config import Config
 from bot.domain.errors import ConfigurationError
-from bot.metrics import WELL, Metrics
 from bot.store import Store
 from bot.store.backlog import Backlog
+from bot.telemetry.metrics import WELL, Metrics
 from bot.web.connections import MOST_CONNECTIONS
 from bot.web.health import Check, examine
 from bot.web.server import serving

@@ -14,8 +14,8 @@ from bot.config import Config, QueueConfig
 from bot.domain.errors import ConfigurationError, StoreUnavailable
 from bot.membership.membership import Membership, joined
 from bot.membership.processes import Process, Processes
-from bot.metrics import WELL
 from bot.store import Store
+from bot.telemetry.metrics import WELL
 
 BEAT, LIFE = 0.05, 0.5
 DEADLINE = 20.0

@@ -17,10 +17,10 @@ from recipes import RECIPE, origin
 from stores import Clock
 
 from bot.domain.errors import StoreUnavailable
-from bot.metrics import Metrics
 from bot.store import Store
 from bot.store.outage import LINE_SECONDS, SETTLED_SECONDS, Outage
 from bot.telemetry.log import flush, set_up
+from bot.telemetry.metrics import Metrics
 
 STEP_SECONDS = 4.0
 OUTAGE_SECONDS = LINE_SECONDS + STEP_SECONDS

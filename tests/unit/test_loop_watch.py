@@ -10,7 +10,7 @@ import pytest
 
 from bot import loop_watch
 from bot.loop_watch import CollectionWatch, LoopWatch
-from bot.metrics import Metrics
+from bot.telemetry.metrics import Metrics
 
 
 def hold_the_loop(seconds: float) -> None:

@@ -17,7 +17,6 @@ from serving import Served, serving, until
 from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.generation_data import Tool, read_picture
-from bot.metrics import WELL, Metrics
 from bot.provenance.certificates import self_made
 from bot.provenance.manifests import ManifestSigner, unmarked
 from bot.provenance.opening import open_signing
@@ -26,6 +25,7 @@ from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
 from bot.store import Store
+from bot.telemetry.metrics import WELL, Metrics
 from sdjax_engine.images import read_recipe
 
 

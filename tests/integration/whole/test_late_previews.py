@@ -13,8 +13,8 @@ from test_worker import SMALL, ended, working
 
 from bot.domain.jobs import State
 from bot.files.artifacts import Artifacts
-from bot.metrics import Metrics
 from bot.store import Store
+from bot.telemetry.metrics import Metrics
 from bot.worker import heartbeats, preview_files
 from bot.worker.held_image import HeldImage
 from bot.worker.worker import Worker

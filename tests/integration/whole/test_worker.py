@@ -21,10 +21,10 @@ from bot.domain.errors import StoreUnavailable
 from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import ImageRecord, Job, Showing, State
 from bot.files.artifacts import Artifacts
-from bot.metrics import Metrics
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.device_time import Grouping
+from bot.telemetry.metrics import Metrics
 from bot.worker.held_image import HeldImage
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine

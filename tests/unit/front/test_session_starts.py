@@ -10,7 +10,7 @@ import discord
 import pytest
 
 from bot.front.gateway import SessionStarts
-from bot.metrics import WELL
+from bot.telemetry.metrics import WELL
 
 
 class Discord:

@@ -27,13 +27,13 @@ from bot.config import ProvenanceConfig
 from bot.delivery.pictures import fit_and_sign
 from bot.domain.errors import PictureUnsigned
 from bot.generation_data import read_picture
-from bot.metrics import WELL, Metrics
 from bot.provenance.inspection import marks_of
 from bot.provenance.manifests import unmarked
 from bot.provenance.opening import open_signing
 from bot.provenance.signing import Signing
 from bot.provenance.time_stamps import TimeStamps
 from bot.provenance.xmp import packet, with_packet
+from bot.telemetry.metrics import WELL, Metrics
 from sdjax_engine.images import PARAMETERS_CHUNK, encode_png, parameters_text, read_recipe
 
 REQUEST = RECIPE.request(0)

@@ -13,8 +13,8 @@ from test_trouble import CLAIM
 
 from bot.domain.errors import StaleLease
 from bot.domain.jobs import Claim
-from bot.metrics import Metrics
 from bot.store.device_time import Spent
+from bot.telemetry.metrics import Metrics
 from bot.tracing import NO_TRACING
 from bot.worker.ends import Ends
 from bot.worker.heartbeats import Heartbeats
