@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from bot.process.threads import in_thread
-from bot.tracing import Attributes, Span, Stages, Tracing
+from bot.telemetry.tracing import Attributes, Span, Stages, Tracing
 
 CLOSE_SECONDS = 3.0
 SERVICE = "sdjax-bot"

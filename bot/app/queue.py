@@ -18,7 +18,7 @@ from bot.process.shutdown import BackgroundTasks
 from bot.store import Store
 from bot.telemetry.log import name_process
 from bot.telemetry.metrics import Metrics
-from bot.tracing import Tracing
+from bot.telemetry.tracing import Tracing
 from bot.web.health import Check
 
 

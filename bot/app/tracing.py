@@ -15,7 +15,7 @@ from yarl import URL
 from bot.config.operators import TracesConfig
 from bot.domain.errors import ConfigurationError
 from bot.telemetry.log import version
-from bot.tracing import NO_TRACING, Tracing
+from bot.telemetry.tracing import NO_TRACING, Tracing
 
 PACKAGES = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
 MISSING = (

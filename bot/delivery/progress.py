@@ -25,8 +25,8 @@ from bot.process.threads import Threads
 from bot.provenance.signing import Signing
 from bot.store.preferences import PREVIEWS, owners_at
 from bot.store.store import Store
+from bot.telemetry.tracing import about
 from bot.texts import Texts
-from bot.tracing import about
 
 log = logging.getLogger(__name__)
 

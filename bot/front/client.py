@@ -38,7 +38,7 @@ from bot.moderation.limits import Pace
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.telemetry.metrics import WELL, FrontMetrics, Metrics
-from bot.tracing import NO_TRACING, Tracing
+from bot.telemetry.tracing import NO_TRACING, Tracing
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)

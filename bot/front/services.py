@@ -32,8 +32,8 @@ from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.styles import Style
 from bot.telemetry.metrics import FrontMetrics
+from bot.telemetry.tracing import NO_TRACING, Tracing
 from bot.texts import Texts
-from bot.tracing import NO_TRACING, Tracing
 from sdjax_engine.request import Offer
 
 Interaction = discord.Interaction[Any]

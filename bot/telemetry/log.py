@@ -20,7 +20,7 @@ from typing import Any, Literal, TextIO
 
 from bot.domain.errors import StoreUnavailable
 from bot.telemetry.redaction import redact
-from bot.tracing import subject
+from bot.telemetry.tracing import subject
 
 VERBOSE = ("aiosqlite", "alembic", "asyncio", "jax", "PIL", "sqlalchemy", "urllib3")
 REPEATING = ("opentelemetry.exporter",)  # it warns of each attempt, and then says whether it has failed

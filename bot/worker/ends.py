@@ -12,7 +12,7 @@ from bot.process.retries import while_unavailable
 from bot.store import Store
 from bot.store.device_time import Spent
 from bot.telemetry.metrics import WorkerMetrics
-from bot.tracing import Attributes, Tracing
+from bot.telemetry.tracing import Attributes, Tracing
 from bot.worker.held_image import HeldImage
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bot.domain.jobs import Claim, Showing
-from bot.tracing import Stages
+from bot.telemetry.tracing import Stages
 from sdjax_engine.request import Image, Lane, Progress, Trouble
 
 

@@ -24,7 +24,7 @@ from bot.process.retries import while_unavailable
 from bot.process.threads import Threads
 from bot.store.device_time import Spent
 from bot.store.store import Store
-from bot.tracing import about
+from bot.telemetry.tracing import about
 from bot.worker.model_use import ModelUse
 from bot.worker.start_pictures import StartPictures
 from sdjax_engine.engine import Engine

@@ -22,7 +22,7 @@ from bot.process.threads import in_uninterruptible_thread
 from bot.store.run_times import WorkerClass
 from bot.store.store import Store
 from bot.telemetry.metrics import WELL, Metrics, WorkerMetrics
-from bot.tracing import NO_TRACING, Attributes, Tracing, about
+from bot.telemetry.tracing import NO_TRACING, Attributes, Tracing, about
 from bot.worker.ends import Ends
 from bot.worker.failures import failure_of
 from bot.worker.heartbeats import Heartbeats, seats_of

@@ -26,7 +26,7 @@ from bot.provenance.signing import Signing
 from bot.sandbox.community import GUILD_ID
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.tracing import NO_TRACING, Tracing
+from bot.telemetry.tracing import NO_TRACING, Tracing
 from sdjax_engine.images import encode_png
 
 DEADLINE = 20.0

@@ -21,7 +21,7 @@ from aiohttp import web
 from discord.gateway import KeepAliveHandler
 
 from bot.telemetry.log import RARE_SECONDS, LinesHandler, StrangersLines, flush, name_process, set_up, version
-from bot.tracing import about
+from bot.telemetry.tracing import about
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 from bot.domain.errors import StoreUnavailable
 from bot.store.outage import LINE_SECONDS, MOST_REASONS, SETTLED_SECONDS, Outage
 from bot.telemetry.log import flush, set_up
-from bot.tracing import about
+from bot.telemetry.tracing import about
 
 FULL, LOCKED = "The disk is full.", "The file is locked."
 loops = logging.getLogger("bot.a_loop")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.tracing import Stage, Stages
+from bot.telemetry.tracing import Stage, Stages
 
 
 class Clocks:

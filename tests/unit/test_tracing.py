@@ -12,7 +12,7 @@ import pytest
 from bot.app.tracing import MISSING, mistakes_in_tracing, open_tracing
 from bot.config.operators import TracesConfig
 from bot.domain.errors import ConfigurationError
-from bot.tracing import NO_TRACING, about, subject
+from bot.telemetry.tracing import NO_TRACING, about, subject
 
 ON = TracesConfig(export=True)
 PROCESS = {"name": "front-1", "role": "front"}
@@ -32,7 +32,7 @@ def test_a_collector_that_hangs_delays_neither_the_work_nor_the_end() -> None:
     script = """
 import asyncio
 import bot.otlp
-from bot.tracing import Stages
+from bot.telemetry.tracing import Stages
 bot.otlp.CLOSE_SECONDS = 0.1
 async def main():
     tracing = bot.otlp.OtlpTracing(name="worker-1", role="worker", version="1")

@@ -16,7 +16,7 @@ from typing import Any, cast
 from bot.front.answers import give_back, report
 from bot.front.services import Interaction
 from bot.front.views.items import answer_press
-from bot.tracing import about
+from bot.telemetry.tracing import about
 
 
 @dataclass(frozen=True, kw_only=True)

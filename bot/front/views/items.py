@@ -20,7 +20,7 @@ from bot.domain.errors import UserMistake
 from bot.front.answers import open_until_answered, report
 from bot.front.services import Interaction, sender_of, services_of
 from bot.store.rows import LARGEST_ID
-from bot.tracing import about
+from bot.telemetry.tracing import about
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from bot.domain.errors import StaleLease
 from bot.domain.jobs import Claim
 from bot.store.device_time import Spent
 from bot.telemetry.metrics import Metrics
-from bot.tracing import NO_TRACING
+from bot.telemetry.tracing import NO_TRACING
 from bot.worker.ends import Ends
 from bot.worker.heartbeats import Heartbeats
 from bot.worker.held_image import HeldImage
