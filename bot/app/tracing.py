@@ -34,7 +34,7 @@ def open_tracing(config: TracesConfig, variables: Mapping[str, str], *, name: st
     if not config.export or is_disabled(variables):
         return NO_TRACING
     try:
-        tracing: Tracing = importlib.import_module("bot.otlp").OtlpTracing(
+        tracing: Tracing = importlib.import_module("bot.telemetry.otlp").OtlpTracing(
             name=name, role=role, version=version()
         )
     except ValueError as error:

@@ -5,7 +5,7 @@
                 a worker, for each image
 
 The command's span has the `traceparent` that the job's row keeps. The others are its children. The classes
-here record nothing: `bot.otlp` has those that export.
+here record nothing: `bot.telemetry.otlp` has those that export.
 """
 
 from __future__ import annotations

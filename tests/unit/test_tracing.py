@@ -21,7 +21,7 @@ PROCESS = {"name": "front-1", "role": "front"}
 def test_without_the_switch_or_the_packages_nothing_of_opentelemetry_is_imported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith(("opentelemetry.", "bot.otlp"))]:
+    for name in [name for name in sys.modules if name.startswith(("opentelemetry.", "bot.telemetry.otlp"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "opentelemetry", None)  # as where the extra is not installed
     assert open_tracing(TracesConfig(), {}, **PROCESS) is NO_TRACING
@@ -31,11 +31,11 @@ def test_without_the_switch_or_the_packages_nothing_of_opentelemetry_is_imported
 def test_a_collector_that_hangs_delays_neither_the_work_nor_the_end() -> None:
     script = """
 import asyncio
-import bot.otlp
+import bot.telemetry.otlp
 from bot.telemetry.tracing import Stages
-bot.otlp.CLOSE_SECONDS = 0.1
+bot.telemetry.otlp.CLOSE_SECONDS = 0.1
 async def main():
-    tracing = bot.otlp.OtlpTracing(name="worker-1", role="worker", version="1")
+    tracing = bot.telemetry.otlp.OtlpTracing(name="worker-1", role="worker", version="1")
     span = tracing.begin("imagine", Stages())
     for number in range(1000):  # more than the queue of spans holds
         tracing.record_stages("paint", parent=span.traceparent, stages=Stages(), attributes={"image": number})

@@ -11,10 +11,10 @@ from serving import serving, until
 
 from bot.config import Config, ModelConfig
 from bot.files.artifacts import Artifacts
-from bot.otlp import OtlpTracing
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 from bot.store import Store
+from bot.telemetry.otlp import OtlpTracing
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
 
