@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from bot import loop_watch
-from bot.loop_watch import CollectionWatch, LoopWatch
+from bot.telemetry import loop_watch
+from bot.telemetry.loop_watch import CollectionWatch, LoopWatch
 from bot.telemetry.metrics import Metrics
 
 
