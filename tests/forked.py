@@ -39,7 +39,7 @@ import bot.app.both
 import bot.cli.main
 import aiosqlite, flax.nnx, PIL.Image, scipy.fftpack, sdjax_engine.models.lora
 from bot.moderation import hard_rule
-from bot.texts import LANGUAGES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
 
 PIL.Image.init()
 hard_rule().matches("a boat")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot.domain.jobs import ImageRecord, Job, Showing, State
 from bot.domain.sizes import larger_size
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 from sdjax_engine.request import Offer
 
 ROW = 5  # the most buttons of a row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bot.domain.jobs import Descent, Job, Parent
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 DIRECT = "@me"  # stands for the server in addresses of direct messages
 MESSAGE_ADDRESS = "https://discord.com/channels/{place}/{channel}/{message}"

@@ -23,7 +23,7 @@ from bot.domain.jobs import Delivery, Job
 from bot.store.store import Store
 from bot.telemetry.metrics import WELL, DeliveryMetrics, Metrics
 from bot.telemetry.tracing import NO_TRACING, Stages, Tracing, about
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)

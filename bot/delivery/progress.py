@@ -26,7 +26,7 @@ from bot.provenance.signing import Signing
 from bot.store.preferences import PREVIEWS, owners_at
 from bot.store.store import Store
 from bot.telemetry.tracing import about
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 log = logging.getLogger(__name__)
 

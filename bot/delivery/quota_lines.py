@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bot.delivery.content import SUBTEXT
 from bot.domain.jobs import Job
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 
 def left_lines(job: Job, texts: Texts) -> Iterator[str]:

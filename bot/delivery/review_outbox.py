@@ -26,7 +26,7 @@ from bot.delivery.uploads import Uploads, size_of
 from bot.domain.errors import StoreUnavailable
 from bot.store.review_messages import DueReview
 from bot.store.store import Store
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 log = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from bot.domain.errors import DeliveryRefused
 from bot.domain.jobs import Delivery, Job, State
 from bot.files.artifacts import Artifacts
 from bot.provenance.signing import Signing
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from bot.domain.errors import DiscordUnavailable, PictureUnsigned, StoreUnavaila
 from bot.front.first_answers import ALREADY_ACKNOWLEDGED, FIRST_ANSWER, Answered, answered, say
 from bot.front.modals import filled_with
 from bot.front.services import Interaction, services_of
-from bot.texts import MISTAKES, Texts, shown
+from bot.texts.catalogue import MISTAKES, Texts, shown
 from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)

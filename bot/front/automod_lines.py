@@ -9,7 +9,7 @@ from bot.front.server_cache import may_read
 from bot.front.services import Interaction, services_of
 from bot.moderation.automod import AutomodRule, Ignored
 from bot.process.retries import while_unavailable
-from bot.texts import Texts, shown
+from bot.texts.catalogue import Texts, shown
 
 PATIENCE_SECONDS = 2.0
 SHOWN_NAME = 100

@@ -37,7 +37,7 @@ from bot.process.retries import while_unavailable
 from bot.store.appeals import Pressed
 from bot.store.moderation import Scope
 from bot.store.review_messages import DueReview
-from bot.texts import Texts, tidy
+from bot.texts.catalogue import Texts, tidy
 
 MOST_REASON = 300  # characters
 OF_JOB = "job"  # an appeal about a job's pictures

@@ -10,7 +10,7 @@ from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.first_answers import acknowledge
 from bot.front.permissions import may_repeat
 from bot.front.services import Interaction, Services, sender_of, services_of
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 log = logging.getLogger(__name__)
 

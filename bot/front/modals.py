@@ -8,7 +8,7 @@ from typing import Any
 import discord
 
 from bot.front.services import FormPayload
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 MAX_TITLE = 45  # characters
 MAX_NAME = 100  # characters of a choice, and of its value

@@ -25,7 +25,7 @@ from bot.front.commands.wildcard import wildcard_group
 from bot.front.first_answers import FORM_READ_SECONDS, say
 from bot.front.permissions import server_rights
 from bot.front.services import Interaction, services_of
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 DONE, OPEN = "✅", "▫️"
 

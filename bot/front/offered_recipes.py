@@ -11,7 +11,7 @@ from bot.front.messages import Kind
 from bot.front.settings_line import options_line
 from bot.generation_data import GenerationData, NoGenerationData, read_picture, read_text
 from bot.generation_data.data import MAX_BYTES
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 from sdjax_engine.request import SAMPLER_NAMES, Offer, Sampler
 
 TOLD = frozenset({"generation_data_graph", "generation_data_version", "generation_data_long"})

@@ -10,7 +10,7 @@ from bot.front.answers import add
 from bot.front.options import Asked, find_offer
 from bot.front.services import Interaction, services_of
 from bot.generation_data import Difference, fit, read_text
-from bot.texts import Texts, shown
+from bot.texts.catalogue import Texts, shown
 from sdjax_engine.request import Offer
 
 SHOWN_ITEM = 60

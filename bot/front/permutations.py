@@ -31,7 +31,7 @@ from bot.front.settings_line import options_line, settings_in
 from bot.front.styling import placed
 from bot.front.wildcards import read_few
 from bot.moderation.limits import places_of
-from bot.texts import Texts, shown
+from bot.texts.catalogue import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)

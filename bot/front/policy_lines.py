@@ -12,7 +12,7 @@ from bot.moderation.generosity import ORDERS, Treatment
 from bot.moderation.policy import KEYS, Policy, Rule, Said, policy_from
 from bot.moderation.standing import refusal
 from bot.store.policies import PolicyRow, PolicyScope
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 
 def policy_lines(rows: Sequence[PolicyRow], texts: Texts, *, bounds: Policy) -> list[str]:

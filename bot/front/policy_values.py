@@ -12,7 +12,7 @@ from typing import Any
 from bot.domain.errors import UserMistake
 from bot.front.options import clean, echo, number_text
 from bot.moderation.generosity import ANY, NO_LIMIT, Privacy, Treatment
-from bot.texts import Texts, shown
+from bot.texts.catalogue import Texts, shown
 from sdjax_engine.request import Offer
 
 SHOWN_NAMES = 300

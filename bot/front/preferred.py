@@ -17,7 +17,7 @@ from bot.front.requests import preferences_of
 from bot.front.services import Interaction, services_of
 from bot.front.styles import use_style
 from bot.front.styling import STYLE
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 
 async def preferred(

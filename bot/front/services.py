@@ -33,7 +33,7 @@ from bot.store import Store
 from bot.store.styles import Style
 from bot.telemetry.metrics import FrontMetrics
 from bot.telemetry.tracing import NO_TRACING, Tracing
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 from sdjax_engine.request import Offer
 
 Interaction = discord.Interaction[Any]

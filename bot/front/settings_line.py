@@ -13,7 +13,7 @@ from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe
 from bot.front.options import echo, hires_text, number_text, together
 from bot.store.preferences import PREVIEWS
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 from sdjax_engine.request import SAMPLER_NAMES
 
 NUMBERS: Mapping[str, type[int | float]] = {

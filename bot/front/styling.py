@@ -14,7 +14,7 @@ from bot.domain.expansion import PLACE, in_places
 from bot.front.options import MAX_CHOICES, Asked, clean, echo
 from bot.store.named import key_of
 from bot.store.styles import Style
-from bot.texts import tidy
+from bot.texts.catalogue import tidy
 
 STYLE = "style"
 NO_STYLE = "-"

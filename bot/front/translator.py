@@ -10,7 +10,7 @@ from discord.app_commands import (
     locale_str,
 )
 
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 LOCALES = (Locale.korean, Locale.chinese, Locale.taiwan_chinese)
 NAMES = (

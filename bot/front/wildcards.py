@@ -9,7 +9,7 @@ from bot.domain.expansion import Choose, Phrase, chosen, is_wildcard_name, read_
 from bot.front.options import MAX_CHOICES, clean, echo
 from bot.store.named import key_of
 from bot.store.wildcards import Wildcard
-from bot.texts import tidy
+from bot.texts.catalogue import tidy
 
 MAX_NAME = 40
 MAX_ENTRY = 200

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot.domain.errors import UserMistake
 from bot.store.moderation import Kind, Restriction
-from bot.texts import Moment
+from bot.texts.catalogue import Moment
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from bot.store.database import Verbs
 from bot.store.policy_tables import charges
 from bot.store.rows import among
 from bot.store.tables import images
-from bot.texts import Moment
+from bot.texts.catalogue import Moment
 
 LONGEST = DAY  # seconds: no quota looks back further
 NO_CHARGE = Charge()

@@ -8,11 +8,17 @@ from pathlib import Path
 import pytest
 from visible_texts import Found, tables_translated_in, unknown_codes, visible_texts
 
-from bot.texts import MISTAKES
+from bot.texts.catalogue import MISTAKES
 from sdjax_engine.errors import InvalidRequest
 
 ROOT = Path(__file__).parents[2]
-SHOWN_BY = ("bot/front", "bot/delivery", "bot/texts.py", "bot/domain/expansion.py", "bot/domain/sizes.py")
+SHOWN_BY = (
+    "bot/front",
+    "bot/delivery",
+    "bot/texts/catalogue.py",
+    "bot/domain/expansion.py",
+    "bot/domain/sizes.py",
+)
 
 UNSEEN: Mapping[str, tuple[str, ...]] = {
     "bot/delivery/outbox.py": ("the outbox was last read ", " s ago"),  # the operator's page of health

@@ -6,7 +6,7 @@ from stores import TTL, Clock
 
 from bot.delivery.render import render
 from bot.store import Store
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 
 async def test_progress_covers_all_images_and_never_falls(store: Store, clock: Clock) -> None:

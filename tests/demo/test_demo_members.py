@@ -13,7 +13,7 @@ from results import shows_result
 from running_demo import Demo
 
 from bot.sandbox.client import Member
-from bot.texts import MISTAKES, Texts
+from bot.texts.catalogue import MISTAKES, Texts
 from sdjax_engine.demo.checker import check
 from sdjax_engine.demo.scenes import Scene, Thing
 from sdjax_engine.images import read_recipe

@@ -29,7 +29,7 @@ from bot.front.options import (
     size_choices,
     start_from,
 )
-from bot.texts import LANGUAGES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_SEED, Lora, Offer, Sampler
 

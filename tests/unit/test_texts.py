@@ -20,7 +20,7 @@ from bot.config import Config
 from bot.delivery import render, result
 from bot.domain.errors import BotError, NotYours, StoreUnavailable, UnknownJob, UserMistake
 from bot.front.commands import commands, menus
-from bot.texts import LANGUAGES, MISTAKES, Texts
+from bot.texts.catalogue import LANGUAGES, MISTAKES, Texts
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import SAMPLER_NAMES, Sampler
 from sdjax_engine.sampler_aliases import parse_sampler

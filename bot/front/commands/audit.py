@@ -28,7 +28,7 @@ from bot.store.auditing import Act, Entry
 from bot.store.moderation import Moderation
 from bot.store.policies import PolicyScope
 from bot.store.review_rows import Kind
-from bot.texts import MISTAKES, Moment, Texts, shown
+from bot.texts.catalogue import MISTAKES, Moment, Texts, shown
 
 PAGE_ENTRIES = 10
 MOST_EXPORTED = 20_000

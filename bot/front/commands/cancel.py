@@ -19,7 +19,7 @@ from bot.front.first_answers import acknowledge
 from bot.front.options import MAX_CHOICES
 from bot.front.permissions import asker, moderates, moderator_of
 from bot.front.services import Interaction, services_of
-from bot.texts import Texts, shown
+from bot.texts.catalogue import Texts, shown
 
 ALL = "all"
 SHOWN_PROMPT = 200

@@ -25,7 +25,7 @@ from bot.front.first_answers import say
 from bot.front.moderators_help import is_moderator, show_moderators_help
 from bot.front.options import size_name
 from bot.front.services import Interaction, services_of
-from bot.texts import Texts, shown
+from bot.texts.catalogue import Texts, shown
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 
 MODERATORS, MODELS = "moderators", "models"

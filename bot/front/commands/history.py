@@ -27,7 +27,7 @@ from bot.front.options import clean
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.front.shown_again import can_be_shown, may_be_pictured
 from bot.store.jobs import Jobs
-from bot.texts import Texts, shown, tidy
+from bot.texts.catalogue import Texts, shown, tidy
 
 log = logging.getLogger(__name__)
 

@@ -39,7 +39,7 @@ from bot.front.start_files import SentFile
 from bot.front.start_pictures import started_from
 from bot.front.styles import suggest_styles
 from bot.front.styling import STYLE
-from bot.texts import Texts, shown
+from bot.texts.catalogue import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import (
     MAX_GUIDANCE_SCALE,

@@ -30,7 +30,7 @@ from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.store.known import Blocked
-from bot.texts import Moment, Texts, shown, tidy
+from bot.texts.catalogue import Moment, Texts, shown, tidy
 
 MOST_TILES = 16  # of the newest blocked pictures
 SHEET = "SPOILER_blocked.jpg"

@@ -18,7 +18,7 @@ from bot.front.policy_lines import counted, key_line
 from bot.front.services import Interaction, sender_of, services_of
 from bot.moderation.limits import COOL_DOWN, allows, offers_within
 from bot.moderation.standing import refusal
-from bot.texts import MISTAKES, Moment, Texts
+from bot.texts.catalogue import MISTAKES, Moment, Texts
 from sdjax_engine.request import Offer
 
 SHOWN_SIZES = 12

@@ -19,7 +19,7 @@ from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.provenance.inspection import Answer, Kind, Mark, answer_of
-from bot.texts import Texts, shown
+from bot.texts.catalogue import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 
 NAME = "Made by AI?"

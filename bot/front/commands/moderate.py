@@ -20,7 +20,7 @@ from bot.front.translator import command_name
 from bot.process.retries import while_unavailable
 from bot.store.auditing import OPERATOR
 from bot.store.moderation import Kind, Restriction, Scope
-from bot.texts import Moment, Texts, shown
+from bot.texts.catalogue import Moment, Texts, shown
 
 HOUR_SECONDS = 3600.0
 MOST_BLOCK_HOURS = 8760

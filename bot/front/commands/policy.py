@@ -37,7 +37,7 @@ from bot.front.translator import command_name
 from bot.moderation.policy import Policy, policy_from, values_of
 from bot.process.retries import while_unavailable
 from bot.store.policies import PolicyRow, PolicyScope
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 CHANNEL, SERVER = "channel", "server"
 POLICY = "policy"

@@ -22,7 +22,7 @@ from bot.front.exporting import Part, Position, export_part
 from bot.front.first_answers import acknowledge, acknowledge_press
 from bot.front.removal import remove_message
 from bot.front.services import Interaction, Services, sender_of, services_of
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 EXPORT, ASK, FORGET = "export", "ask", "forget"
 ARCHIVE = "sdjax.zip"

@@ -17,7 +17,7 @@ from bot.front.permissions import sees
 from bot.front.services import Interaction, services_of
 from bot.store.batches import Batch
 from bot.store.jobs import Jobs
-from bot.texts import Texts, shown
+from bot.texts.catalogue import Texts, shown
 
 SHOWN_JOBS = 10
 SHOWN_PROMPT = 80

@@ -26,7 +26,7 @@ from bot.front.services import Interaction, services_of
 from bot.front.translator import command_name
 from bot.process.retries import while_unavailable
 from bot.store.review_rows import Kind, Review, ReviewSettings
-from bot.texts import Moment, Texts
+from bot.texts.catalogue import Moment, Texts
 
 MOST_HOURS, MOST_REPORTS = 720, 20
 SHOWN = 50

@@ -28,7 +28,7 @@ from bot.process.retries import while_unavailable
 from bot.store.auditing import By
 from bot.store.named import key_of
 from bot.store.prompt_rules import Action, PromptRule
-from bot.texts import Texts, shown
+from bot.texts.catalogue import Texts, shown
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
 LIST_CHARACTERS = 4000  # the most that Discord takes in one field

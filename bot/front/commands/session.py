@@ -24,7 +24,7 @@ from bot.front.translator import command_name
 from bot.process.retries import while_unavailable
 from bot.sessions.planning import MAX_MINUTES
 from bot.store.session_rows import GroupSession, Phase
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 MAX_HOURS = 24
 

@@ -23,7 +23,7 @@ from bot.front.styles import style_of
 from bot.front.styling import NO_STYLE, STYLE
 from bot.process.retries import while_unavailable
 from bot.store.preferences import Owner, Scope
-from bot.texts import Texts, shown
+from bot.texts.catalogue import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 

@@ -11,7 +11,7 @@ from bot.front.command_tree import Command, make_command
 from bot.front.first_answers import acknowledge
 from bot.front.services import Interaction, sender_of, services_of
 from bot.store.statistics import Painted
-from bot.texts import Texts, shown
+from bot.texts.catalogue import Texts, shown
 
 DAY = 86_400.0
 DAYS = (1, 7, 30)  # the periods

@@ -30,7 +30,7 @@ from bot.process.retries import while_unavailable
 from bot.store.auditing import By
 from bot.store.named import key_of
 from bot.store.styles import Style
-from bot.texts import Texts, shown
+from bot.texts.catalogue import Texts, shown
 
 EXAMPLE_CHARACTERS = 120
 SHOWN_TEXT = 500

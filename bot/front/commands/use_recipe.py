@@ -34,7 +34,7 @@ from bot.front.recipe_form import (
 from bot.front.requests import accept, announce, enqueue
 from bot.front.services import Interaction, sender_of, services_of
 from bot.generation_data import Fitted, fit
-from bot.texts import Texts, shown
+from bot.texts.catalogue import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 
 NAME = "Use this recipe"

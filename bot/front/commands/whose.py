@@ -36,7 +36,7 @@ from bot.front.services import Interaction, sender_of, services_of
 from bot.front.start_files import SentFile
 from bot.process.retries import while_unavailable
 from bot.store.known import Match
-from bot.texts import Moment, Texts
+from bot.texts.catalogue import Moment, Texts
 
 NAME = "Whose picture is this?"
 MOST_MATCHES = 5  # of one picture

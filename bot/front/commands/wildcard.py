@@ -29,7 +29,7 @@ from bot.process.retries import while_unavailable
 from bot.store.auditing import By
 from bot.store.named import key_of
 from bot.store.wildcards import Wildcard
-from bot.texts import Texts, shown
+from bot.texts.catalogue import Texts, shown
 
 LIST_CHARACTERS = 4000  # the most that Discord takes in one field
 SHOWN_ENTRY = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 
 def said_of_session(facts: Mapping[str, Any], actor: str, place: str, texts: Texts) -> str:

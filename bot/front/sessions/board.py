@@ -9,7 +9,7 @@ from bot.delivery.content import MessageContent, Tone
 from bot.sessions.planning import MAX_THEME
 from bot.store.session_rows import GroupSession, Phase, TimerKind
 from bot.store.session_showing import Crowd
-from bot.texts import Moment, Texts, shown
+from bot.texts.catalogue import Moment, Texts, shown
 
 MOST_PAINTERS = 25
 MAX_STYLE = 60

@@ -25,7 +25,7 @@ from bot.front.sessions.couriers import Courier
 from bot.front.sessions.posts import send_post
 from bot.store.session_rows import GroupSession, Phase, Post, PostKind
 from bot.store.session_showing import SENT
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 log = logging.getLogger(__name__)
 

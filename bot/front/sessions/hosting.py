@@ -9,7 +9,7 @@ from bot.front.services import Interaction, services_of
 from bot.front.sessions.joining import session_here
 from bot.store.auditing import By
 from bot.store.session_rows import GroupSession
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 
 def host(interaction: Interaction) -> By:

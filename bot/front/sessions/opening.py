@@ -19,7 +19,7 @@ from bot.process.retries import while_unavailable
 from bot.sessions.planning import MAX_THEME, read_minutes, read_quota, read_theme, read_words
 from bot.store.auditing import By
 from bot.store.session_rows import GroupSession, Plan
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 FORM = "session"
 DEFAULT_QUOTA, DEFAULT_VOTE, DEFAULT_HOURS = "4", 5, 6

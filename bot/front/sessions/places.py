@@ -11,7 +11,7 @@ from discord.app_commands import AppCommandChannel
 from bot.domain.errors import UserMistake
 from bot.front.services import Interaction
 from bot.store.session_rows import Plan
-from bot.texts import Texts, tidy
+from bot.texts.catalogue import Texts, tidy
 
 THREAD, HERE = "thread", "here"
 MAX_THREAD_NAME = 90  # characters

@@ -19,7 +19,7 @@ from bot.sessions.archive import DOCUMENT, Packer, document, file_name
 from bot.sessions.results import page_of
 from bot.store.session_rows import GroupSession, Post, PostKind
 from bot.store.session_showing import Entry
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 LIMITS = (FILE_LIMIT, *(SURE_LIMIT // part for part in (1, 2, 4, 8)))
 """Bytes of an archive's files, tried in order: the limit of every server, and less if Discord refuses it."""

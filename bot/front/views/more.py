@@ -15,7 +15,7 @@ from bot.front.permissions import may_repeat
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.views.items import Menu
 from bot.front.views.vary import vary_near
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 from sdjax_engine.images import parameters_text
 
 MAX_PARAMETERS = 3500  # characters of one page; the rest is for the lines around them

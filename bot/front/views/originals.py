@@ -13,7 +13,7 @@ from bot.front.originals import packed
 from bot.front.permissions import may_repeat
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.views.items import Button
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 PNG = ".png"  # archives show nothing that a spoiler would cover
 

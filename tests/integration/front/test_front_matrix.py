@@ -41,7 +41,7 @@ from bot.sandbox.uploads import Upload
 from bot.store import Store
 from bot.store.auditing import By, Entry
 from bot.store.moderation import Scope
-from bot.texts import MISTAKES, Texts
+from bot.texts.catalogue import MISTAKES, Texts
 from sdjax_engine.images import encode_png
 
 MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)

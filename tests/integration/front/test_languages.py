@@ -14,7 +14,7 @@ from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.texts import LANGUAGES, MISTAKES, Texts
+from bot.texts.catalogue import LANGUAGES, MISTAKES, Texts
 
 ID = {user.global_name: user.id for user in PEOPLE}
 

@@ -11,7 +11,7 @@ from bot.delivery.render import render
 from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Job, Notes, Showing, State
 from bot.domain.levels import Level
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 from sdjax_engine.request import PromptFacts
 
 ENGLISH = Texts.for_locale("en")

@@ -9,7 +9,7 @@ from bot.delivery.content import MessageContent
 from bot.delivery.render import render
 from bot.delivery.result import FAILURES
 from bot.domain.jobs import State
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 ENGLISH = Texts.for_locale("en-US")
 

@@ -12,7 +12,7 @@ from bot.delivery.render import render
 from bot.domain.holds import Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import ImageRecord, Job, Notes, Showing, State
 from bot.domain.levels import Level
-from bot.texts import LANGUAGES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
 
 EN = Texts.for_locale("en")
 HELD = Hold(cause=Cause.MODE)

@@ -15,7 +15,7 @@ from bot.delivery.render import MAX_TEXT, TROUBLES, render
 from bot.delivery.result import FAILURES, seeds_text
 from bot.domain.jobs import Descent, Job, Notes, Parent, Showing, State
 from bot.domain.positions import Position
-from bot.texts import LANGUAGES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.request import PromptFacts, Trouble
 
 ENGLISH = Texts.for_locale("en-US")

@@ -10,7 +10,7 @@ from recipes import RECIPE, job_of
 from bot.delivery.content import MessageContent, PictureContent, Tone
 from bot.delivery.render import not_taken, render, with_notice, with_preview, without_picture
 from bot.domain.jobs import State
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 ENGLISH = Texts.for_locale("en-US")
 

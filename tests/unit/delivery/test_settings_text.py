@@ -10,7 +10,7 @@ from recipes import job_of, recipe
 from bot.delivery.content import MAX_ALT, shortened
 from bot.delivery.result import settings_text
 from bot.domain.jobs import ImageRecord, Job, Recipe, State
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 from sdjax_engine.request import Lora, SecondPass, Variation
 
 ENGLISH = Texts.for_locale("en")

@@ -10,7 +10,7 @@ from bot.delivery.content import Tone
 from bot.delivery.render import render
 from bot.domain.jobs import State
 from bot.domain.positions import Position
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 ENGLISH = Texts.for_locale("en")
 

@@ -21,7 +21,7 @@ from bot.front.commands.help import Limits, help_text
 from bot.front.commands.history import Page, history_lines
 from bot.front.commands.naming import request_name
 from bot.front.commands.queue import Listing, queue_lines
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 COMMANDS = other_commands()
 LIMITS = Limits(requests=30, waiting=60, files=6, picture_days=30, job_days=365)

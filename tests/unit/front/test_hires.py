@@ -19,7 +19,7 @@ from bot.front.options import Asked, hires_choices, hires_text, parse, start_fro
 from bot.front.settings_line import read_settings_line, settings_line
 from bot.front.variations import enlarged, varied, varied_near
 from bot.store.recipes import recipe_from, recipe_values
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import Offer, Sampler, SecondPass
 

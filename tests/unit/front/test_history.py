@@ -16,7 +16,7 @@ from bot.front.commands.history import (
     message_address,
 )
 from bot.front.views.history import HistoryButton
-from bot.texts import LANGUAGES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
 
 ENGLISH = Texts.for_locale("en-US")
 

@@ -19,7 +19,7 @@ from bot.front.moderators_help import Steps, moderators_help
 from bot.store.auditing import Act, Entry
 from bot.store.known import Match
 from bot.store.moderation import Kind, Restriction, Scope
-from bot.texts import LANGUAGES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
 
 SERVER, CHANNEL, MINA, RAVI = 21, 31, 11, 12
 

@@ -17,7 +17,7 @@ from bot.front.offered_recipes import read_file, read_texts, recipe_line, tellin
 from bot.front.options import Asked, parse
 from bot.front.settings_line import read_settings_line
 from bot.generation_data import NoGenerationData, fit
-from bot.texts import LANGUAGES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
 
 OFFER = replace(Config().models[0].offer, loras=("ink", "fog, thick"))
 ENGLISH = Texts.for_locale("en")

@@ -10,7 +10,7 @@ from bot.config import Config
 from bot.front.options import Asked, parse
 from bot.front.pasting import SHOWN_DIFFERENCES, difference_lines, filled_from
 from bot.generation_data import Difference, NoGenerationData
-from bot.texts import LANGUAGES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
 
 OFFER = replace(Config().models[0].offer, loras=("ink",))
 A1111 = (

@@ -18,7 +18,7 @@ from bot.moderation.policy import Policy, Said, effective, values_of
 from bot.moderation.standing import Decision
 from bot.store.moderation import Kind, Restriction, Scope
 from bot.store.policies import PolicyRow, PolicyScope
-from bot.texts import LANGUAGES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
 
 HERE, CHANNEL, ROLE = 21, 31, 41
 OFFERS = (Config().models[0].offer,)

@@ -23,7 +23,7 @@ from bot.front.policy_values import (
 )
 from bot.moderation.generosity import NO_LIMIT
 from bot.moderation.policy import KEYS
-from bot.texts import LANGUAGES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
 
 TEXTS = Texts.for_locale("en")
 OFFERS = [Config().models[0].offer]

@@ -20,7 +20,7 @@ from bot.store.recipes import recipe_values
 from bot.store.review_messages import DueReview
 from bot.store.review_rows import Kind, Review, ReviewSettings
 from bot.store.rows import origin_json
-from bot.texts import LANGUAGES, Moment, Texts
+from bot.texts.catalogue import LANGUAGES, Moment, Texts
 
 EN = Texts("en")
 MINA, RAVI, SERVER, CHANNEL = 11, 12, 21, 31

@@ -14,7 +14,7 @@ from bot.front.sessions.board import board
 from bot.front.sessions.pages import announcement, results, sheet
 from bot.store.session_rows import GroupSession, Phase, Plan, Post, PostKind, Timer, TimerKind
 from bot.store.session_showing import Crowd, Entry
-from bot.texts import LANGUAGES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
 
 MOST = 4000
 SESSION = GroupSession(

@@ -24,7 +24,7 @@ from bot.front.settings_line import (
     read_settings_line,
     settings_line,
 )
-from bot.texts import LANGUAGES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_GUIDANCE_SCALE, MAX_LORA_WEIGHT, Lora, Sampler, SecondPass
 

@@ -9,7 +9,7 @@ from bot.front.commands.style import described, listed
 from bot.front.commands.wildcard import entries_of, names_of
 from bot.store.styles import Style
 from bot.store.wildcards import Wildcard
-from bot.texts import LANGUAGES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
 
 LONG = "*`_ب" * 500
 STYLES = [

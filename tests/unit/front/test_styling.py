@@ -22,7 +22,7 @@ from bot.front.styling import (
     with_style,
 )
 from bot.store.styles import Style
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 ENGLISH = Texts.for_locale("en")
 INK = Style(

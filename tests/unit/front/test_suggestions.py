@@ -11,7 +11,7 @@ import pytest
 from bot.domain.jobs import Job
 from bot.front.commands.cancel import suggest_jobs
 from bot.moderation.limits import SUGGESTIONS, Pace, Rates, Sender
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 
 @pytest.mark.parametrize("moderating", [False, True])

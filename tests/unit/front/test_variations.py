@@ -15,7 +15,7 @@ from bot.domain.errors import UserMistake
 from bot.domain.jobs import MAX_VARIANTS, Job, Recipe, Showing, State
 from bot.front.variations import NEAR_STRENGTH, enlarged, varied, varied_near
 from bot.front.views import BUTTONS
-from bot.texts import LANGUAGES, Texts
+from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.request import Lora, Offer, Variation
 
 ENGLISH = Texts.for_locale("en")

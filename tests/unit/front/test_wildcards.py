@@ -18,7 +18,7 @@ from bot.front.wildcards import (
     wildcard_name,
 )
 from bot.store.wildcards import Wildcard
-from bot.texts import Texts
+from bot.texts.catalogue import Texts
 
 ENGLISH = Texts.for_locale("en")
 COLOUR = Wildcard(name="Colour", entries=("red", "green", "blue"))
