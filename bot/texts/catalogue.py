@@ -29,9 +29,9 @@ from babel.support import Translations
 
 from bot import policy_mistakes
 from bot.domain.errors import BotError, SeveralMistakes, StoreUnavailable, UserMistake
-from bot.known_mistakes import KNOWN_MISTAKES
 from bot.review_mistakes import REVIEW_MISTAKES
 from bot.session_mistakes import SESSION_MISTAKES
+from bot.texts.known_mistakes import KNOWN_MISTAKES
 from sdjax_engine.errors import InvalidRequest
 
 LANGUAGES = ("en", "ko", "zh", "ar")
