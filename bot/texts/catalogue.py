@@ -28,10 +28,10 @@ from babel.messages.pofile import read_po
 from babel.support import Translations
 
 from bot.domain.errors import BotError, SeveralMistakes, StoreUnavailable, UserMistake
-from bot.session_mistakes import SESSION_MISTAKES
 from bot.texts import policy_mistakes
 from bot.texts.known_mistakes import KNOWN_MISTAKES
 from bot.texts.review_mistakes import REVIEW_MISTAKES
+from bot.texts.session_mistakes import SESSION_MISTAKES
 from sdjax_engine.errors import InvalidRequest
 
 LANGUAGES = ("en", "ko", "zh", "ar")
