@@ -20,9 +20,9 @@ from bot.domain.errors import BotError, ConfigurationError, DiscordUnavailable, 
 from bot.front.address import use_address
 from bot.front.client import intents
 from bot.front.command_tree import Tree
-from bot.front.defining import new_tree
 from bot.front.proxies import ProxyConnector
 from bot.front.translator import CatalogueTranslator
+from bot.front.tree import new_tree
 from bot.store.database import Clock, Shared
 from bot.store.offers import Offers
 from bot.store.opening import connect_database, has_tables
