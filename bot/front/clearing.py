@@ -10,7 +10,7 @@ import discord
 
 from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.domain.jobs import Job
-from bot.front.answers import tell_begun, tell_end
+from bot.front.answers.answers import tell_begun, tell_end
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import modal
 from bot.front.permissions import acting, moderated_server

@@ -14,7 +14,7 @@ from discord.app_commands import AppCommandContext, AppInstallationType, locale_
 from discord.http import Route
 
 from bot.domain.errors import CommandsRefused, UserMistake
-from bot.front.answers import open_until_answered, report
+from bot.front.answers.answers import open_until_answered, report
 from bot.front.registration import refusal, unchanged
 from bot.front.services import Interaction, sender_of, services_of
 

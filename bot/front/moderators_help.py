@@ -11,7 +11,7 @@ from discord import app_commands
 
 from bot.delivery.review_outbox import everybody_sees
 from bot.domain.errors import StoreUnavailable
-from bot.front.answers import page
+from bot.front.answers.answers import page
 from bot.front.commands.audit import audit_command
 from bot.front.commands.known import known_group
 from bot.front.commands.moderate import moderate_group

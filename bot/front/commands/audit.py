@@ -14,7 +14,7 @@ from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
-from bot.front.answers import MAX_PAGE, page_lines
+from bot.front.answers.answers import MAX_PAGE, page_lines
 from bot.front.audit_changes import changes_of
 from bot.front.audit_file import FILE, lines_of
 from bot.front.command_tree import Command, Option, for_moderators, make_command

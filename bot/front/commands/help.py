@@ -14,7 +14,7 @@ from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.jobs import MAX_VARIANTS
-from bot.front.answers import MAX_PAGE, page, page_lines
+from bot.front.answers.answers import MAX_PAGE, page, page_lines
 from bot.front.command_tree import Command, Group, Option, make_command
 from bot.front.commands.imagine import imagine_options, samplers_of
 from bot.front.commands.made_by_ai import made_by_ai_menu

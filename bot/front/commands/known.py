@@ -14,7 +14,7 @@ from bot.delivery.content import MessageContent, PictureContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.hashes import name_of, named
-from bot.front.answers import page_lines
+from bot.front.answers.answers import page_lines
 from bot.front.command_tree import PICTURES, Group, Option, for_moderators, make_command, make_group
 from bot.front.commands.history import tile_of
 from bot.front.commands.moderate import MOST_REASON, who

@@ -10,7 +10,7 @@ from discord.app_commands import locale_str
 from bot.delivery.quota_lines import quota_line
 from bot.domain.quotas import Left
 from bot.front.allowed import Held, held_of
-from bot.front.answers import page, page_lines
+from bot.front.answers.answers import page, page_lines
 from bot.front.command_tree import Command, make_command
 from bot.front.first_answers import acknowledge
 from bot.front.options import size_name

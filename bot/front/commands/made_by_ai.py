@@ -9,7 +9,7 @@ from discord.app_commands import locale_str
 
 from bot.domain.errors import UserMistake
 from bot.domain.hashes import hash_of_file, hashes_of_tiles
-from bot.front.answers import page, page_lines
+from bot.front.answers.answers import page, page_lines
 from bot.front.attachments import Turn
 from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.first_answers import acknowledge

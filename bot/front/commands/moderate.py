@@ -9,7 +9,7 @@ from discord.app_commands import Range, locale_str
 
 from bot.domain.errors import UserMistake
 from bot.front.allowed import locale_for_all
-from bot.front.answers import page, page_lines
+from bot.front.answers.answers import page, page_lines
 from bot.front.clearing import MOST_HOURS, ask_clear
 from bot.front.command_tree import Command, Group, Option, for_moderators, make_command, make_group
 from bot.front.first_answers import acknowledge

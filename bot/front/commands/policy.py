@@ -11,7 +11,7 @@ from discord.app_commands import locale_str
 
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import PATIENCE_SECONDS, read_held, shown_bounds
-from bot.front.answers import page, page_lines
+from bot.front.answers.answers import page, page_lines
 from bot.front.command_tree import Command, Group, Option, for_moderators, make_command, make_group
 from bot.front.deciding import shows_reviews
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form

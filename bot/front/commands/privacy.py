@@ -16,7 +16,7 @@ from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job
 from bot.files.erasure import forget
-from bot.front.answers import tell_end
+from bot.front.answers.answers import tell_end
 from bot.front.command_tree import Command, make_command
 from bot.front.exporting import Part, Position, export_part
 from bot.front.first_answers import acknowledge, acknowledge_press

@@ -14,7 +14,7 @@ from discord.app_commands import Range, locale_str
 from bot.delivery.lineage import MESSAGE_ADDRESS, message_address
 from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.allowed import check_texts
-from bot.front.answers import page, page_lines
+from bot.front.answers.answers import page, page_lines
 from bot.front.command_tree import Group, Option, make_command, make_group
 from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import modal, settings_field, text_field

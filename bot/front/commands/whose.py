@@ -15,7 +15,7 @@ from bot.delivery.discord_requests import layout
 from bot.delivery.lineage import message_address
 from bot.domain.errors import UserMistake
 from bot.domain.hashes import LIKELY_DISTANCE, hash_of_file, hashes_of_tiles, is_flat, name_of
-from bot.front.answers import page_lines
+from bot.front.answers.answers import page_lines
 from bot.front.command_tree import (
     PICTURES,
     Command,

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
-from bot.front.answers import give_back, report
+from bot.front.answers.answers import give_back, report
 from bot.front.services import Interaction
 from bot.front.views.items import answer_press
 from bot.telemetry.tracing import about

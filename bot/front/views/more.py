@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from bot.delivery.buttons import MORE, NEAR, STAR
 from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Job, Recipe
-from bot.front.answers import add_page, page
+from bot.front.answers.answers import add_page, page
 from bot.front.favourites import change_favourite
 from bot.front.first_answers import acknowledge
 from bot.front.options import number_text

@@ -7,7 +7,7 @@ import functools
 from bot.delivery.discord_requests import MessageFile
 from bot.domain.errors import MissingArtifact, UnknownJob, UserMistake
 from bot.domain.jobs import Job, Showing, State, lacking
-from bot.front.answers import send_within_limits
+from bot.front.answers.answers import send_within_limits
 from bot.front.first_answers import acknowledge
 from bot.front.originals import packed
 from bot.front.permissions import may_repeat

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.front.answers import RETRY
+from bot.front.answers.answers import RETRY
 from bot.front.first_answers import open_form
 from bot.front.modals import Filled
 from bot.front.services import Interaction, services_of

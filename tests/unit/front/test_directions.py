@@ -15,7 +15,7 @@ from bot.delivery.render import render
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job, State
 from bot.domain.positions import Position
-from bot.front.answers import sentence_for
+from bot.front.answers.answers import sentence_for
 from bot.front.commands import other_commands
 from bot.front.commands.help import Limits, help_text
 from bot.front.commands.history import Page, history_lines

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from test_review_pages import JOB
 
-from bot.front.answers import MAX_PAGE
+from bot.front.answers.answers import MAX_PAGE
 from bot.front.audit_file import lines_of
 from bot.front.commands import other_commands
 from bot.front.commands.audit import entry_lines

@@ -15,7 +15,7 @@ from bot.delivery.discord_requests import layout
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.jobs import Job, State
 from bot.domain.positions import Position
-from bot.front.answers import MAX_PAGE, page_lines, sentence_for
+from bot.front.answers.answers import MAX_PAGE, page_lines, sentence_for
 from bot.front.commands import commands, menus, other_commands
 from bot.front.commands.cancel import choosing, said_of_cancelled
 from bot.front.commands.help import Limits, commands_for, help_text, models_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.front.answers import MAX_PAGE, page_lines
+from bot.front.answers.answers import MAX_PAGE, page_lines
 from bot.front.commands.style import described, listed
 from bot.front.commands.wildcard import entries_of, names_of
 from bot.store.styles import Style

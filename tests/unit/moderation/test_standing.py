@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.front.answers import sentence_for
+from bot.front.answers.answers import sentence_for
 from bot.moderation.standing import Decision, decide, refusal
 from bot.store.moderation import Kind, Restriction, Scope
 from bot.texts.catalogue import LANGUAGES, Texts

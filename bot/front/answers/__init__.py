@@ -1,0 +1,1 @@
+"""Answers to interactions: acknowledgements, pages, forms, buttons, refusals."""
