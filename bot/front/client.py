@@ -20,9 +20,9 @@ from bot.delivery.uploads import UploadLimits
 from bot.domain.errors import CommandsRefused, ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.domain.jobs import Job
 from bot.files import Artifacts, Files
+from bot.front.answers.first_answers import Counting
 from bot.front.configured import attachments_of, configured_services, rates_of
 from bot.front.favourites import react
-from bot.front.first_answers import Counting
 from bot.front.gateway import GatewayConnections, SessionStarts
 from bot.front.keywords import Keywords, keywords_of
 from bot.front.proxies import ProxyConnector

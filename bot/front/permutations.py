@@ -19,7 +19,7 @@ from bot.domain.expansion import PLACE, Phrase
 from bot.domain.jobs import Origin, Recipe
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers.answers import UNTOLD, add, page, sentence_for
-from bot.front.first_answers import FORM_READ_SECONDS, open_form
+from bot.front.answers.first_answers import FORM_READ_SECONDS, open_form
 from bot.front.modals import modal
 from bot.front.options import Asked, find_offer, parse, parse_by_any, reported_with
 from bot.front.preferred import name_left_out, preferred

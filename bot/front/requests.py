@@ -36,8 +36,8 @@ from bot.front.allowed import (
     under_policy,
     wants_private,
 )
+from bot.front.answers.first_answers import Answered, acknowledge, answered, name_of
 from bot.front.appeal_answers import tell_answers
-from bot.front.first_answers import Answered, acknowledge, answered, name_of
 from bot.front.options import echo, find_offer
 from bot.front.permissions import may_repeat, sees
 from bot.front.services import Interaction, sender_of, services_of

@@ -14,7 +14,7 @@ from bot.delivery.render import render, without_picture
 from bot.domain.errors import MissingArtifact, UnknownJob, UserMistake
 from bot.domain.jobs import Job, State, lacking
 from bot.front.answers.answers import send_within_limits
-from bot.front.first_answers import acknowledge
+from bot.front.answers.first_answers import acknowledge
 from bot.front.permissions import may_repeat
 from bot.front.requests import is_age_restricted
 from bot.front.services import Interaction, sender_of, services_of

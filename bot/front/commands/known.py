@@ -15,12 +15,12 @@ from bot.delivery.discord_requests import layout
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.hashes import name_of, named
 from bot.front.answers.answers import page_lines
+from bot.front.answers.first_answers import acknowledge, open_form
 from bot.front.command_tree import PICTURES, Group, Option, for_moderators, make_command, make_group
 from bot.front.commands.history import tile_of
 from bot.front.commands.moderate import MOST_REASON, who
 from bot.front.commands.whose import BLOCK
 from bot.front.contact_sheet import contact_sheet
-from bot.front.first_answers import acknowledge, open_form
 from bot.front.known_pictures import hash_sent
 from bot.front.modals import modal, text_field
 from bot.front.offered_pictures import sent_file

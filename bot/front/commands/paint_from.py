@@ -11,9 +11,9 @@ from bot.domain.errors import UserMistake
 from bot.domain.expansion import read_phrase
 from bot.domain.jobs import Descent, Job, Parent, Recipe
 from bot.front.allowed import check_blocks, offers_here
+from bot.front.answers.first_answers import open_form
 from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.commands.imagine import filled, hint
-from bot.front.first_answers import open_form
 from bot.front.messages import files_of, of_message, result_of
 from bot.front.modals import choice_field, modal
 from bot.front.offered_pictures import OfferedPicture, PicturesOffered, pictures_among, pictures_of_job

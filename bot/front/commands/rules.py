@@ -13,9 +13,9 @@ from discord.app_commands import Choice, Range, locale_str
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import judgement_of
 from bot.front.answers.answers import page, page_lines
+from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.automod_lines import automod_lines
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
-from bot.front.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.permissions import moderated_server

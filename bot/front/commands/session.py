@@ -11,8 +11,8 @@ from discord.app_commands import AppCommandChannel, Range, Transform, locale_str
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
 from bot.front.allowed import check_blocks
+from bot.front.answers.first_answers import acknowledge
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
-from bot.front.first_answers import acknowledge
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, Services, services_of
 from bot.front.sessions.board import board, round_of

@@ -16,6 +16,7 @@ from bot.delivery.lineage import message_address
 from bot.domain.errors import UserMistake
 from bot.domain.hashes import LIKELY_DISTANCE, hash_of_file, hashes_of_tiles, is_flat, name_of
 from bot.front.answers.answers import page_lines
+from bot.front.answers.first_answers import acknowledge
 from bot.front.command_tree import (
     PICTURES,
     Command,
@@ -26,7 +27,6 @@ from bot.front.command_tree import (
     make_menu,
 )
 from bot.front.commands.moderate import who
-from bot.front.first_answers import acknowledge
 from bot.front.known_pictures import clean_sent
 from bot.front.messages import files_of, of_message, result_of
 from bot.front.offered_pictures import pictures_among, sent_file

@@ -7,7 +7,7 @@ from discord.app_commands import AppCommandChannel
 
 from bot.domain.errors import UserMistake
 from bot.front.allowed import check_blocked, check_texts, locale_for_all
-from bot.front.first_answers import acknowledge, open_form
+from bot.front.answers.first_answers import acknowledge, open_form
 from bot.front.modals import modal, text_field
 from bot.front.options import clean
 from bot.front.requests import PATIENCE_SECONDS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bot.front.answers.first_answers import acknowledge_press
 from bot.front.commands.cancel import CANCEL_ALL, MINE, OTHERS, cancel_all, cancel_chosen
-from bot.front.first_answers import acknowledge_press
 from bot.front.services import Interaction
 from bot.front.views.items import Button, Menu
 

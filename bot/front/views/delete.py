@@ -9,7 +9,7 @@ from typing import Any
 import discord
 
 from bot.domain.errors import NotYours, StoreUnavailable
-from bot.front.first_answers import FORM_READ_SECONDS, acknowledge_press, open_form
+from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge_press, open_form
 from bot.front.modals import modal
 from bot.front.permissions import asker, moderator_of
 from bot.front.removal import remove_copies, remove_message

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bot.front.answers.first_answers import acknowledge_press
 from bot.front.commands.history import Look, page_beside, show_page
-from bot.front.first_answers import acknowledge_press
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.views.items import Button
 

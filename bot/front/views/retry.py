@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.front.answers.answers import RETRY
-from bot.front.first_answers import open_form
+from bot.front.answers.first_answers import open_form
 from bot.front.modals import Filled
 from bot.front.services import Interaction, services_of
 from bot.front.views.items import Button
