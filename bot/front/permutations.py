@@ -20,7 +20,7 @@ from bot.domain.jobs import Origin, Recipe
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers.answers import UNTOLD, add, page, sentence_for
 from bot.front.answers.first_answers import FORM_READ_SECONDS, open_form
-from bot.front.modals import modal
+from bot.front.answers.modals import modal
 from bot.front.options import Asked, find_offer, parse, parse_by_any, reported_with
 from bot.front.preferred import name_left_out, preferred
 from bot.front.recipe_form import as_in_imagine, names_of, recipe_fields, text_above

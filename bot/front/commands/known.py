@@ -16,13 +16,13 @@ from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.hashes import name_of, named
 from bot.front.answers.answers import page_lines
 from bot.front.answers.first_answers import acknowledge, open_form
+from bot.front.answers.modals import modal, text_field
 from bot.front.command_tree import PICTURES, Group, Option, for_moderators, make_command, make_group
 from bot.front.commands.history import tile_of
 from bot.front.commands.moderate import MOST_REASON, who
 from bot.front.commands.whose import BLOCK
 from bot.front.contact_sheet import contact_sheet
 from bot.front.known_pictures import hash_sent
-from bot.front.modals import modal, text_field
 from bot.front.offered_pictures import sent_file
 from bot.front.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.permissions import acting, moderated_server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.front.answers.answers import RETRY
 from bot.front.answers.first_answers import open_form
-from bot.front.modals import Filled
+from bot.front.answers.modals import Filled
 from bot.front.services import Interaction, services_of
 from bot.front.views.items import Button
 
