@@ -13,6 +13,7 @@ from bot.delivery.review_outbox import everybody_sees
 from bot.domain.errors import StoreUnavailable
 from bot.front.answers.answers import page
 from bot.front.answers.first_answers import FORM_READ_SECONDS, say
+from bot.front.answers.permissions import server_rights
 from bot.front.commands.audit import audit_command
 from bot.front.commands.known import known_group
 from bot.front.commands.moderate import moderate_group
@@ -23,7 +24,6 @@ from bot.front.commands.session import session_group
 from bot.front.commands.style import style_group
 from bot.front.commands.whose import NAME, whose_command
 from bot.front.commands.wildcard import wildcard_group
-from bot.front.permissions import server_rights
 from bot.front.services import Interaction, services_of
 from bot.texts.catalogue import Texts
 

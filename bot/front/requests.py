@@ -37,9 +37,9 @@ from bot.front.allowed import (
     wants_private,
 )
 from bot.front.answers.first_answers import Answered, acknowledge, answered, name_of
+from bot.front.answers.permissions import may_repeat, sees
 from bot.front.appeal_answers import tell_answers
 from bot.front.options import echo, find_offer
-from bot.front.permissions import may_repeat, sees
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.sessions.joining import joined
 from bot.moderation.limits import places_of

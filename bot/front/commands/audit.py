@@ -16,11 +16,11 @@ from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
 from bot.front.answers.answers import MAX_PAGE, page_lines
 from bot.front.answers.first_answers import acknowledge, acknowledge_press
+from bot.front.answers.permissions import moderated_server
 from bot.front.audit_changes import changes_of
 from bot.front.audit_file import FILE, lines_of
 from bot.front.command_tree import Command, Option, for_moderators, make_command
 from bot.front.commands.moderate import MOST_REASON, who
-from bot.front.permissions import moderated_server
 from bot.front.policy_lines import whose
 from bot.front.services import Interaction, services_of
 from bot.front.sessions.audit import said_of_session

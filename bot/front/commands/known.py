@@ -17,6 +17,7 @@ from bot.domain.hashes import name_of, named
 from bot.front.answers.answers import page_lines
 from bot.front.answers.first_answers import acknowledge, open_form
 from bot.front.answers.modals import modal, text_field
+from bot.front.answers.permissions import acting, moderated_server
 from bot.front.command_tree import PICTURES, Group, Option, for_moderators, make_command, make_group
 from bot.front.commands.history import tile_of
 from bot.front.commands.moderate import MOST_REASON, who
@@ -25,7 +26,6 @@ from bot.front.contact_sheet import contact_sheet
 from bot.front.known_pictures import hash_sent
 from bot.front.offered_pictures import sent_file
 from bot.front.options import MAX_CHOICE, MAX_CHOICES
-from bot.front.permissions import acting, moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.process.retries import while_unavailable

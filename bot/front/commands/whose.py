@@ -17,6 +17,7 @@ from bot.domain.errors import UserMistake
 from bot.domain.hashes import LIKELY_DISTANCE, hash_of_file, hashes_of_tiles, is_flat, name_of
 from bot.front.answers.answers import page_lines
 from bot.front.answers.first_answers import acknowledge
+from bot.front.answers.permissions import moderated_server
 from bot.front.command_tree import (
     PICTURES,
     Command,
@@ -30,7 +31,6 @@ from bot.front.commands.moderate import who
 from bot.front.known_pictures import clean_sent
 from bot.front.messages import files_of, of_message, result_of
 from bot.front.offered_pictures import pictures_among, sent_file
-from bot.front.permissions import moderated_server
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.start_files import SentFile

@@ -9,9 +9,9 @@ from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Job, Recipe
 from bot.front.answers.answers import add_page, page
 from bot.front.answers.first_answers import acknowledge
+from bot.front.answers.permissions import may_repeat
 from bot.front.favourites import change_favourite
 from bot.front.options import number_text
-from bot.front.permissions import may_repeat
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.views.items import Menu
 from bot.front.views.vary import vary_near
