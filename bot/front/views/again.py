@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.domain.jobs import Descent
+from bot.front.answers.controls import Button
 from bot.front.requests import (
     accept,
     announce,
@@ -13,7 +14,6 @@ from bot.front.requests import (
     repeatable,
 )
 from bot.front.services import Interaction
-from bot.front.views.items import Button
 
 
 async def paint_again(interaction: Interaction, job_id: str) -> None:

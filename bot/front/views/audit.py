@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bot.front.answers.controls import Button
 from bot.front.commands.audit import EXPORT, NEWER, OLDER, act_on
-from bot.front.views.items import Button
 from bot.store.auditing import Act
 
 

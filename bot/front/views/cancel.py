@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bot.domain.errors import UnreadableJob, UserMistake
+from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge_press
 from bot.front.answers.permissions import asker, moderator_of
 from bot.front.services import Interaction, services_of
-from bot.front.views.items import Button
 
 
 async def cancel(interaction: Interaction, job_id: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bot.front.answers.controls import Button, Menu
 from bot.front.answers.first_answers import acknowledge_press
 from bot.front.commands.cancel import CANCEL_ALL, MINE, OTHERS, cancel_all, cancel_chosen
 from bot.front.services import Interaction
-from bot.front.views.items import Button, Menu
 
 
 async def cancel_selected(interaction: Interaction, job_ids: Sequence[str]) -> None:

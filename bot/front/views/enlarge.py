@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.domain.jobs import Descent
+from bot.front.answers.controls import Button
 from bot.front.options import find_offer
 from bot.front.requests import (
     accept,
@@ -15,7 +16,6 @@ from bot.front.requests import (
 )
 from bot.front.services import Interaction, services_of
 from bot.front.variations import enlarged
-from bot.front.views.items import Button
 
 
 async def enlarge(interaction: Interaction, job_id: str, index: int) -> None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from bot.front.answers.answers import give_back, report
+from bot.front.answers.controls import answer_press
 from bot.front.services import Interaction
-from bot.front.views.items import answer_press
 from bot.telemetry.tracing import about
 
 

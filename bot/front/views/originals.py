@@ -8,11 +8,11 @@ from bot.delivery.discord_requests import MessageFile
 from bot.domain.errors import MissingArtifact, UnknownJob, UserMistake
 from bot.domain.jobs import Job, Showing, State, lacking
 from bot.front.answers.answers import send_within_limits
+from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import may_repeat
 from bot.front.originals import packed
 from bot.front.services import Interaction, sender_of, services_of
-from bot.front.views.items import Button
 from bot.texts.catalogue import Texts
 
 PNG = ".png"  # archives show nothing that a spoiler would cover

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bot.domain.errors import NotYours, UserMistake
 from bot.domain.jobs import Descent
+from bot.front.answers.controls import Button
 from bot.front.requests import accept, copy, is_age_restricted, parent_of
 from bot.front.services import Interaction, services_of
-from bot.front.views.items import Button
 
 
 async def publish(interaction: Interaction, job_id: str) -> None:

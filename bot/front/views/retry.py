@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bot.front.answers.answers import RETRY
+from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import open_form
 from bot.front.answers.modals import Filled
 from bot.front.services import Interaction, services_of
-from bot.front.views.items import Button
 
 
 async def open_again(interaction: Interaction, kept: str) -> None:

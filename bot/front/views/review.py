@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from bot.front.answers.controls import Button, Menu
 from bot.front.commands.report import FORM, report_picture
 from bot.front.commands.review import CASES, show_case
 from bot.front.deciding import appeal, ask_appeal, press, submit
 from bot.front.views.forms import Form
-from bot.front.views.items import Button, Menu
 
 APPEAL = r"appeal:(?P<what>job|refused):(?P<number>[0-9a-z]{1,18})"
 

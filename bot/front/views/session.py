@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bot.front.answers.controls import Button
 from bot.front.commands.session import show_mine, vote
 from bot.front.sessions.opening import FORM, open_session
 from bot.front.views.forms import Form
-from bot.front.views.items import Button
 
 SESSION_FORM = Form(
     template=rf"{FORM}:(?P<where>thread|here):(?P<role>[0-9]{{1,19}}):(?P<channel>[0-9]{{1,19}}):(?P<voting>[0-9]{{1,4}})"

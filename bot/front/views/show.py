@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bot.front.answers.controls import Menu
 from bot.front.commands.history import SHOW
 from bot.front.services import Interaction
 from bot.front.shown_again import show_again
-from bot.front.views.items import Menu
 
 
 async def show_chosen(interaction: Interaction, job_ids: Sequence[str]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bot.domain.jobs import Descent
 from bot.front.allowed import wants_private
+from bot.front.answers.controls import Button
 from bot.front.requests import accept, copy, parent_of, pressed_privately, repeatable
 from bot.front.services import Interaction
-from bot.front.views.items import Button
 
 
 async def show_single(interaction: Interaction, job_id: str, index: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bot.domain.jobs import Descent, Recipe
+from bot.front.answers.controls import Button
 from bot.front.options import random_seed
 from bot.front.requests import (
     accept,
@@ -17,7 +18,6 @@ from bot.front.requests import (
 )
 from bot.front.services import Interaction
 from bot.front.variations import varied, varied_near
-from bot.front.views.items import Button
 
 
 async def vary(interaction: Interaction, job_id: str, index: int) -> None:
