@@ -21,6 +21,7 @@ from bot.domain.errors import CommandsRefused, ConfigurationError, DiscordUnavai
 from bot.domain.jobs import Job
 from bot.files import Artifacts, Files
 from bot.front.answers.first_answers import Counting
+from bot.front.answers.forms import submitted
 from bot.front.configured import attachments_of, configured_services, rates_of
 from bot.front.favourites import react
 from bot.front.gateway import GatewayConnections, SessionStarts
@@ -31,7 +32,6 @@ from bot.front.services import Interaction, Services
 from bot.front.translator import CatalogueTranslator
 from bot.front.tree import define, new_tree
 from bot.front.views import BUTTONS, FORMS
-from bot.front.views.forms import submitted
 from bot.front.waiting_room import WaitingRoom
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace

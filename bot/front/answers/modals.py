@@ -1,4 +1,4 @@
-"""Modals, Discord's forms: discord.py only sends them, and `bot.front.views.forms` reads submissions."""
+"""Modals, Discord's forms: discord.py only sends them, and `bot.front.answers.forms` reads submissions."""
 
 from __future__ import annotations
 

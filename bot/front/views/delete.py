@@ -11,11 +11,11 @@ import discord
 from bot.domain.errors import NotYours, StoreUnavailable
 from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge_press, open_form
+from bot.front.answers.forms import Form
 from bot.front.answers.modals import modal
 from bot.front.answers.permissions import asker, moderator_of
 from bot.front.removal import remove_copies, remove_message
 from bot.front.services import Interaction, services_of
-from bot.front.views.forms import Form
 
 
 async def ask(interaction: Interaction, job_id: str) -> None:

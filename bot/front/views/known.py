@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bot.domain.hashes import DIGITS
 from bot.front.answers.controls import Button
+from bot.front.answers.forms import Form
 from bot.front.commands.known import UNBLOCK, ask_block, block_found, unblock_found
 from bot.front.commands.whose import BLOCK
-from bot.front.views.forms import Form
 
 NAME = rf"(?P<name>[0-9a-f]{{{DIGITS}}})"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bot.front.answers.forms import Form
 from bot.front.clearing import FORM, clear
-from bot.front.views.forms import Form
 
 CLEAR_FORM = Form(
     template=rf"{FORM}:(?P<member>[0-9]{{1,19}}):(?P<hours>[0-9]{{1,3}})", act=clear, again=False

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bot.front.answers.forms import Form
 from bot.front.commands.policy import POLICY, change_policy
 from bot.front.policy_values import GROUPS
-from bot.front.views.forms import Form
 
 POLICY_FORM = Form(
     template=rf"{POLICY}:(?P<what>{'|'.join(GROUPS)}):(?P<scope>server|channel|role):(?P<owner_id>[0-9]{{1,20}})",

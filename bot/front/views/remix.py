@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from bot.domain.jobs import Descent
 from bot.front.answers.controls import Button
+from bot.front.answers.forms import Form
 from bot.front.recipe_form import ALONE, open_remix, recipe_of
 from bot.front.requests import (
     accept,
@@ -16,7 +17,6 @@ from bot.front.requests import (
     repeatable,
 )
 from bot.front.services import Interaction
-from bot.front.views.forms import Form
 
 
 async def remix(

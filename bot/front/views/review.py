@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bot.front.answers.controls import Button, Menu
+from bot.front.answers.forms import Form
 from bot.front.commands.report import FORM, report_picture
 from bot.front.commands.review import CASES, show_case
 from bot.front.deciding import appeal, ask_appeal, press, submit
-from bot.front.views.forms import Form
 
 APPEAL = r"appeal:(?P<what>job|refused):(?P<number>[0-9a-z]{1,18})"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from bot.front.answers.forms import Form
 from bot.front.commands.rules import RULE, add_rule
-from bot.front.views.forms import Form
 
 RULE_FORM = Form(template=rf"{RULE}:(?P<action>refuse|hold|allow):(?P<channel_id>[0-9]+)", act=add_rule)

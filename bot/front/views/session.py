@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bot.front.answers.controls import Button
+from bot.front.answers.forms import Form
 from bot.front.commands.session import show_mine, vote
 from bot.front.sessions.opening import FORM, open_session
-from bot.front.views.forms import Form
 
 SESSION_FORM = Form(
     template=rf"{FORM}:(?P<where>thread|here):(?P<role>[0-9]{{1,19}}):(?P<channel>[0-9]{{1,19}}):(?P<voting>[0-9]{{1,4}})"

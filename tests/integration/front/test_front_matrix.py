@@ -24,8 +24,8 @@ from bot.config import Config
 from bot.domain.jobs import Job
 from bot.files.artifacts import Artifacts
 from bot.front import views
+from bot.front.answers.forms import Form
 from bot.front.commands import commands, menus
-from bot.front.views.forms import Form
 from bot.moderation.limits import LEAST_ACTS, Pace, Rates, Sender
 from bot.sandbox.client import Member
 from bot.sandbox.command_options import command_data, find_command
