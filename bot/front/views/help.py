@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.front.answers.controls import Button
 from bot.front.commands.help import FOR_MODERATORS
-from bot.front.moderators_help import show_moderators_help
+from bot.front.commands.help_for_moderators import show_moderators_help
 
 
 class HelpButton(Button, template=FOR_MODERATORS):
