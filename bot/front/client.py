@@ -24,7 +24,7 @@ from bot.front.answers.first_answers import Counting
 from bot.front.answers.forms import submitted
 from bot.front.configured import attachments_of, configured_services, rates_of
 from bot.front.favourites import react
-from bot.front.gateway import GatewayConnections, SessionStarts
+from bot.front.gateway.connections import GatewayConnections, SessionStarts
 from bot.front.keywords import Keywords, keywords_of
 from bot.front.proxies import ProxyConnector
 from bot.front.resolver import Resolver

@@ -33,7 +33,7 @@ UNSEEN: Mapping[str, tuple[str, ...]] = {
         "a small pink flower above a large cyan moon",
         "`{red, blue}`",
     ),
-    "bot/front/gateway.py": (  # the operator's page of health
+    "bot/front/gateway/connections.py": (  # the operator's page of health
         "shard ",
         " is not connected to Discord's gateway",
         "no session start is left today: the front connects in ",

@@ -136,7 +136,7 @@ async def test_a_front_that_has_to_wait_before_it_registers_connects(
 async def test_a_front_identifies_only_once_discord_allows_a_start(
     config: Config, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("bot.front.gateway.RETRY_SECONDS", 0.2)
+    monkeypatch.setattr("bot.front.gateway.connections.RETRY_SECONDS", 0.2)
     sandbox.misbehave(no_session_starts=1.5)
     await connects(config, sandbox)
     assert "0 session starts are left of the 1000 that Discord allows in a day, and 1 are" in caplog.text
@@ -146,8 +146,8 @@ async def test_a_front_identifies_only_once_discord_allows_a_start(
 async def test_a_shard_that_has_to_identify_again_waits_for_a_start_too(
     config: Config, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.front.gateway.RETRY_SECONDS", 0.2)
-    monkeypatch.setattr("bot.front.gateway.IDENTIFY_SECONDS", 0.2)
+    monkeypatch.setattr("bot.front.gateway.connections.RETRY_SECONDS", 0.2)
+    monkeypatch.setattr("bot.front.gateway.connections.IDENTIFY_SECONDS", 0.2)
     shutdown, ready = Shutdown(), asyncio.Event()
     serving = asyncio.create_task(front.serve(config, shutdown=shutdown, ready=ready.set))
     started = sandbox._core.session_starts

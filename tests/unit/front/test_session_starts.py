@@ -9,7 +9,7 @@ from typing import Any, cast
 import discord
 import pytest
 
-from bot.front.gateway import SessionStarts
+from bot.front.gateway.connections import SessionStarts
 from bot.telemetry.metrics import WELL
 
 
@@ -38,7 +38,7 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         found.append(round(seconds, 3))
         await asyncio.sleep(0)
 
-    monkeypatch.setattr("bot.front.gateway.asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr("bot.front.gateway.connections.asyncio", SimpleNamespace(sleep=sleep))
     return found
 
 

@@ -1,0 +1,1 @@
+"""The connection to Discord: shards, the registration of commands, the command tree."""
