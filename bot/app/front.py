@@ -24,8 +24,8 @@ from bot.delivery.sender import Sender
 from bot.delivery.uploads import Uploads
 from bot.domain.errors import CommandsRefused
 from bot.domain.jobs import Job
-from bot.front.address import use_address
 from bot.front.client import Bot
+from bot.front.gateway.address import use_address
 from bot.front.keywords import keywords_of
 from bot.front.sessions.desk import Desk
 from bot.moderation import hard_rule

@@ -13,7 +13,7 @@ from playwright.async_api import Browser, Page
 from small_bot import PageBot
 from tabs import Tabs
 
-from bot.front.address import use_address
+from bot.front.gateway.address import use_address
 from bot.sandbox.server import Sandbox
 
 

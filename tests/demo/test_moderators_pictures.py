@@ -12,7 +12,7 @@ from moderators_pictures import visited
 from playwright.async_api import Browser
 from test_first_pictures import MOST_BYTES
 
-from bot.front.address import use_address
+from bot.front.gateway.address import use_address
 
 
 @pytest.mark.browser

@@ -18,7 +18,7 @@ from serving import Served, serving
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
-from bot.front.address import use_address
+from bot.front.gateway.address import use_address
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 from bot.store import Store

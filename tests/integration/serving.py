@@ -18,8 +18,8 @@ from bot.delivery.sender import Sender
 from bot.delivery.uploads import Uploads
 from bot.domain.jobs import Job
 from bot.files.artifacts import Artifacts
-from bot.front.address import use_address
 from bot.front.client import Bot
+from bot.front.gateway.address import use_address
 from bot.front.sessions.desk import Desk
 from bot.moderation import hard_rule
 from bot.provenance.signing import Signing
