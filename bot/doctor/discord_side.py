@@ -20,8 +20,8 @@ from bot.domain.errors import BotError, ConfigurationError, DiscordUnavailable, 
 from bot.front.client import intents
 from bot.front.command_tree import Tree
 from bot.front.gateway.address import use_address
+from bot.front.gateway.translator import CatalogueTranslator
 from bot.front.proxies import ProxyConnector
-from bot.front.translator import CatalogueTranslator
 from bot.front.tree import new_tree
 from bot.store.database import Clock, Shared
 from bot.store.offers import Offers

@@ -17,6 +17,7 @@ from bot.front.answers.modals import choice_field, modal, text_field
 from bot.front.answers.permissions import acting, managed_server, moderated_server
 from bot.front.command_tree import Command, Group, Option, for_moderators, make_command, make_group
 from bot.front.deciding import shows_reviews
+from bot.front.gateway.translator import command_name
 from bot.front.policy_lines import policy_lines, why_lines
 from bot.front.policy_values import (
     FLAGGED,
@@ -33,7 +34,6 @@ from bot.front.policy_values import (
     typed_text,
 )
 from bot.front.services import Interaction, sender_of, services_of
-from bot.front.translator import command_name
 from bot.moderation.policy import Policy, policy_from, values_of
 from bot.process.retries import while_unavailable
 from bot.store.policies import PolicyRow, PolicyScope

@@ -20,10 +20,10 @@ from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import acting, moderated_server
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.deciding import show_review
+from bot.front.gateway.translator import command_name
 from bot.front.options import MAX_CHOICES
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, services_of
-from bot.front.translator import command_name
 from bot.process.retries import while_unavailable
 from bot.store.review_rows import Kind, Review, ReviewSettings
 from bot.texts.catalogue import Moment, Texts

@@ -13,6 +13,7 @@ from bot.domain.errors import UserMistake
 from bot.front.allowed import check_blocks
 from bot.front.answers.first_answers import acknowledge
 from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
+from bot.front.gateway.translator import command_name
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, Services, services_of
 from bot.front.sessions.board import board, round_of
@@ -20,7 +21,6 @@ from bot.front.sessions.hosting import led, taken, the_session
 from bot.front.sessions.joining import check_takes_part
 from bot.front.sessions.opening import MINUTE, ask_session
 from bot.front.sessions.places import HERE, THREAD, ParentOption
-from bot.front.translator import command_name
 from bot.process.retries import while_unavailable
 from bot.sessions.planning import MAX_MINUTES
 from bot.store.session_rows import GroupSession, Phase
