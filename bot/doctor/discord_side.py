@@ -18,8 +18,8 @@ from bot.delivery.discord_requests import RateGuard
 from bot.doctor.findings import Finding, well, wrong
 from bot.domain.errors import BotError, ConfigurationError, DiscordUnavailable, StoreUnavailable
 from bot.front.client import intents
-from bot.front.command_tree import Tree
 from bot.front.gateway.address import use_address
+from bot.front.gateway.command_tree import Tree
 from bot.front.gateway.translator import CatalogueTranslator
 from bot.front.proxies import ProxyConnector
 from bot.front.tree import new_tree

@@ -26,7 +26,7 @@ UNSEEN: Mapping[str, tuple[str, ...]] = {
         "discord.guild_ids: the bot is not a member of server ",
         ", or was invited without the scope applications.commands.",
     ),
-    "bot/front/command_tree.py": ("in server ",),  # the operator's log
+    "bot/front/gateway/command_tree.py": ("in server ",),  # the operator's log
     "bot/front/commands/help.py": (  # prompts, which models read in English only
         "a red heart left of a blue star",
         "a large yellow moon above a small pink heart on a purple background",

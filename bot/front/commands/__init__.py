@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.front.command_tree import Command, Group, MessageMenu
 from bot.front.commands.audit import audit_command
 from bot.front.commands.cancel import cancel_command
 from bot.front.commands.help import help_command
@@ -29,6 +28,7 @@ from bot.front.commands.style import style_group
 from bot.front.commands.use_recipe import use_recipe_menu
 from bot.front.commands.whose import whose_command, whose_menu
 from bot.front.commands.wildcard import wildcard_group
+from bot.front.gateway.command_tree import Command, Group, MessageMenu
 from sdjax_engine.request import Offer
 
 

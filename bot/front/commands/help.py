@@ -16,13 +16,13 @@ from bot.delivery.discord_requests import layout
 from bot.domain.jobs import MAX_VARIANTS
 from bot.front.answers.answers import MAX_PAGE, page, page_lines
 from bot.front.answers.first_answers import say
-from bot.front.command_tree import Command, Group, Option, make_command
 from bot.front.commands.help_for_moderators import is_moderator, show_moderators_help
 from bot.front.commands.imagine import imagine_options, samplers_of
 from bot.front.commands.made_by_ai import made_by_ai_menu
 from bot.front.commands.paint_from import paint_from_menu
 from bot.front.commands.report import report_menu
 from bot.front.commands.use_recipe import use_recipe_menu
+from bot.front.gateway.command_tree import Command, Group, Option, make_command
 from bot.front.options import size_name
 from bot.front.services import Interaction, services_of
 from bot.texts.catalogue import Texts, shown

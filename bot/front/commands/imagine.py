@@ -12,7 +12,7 @@ from discord.app_commands import Range, locale_str
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.jobs import MAX_VARIANTS, Recipe
 from bot.front.answers.answers import add, report, show_words
-from bot.front.command_tree import PICTURES, Command, Option, make_command
+from bot.front.gateway.command_tree import PICTURES, Command, Option, make_command
 from bot.front.options import (
     LORA,
     MAX_CHOICE,

@@ -18,11 +18,11 @@ from bot.front.answers.answers import page_lines
 from bot.front.answers.first_answers import acknowledge, open_form
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import acting, moderated_server
-from bot.front.command_tree import PICTURES, Group, Option, for_moderators, make_command, make_group
 from bot.front.commands.history import tile_of
 from bot.front.commands.moderate import MOST_REASON, who
 from bot.front.commands.whose import BLOCK
 from bot.front.contact_sheet import contact_sheet
+from bot.front.gateway.command_tree import PICTURES, Group, Option, for_moderators, make_command, make_group
 from bot.front.known_pictures import hash_sent
 from bot.front.offered_pictures import sent_file
 from bot.front.options import MAX_CHOICE, MAX_CHOICES

@@ -12,7 +12,7 @@ from bot.domain.quotas import Left
 from bot.front.allowed import Held, held_of
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import acknowledge
-from bot.front.command_tree import Command, make_command
+from bot.front.gateway.command_tree import Command, make_command
 from bot.front.options import size_name
 from bot.front.policy_lines import counted, key_line
 from bot.front.services import Interaction, sender_of, services_of

@@ -12,7 +12,7 @@ from bot.domain.hashes import hash_of_file, hashes_of_tiles
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import acknowledge
 from bot.front.attachments import Turn
-from bot.front.command_tree import MessageMenu, make_menu
+from bot.front.gateway.command_tree import MessageMenu, make_menu
 from bot.front.messages import files_of, of_message, result_of
 from bot.front.offered_pictures import OfferedPicture, pictures_among
 from bot.front.requests import PATIENCE_SECONDS

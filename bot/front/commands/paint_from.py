@@ -13,8 +13,8 @@ from bot.domain.jobs import Descent, Job, Parent, Recipe
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers.first_answers import open_form
 from bot.front.answers.modals import choice_field, modal
-from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.commands.imagine import filled, hint
+from bot.front.gateway.command_tree import MessageMenu, make_menu
 from bot.front.messages import files_of, of_message, result_of
 from bot.front.offered_pictures import OfferedPicture, PicturesOffered, pictures_among, pictures_of_job
 from bot.front.options import Asked, find_offer, may_expand, parse_by_any, reported_with, start_from

@@ -17,7 +17,7 @@ from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import moderated_server
 from bot.front.automod_lines import automod_lines
-from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
+from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of

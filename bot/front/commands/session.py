@@ -12,7 +12,7 @@ from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
 from bot.front.allowed import check_blocks
 from bot.front.answers.first_answers import acknowledge
-from bot.front.command_tree import Group, Option, for_moderators, make_command, make_group
+from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.gateway.translator import command_name
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, Services, services_of

@@ -13,7 +13,7 @@ from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.allowed import check_texts
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.modals import modal, settings_field, text_field
-from bot.front.command_tree import Command, Option, make_command
+from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.options import reported_with
 from bot.front.preferring import NEGATIVE_PROMPT, check, nearest
 from bot.front.requests import PATIENCE_SECONDS, owners_of

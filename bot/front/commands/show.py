@@ -6,8 +6,8 @@ from discord import app_commands
 from discord.app_commands import Range, locale_str
 
 from bot.domain.errors import StoreUnavailable
-from bot.front.command_tree import Command, Option, make_command
 from bot.front.commands.naming import request_name
+from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.options import MAX_CHOICES
 from bot.front.services import Interaction, services_of
 from bot.front.shown_again import can_be_shown, show_again

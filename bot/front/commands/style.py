@@ -18,7 +18,7 @@ from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.modals import modal, settings_field, text_field
 from bot.front.answers.permissions import kept_server, sees
-from bot.front.command_tree import Group, Option, make_command, make_group
+from bot.front.gateway.command_tree import Group, Option, make_command, make_group
 from bot.front.options import MAX_CHOICE, reported_with
 from bot.front.preferring import check
 from bot.front.requests import PATIENCE_SECONDS

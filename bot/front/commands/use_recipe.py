@@ -14,8 +14,8 @@ from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
 from bot.front.allowed import check_blocks
 from bot.front.answers.first_answers import acknowledge, open_form
-from bot.front.command_tree import MessageMenu, make_menu
 from bot.front.commands.paint_from import NAME as PAINT_FROM
+from bot.front.gateway.command_tree import MessageMenu, make_menu
 from bot.front.messages import MessageFile, check_no_sheet, files_of, of_message, result_of, texts_of
 from bot.front.offered_pictures import file_name
 from bot.front.offered_recipes import RecipeOffered, read_file, read_texts, recipe_settings, telling

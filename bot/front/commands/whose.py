@@ -18,7 +18,8 @@ from bot.domain.hashes import LIKELY_DISTANCE, hash_of_file, hashes_of_tiles, is
 from bot.front.answers.answers import page_lines
 from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import moderated_server
-from bot.front.command_tree import (
+from bot.front.commands.moderate import who
+from bot.front.gateway.command_tree import (
     PICTURES,
     Command,
     MessageMenu,
@@ -27,7 +28,6 @@ from bot.front.command_tree import (
     make_command,
     make_menu,
 )
-from bot.front.commands.moderate import who
 from bot.front.known_pictures import clean_sent
 from bot.front.messages import files_of, of_message, result_of
 from bot.front.offered_pictures import pictures_among, sent_file

@@ -14,7 +14,7 @@ from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import kept_server
-from bot.front.command_tree import Group, Option, make_command, make_group
+from bot.front.gateway.command_tree import Group, Option, make_command, make_group
 from bot.front.options import MAX_CHOICE
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.server_wildcards import suggest_wildcards, wildcards_of

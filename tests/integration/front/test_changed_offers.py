@@ -22,7 +22,7 @@ from bot.domain.errors import CommandsRefused, DiscordUnavailable
 from bot.domain.jobs import State
 from bot.files.artifacts import Artifacts
 from bot.front.client import JOIN_WAIT, REFUSED_WAIT
-from bot.front.command_tree import make_command
+from bot.front.gateway.command_tree import make_command
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
 from bot.sandbox.component_rules import walk

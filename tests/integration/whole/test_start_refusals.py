@@ -22,7 +22,7 @@ from bot.cli.demo import first_picture
 from bot.config import Config
 from bot.domain.errors import BotError, CommandsRefused, ConfigurationError, DiscordUnavailable
 from bot.front.client import LONGEST_WAIT
-from bot.front.command_tree import Option, make_command
+from bot.front.gateway.command_tree import Option, make_command
 from bot.process.shutdown import BackgroundTasks, Shutdown
 from bot.sandbox.server import Sandbox
 
