@@ -42,7 +42,7 @@ UNSEEN: Mapping[str, tuple[str, ...]] = {
     ),
     "bot/front/preferring.py": ("a picture",),  # stands for a prompt while options are checked
     "bot/front/proxies.py": ("Basic ",),  # a header
-    "bot/front/registration.py": (  # the operator's log, and the end of a start
+    "bot/front/gateway/registration.py": (  # the operator's log, and the end of a start
         "the largest is ",
         "Discord refuses the commands: ",
         ". Change the offer in this configuration or in the worker's, or update the bot.",

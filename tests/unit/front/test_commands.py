@@ -16,8 +16,8 @@ from discord import app_commands
 from bot.config import Config, ModelConfig
 from bot.front.commands import commands, menus
 from bot.front.gateway.command_tree import Tree, make_menu
+from bot.front.gateway.registration import TOO_LARGE, refusal, unchanged
 from bot.front.gateway.translator import CatalogueTranslator
-from bot.front.registration import TOO_LARGE, refusal, unchanged
 from sdjax_engine.request import SAMPLER_NAMES, Offer, Sampler
 
 OFFER = Config().models[0].offer
