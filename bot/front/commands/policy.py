@@ -15,9 +15,9 @@ from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.modals import choice_field, modal, text_field
 from bot.front.answers.permissions import acting, managed_server, moderated_server
-from bot.front.deciding import shows_reviews
 from bot.front.gateway.command_tree import Command, Group, Option, for_moderators, make_command, make_group
 from bot.front.gateway.translator import command_name
+from bot.front.moderators.decisions import shows_reviews
 from bot.front.policy_lines import policy_lines, why_lines
 from bot.front.policy_values import (
     FLAGGED,

@@ -18,9 +18,9 @@ from bot.domain.errors import UserMistake
 from bot.front.answers.answers import page_lines
 from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import acting, moderated_server
-from bot.front.deciding import show_review
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.gateway.translator import command_name
+from bot.front.moderators.decisions import show_review
 from bot.front.options import MAX_CHOICES
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, services_of

@@ -6,7 +6,7 @@ from bot.front.answers.controls import Button, Menu
 from bot.front.answers.forms import Form
 from bot.front.commands.report import FORM, report_picture
 from bot.front.commands.review import CASES, show_case
-from bot.front.deciding import appeal, ask_appeal, press, submit
+from bot.front.moderators.decisions import appeal, ask_appeal, press, submit
 
 APPEAL = r"appeal:(?P<what>job|refused):(?P<number>[0-9a-z]{1,18})"
 

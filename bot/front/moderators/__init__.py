@@ -1,0 +1,1 @@
+"""What moderators see and decide, as data and as forms."""
