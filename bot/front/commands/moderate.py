@@ -12,9 +12,9 @@ from bot.front.allowed import locale_for_all
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import acting, check_blockable, moderated_server
-from bot.front.clearing import MOST_HOURS, ask_clear
 from bot.front.gateway.command_tree import Command, Group, Option, for_moderators, make_command, make_group
 from bot.front.gateway.translator import command_name
+from bot.front.moderators.clearance import MOST_HOURS, ask_clear
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, services_of
 from bot.process.retries import while_unavailable

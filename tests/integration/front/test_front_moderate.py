@@ -22,8 +22,8 @@ from serving import Served
 
 from bot.domain.jobs import Job, State
 from bot.files.erasure import forget
-from bot.front import clearing
 from bot.front.commands import commands
+from bot.front.moderators import clearance
 from bot.front.removal import remove_message
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import BOT_ID, CHANNELS, GUILD_ID, PEOPLE
