@@ -18,7 +18,7 @@ from bot.front.answers.permissions import acting, managed_server, moderated_serv
 from bot.front.gateway.command_tree import Command, Group, Option, for_moderators, make_command, make_group
 from bot.front.gateway.translator import command_name
 from bot.front.moderators.decisions import shows_reviews
-from bot.front.policy_lines import policy_lines, why_lines
+from bot.front.moderators.policy_lines import policy_lines, why_lines
 from bot.front.policy_values import (
     FLAGGED,
     GROUPS,

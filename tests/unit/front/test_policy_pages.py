@@ -11,7 +11,7 @@ from bot.domain.jobs import State
 from bot.domain.quotas import Left, Measure, Quota
 from bot.front.allowed import Held
 from bot.front.commands.limits import limit_lines
-from bot.front.policy_lines import policy_lines, why_lines
+from bot.front.moderators.policy_lines import policy_lines, why_lines
 from bot.moderation.generosity import Privacy, Treatment
 from bot.moderation.limits import SPANS, quotas_of
 from bot.moderation.policy import Policy, Said, effective, values_of
