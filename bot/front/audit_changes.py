@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bot.front.policy_values import key_name, value_text
+from bot.front.moderators.policy_values import key_name, value_text
 from bot.moderation.policy import KEYS, policy_from
 from bot.store.auditing import Act, Entry
 from bot.texts.catalogue import Texts, shown

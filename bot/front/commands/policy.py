@@ -19,7 +19,7 @@ from bot.front.gateway.command_tree import Command, Group, Option, for_moderator
 from bot.front.gateway.translator import command_name
 from bot.front.moderators.decisions import shows_reviews
 from bot.front.moderators.policy_lines import policy_lines, why_lines
-from bot.front.policy_values import (
+from bot.front.moderators.policy_values import (
     FLAGGED,
     GROUPS,
     MORE,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bot.config import Config
 from bot.domain.errors import UserMistake
-from bot.front.policy_values import (
+from bot.front.moderators.policy_values import (
     FLAGGED,
     GROUPS,
     LEVELS,
