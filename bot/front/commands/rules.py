@@ -18,10 +18,10 @@ from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import moderated_server
 from bot.front.automod_lines import automod_lines
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
+from bot.front.moderators.written_rules import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
 from bot.front.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
-from bot.front.written_rules import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
 from bot.moderation.rules import Verdict
 from bot.moderation.search_cost import check_cost
 from bot.process.retries import while_unavailable
