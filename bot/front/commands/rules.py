@@ -16,8 +16,8 @@ from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import moderated_server
-from bot.front.automod_lines import automod_lines
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
+from bot.front.moderators.automod_lines import automod_lines
 from bot.front.moderators.written_rules import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
 from bot.front.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.requests import PATIENCE_SECONDS
