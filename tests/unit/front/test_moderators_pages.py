@@ -9,13 +9,13 @@ import pytest
 from test_review_pages import JOB
 
 from bot.front.answers.answers import MAX_PAGE
-from bot.front.audit_file import lines_of
 from bot.front.commands import other_commands
 from bot.front.commands.audit import entry_lines
 from bot.front.commands.help_for_moderators import Steps, moderators_help
 from bot.front.commands.moderate import restriction_lines
 from bot.front.commands.whose import Found
 from bot.front.commands.whose import lines_of as whose_lines
+from bot.front.moderators.audit_file import lines_of
 from bot.store.auditing import Act, Entry
 from bot.store.known import Match
 from bot.store.moderation import Kind, Restriction, Scope
