@@ -17,9 +17,9 @@ from bot.domain.errors import UserMistake
 from bot.front.answers.answers import MAX_PAGE, page_lines
 from bot.front.answers.first_answers import acknowledge, acknowledge_press
 from bot.front.answers.permissions import moderated_server
-from bot.front.audit_changes import changes_of
 from bot.front.commands.moderate import MOST_REASON, who
 from bot.front.gateway.command_tree import Command, Option, for_moderators, make_command
+from bot.front.moderators.audit_changes import changes_of
 from bot.front.moderators.audit_file import FILE, lines_of
 from bot.front.moderators.policy_lines import whose
 from bot.front.services import Interaction, services_of
