@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from bot.config.mistakes import quoted
 from bot.config.text_files import read_text_file
 from bot.domain.errors import ConfigurationError
-from bot.front.options import MAX_CHOICE, MAX_CHOICES, clean
+from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES, clean
 
 EMOTICON = 3  # characters; a name up to this length, such as ^_^, keeps its underscores
 HEADING = ("name", "tag")

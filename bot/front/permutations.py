@@ -21,9 +21,9 @@ from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers.answers import UNTOLD, add, page, sentence_for
 from bot.front.answers.first_answers import FORM_READ_SECONDS, open_form
 from bot.front.answers.modals import modal
-from bot.front.options import Asked, find_offer, parse, parse_by_any, reported_with
 from bot.front.preferred import name_left_out, preferred
 from bot.front.recipe_form import as_in_imagine, names_of, recipe_fields, text_above
+from bot.front.recipes.options import Asked, find_offer, parse, parse_by_any, reported_with
 from bot.front.requests import accept, announce, enqueue, is_external, preferences_of
 from bot.front.server_wildcards import written_out
 from bot.front.services import Interaction, services_of

@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from bot.domain.errors import UserMistake
-from bot.front.options import Asked, parse
+from bot.front.recipes.options import Asked, parse
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import Offer
 

@@ -15,7 +15,7 @@ from bot.domain.jobs import Recipe
 from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers.first_answers import FORM_READ_SECONDS, open_form
 from bot.front.answers.modals import MAX_NAME, menu_field, modal, settings_field, text_field
-from bot.front.options import (
+from bot.front.recipes.options import (
     MAX_CHOICES,
     PICTURE_STRENGTH,
     Asked,

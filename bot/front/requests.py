@@ -39,7 +39,7 @@ from bot.front.allowed import (
 from bot.front.answers.first_answers import Answered, acknowledge, answered, name_of
 from bot.front.answers.permissions import may_repeat, sees
 from bot.front.appeal_answers import tell_answers
-from bot.front.options import echo, find_offer
+from bot.front.recipes.options import echo, find_offer
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.sessions.joining import joined
 from bot.moderation.limits import places_of

@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe
-from bot.front.options import echo, hires_text, number_text, together
+from bot.front.recipes.options import echo, hires_text, number_text, together
 from bot.store.preferences import PREVIEWS
 from bot.texts.catalogue import Texts
 from sdjax_engine.request import SAMPLER_NAMES

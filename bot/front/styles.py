@@ -8,7 +8,7 @@ from typing import Any
 from discord.app_commands import Choice
 
 from bot.domain.errors import StoreUnavailable, UserMistake
-from bot.front.options import Asked
+from bot.front.recipes.options import Asked
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, services_of
 from bot.front.styling import NO_STYLE, STYLE, find, style_choices, styled, unknown_style, with_style

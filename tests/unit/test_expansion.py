@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bot.domain.errors import UserMistake
 from bot.domain.expansion import MAX_DEPTH, chosen, in_places, is_wildcard_name, read_phrase
-from bot.front.options import may_expand
+from bot.front.recipes.options import may_expand
 from sdjax_engine.errors import InvalidRequest
 
 

@@ -12,7 +12,7 @@ from recipes import recipe
 
 from bot.domain.errors import SeveralMistakes, UserMistake
 from bot.domain.jobs import MAX_VARIANTS, Recipe
-from bot.front.options import (
+from bot.front.recipes.options import (
     MAX_CHOICE,
     MAX_CHOICES,
     MAX_ECHO,

@@ -13,7 +13,11 @@ from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.jobs import MAX_VARIANTS, Recipe
 from bot.front.answers.answers import add, report, show_words
 from bot.front.gateway.command_tree import PICTURES, Command, Option, make_command
-from bot.front.options import (
+from bot.front.pasting import Pasted, filled_from, name_differences
+from bot.front.permutations import ask_permutations, imagine_form
+from bot.front.preferred import model_here, name_left_out, preferred
+from bot.front.recipe_form import names_of, recipe_fields, recipe_form
+from bot.front.recipes.options import (
     LORA,
     MAX_CHOICE,
     MAX_CHOICES,
@@ -27,10 +31,6 @@ from bot.front.options import (
     parse_by_any,
     size_choices,
 )
-from bot.front.pasting import Pasted, filled_from, name_differences
-from bot.front.permutations import ask_permutations, imagine_form
-from bot.front.preferred import model_here, name_left_out, preferred
-from bot.front.recipe_form import names_of, recipe_fields, recipe_form
 from bot.front.requests import accept, announce, check_caps, enqueue, preferences_of
 from bot.front.server_wildcards import drawn
 from bot.front.services import Interaction, services_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.domain.jobs import Job, State
-from bot.front.options import clean
+from bot.front.recipes.options import clean
 from bot.texts.catalogue import SEPARATOR, Texts, tidy
 
 MAX_NAME = 100  # characters of a suggestion, and of a choice's label and description

@@ -19,7 +19,7 @@ from bot.front.answers.permissions import moderated_server
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.moderators.automod_lines import automod_lines
 from bot.front.moderators.written_rules import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
-from bot.front.options import MAX_CHOICE, MAX_CHOICES
+from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.moderation.rules import Verdict

@@ -8,7 +8,7 @@ from discord.app_commands import Range, locale_str
 from bot.domain.errors import StoreUnavailable
 from bot.front.commands.naming import request_name
 from bot.front.gateway.command_tree import Command, Option, make_command
-from bot.front.options import MAX_CHOICES
+from bot.front.recipes.options import MAX_CHOICES
 from bot.front.services import Interaction, services_of
 from bot.front.shown_again import can_be_shown, show_again
 

@@ -19,7 +19,6 @@ from bot.front.gateway.command_tree import MessageMenu, make_menu
 from bot.front.messages import MessageFile, check_no_sheet, files_of, of_message, result_of, texts_of
 from bot.front.offered_pictures import file_name
 from bot.front.offered_recipes import RecipeOffered, read_file, read_texts, recipe_settings, telling
-from bot.front.options import clean
 from bot.front.pasting import difference_lines
 from bot.front.recipe_form import (
     ALONE,
@@ -31,6 +30,7 @@ from bot.front.recipe_form import (
     recipe_form,
     recipe_of,
 )
+from bot.front.recipes.options import clean
 from bot.front.requests import accept, announce, enqueue
 from bot.front.services import Interaction, sender_of, services_of
 from bot.generation_data import Fitted, fit

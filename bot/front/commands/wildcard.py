@@ -15,7 +15,7 @@ from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import kept_server
 from bot.front.gateway.command_tree import Group, Option, make_command, make_group
-from bot.front.options import MAX_CHOICE
+from bot.front.recipes.options import MAX_CHOICE
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.server_wildcards import suggest_wildcards, wildcards_of
 from bot.front.services import Interaction, sender_of, services_of

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from bot.domain.errors import UserMistake
-from bot.front.options import clean, echo, number_text
+from bot.front.recipes.options import clean, echo, number_text
 from bot.moderation.generosity import ANY, NO_LIMIT, Privacy, Treatment
 from bot.texts.catalogue import Texts, shown
 from sdjax_engine.request import Offer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.domain.errors import UserMistake
-from bot.front.options import clean
+from bot.front.recipes.options import clean
 from bot.front.services import Interaction, services_of
 from bot.process.retries import while_unavailable
 from bot.store.prompt_rules import PromptRule

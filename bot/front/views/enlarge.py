@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.domain.jobs import Descent
 from bot.front.answers.controls import Button
-from bot.front.options import find_offer
+from bot.front.recipes.options import find_offer
 from bot.front.requests import (
     accept,
     announce,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bot.domain.jobs import Descent, Recipe
 from bot.front.answers.controls import Button
-from bot.front.options import random_seed
+from bot.front.recipes.options import random_seed
 from bot.front.requests import (
     accept,
     announce,

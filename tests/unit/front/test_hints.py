@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.front.commands.imagine import imagine_options
-from bot.front.options import OPTION_OF_FLAG, Hint, hints_of
+from bot.front.recipes.options import OPTION_OF_FLAG, Hint, hints_of
 from sdjax_engine.request import Offer, Sampler
 
 OFFER = Offer(

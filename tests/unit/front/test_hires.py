@@ -15,7 +15,7 @@ from bot.delivery.render import render
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe, State
 from bot.domain.sizes import nearest_larger
-from bot.front.options import Asked, hires_choices, hires_text, parse, start_from
+from bot.front.recipes.options import Asked, hires_choices, hires_text, parse, start_from
 from bot.front.settings_line import read_settings_line, settings_line
 from bot.front.variations import enlarged, varied, varied_near
 from bot.store.recipes import recipe_from, recipe_values

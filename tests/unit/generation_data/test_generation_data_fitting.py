@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bot.front.options import Asked, parse
+from bot.front.recipes.options import Asked, parse
 from bot.generation_data import Difference, GenerationData, Tool, fit, read_picture
 from bot.generation_data.data import SecondPassData
 from bot.generation_data.sampler_names import Named, named_sampler

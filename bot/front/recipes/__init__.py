@@ -1,0 +1,1 @@
+"""From typed options to a recipe; no Discord here."""
