@@ -11,8 +11,8 @@ from bot.domain.expansion import PLACE
 from bot.domain.jobs import Recipe
 from bot.front.allowed import check_texts, offers_here
 from bot.front.answers.answers import add
-from bot.front.preferring import NEGATIVE_PROMPT, filled_in, nearest
 from bot.front.recipes.options import Asked, parse
+from bot.front.recipes.preferences import NEGATIVE_PROMPT, filled_in, nearest
 from bot.front.requests import preferences_of
 from bot.front.services import Interaction, services_of
 from bot.front.styles import use_style

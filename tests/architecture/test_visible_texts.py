@@ -40,7 +40,7 @@ UNSEEN: Mapping[str, tuple[str, ...]] = {
         " min",
         "not connected to Discord's gateway",
     ),
-    "bot/front/preferring.py": ("a picture",),  # stands for a prompt while options are checked
+    "bot/front/recipes/preferences.py": ("a picture",),  # stands for a prompt while options are checked
     "bot/front/proxies.py": ("Basic ",),  # a header
     "bot/front/gateway/registration.py": (  # the operator's log, and the end of a start
         "the largest is ",

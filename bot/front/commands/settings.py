@@ -14,8 +14,8 @@ from bot.front.allowed import check_texts
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.modals import modal, settings_field, text_field
 from bot.front.gateway.command_tree import Command, Option, make_command
-from bot.front.preferring import NEGATIVE_PROMPT, check, nearest
 from bot.front.recipes.options import reported_with
+from bot.front.recipes.preferences import NEGATIVE_PROMPT, check, nearest
 from bot.front.requests import PATIENCE_SECONDS, owners_of
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.settings_line import PREFERABLE, options_line, settings_in

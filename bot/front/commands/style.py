@@ -19,8 +19,8 @@ from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open
 from bot.front.answers.modals import modal, settings_field, text_field
 from bot.front.answers.permissions import kept_server, sees
 from bot.front.gateway.command_tree import Group, Option, make_command, make_group
-from bot.front.preferring import check
 from bot.front.recipes.options import MAX_CHOICE, reported_with
+from bot.front.recipes.preferences import check
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.settings_line import OF_STYLES, options_line, settings_in

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.errors import UserMistake
-from bot.front.preferring import nearest
 from bot.front.recipes.options import Asked
+from bot.front.recipes.preferences import nearest
 from bot.front.styling import (
     MAX_NAME,
     MAX_TEXT,
