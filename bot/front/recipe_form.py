@@ -25,9 +25,9 @@ from bot.front.recipes.options import (
     size_name,
     with_second_pass,
 )
+from bot.front.recipes.settings_line import options_line, settings_in, settings_of
 from bot.front.requests import repeatable
 from bot.front.services import Interaction, services_of
-from bot.front.settings_line import options_line, settings_in, settings_of
 from bot.front.styles import style_of
 from bot.front.styling import NO_STYLE, STYLE, styled
 from bot.texts.catalogue import Texts

@@ -31,10 +31,10 @@ from bot.front.recipes.options import (
     parse_by_any,
     size_choices,
 )
+from bot.front.recipes.settings_line import options_line
 from bot.front.requests import accept, announce, check_caps, enqueue, preferences_of
 from bot.front.server_wildcards import drawn
 from bot.front.services import Interaction, services_of
-from bot.front.settings_line import options_line
 from bot.front.start_files import SentFile
 from bot.front.start_pictures import started_from
 from bot.front.styles import suggest_styles

@@ -16,9 +16,9 @@ from bot.front.answers.modals import modal, settings_field, text_field
 from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.recipes.options import reported_with
 from bot.front.recipes.preferences import NEGATIVE_PROMPT, check, nearest
+from bot.front.recipes.settings_line import PREFERABLE, options_line, settings_in
 from bot.front.requests import PATIENCE_SECONDS, owners_of
 from bot.front.services import Interaction, sender_of, services_of
-from bot.front.settings_line import PREFERABLE, options_line, settings_in
 from bot.front.styles import style_of
 from bot.front.styling import NO_STYLE, STYLE
 from bot.process.retries import while_unavailable

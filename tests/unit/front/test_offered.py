@@ -15,7 +15,7 @@ from bot.front.offered import Offered
 from bot.front.offered_pictures import file_name, pictures_among, pictures_of_job
 from bot.front.offered_recipes import read_file, read_texts, recipe_line, telling
 from bot.front.recipes.options import Asked, parse
-from bot.front.settings_line import read_settings_line
+from bot.front.recipes.settings_line import read_settings_line
 from bot.generation_data import NoGenerationData, fit
 from bot.texts.catalogue import LANGUAGES, Texts
 

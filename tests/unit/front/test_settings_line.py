@@ -15,7 +15,7 @@ from bot.config import Config
 from bot.domain.errors import UserMistake
 from bot.front.answers.modals import MAX_INPUT, settings_field
 from bot.front.recipes.options import Asked, parse, parse_loras, parse_second_pass
-from bot.front.settings_line import (
+from bot.front.recipes.settings_line import (
     DIGITS,
     LISTS,
     PREFERABLE,
