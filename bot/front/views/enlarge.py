@@ -5,6 +5,7 @@ from __future__ import annotations
 from bot.domain.jobs import Descent
 from bot.front.answers.controls import Button
 from bot.front.recipes.options import find_offer
+from bot.front.recipes.variations import enlarged
 from bot.front.requests import (
     accept,
     announce,
@@ -15,7 +16,6 @@ from bot.front.requests import (
     repeatable,
 )
 from bot.front.services import Interaction, services_of
-from bot.front.variations import enlarged
 
 
 async def enlarge(interaction: Interaction, job_id: str, index: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from bot.domain.jobs import Descent, Recipe
 from bot.front.answers.controls import Button
 from bot.front.recipes.options import random_seed
+from bot.front.recipes.variations import varied, varied_near
 from bot.front.requests import (
     accept,
     announce,
@@ -17,7 +18,6 @@ from bot.front.requests import (
     repeatable,
 )
 from bot.front.services import Interaction
-from bot.front.variations import varied, varied_near
 
 
 async def vary(interaction: Interaction, job_id: str, index: int) -> None:

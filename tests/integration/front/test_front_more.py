@@ -9,7 +9,7 @@ import PIL.Image
 from front_tools import ephemeral, finished, queued, refusal, text_of
 from serving import Served
 
-from bot.front.variations import NEAR_STRENGTH
+from bot.front.recipes.variations import NEAR_STRENGTH
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
 

@@ -17,7 +17,7 @@ from bot.domain.jobs import Recipe, State
 from bot.domain.sizes import nearest_larger
 from bot.front.recipes.options import Asked, hires_choices, hires_text, parse, start_from
 from bot.front.recipes.settings_line import read_settings_line, settings_line
-from bot.front.variations import enlarged, varied, varied_near
+from bot.front.recipes.variations import enlarged, varied, varied_near
 from bot.store.recipes import recipe_from, recipe_values
 from bot.texts.catalogue import Texts
 from sdjax_engine.errors import InvalidRequest

@@ -13,7 +13,7 @@ from bot.delivery.discord_requests import layout
 from bot.delivery.render import render, without_picture
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import MAX_VARIANTS, Job, Recipe, Showing, State
-from bot.front.variations import NEAR_STRENGTH, enlarged, varied, varied_near
+from bot.front.recipes.variations import NEAR_STRENGTH, enlarged, varied, varied_near
 from bot.front.views import BUTTONS
 from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.request import Lora, Offer, Variation
