@@ -13,10 +13,10 @@ from bot.front.allowed import check_texts, offers_here
 from bot.front.answers.answers import add
 from bot.front.recipes.options import Asked, parse
 from bot.front.recipes.preferences import NEGATIVE_PROMPT, filled_in, nearest
+from bot.front.recipes.style import STYLE
 from bot.front.requests import preferences_of
 from bot.front.services import Interaction, services_of
 from bot.front.styles import use_style
-from bot.front.styling import STYLE
 from bot.texts.catalogue import Texts
 
 

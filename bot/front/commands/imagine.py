@@ -32,13 +32,13 @@ from bot.front.recipes.options import (
     size_choices,
 )
 from bot.front.recipes.settings_line import options_line
+from bot.front.recipes.style import STYLE
 from bot.front.requests import accept, announce, check_caps, enqueue, preferences_of
 from bot.front.server_wildcards import drawn
 from bot.front.services import Interaction, services_of
 from bot.front.start_files import SentFile
 from bot.front.start_pictures import started_from
 from bot.front.styles import suggest_styles
-from bot.front.styling import STYLE
 from bot.texts.catalogue import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bot.domain.errors import UserMistake
 from bot.front.recipes.options import Asked
 from bot.front.recipes.preferences import nearest
-from bot.front.styling import (
+from bot.front.recipes.style import (
     MAX_NAME,
     MAX_TEXT,
     find,
