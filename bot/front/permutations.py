@@ -26,10 +26,10 @@ from bot.front.recipe_form import as_in_imagine, names_of, recipe_fields, text_a
 from bot.front.recipes.options import Asked, find_offer, parse, parse_by_any, reported_with
 from bot.front.recipes.settings_line import options_line, settings_in
 from bot.front.recipes.style import placed
+from bot.front.recipes.wildcard import read_few
 from bot.front.requests import accept, announce, enqueue, is_external, preferences_of
 from bot.front.server_wildcards import written_out
 from bot.front.services import Interaction, services_of
-from bot.front.wildcards import read_few
 from bot.moderation.limits import places_of
 from bot.texts.catalogue import Texts, shown
 from sdjax_engine.errors import InvalidRequest

@@ -10,9 +10,9 @@ from discord.app_commands import Choice
 from bot.domain.errors import StoreUnavailable
 from bot.domain.expansion import Phrase, read_phrase
 from bot.front.recipes.options import clean
+from bot.front.recipes.wildcard import drawing, wildcard_choices
 from bot.front.requests import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
-from bot.front.wildcards import drawing, wildcard_choices
 from bot.process.retries import while_unavailable
 from bot.process.threads import Check
 from bot.store.wildcards import Wildcard

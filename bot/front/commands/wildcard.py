@@ -16,15 +16,15 @@ from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import kept_server
 from bot.front.gateway.command_tree import Group, Option, make_command, make_group
 from bot.front.recipes.options import MAX_CHOICE
-from bot.front.requests import PATIENCE_SECONDS
-from bot.front.server_wildcards import suggest_wildcards, wildcards_of
-from bot.front.services import Interaction, sender_of, services_of
-from bot.front.wildcards import (
+from bot.front.recipes.wildcard import (
     MAX_NAME,
     read_entries,
     unknown_wildcard,
     wildcard_name,
 )
+from bot.front.requests import PATIENCE_SECONDS
+from bot.front.server_wildcards import suggest_wildcards, wildcards_of
+from bot.front.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.store.auditing import By
 from bot.store.named import key_of

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bot.domain.errors import UserMistake
 from bot.domain.expansion import read_phrase
-from bot.front.wildcards import (
+from bot.front.recipes.wildcard import (
     MAX_ENTRIES,
     MAX_ENTRY,
     drawing,
