@@ -20,7 +20,7 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from conditions import print_conditions  # noqa: E402 - found by the line above
 
-from bot.front.keywords import read_keywords  # noqa: E402
+from bot.front.recipes.keywords import read_keywords  # noqa: E402
 
 TYPED = ("t", "tag_1", "tag_199999", "other", "none")
 MOST = 25

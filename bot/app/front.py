@@ -26,7 +26,7 @@ from bot.domain.errors import CommandsRefused
 from bot.domain.jobs import Job
 from bot.front.client import Bot
 from bot.front.gateway.address import use_address
-from bot.front.keywords import keywords_of
+from bot.front.recipes.keywords import keywords_of
 from bot.front.sessions.desk import Desk
 from bot.moderation import hard_rule
 from bot.process.garbage import exclude_existing

@@ -9,7 +9,7 @@ from bot.app.named_weights import mistakes_in_weights
 from bot.app.tracing import mistakes_in_tracing
 from bot.config import Config
 from bot.domain.errors import ConfigurationError
-from bot.front.keywords import read_keywords
+from bot.front.recipes.keywords import read_keywords
 from bot.provenance.opening import check_certificate
 from bot.store import check_url
 from sdjax_engine.errors import UnreadableCheckpoint

@@ -8,8 +8,8 @@ from bot.config import Config
 from bot.domain.quotas import Caps
 from bot.front.attachments import Attachments
 from bot.front.decoding import MIB, Decoder
-from bot.front.keywords import Keywords
 from bot.front.pictures import Limits
+from bot.front.recipes.keywords import Keywords
 from bot.front.resolver import Resolver
 from bot.front.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Rates

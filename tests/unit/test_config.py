@@ -17,7 +17,7 @@ from bot.config.models import CHECKPOINT_DEFAULTS
 from bot.config.prompts import read_styles
 from bot.config.token_files import read_token_file
 from bot.domain.errors import ConfigurationError
-from bot.front.keywords import read_keywords
+from bot.front.recipes.keywords import read_keywords
 from sdjax_engine.request import Sampler
 
 EXAMPLE = Path(__file__).parents[2] / "config.example.toml"

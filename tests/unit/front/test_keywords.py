@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bot.domain.errors import ConfigurationError
 from bot.domain.expansion import read_phrase
-from bot.front.keywords import Keywords, as_prompt, keywords_of, read_keywords
+from bot.front.recipes.keywords import Keywords, as_prompt, keywords_of, read_keywords
 
 ROWS = [
     ["long_hair", "0", "4000", "longhair,very_hairy"],
