@@ -27,7 +27,7 @@ from bot.front.recipes.options import Asked, find_offer, parse, parse_by_any, re
 from bot.front.recipes.settings_line import options_line, settings_in
 from bot.front.recipes.style import placed
 from bot.front.recipes.wildcard import read_few
-from bot.front.requests import accept, announce, enqueue, is_external, preferences_of
+from bot.front.requests.intake import accept, announce, enqueue, is_external, preferences_of
 from bot.front.server_wildcards import written_out
 from bot.front.services import Interaction, services_of
 from bot.moderation.limits import places_of

@@ -16,7 +16,7 @@ from bot.domain.jobs import Job, State, lacking
 from bot.front.answers.answers import send_within_limits
 from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import may_repeat
-from bot.front.requests import is_age_restricted
+from bot.front.requests.intake import is_age_restricted
 from bot.front.services import Interaction, sender_of, services_of
 
 

@@ -33,7 +33,7 @@ from bot.front.recipes.options import (
 )
 from bot.front.recipes.settings_line import options_line
 from bot.front.recipes.style import STYLE
-from bot.front.requests import accept, announce, check_caps, enqueue, preferences_of
+from bot.front.requests.intake import accept, announce, check_caps, enqueue, preferences_of
 from bot.front.server_wildcards import drawn
 from bot.front.services import Interaction, services_of
 from bot.front.start_files import SentFile

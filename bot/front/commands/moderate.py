@@ -15,7 +15,7 @@ from bot.front.answers.permissions import acting, check_blockable, moderated_ser
 from bot.front.gateway.command_tree import Command, Group, Option, for_moderators, make_command, make_group
 from bot.front.gateway.translator import command_name
 from bot.front.moderators.clearance import MOST_HOURS, ask_clear
-from bot.front.requests import PATIENCE_SECONDS
+from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.services import Interaction, services_of
 from bot.process.retries import while_unavailable
 from bot.store.auditing import OPERATOR

@@ -22,7 +22,7 @@ from bot.front.recipe_form import as_in_imagine, in_time, names_of, recipe_field
 from bot.front.recipes.options import Asked, find_offer, may_expand, parse_by_any, reported_with, start_from
 from bot.front.recipes.settings_line import settings_in
 from bot.front.recipes.variations import picture_of
-from bot.front.requests import accept, announce, check_caps, enqueue, repeatable
+from bot.front.requests.intake import accept, announce, check_caps, enqueue, repeatable
 from bot.front.services import Interaction, services_of
 from bot.front.start_files import SentFile
 from bot.front.start_pictures import started_from

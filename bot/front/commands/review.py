@@ -22,7 +22,7 @@ from bot.front.gateway.command_tree import Group, Option, for_moderators, make_c
 from bot.front.gateway.translator import command_name
 from bot.front.moderators.decisions import show_review
 from bot.front.recipes.options import MAX_CHOICES
-from bot.front.requests import PATIENCE_SECONDS
+from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.services import Interaction, services_of
 from bot.process.retries import while_unavailable
 from bot.store.review_rows import Kind, Review, ReviewSettings

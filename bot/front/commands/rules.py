@@ -20,7 +20,7 @@ from bot.front.gateway.command_tree import Group, Option, for_moderators, make_c
 from bot.front.moderators.automod_lines import automod_lines
 from bot.front.moderators.written_rules import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
 from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES
-from bot.front.requests import PATIENCE_SECONDS
+from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.moderation.rules import Verdict
 from bot.moderation.search_cost import check_cost

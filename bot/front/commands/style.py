@@ -23,7 +23,7 @@ from bot.front.recipes.options import MAX_CHOICE, reported_with
 from bot.front.recipes.preferences import check
 from bot.front.recipes.settings_line import OF_STYLES, options_line, settings_in
 from bot.front.recipes.style import MAX_NAME, MAX_TEXT, find, style_name, style_text, unknown_style
-from bot.front.requests import PATIENCE_SECONDS
+from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.styles import style_of, styles_of, suggest_styles
 from bot.process.retries import while_unavailable

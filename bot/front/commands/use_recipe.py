@@ -31,7 +31,7 @@ from bot.front.recipe_form import (
     recipe_of,
 )
 from bot.front.recipes.options import clean
-from bot.front.requests import accept, announce, enqueue
+from bot.front.requests.intake import accept, announce, enqueue
 from bot.front.services import Interaction, sender_of, services_of
 from bot.generation_data import Fitted, fit
 from bot.texts.catalogue import Texts, shown

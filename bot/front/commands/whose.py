@@ -31,7 +31,7 @@ from bot.front.gateway.command_tree import (
 from bot.front.known_pictures import clean_sent
 from bot.front.messages import files_of, of_message, result_of
 from bot.front.offered_pictures import pictures_among, sent_file
-from bot.front.requests import PATIENCE_SECONDS
+from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.start_files import SentFile
 from bot.process.retries import while_unavailable

@@ -22,7 +22,7 @@ from bot.front.recipes.wildcard import (
     unknown_wildcard,
     wildcard_name,
 )
-from bot.front.requests import PATIENCE_SECONDS
+from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.server_wildcards import suggest_wildcards, wildcards_of
 from bot.front.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.domain.jobs import Descent
 from bot.front.answers.controls import Button
-from bot.front.requests import (
+from bot.front.requests.intake import (
     accept,
     announce,
     check_offered,

@@ -6,7 +6,7 @@ from bot.domain.jobs import Descent
 from bot.front.answers.controls import Button
 from bot.front.recipes.options import find_offer
 from bot.front.recipes.variations import enlarged
-from bot.front.requests import (
+from bot.front.requests.intake import (
     accept,
     announce,
     check_offered,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.domain.errors import NotYours, UserMistake
 from bot.domain.jobs import Descent
 from bot.front.answers.controls import Button
-from bot.front.requests import accept, copy, is_age_restricted, parent_of
+from bot.front.requests.intake import accept, copy, is_age_restricted, parent_of
 from bot.front.services import Interaction, services_of
 
 

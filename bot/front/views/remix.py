@@ -8,7 +8,7 @@ from bot.domain.jobs import Descent
 from bot.front.answers.controls import Button
 from bot.front.answers.forms import Form
 from bot.front.recipe_form import ALONE, open_remix, recipe_of
-from bot.front.requests import (
+from bot.front.requests.intake import (
     accept,
     announce,
     enqueue,

@@ -8,7 +8,7 @@ from bot.domain.jobs import Descent, Recipe
 from bot.front.answers.controls import Button
 from bot.front.recipes.options import random_seed
 from bot.front.recipes.variations import varied, varied_near
-from bot.front.requests import (
+from bot.front.requests.intake import (
     accept,
     announce,
     check_offered,

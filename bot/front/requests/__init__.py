@@ -1,0 +1,1 @@
+"""Requests for pictures: checked, judged, and put into the queue."""
