@@ -17,7 +17,6 @@ import discord
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.expansion import PLACE, Phrase
 from bot.domain.jobs import Origin, Recipe
-from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers.answers import UNTOLD, add, page, sentence_for
 from bot.front.answers.first_answers import FORM_READ_SECONDS, open_form
 from bot.front.answers.modals import modal
@@ -28,6 +27,7 @@ from bot.front.recipes.settings_line import options_line, settings_in
 from bot.front.recipes.style import placed
 from bot.front.recipes.wildcard import read_few
 from bot.front.requests.intake import accept, announce, enqueue, is_external, preferences_of
+from bot.front.requests.standing import check_blocks, offers_here
 from bot.front.server_wildcards import written_out
 from bot.front.services import Interaction, services_of
 from bot.moderation.limits import places_of

@@ -9,12 +9,12 @@ from typing import Any
 from bot.domain.errors import UserMistake
 from bot.domain.expansion import PLACE
 from bot.domain.jobs import Recipe
-from bot.front.allowed import check_texts, offers_here
 from bot.front.answers.answers import add
 from bot.front.recipes.options import Asked, parse
 from bot.front.recipes.preferences import NEGATIVE_PROMPT, filled_in, nearest
 from bot.front.recipes.style import STYLE
 from bot.front.requests.intake import preferences_of
+from bot.front.requests.standing import check_texts, offers_here
 from bot.front.services import Interaction, services_of
 from bot.front.styles import use_style
 from bot.texts.catalogue import Texts

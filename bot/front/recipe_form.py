@@ -12,7 +12,6 @@ import discord
 
 from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import Recipe
-from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers.first_answers import FORM_READ_SECONDS, open_form
 from bot.front.answers.modals import MAX_NAME, menu_field, modal, settings_field, text_field
 from bot.front.recipes.options import (
@@ -28,6 +27,7 @@ from bot.front.recipes.options import (
 from bot.front.recipes.settings_line import options_line, settings_in, settings_of
 from bot.front.recipes.style import NO_STYLE, STYLE, styled
 from bot.front.requests.intake import repeatable
+from bot.front.requests.standing import check_blocks, offers_here
 from bot.front.services import Interaction, services_of
 from bot.front.styles import style_of
 from bot.texts.catalogue import Texts

@@ -9,12 +9,12 @@ from discord.app_commands import locale_str
 
 from bot.delivery.quota_lines import quota_line
 from bot.domain.quotas import Left
-from bot.front.allowed import Held, held_of
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import acknowledge
 from bot.front.gateway.command_tree import Command, make_command
 from bot.front.moderators.policy_lines import counted, key_line
 from bot.front.recipes.options import size_name
+from bot.front.requests.standing import Held, held_of
 from bot.front.services import Interaction, sender_of, services_of
 from bot.moderation.limits import COOL_DOWN, allows, offers_within
 from bot.moderation.standing import refusal

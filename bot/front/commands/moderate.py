@@ -8,7 +8,6 @@ import discord
 from discord.app_commands import Range, locale_str
 
 from bot.domain.errors import UserMistake
-from bot.front.allowed import locale_for_all
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import acting, check_blockable, moderated_server
@@ -16,6 +15,7 @@ from bot.front.gateway.command_tree import Command, Group, Option, for_moderator
 from bot.front.gateway.translator import command_name
 from bot.front.moderators.clearance import MOST_HOURS, ask_clear
 from bot.front.requests.intake import PATIENCE_SECONDS
+from bot.front.requests.standing import locale_for_all
 from bot.front.services import Interaction, services_of
 from bot.process.retries import while_unavailable
 from bot.store.auditing import OPERATOR

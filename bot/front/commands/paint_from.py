@@ -10,7 +10,6 @@ from discord.app_commands import locale_str
 from bot.domain.errors import UserMistake
 from bot.domain.expansion import read_phrase
 from bot.domain.jobs import Descent, Job, Parent, Recipe
-from bot.front.allowed import check_blocks, offers_here
 from bot.front.answers.first_answers import open_form
 from bot.front.answers.modals import choice_field, modal
 from bot.front.commands.imagine import filled, hint
@@ -23,6 +22,7 @@ from bot.front.recipes.options import Asked, find_offer, may_expand, parse_by_an
 from bot.front.recipes.settings_line import settings_in
 from bot.front.recipes.variations import picture_of
 from bot.front.requests.intake import accept, announce, check_caps, enqueue, repeatable
+from bot.front.requests.standing import check_blocks, offers_here
 from bot.front.services import Interaction, services_of
 from bot.front.start_files import SentFile
 from bot.front.start_pictures import started_from

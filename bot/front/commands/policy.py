@@ -10,7 +10,6 @@ import discord
 from discord.app_commands import locale_str
 
 from bot.domain.errors import StoreUnavailable, UserMistake
-from bot.front.allowed import PATIENCE_SECONDS, read_held, shown_bounds
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.modals import choice_field, modal, text_field
@@ -33,6 +32,7 @@ from bot.front.moderators.policy_values import (
     read_value,
     typed_text,
 )
+from bot.front.requests.standing import PATIENCE_SECONDS, read_held, shown_bounds
 from bot.front.services import Interaction, sender_of, services_of
 from bot.moderation.policy import Policy, policy_from, values_of
 from bot.process.retries import while_unavailable

@@ -11,7 +11,6 @@ import discord
 from discord.app_commands import Choice, Range, locale_str
 
 from bot.domain.errors import StoreUnavailable, UserMistake
-from bot.front.allowed import judgement_of
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.modals import modal, text_field
@@ -21,6 +20,7 @@ from bot.front.moderators.automod_lines import automod_lines
 from bot.front.moderators.written_rules import MAX_NAME, read_terms, rule_name, rules_of, unknown_rule
 from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.requests.intake import PATIENCE_SECONDS
+from bot.front.requests.standing import judgement_of
 from bot.front.services import Interaction, sender_of, services_of
 from bot.moderation.rules import Verdict
 from bot.moderation.search_cost import check_cost

@@ -10,11 +10,11 @@ from discord.app_commands import AppCommandChannel, Range, Transform, locale_str
 
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
-from bot.front.allowed import check_blocks
 from bot.front.answers.first_answers import acknowledge
 from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.gateway.translator import command_name
 from bot.front.requests.intake import PATIENCE_SECONDS
+from bot.front.requests.standing import check_blocks
 from bot.front.services import Interaction, Services, services_of
 from bot.front.sessions.board import board, round_of
 from bot.front.sessions.hosting import led, taken, the_session

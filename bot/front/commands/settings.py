@@ -10,7 +10,6 @@ import discord
 from discord.app_commands import locale_str
 
 from bot.domain.errors import StoreUnavailable, UserMistake
-from bot.front.allowed import check_texts
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.modals import modal, settings_field, text_field
 from bot.front.gateway.command_tree import Command, Option, make_command
@@ -19,6 +18,7 @@ from bot.front.recipes.preferences import NEGATIVE_PROMPT, check, nearest
 from bot.front.recipes.settings_line import PREFERABLE, options_line, settings_in
 from bot.front.recipes.style import NO_STYLE, STYLE
 from bot.front.requests.intake import PATIENCE_SECONDS, owners_of
+from bot.front.requests.standing import check_texts
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.styles import style_of
 from bot.process.retries import while_unavailable

@@ -13,7 +13,6 @@ from discord.app_commands import Range, locale_str
 
 from bot.delivery.lineage import MESSAGE_ADDRESS, message_address
 from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
-from bot.front.allowed import check_texts
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.modals import modal, settings_field, text_field
@@ -24,6 +23,7 @@ from bot.front.recipes.preferences import check
 from bot.front.recipes.settings_line import OF_STYLES, options_line, settings_in
 from bot.front.recipes.style import MAX_NAME, MAX_TEXT, find, style_name, style_text, unknown_style
 from bot.front.requests.intake import PATIENCE_SECONDS
+from bot.front.requests.standing import check_texts
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.styles import style_of, styles_of, suggest_styles
 from bot.process.retries import while_unavailable

@@ -12,7 +12,6 @@ from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.delivery.discord_requests import layout
 from bot.domain.errors import UserMistake
-from bot.front.allowed import check_blocks
 from bot.front.answers.first_answers import acknowledge, open_form
 from bot.front.commands.paint_from import NAME as PAINT_FROM
 from bot.front.gateway.command_tree import MessageMenu, make_menu
@@ -32,6 +31,7 @@ from bot.front.recipe_form import (
 )
 from bot.front.recipes.options import clean
 from bot.front.requests.intake import accept, announce, enqueue
+from bot.front.requests.standing import check_blocks
 from bot.front.services import Interaction, sender_of, services_of
 from bot.generation_data import Fitted, fit
 from bot.texts.catalogue import Texts, shown

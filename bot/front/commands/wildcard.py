@@ -9,7 +9,6 @@ import discord
 from discord.app_commands import Range, locale_str
 
 from bot.domain.errors import StoreUnavailable
-from bot.front.allowed import check_texts
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.modals import modal, text_field
@@ -23,6 +22,7 @@ from bot.front.recipes.wildcard import (
     wildcard_name,
 )
 from bot.front.requests.intake import PATIENCE_SECONDS
+from bot.front.requests.standing import check_texts
 from bot.front.server_wildcards import suggest_wildcards, wildcards_of
 from bot.front.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from bot.delivery.quota_lines import quota_line
 from bot.domain.quotas import Left, Measure
-from bot.front.allowed import Held
 from bot.front.moderators.policy_values import FLAGGED, key_name, value_text
+from bot.front.requests.standing import Held
 from bot.moderation.generosity import ORDERS, Treatment
 from bot.moderation.policy import KEYS, Policy, Rule, Said, policy_from
 from bot.moderation.standing import refusal

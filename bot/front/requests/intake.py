@@ -22,7 +22,11 @@ from discord import app_commands
 from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.domain.holds import Hold
 from bot.domain.jobs import Descent, Job, Origin, Parent, Recipe
-from bot.front.allowed import (
+from bot.front.answers.first_answers import Answered, acknowledge, answered, name_of
+from bot.front.answers.permissions import may_repeat, sees
+from bot.front.appeal_answers import tell_answers
+from bot.front.recipes.options import echo, find_offer
+from bot.front.requests.standing import (
     charge_of,
     check_blocked,
     check_blocks,
@@ -36,10 +40,6 @@ from bot.front.allowed import (
     under_policy,
     wants_private,
 )
-from bot.front.answers.first_answers import Answered, acknowledge, answered, name_of
-from bot.front.answers.permissions import may_repeat, sees
-from bot.front.appeal_answers import tell_answers
-from bot.front.recipes.options import echo, find_offer
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.sessions.joining import joined
 from bot.moderation.limits import places_of

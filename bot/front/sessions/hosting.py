@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bot.domain.errors import UserMistake
-from bot.front.allowed import check_blocked
 from bot.front.answers.permissions import acting
+from bot.front.requests.standing import check_blocked
 from bot.front.services import Interaction, services_of
 from bot.front.sessions.joining import session_here
 from bot.store.auditing import By

@@ -6,11 +6,11 @@ import discord
 from discord.app_commands import AppCommandChannel
 
 from bot.domain.errors import UserMistake
-from bot.front.allowed import check_blocked, check_texts, locale_for_all
 from bot.front.answers.first_answers import acknowledge, open_form
 from bot.front.answers.modals import modal, text_field
 from bot.front.recipes.options import clean
 from bot.front.requests.intake import PATIENCE_SECONDS
+from bot.front.requests.standing import check_blocked, check_texts, locale_for_all
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.sessions.hosting import host
 from bot.front.sessions.places import HERE, THREAD, Parent, begin, parent_of

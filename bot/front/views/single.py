@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bot.domain.jobs import Descent
-from bot.front.allowed import wants_private
 from bot.front.answers.controls import Button
 from bot.front.requests.intake import accept, copy, parent_of, pressed_privately, repeatable
+from bot.front.requests.standing import wants_private
 from bot.front.services import Interaction
 
 

@@ -9,9 +9,9 @@ from bot.config import Config
 from bot.delivery.quota_lines import left_lines
 from bot.domain.jobs import State
 from bot.domain.quotas import Left, Measure, Quota
-from bot.front.allowed import Held
 from bot.front.commands.limits import limit_lines
 from bot.front.moderators.policy_lines import policy_lines, why_lines
+from bot.front.requests.standing import Held
 from bot.moderation.generosity import Privacy, Treatment
 from bot.moderation.limits import SPANS, quotas_of
 from bot.moderation.policy import Policy, Said, effective, values_of
