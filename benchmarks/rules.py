@@ -34,7 +34,7 @@ from percentiles import percentile
 from store_servers import postgresql
 
 from bot.domain.jobs import Origin, Recipe
-from bot.front.judging import Judging
+from bot.front.requests.judges import Judging
 from bot.front.requests.standing import check_blocks, check_words
 from bot.front.server_cache import AutomodCache, ServerCache
 from bot.front.services import Interaction

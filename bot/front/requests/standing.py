@@ -13,8 +13,8 @@ from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Origin, Recipe
 from bot.domain.quotas import Charge, Quota
-from bot.front.judging import Judgement, RulesHere, judgement
 from bot.front.recipes.options import find_offer
+from bot.front.requests.judges import Judgement, RulesHere, judgement
 from bot.front.server_cache import Ruled, may_read
 from bot.front.services import Interaction, Services, role_ids, sender_of, services_of
 from bot.moderation.generosity import Privacy

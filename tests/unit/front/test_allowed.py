@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.domain.errors import UserMistake
-from bot.front.judging import Judging, forms_of
+from bot.front.requests.judges import Judging, forms_of
 from bot.front.requests.standing import check_texts
 from bot.moderation import hard_rule
 
