@@ -34,10 +34,10 @@ from bot.front.recipes.options import (
 from bot.front.recipes.settings_line import options_line
 from bot.front.recipes.style import STYLE
 from bot.front.requests.intake import accept, announce, check_caps, enqueue, preferences_of
+from bot.front.requests.start_pictures import started_from
 from bot.front.server_wildcards import drawn
 from bot.front.services import Interaction, services_of
 from bot.front.start_files import SentFile
-from bot.front.start_pictures import started_from
 from bot.front.styles import suggest_styles
 from bot.texts.catalogue import Texts, shown
 from sdjax_engine.errors import InvalidRequest

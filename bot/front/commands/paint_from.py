@@ -23,9 +23,9 @@ from bot.front.recipes.settings_line import settings_in
 from bot.front.recipes.variations import picture_of
 from bot.front.requests.intake import accept, announce, check_caps, enqueue, repeatable
 from bot.front.requests.standing import check_blocks, offers_here
+from bot.front.requests.start_pictures import started_from
 from bot.front.services import Interaction, services_of
 from bot.front.start_files import SentFile
-from bot.front.start_pictures import started_from
 
 NAME = "Paint from this picture"
 FORM, PICTURE = "start", "picture"
