@@ -16,12 +16,12 @@ from bot.front.commands.imagine import filled, hint
 from bot.front.gateway.command_tree import MessageMenu, make_menu
 from bot.front.messages import files_of, of_message, result_of
 from bot.front.offered_pictures import OfferedPicture, PicturesOffered, pictures_among, pictures_of_job
-from bot.front.recipe_form import as_in_imagine, in_time, names_of, recipe_fields
 from bot.front.recipes.options import Asked, find_offer, may_expand, parse_by_any, reported_with, start_from
 from bot.front.recipes.settings_line import settings_in
 from bot.front.recipes.variations import picture_of
 from bot.front.requests.defaults import name_left_out
 from bot.front.requests.intake import accept, announce, check_caps, enqueue, repeatable
+from bot.front.requests.recipe_form import as_in_imagine, in_time, names_of, recipe_fields
 from bot.front.requests.standing import check_blocks, offers_here
 from bot.front.requests.start_pictures import started_from
 from bot.front.services import Interaction, services_of

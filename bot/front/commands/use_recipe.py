@@ -19,7 +19,9 @@ from bot.front.messages import MessageFile, check_no_sheet, files_of, of_message
 from bot.front.offered_pictures import file_name
 from bot.front.offered_recipes import RecipeOffered, read_file, read_texts, recipe_settings, telling
 from bot.front.pasting import difference_lines
-from bot.front.recipe_form import (
+from bot.front.recipes.options import clean
+from bot.front.requests.intake import accept, announce, enqueue
+from bot.front.requests.recipe_form import (
     ALONE,
     MAX_PARTS,
     in_time,
@@ -29,8 +31,6 @@ from bot.front.recipe_form import (
     recipe_form,
     recipe_of,
 )
-from bot.front.recipes.options import clean
-from bot.front.requests.intake import accept, announce, enqueue
 from bot.front.requests.standing import check_blocks
 from bot.front.services import Interaction, sender_of, services_of
 from bot.generation_data import Fitted, fit

@@ -20,13 +20,13 @@ from bot.domain.jobs import Origin, Recipe
 from bot.front.answers.answers import UNTOLD, add, page, sentence_for
 from bot.front.answers.first_answers import FORM_READ_SECONDS, open_form
 from bot.front.answers.modals import modal
-from bot.front.recipe_form import as_in_imagine, names_of, recipe_fields, text_above
 from bot.front.recipes.options import Asked, find_offer, parse, parse_by_any, reported_with
 from bot.front.recipes.settings_line import options_line, settings_in
 from bot.front.recipes.style import placed
 from bot.front.recipes.wildcard import read_few
 from bot.front.requests.defaults import name_left_out, preferred
 from bot.front.requests.intake import accept, announce, enqueue, is_external, preferences_of
+from bot.front.requests.recipe_form import as_in_imagine, names_of, recipe_fields, text_above
 from bot.front.requests.standing import check_blocks, offers_here
 from bot.front.server_wildcards import written_out
 from bot.front.services import Interaction, services_of

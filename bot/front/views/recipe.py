@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.front.answers.controls import Button
 from bot.front.answers.forms import Form
 from bot.front.commands.use_recipe import READ, open_read, paint_recipe
-from bot.front.recipe_form import ALL, ALONE, RECIPE
+from bot.front.requests.recipe_form import ALL, ALONE, RECIPE
 
 
 class RecipeButton(Button, template=rf"{READ}:(?P<kept>[0-9a-f]+)"):

@@ -7,7 +7,6 @@ from dataclasses import replace
 from bot.domain.jobs import Descent
 from bot.front.answers.controls import Button
 from bot.front.answers.forms import Form
-from bot.front.recipe_form import ALONE, open_remix, recipe_of
 from bot.front.requests.intake import (
     accept,
     announce,
@@ -16,6 +15,7 @@ from bot.front.requests.intake import (
     pressed_privately,
     repeatable,
 )
+from bot.front.requests.recipe_form import ALONE, open_remix, recipe_of
 from bot.front.services import Interaction
 
 
