@@ -23,9 +23,9 @@ from bot.front.recipes.preferences import check
 from bot.front.recipes.settings_line import OF_STYLES, options_line, settings_in
 from bot.front.recipes.style import MAX_NAME, MAX_TEXT, find, style_name, style_text, unknown_style
 from bot.front.requests.intake import PATIENCE_SECONDS
+from bot.front.requests.server_styles import style_of, styles_of, suggest_styles
 from bot.front.requests.standing import check_texts
 from bot.front.services import Interaction, sender_of, services_of
-from bot.front.styles import style_of, styles_of, suggest_styles
 from bot.process.retries import while_unavailable
 from bot.store.auditing import By
 from bot.store.named import key_of

@@ -14,9 +14,9 @@ from bot.front.recipes.options import Asked, parse
 from bot.front.recipes.preferences import NEGATIVE_PROMPT, filled_in, nearest
 from bot.front.recipes.style import STYLE
 from bot.front.requests.intake import preferences_of
+from bot.front.requests.server_styles import use_style
 from bot.front.requests.standing import check_texts, offers_here
 from bot.front.services import Interaction, services_of
-from bot.front.styles import use_style
 from bot.texts.catalogue import Texts
 
 
