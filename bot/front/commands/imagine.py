@@ -35,8 +35,8 @@ from bot.front.requests.intake import accept, announce, check_caps, enqueue, pre
 from bot.front.requests.permutations import ask_permutations, imagine_form
 from bot.front.requests.recipe_form import names_of, recipe_fields, recipe_form
 from bot.front.requests.server_styles import suggest_styles
+from bot.front.requests.server_wildcards import drawn
 from bot.front.requests.start_pictures import started_from
-from bot.front.server_wildcards import drawn
 from bot.front.services import Interaction, services_of
 from bot.front.start_files import SentFile
 from bot.texts.catalogue import Texts, shown
