@@ -24,8 +24,8 @@ from bot.domain.holds import Hold
 from bot.domain.jobs import Descent, Job, Origin, Parent, Recipe
 from bot.front.answers.first_answers import Answered, acknowledge, answered, name_of
 from bot.front.answers.permissions import may_repeat, sees
-from bot.front.appeal_answers import tell_answers
 from bot.front.recipes.options import echo, find_offer
+from bot.front.requests.appeal_answers import tell_answers
 from bot.front.requests.standing import (
     charge_of,
     check_blocked,
