@@ -13,7 +13,6 @@ from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.jobs import MAX_VARIANTS, Recipe
 from bot.front.answers.answers import add, report, show_words
 from bot.front.gateway.command_tree import PICTURES, Command, Option, make_command
-from bot.front.pasting import Pasted, filled_from, name_differences
 from bot.front.recipes.options import (
     LORA,
     MAX_CHOICE,
@@ -32,6 +31,7 @@ from bot.front.recipes.settings_line import options_line
 from bot.front.recipes.style import STYLE
 from bot.front.requests.defaults import model_here, name_left_out, preferred
 from bot.front.requests.intake import accept, announce, check_caps, enqueue, preferences_of
+from bot.front.requests.pasted_recipe import Pasted, filled_from, name_differences
 from bot.front.requests.permutations import ask_permutations, imagine_form
 from bot.front.requests.recipe_form import names_of, recipe_fields, recipe_form
 from bot.front.requests.server_styles import suggest_styles

@@ -18,9 +18,9 @@ from bot.front.gateway.command_tree import MessageMenu, make_menu
 from bot.front.messages import MessageFile, check_no_sheet, files_of, of_message, result_of, texts_of
 from bot.front.offered_pictures import file_name
 from bot.front.offered_recipes import RecipeOffered, read_file, read_texts, recipe_settings, telling
-from bot.front.pasting import difference_lines
 from bot.front.recipes.options import clean
 from bot.front.requests.intake import accept, announce, enqueue
+from bot.front.requests.pasted_recipe import difference_lines
 from bot.front.requests.recipe_form import (
     ALONE,
     MAX_PARTS,

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from bot.config import Config
-from bot.front.pasting import SHOWN_DIFFERENCES, difference_lines, filled_from
 from bot.front.recipes.options import Asked, parse
+from bot.front.requests.pasted_recipe import SHOWN_DIFFERENCES, difference_lines, filled_from
 from bot.generation_data import Difference, NoGenerationData
 from bot.texts.catalogue import LANGUAGES, Texts
 
