@@ -26,6 +26,7 @@ from bot.front.answers.first_answers import Answered, acknowledge, answered, nam
 from bot.front.answers.permissions import may_repeat, sees
 from bot.front.recipes.options import echo, find_offer
 from bot.front.requests.appeal_answers import tell_answers
+from bot.front.requests.session_here import joined
 from bot.front.requests.standing import (
     charge_of,
     check_blocked,
@@ -41,7 +42,6 @@ from bot.front.requests.standing import (
     wants_private,
 )
 from bot.front.services import Interaction, sender_of, services_of
-from bot.front.sessions.joining import joined
 from bot.moderation.limits import places_of
 from bot.moderation.limits import refusal as refusal_of
 from bot.process.retries import while_unavailable

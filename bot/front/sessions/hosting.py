@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bot.domain.errors import UserMistake
 from bot.front.answers.permissions import acting
+from bot.front.requests.session_here import session_here
 from bot.front.requests.standing import check_blocked
 from bot.front.services import Interaction, services_of
-from bot.front.sessions.joining import session_here
 from bot.store.auditing import By
 from bot.store.session_rows import GroupSession
 from bot.texts.catalogue import Texts
