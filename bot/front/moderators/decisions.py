@@ -31,8 +31,8 @@ from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, ackn
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import acting, check_blockable, moderated_server, owns_server
 from bot.front.requests.intake import PATIENCE_SECONDS, TOKEN_SECONDS, pressed_privately
+from bot.front.results.shown_again import show_content
 from bot.front.services import Interaction, sender_of, services_of
-from bot.front.shown_again import show_content
 from bot.process.retries import while_unavailable
 from bot.store.appeals import Pressed
 from bot.store.moderation import Scope

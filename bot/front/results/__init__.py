@@ -1,0 +1,1 @@
+"""Finished pictures: shown again, exported, removed."""
