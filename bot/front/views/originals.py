@@ -11,7 +11,7 @@ from bot.front.answers.answers import send_within_limits
 from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import may_repeat
-from bot.front.originals import packed
+from bot.front.results.originals import packed
 from bot.front.services import Interaction, sender_of, services_of
 from bot.texts.catalogue import Texts
 

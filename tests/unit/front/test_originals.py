@@ -9,7 +9,7 @@ from pathlib import Path
 from manifests import png, read_manifest
 
 from bot.config import ProvenanceConfig
-from bot.front.originals import OVERHEAD, packed
+from bot.front.results.originals import OVERHEAD, packed
 from bot.provenance.opening import open_signing
 
 
