@@ -11,8 +11,8 @@ from bot.front.answers.answers import add_page, page
 from bot.front.answers.controls import Menu
 from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import may_repeat
-from bot.front.favourites import change_favourite
 from bot.front.recipes.options import number_text
+from bot.front.results.favourites import change_favourite
 from bot.front.services import Interaction, sender_of, services_of
 from bot.front.views.vary import vary_near
 from bot.texts.catalogue import Texts
