@@ -14,7 +14,7 @@ from bot.front.answers.answers import tell_begun, tell_end
 from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open_form
 from bot.front.answers.modals import modal
 from bot.front.answers.permissions import acting, moderated_server
-from bot.front.removal import remove_copies, remove_message
+from bot.front.results.removal import remove_copies, remove_message
 from bot.front.services import Interaction, services_of
 
 HOUR_SECONDS = 3600.0

@@ -14,7 +14,7 @@ from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge_press
 from bot.front.answers.forms import Form
 from bot.front.answers.modals import modal
 from bot.front.answers.permissions import asker, moderator_of
-from bot.front.removal import remove_copies, remove_message
+from bot.front.results.removal import remove_copies, remove_message
 from bot.front.services import Interaction, services_of
 
 

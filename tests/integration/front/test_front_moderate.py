@@ -24,7 +24,7 @@ from bot.domain.jobs import Job, State
 from bot.files.erasure import forget
 from bot.front.commands import commands
 from bot.front.moderators import clearance
-from bot.front.removal import remove_message
+from bot.front.results.removal import remove_message
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import BOT_ID, CHANNELS, GUILD_ID, PEOPLE
 from bot.sandbox.permissions import Permission

@@ -9,7 +9,7 @@ import pytest
 from recipes import job_of
 
 from bot.domain.jobs import Job, State
-from bot.front.removal import remove_copies
+from bot.front.results.removal import remove_copies
 
 DEPTH = 3000  # beyond Python's limit of calls in each other
 
