@@ -21,9 +21,9 @@ from bot.domain.jobs import Job, Showing, State
 from bot.front.answers.first_answers import acknowledge
 from bot.front.commands.naming import MAX_NAME, request_facts, request_words
 from bot.front.commands.queue import standing
-from bot.front.contact_sheet import contact_sheet
 from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.recipes.options import clean
+from bot.front.results.contact_sheet import contact_sheet
 from bot.front.results.shown_again import can_be_shown, may_be_pictured
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.store.jobs import Jobs

@@ -11,7 +11,7 @@ import pytest
 from manifests import read_manifest
 
 from bot.config import ProvenanceConfig
-from bot.front.contact_sheet import EMPTY, TILE, contact_sheet
+from bot.front.results.contact_sheet import EMPTY, TILE, contact_sheet
 from bot.front.tile_names import GROUND, STRIP, is_drawable, with_name
 from bot.provenance.opening import open_signing
 

@@ -17,7 +17,7 @@ from recipes import RECIPE
 from bot.config import ProvenanceConfig
 from bot.config.provenance import AigcConfig, Stamp
 from bot.delivery.pictures import fit_and_sign
-from bot.front.contact_sheet import contact_sheet
+from bot.front.results.contact_sheet import contact_sheet
 from bot.provenance.inspection import Answer, Kind, answer_of, marks_of
 from bot.provenance.opening import open_signing
 from bot.provenance.signing import Signing
