@@ -9,7 +9,7 @@ import PIL.Image
 import PIL.ImageOps
 
 from bot.delivery.pictures import number_tiles
-from bot.front.tile_names import is_drawable, with_name
+from bot.front.results.tile_names import is_drawable, with_name
 from bot.provenance.signing import Signing
 from sdjax_engine.images import grid_shape, make_grid
 

@@ -12,7 +12,7 @@ from manifests import read_manifest
 
 from bot.config import ProvenanceConfig
 from bot.front.results.contact_sheet import EMPTY, TILE, contact_sheet
-from bot.front.tile_names import GROUND, STRIP, is_drawable, with_name
+from bot.front.results.tile_names import GROUND, STRIP, is_drawable, with_name
 from bot.provenance.opening import open_signing
 
 
