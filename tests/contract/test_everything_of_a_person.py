@@ -18,7 +18,7 @@ from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Descent, Job, Parent
 from bot.files import Artifacts, Files
 from bot.files.erasure import forget
-from bot.front.exporting import FAVOURITES, MODERATION, REQUESTS, USAGE, VOTES, sections
+from bot.front.results.export import FAVOURITES, MODERATION, REQUESTS, USAGE, VOTES, sections
 from bot.process.threads import in_thread
 from bot.store import Store
 

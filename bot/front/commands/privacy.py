@@ -18,8 +18,8 @@ from bot.domain.jobs import Job
 from bot.files.erasure import forget
 from bot.front.answers.answers import tell_end
 from bot.front.answers.first_answers import acknowledge, acknowledge_press
-from bot.front.exporting import Part, Position, export_part
 from bot.front.gateway.command_tree import Command, make_command
+from bot.front.results.export import Part, Position, export_part
 from bot.front.results.removal import remove_message
 from bot.front.services import Interaction, Services, sender_of, services_of
 from bot.texts.catalogue import Texts

@@ -17,7 +17,7 @@ from recipes import job_of, origin, recipe
 from bot.domain.file_states import FileState
 from bot.domain.jobs import Job, State
 from bot.files import Artifacts, Files
-from bot.front.exporting import PAGE_JOBS, Part, Position, described, export_part, files_of, moderated
+from bot.front.results.export import PAGE_JOBS, Part, Position, described, export_part, files_of, moderated
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.auditing import Act, Entry
