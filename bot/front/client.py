@@ -29,7 +29,7 @@ from bot.front.proxies import ProxyConnector
 from bot.front.recipes.keywords import Keywords, keywords_of
 from bot.front.resolver import Resolver
 from bot.front.results.favourites import react
-from bot.front.services import Interaction, Services
+from bot.front.services.services import Interaction, Services
 from bot.front.tree import define, new_tree
 from bot.front.views import BUTTONS, FORMS
 from bot.front.waiting_room import WaitingRoom

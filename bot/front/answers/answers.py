@@ -18,7 +18,7 @@ from bot.delivery.uploads import SURE_LIMIT
 from bot.domain.errors import DiscordUnavailable, PictureUnsigned, StoreUnavailable, UserMistake
 from bot.front.answers.first_answers import ALREADY_ACKNOWLEDGED, FIRST_ANSWER, Answered, answered, say
 from bot.front.answers.modals import filled_with
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 from bot.texts.catalogue import MISTAKES, Texts, shown
 from sdjax_engine.errors import InvalidRequest
 

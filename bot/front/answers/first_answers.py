@@ -22,7 +22,7 @@ import discord
 
 from bot.delivery.refusals import DeliveryDelayed
 from bot.domain.errors import DiscordUnavailable
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 from bot.telemetry.metrics import FrontMetrics
 
 ATTEMPT_SECONDS = 1.2  # of the first attempt; two fit into the time that Discord waits

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from bot.front.answers.answers import give_back, report
 from bot.front.answers.controls import answer_press
-from bot.front.services import Interaction
+from bot.front.services.services import Interaction
 from bot.telemetry.tracing import about
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import discord
 
-from bot.front.services import FormPayload
+from bot.front.services.services import FormPayload
 from bot.texts.catalogue import Texts
 
 MAX_TITLE = 45  # characters

@@ -6,7 +6,7 @@ import discord
 
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job
-from bot.front.services import Interaction
+from bot.front.services.services import Interaction
 from bot.store.auditing import By
 
 NOTHING = discord.Permissions.none()

@@ -22,7 +22,7 @@ from bot.front.gateway.command_tree import Command, Option, for_moderators, make
 from bot.front.moderators.audit_changes import changes_of
 from bot.front.moderators.audit_file import FILE, lines_of
 from bot.front.moderators.policy_lines import whose
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 from bot.front.sessions.audit import said_of_session
 from bot.store.auditing import Act, Entry
 from bot.store.moderation import Moderation

@@ -18,7 +18,7 @@ from bot.front.answers.permissions import asker, moderates, moderator_of
 from bot.front.commands.naming import request_facts, request_name, request_words
 from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.recipes.options import MAX_CHOICES
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 from bot.texts.catalogue import Texts, shown
 
 ALL = "all"

@@ -24,7 +24,7 @@ from bot.front.commands.report import report_menu
 from bot.front.commands.use_recipe import use_recipe_menu
 from bot.front.gateway.command_tree import Command, Group, Option, make_command
 from bot.front.recipes.options import size_name
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 from bot.texts.catalogue import Texts, shown
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 

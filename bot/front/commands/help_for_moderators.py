@@ -24,7 +24,7 @@ from bot.front.commands.session import session_group
 from bot.front.commands.style import style_group
 from bot.front.commands.whose import NAME, whose_command
 from bot.front.commands.wildcard import wildcard_group
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 from bot.texts.catalogue import Texts
 
 DONE, OPEN = "✅", "▫️"

@@ -25,7 +25,7 @@ from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.recipes.options import clean
 from bot.front.results.contact_sheet import contact_sheet
 from bot.front.results.shown_again import can_be_shown, may_be_pictured
-from bot.front.services import Interaction, Services, sender_of, services_of
+from bot.front.services.services import Interaction, Services, sender_of, services_of
 from bot.store.jobs import Jobs
 from bot.texts.catalogue import Texts, shown, tidy
 

@@ -27,7 +27,7 @@ from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.picture_checks import hash_sent
 from bot.front.results.contact_sheet import contact_sheet
-from bot.front.services import Interaction, Services, sender_of, services_of
+from bot.front.services.services import Interaction, Services, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.store.known import Blocked
 from bot.texts.catalogue import Moment, Texts, shown, tidy

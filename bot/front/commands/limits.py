@@ -15,7 +15,7 @@ from bot.front.gateway.command_tree import Command, make_command
 from bot.front.moderators.policy_lines import counted, key_line
 from bot.front.recipes.options import size_name
 from bot.front.requests.standing import Held, held_of
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services.services import Interaction, sender_of, services_of
 from bot.moderation.limits import COOL_DOWN, allows, offers_within
 from bot.moderation.standing import refusal
 from bot.texts.catalogue import MISTAKES, Moment, Texts

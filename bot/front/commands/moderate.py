@@ -16,7 +16,7 @@ from bot.front.gateway.translator import command_name
 from bot.front.moderators.clearance import MOST_HOURS, ask_clear
 from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.standing import locale_for_all
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 from bot.process.retries import while_unavailable
 from bot.store.auditing import OPERATOR
 from bot.store.moderation import Kind, Restriction, Scope

@@ -33,7 +33,7 @@ from bot.front.moderators.policy_values import (
     typed_text,
 )
 from bot.front.requests.standing import PATIENCE_SECONDS, read_held, shown_bounds
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services.services import Interaction, sender_of, services_of
 from bot.moderation.policy import Policy, policy_from, values_of
 from bot.process.retries import while_unavailable
 from bot.store.policies import PolicyRow, PolicyScope

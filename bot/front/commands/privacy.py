@@ -21,7 +21,7 @@ from bot.front.answers.first_answers import acknowledge, acknowledge_press
 from bot.front.gateway.command_tree import Command, make_command
 from bot.front.results.export import Part, Position, export_part
 from bot.front.results.removal import remove_message
-from bot.front.services import Interaction, Services, sender_of, services_of
+from bot.front.services.services import Interaction, Services, sender_of, services_of
 from bot.texts.catalogue import Texts
 
 EXPORT, ASK, FORGET = "export", "ask", "forget"

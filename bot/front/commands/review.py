@@ -23,7 +23,7 @@ from bot.front.gateway.translator import command_name
 from bot.front.moderators.decisions import show_review
 from bot.front.recipes.options import MAX_CHOICES
 from bot.front.requests.intake import PATIENCE_SECONDS
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 from bot.process.retries import while_unavailable
 from bot.store.review_rows import Kind, Review, ReviewSettings
 from bot.texts.catalogue import Moment, Texts

@@ -21,7 +21,7 @@ from bot.front.moderators.written_rules import MAX_NAME, read_terms, rule_name, 
 from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.standing import judgement_of
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services.services import Interaction, sender_of, services_of
 from bot.moderation.rules import Verdict
 from bot.moderation.search_cost import check_cost
 from bot.process.retries import while_unavailable

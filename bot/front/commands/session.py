@@ -16,7 +16,7 @@ from bot.front.gateway.translator import command_name
 from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.session_here import check_takes_part
 from bot.front.requests.standing import check_blocks
-from bot.front.services import Interaction, Services, services_of
+from bot.front.services.services import Interaction, Services, services_of
 from bot.front.sessions.board import board, round_of
 from bot.front.sessions.hosting import led, taken, the_session
 from bot.front.sessions.opening import MINUTE, ask_session

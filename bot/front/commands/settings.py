@@ -20,7 +20,7 @@ from bot.front.recipes.style import NO_STYLE, STYLE
 from bot.front.requests.intake import PATIENCE_SECONDS, owners_of
 from bot.front.requests.server_styles import style_of
 from bot.front.requests.standing import check_texts
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.store.preferences import Owner, Scope
 from bot.texts.catalogue import Texts, shown

@@ -10,7 +10,7 @@ from bot.front.commands.naming import request_name
 from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.recipes.options import MAX_CHOICES
 from bot.front.results.shown_again import can_be_shown, show_again
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 
 SUGGESTED_FROM = 50  # of the person's newest requests
 

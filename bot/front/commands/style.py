@@ -25,7 +25,7 @@ from bot.front.recipes.style import MAX_NAME, MAX_TEXT, find, style_name, style_
 from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.server_styles import style_of, styles_of, suggest_styles
 from bot.front.requests.standing import check_texts
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.store.auditing import By
 from bot.store.named import key_of

@@ -32,7 +32,7 @@ from bot.front.requests.recipe_form import (
     recipe_of,
 )
 from bot.front.requests.standing import check_blocks
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services.services import Interaction, sender_of, services_of
 from bot.generation_data import Fitted, fit
 from bot.texts.catalogue import Texts, shown
 from sdjax_engine.errors import InvalidRequest

@@ -24,7 +24,7 @@ from bot.front.recipes.wildcard import (
 from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.server_wildcards import suggest_wildcards, wildcards_of
 from bot.front.requests.standing import check_texts
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.store.auditing import By
 from bot.store.named import key_of

@@ -16,7 +16,7 @@ from discord.http import Route
 from bot.domain.errors import CommandsRefused, UserMistake
 from bot.front.answers.answers import open_until_answered, report
 from bot.front.gateway.registration import refusal, unchanged
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services.services import Interaction, sender_of, services_of
 
 log = logging.getLogger(__name__)
 

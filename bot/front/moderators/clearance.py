@@ -15,7 +15,7 @@ from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open
 from bot.front.answers.modals import modal
 from bot.front.answers.permissions import acting, moderated_server
 from bot.front.results.removal import remove_copies, remove_message
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 
 HOUR_SECONDS = 3600.0
 MOST_HOURS = 168

@@ -32,7 +32,7 @@ from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import acting, check_blockable, moderated_server, owns_server
 from bot.front.requests.intake import PATIENCE_SECONDS, TOKEN_SECONDS, pressed_privately
 from bot.front.results.shown_again import show_content
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.store.appeals import Pressed
 from bot.store.moderation import Scope

@@ -7,7 +7,7 @@ import logging
 from bot.delivery.review_message import appeal_answer
 from bot.domain.errors import StoreUnavailable
 from bot.front.answers.answers import add
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from bot.front.recipes.style import STYLE
 from bot.front.requests.intake import preferences_of
 from bot.front.requests.server_styles import use_style
 from bot.front.requests.standing import check_texts, offers_here
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 from bot.texts.catalogue import Texts
 
 

@@ -41,7 +41,7 @@ from bot.front.requests.standing import (
     under_policy,
     wants_private,
 )
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services.services import Interaction, sender_of, services_of
 from bot.moderation.limits import places_of
 from bot.moderation.limits import refusal as refusal_of
 from bot.process.retries import while_unavailable

@@ -8,7 +8,7 @@ from typing import Any
 
 from bot.front.answers.answers import add
 from bot.front.recipes.options import Asked, find_offer
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 from bot.generation_data import Difference, fit, read_text
 from bot.texts.catalogue import Texts, shown
 from sdjax_engine.request import Offer

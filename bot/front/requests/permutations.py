@@ -29,7 +29,7 @@ from bot.front.requests.intake import accept, announce, enqueue, is_external, pr
 from bot.front.requests.recipe_form import as_in_imagine, names_of, recipe_fields, text_above
 from bot.front.requests.server_wildcards import written_out
 from bot.front.requests.standing import check_blocks, offers_here
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 from bot.moderation.limits import places_of
 from bot.texts.catalogue import Texts, shown
 from sdjax_engine.errors import InvalidRequest

@@ -29,7 +29,7 @@ from bot.front.recipes.style import NO_STYLE, STYLE, styled
 from bot.front.requests.intake import repeatable
 from bot.front.requests.server_styles import style_of
 from bot.front.requests.standing import check_blocks, offers_here
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 from bot.texts.catalogue import Texts
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 from sdjax_engine.sampler_aliases import parse_sampler

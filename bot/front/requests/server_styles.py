@@ -11,7 +11,7 @@ from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.front.recipes.options import Asked
 from bot.front.recipes.style import NO_STYLE, STYLE, find, style_choices, styled, unknown_style, with_style
 from bot.front.requests.intake import PATIENCE_SECONDS
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 from bot.process.retries import while_unavailable
 from bot.store.styles import Style
 

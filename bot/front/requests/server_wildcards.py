@@ -12,7 +12,7 @@ from bot.domain.expansion import Phrase, read_phrase
 from bot.front.recipes.options import clean
 from bot.front.recipes.wildcard import drawing, wildcard_choices
 from bot.front.requests.intake import PATIENCE_SECONDS
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.process.threads import Check
 from bot.store.wildcards import Wildcard

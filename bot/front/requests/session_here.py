@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe
-from bot.front.services import Interaction, role_ids, sender_of, services_of
+from bot.front.services.services import Interaction, role_ids, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.sessions.theming import themed
 from bot.store.session_rows import GroupSession, Phase, round_over

@@ -9,7 +9,7 @@ import discord
 from bot.domain.errors import StoreUnavailable, UnknownJob, UserMistake
 from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import may_repeat
-from bot.front.services import Interaction, Services, sender_of, services_of
+from bot.front.services.services import Interaction, Services, sender_of, services_of
 from bot.texts.catalogue import Texts
 
 log = logging.getLogger(__name__)

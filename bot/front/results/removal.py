@@ -10,7 +10,7 @@ import discord
 from bot.delivery.lineage import message_address
 from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Job
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from bot.front.answers.answers import send_within_limits
 from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import may_repeat
 from bot.front.requests.intake import is_age_restricted
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services.services import Interaction, sender_of, services_of
 
 
 def can_be_shown(job: Job) -> bool:

@@ -6,7 +6,7 @@ from bot.domain.errors import UserMistake
 from bot.front.answers.permissions import acting
 from bot.front.requests.session_here import session_here
 from bot.front.requests.standing import check_blocked
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 from bot.store.auditing import By
 from bot.store.session_rows import GroupSession
 from bot.texts.catalogue import Texts

@@ -9,7 +9,7 @@ from discord import app_commands
 from discord.app_commands import AppCommandChannel
 
 from bot.domain.errors import UserMistake
-from bot.front.services import Interaction
+from bot.front.services.services import Interaction
 from bot.store.session_rows import Plan
 from bot.texts.catalogue import Texts, tidy
 

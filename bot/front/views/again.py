@@ -13,7 +13,7 @@ from bot.front.requests.intake import (
     pressed_privately,
     repeatable,
 )
-from bot.front.services import Interaction
+from bot.front.services.services import Interaction
 
 
 async def paint_again(interaction: Interaction, job_id: str) -> None:

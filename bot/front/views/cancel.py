@@ -6,7 +6,7 @@ from bot.domain.errors import UnreadableJob, UserMistake
 from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge_press
 from bot.front.answers.permissions import asker, moderator_of
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 
 
 async def cancel(interaction: Interaction, job_id: str) -> None:

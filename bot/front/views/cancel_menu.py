@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bot.front.answers.controls import Button, Menu
 from bot.front.answers.first_answers import acknowledge_press
 from bot.front.commands.cancel import CANCEL_ALL, MINE, OTHERS, cancel_all, cancel_chosen
-from bot.front.services import Interaction
+from bot.front.services.services import Interaction
 
 
 async def cancel_selected(interaction: Interaction, job_ids: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from bot.front.answers.forms import Form
 from bot.front.answers.modals import modal
 from bot.front.answers.permissions import asker, moderator_of
 from bot.front.results.removal import remove_copies, remove_message
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 
 
 async def ask(interaction: Interaction, job_id: str) -> None:

@@ -15,7 +15,7 @@ from bot.front.requests.intake import (
     pressed_privately,
     repeatable,
 )
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 
 
 async def enlarge(interaction: Interaction, job_id: str, index: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge_press
 from bot.front.commands.history import Look, page_beside, show_page
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services.services import Interaction, sender_of, services_of
 
 
 async def turn_page(interaction: Interaction, way: str, star: str, key: int, search: str) -> None:

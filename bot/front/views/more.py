@@ -13,7 +13,7 @@ from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import may_repeat
 from bot.front.recipes.options import number_text
 from bot.front.results.favourites import change_favourite
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services.services import Interaction, sender_of, services_of
 from bot.front.views.vary import vary_near
 from bot.texts.catalogue import Texts
 from sdjax_engine.images import parameters_text

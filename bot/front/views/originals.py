@@ -12,7 +12,7 @@ from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import may_repeat
 from bot.front.results.originals import packed
-from bot.front.services import Interaction, sender_of, services_of
+from bot.front.services.services import Interaction, sender_of, services_of
 from bot.texts.catalogue import Texts
 
 PNG = ".png"  # archives show nothing that a spoiler would cover

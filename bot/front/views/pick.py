@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bot.delivery.buttons import PICK, SINGLE, VARY
 from bot.domain.errors import UnknownJob
 from bot.front.answers.controls import Menu
-from bot.front.services import Interaction
+from bot.front.services.services import Interaction
 from bot.front.views.single import show_single
 from bot.front.views.vary import vary
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.front.answers.controls import Button
 from bot.front.commands import privacy
-from bot.front.services import Interaction
+from bot.front.services.services import Interaction
 
 TEMPLATE = r"privacy:(?P<choice>export|ask|forget)(?P<begin>(?::\d{1,19}:\d{1,3})?)"
 CHOICES = {privacy.ASK: privacy.ask, privacy.FORGET: privacy.forget_all}

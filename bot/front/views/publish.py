@@ -6,7 +6,7 @@ from bot.domain.errors import NotYours, UserMistake
 from bot.domain.jobs import Descent
 from bot.front.answers.controls import Button
 from bot.front.requests.intake import accept, copy, is_age_restricted, parent_of
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 
 
 async def publish(interaction: Interaction, job_id: str) -> None:

@@ -16,7 +16,7 @@ from bot.front.requests.intake import (
     repeatable,
 )
 from bot.front.requests.recipe_form import ALONE, open_remix, recipe_of
-from bot.front.services import Interaction
+from bot.front.services.services import Interaction
 
 
 async def remix(

@@ -6,7 +6,7 @@ from bot.front.answers.answers import RETRY
 from bot.front.answers.controls import Button
 from bot.front.answers.first_answers import open_form
 from bot.front.answers.modals import Filled
-from bot.front.services import Interaction, services_of
+from bot.front.services.services import Interaction, services_of
 
 
 async def open_again(interaction: Interaction, kept: str) -> None:

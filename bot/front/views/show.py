@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bot.front.answers.controls import Menu
 from bot.front.commands.history import SHOW
 from bot.front.results.shown_again import show_again
-from bot.front.services import Interaction
+from bot.front.services.services import Interaction
 
 
 async def show_chosen(interaction: Interaction, job_ids: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ from bot.domain.jobs import Descent
 from bot.front.answers.controls import Button
 from bot.front.requests.intake import accept, copy, parent_of, pressed_privately, repeatable
 from bot.front.requests.standing import wants_private
-from bot.front.services import Interaction
+from bot.front.services.services import Interaction
 
 
 async def show_single(interaction: Interaction, job_id: str, index: int) -> None:

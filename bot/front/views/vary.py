@@ -17,7 +17,7 @@ from bot.front.requests.intake import (
     pressed_privately,
     repeatable,
 )
-from bot.front.services import Interaction
+from bot.front.services.services import Interaction
 
 
 async def vary(interaction: Interaction, job_id: str, index: int) -> None:
