@@ -21,7 +21,7 @@ from store_evening import origin
 from store_verbs import request
 
 from bot.domain.quotas import Charge, Quota
-from bot.front.server_cache import Ruled, ServerCache
+from bot.front.services.server_cache import Ruled, ServerCache
 from bot.moderation.limits import quotas_of, refusal
 from bot.moderation.policy import Policy, Said, effective
 from bot.store import Store

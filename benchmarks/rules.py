@@ -36,7 +36,7 @@ from store_servers import postgresql
 from bot.domain.jobs import Origin, Recipe
 from bot.front.requests.judges import Judging
 from bot.front.requests.standing import check_blocks, check_words
-from bot.front.server_cache import AutomodCache, ServerCache
+from bot.front.services.server_cache import AutomodCache, ServerCache
 from bot.front.services.services import Interaction
 from bot.moderation.always import hard_rule
 from bot.moderation.policy import Policy

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.front.requests.standing import read_held
-from bot.front.server_cache import ServerCache
+from bot.front.services.server_cache import ServerCache
 from bot.moderation.policy import Policy
 from bot.store import Store
 from bot.store.auditing import By

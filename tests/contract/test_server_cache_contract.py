@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from stores import OpenStore
 
-from bot.front.server_cache import ReadyServer, Ruled, ServerCache
+from bot.front.services.server_cache import ReadyServer, Ruled, ServerCache
 from bot.moderation.policy import Effective, Policy, Said, effective, said_by
 from bot.store import Store
 from bot.store.auditing import By

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 
-from bot.front.server_cache import may_read
+from bot.front.services.server_cache import may_read
 from bot.front.services.services import Interaction, services_of
 from bot.moderation.automod import AutomodRule, Ignored
 from bot.process.retries import while_unavailable

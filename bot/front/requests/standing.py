@@ -15,7 +15,7 @@ from bot.domain.jobs import Origin, Recipe
 from bot.domain.quotas import Charge, Quota
 from bot.front.recipes.options import find_offer
 from bot.front.requests.judges import Judgement, RulesHere, judgement
-from bot.front.server_cache import Ruled, may_read
+from bot.front.services.server_cache import Ruled, may_read
 from bot.front.services.services import Interaction, Services, role_ids, sender_of, services_of
 from bot.moderation.generosity import Privacy
 from bot.moderation.limits import cost_of, kept_for_later, offers_within, quotas_of

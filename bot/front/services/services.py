@@ -23,7 +23,7 @@ from bot.front.offered_pictures import PicturesOffered
 from bot.front.offered_recipes import RecipeOffered
 from bot.front.recipes.keywords import Keywords
 from bot.front.requests.judges import Judging
-from bot.front.server_cache import AutomodCache, ServerCache
+from bot.front.services.server_cache import AutomodCache, ServerCache
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace, Sender
 from bot.moderation.policy import Policy
