@@ -1,7 +1,7 @@
 """Buttons and menus. All that they know is in their ids, most often a job's id, so they survive restarts.
 
 `RecipeButton`, `RetryButton` and `START_FORM` are the exceptions: their ids are keys of what this process
-keeps in memory (`bot.front.offered`). After a restart the person is told what to do instead.
+keeps in memory (`bot.front.services.kept_values`). After a restart the person is told what to do instead.
 """
 
 from bot.front.views.again import AgainButton

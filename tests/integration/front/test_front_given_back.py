@@ -15,7 +15,7 @@ from test_front_pictures import picture
 from bot.config import Config
 from bot.domain.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
-from bot.front.offered import Offered
+from bot.front.services.kept_values import Offered
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
