@@ -8,7 +8,7 @@ import pytest
 from yarl import URL
 
 from bot.doctor.discord_side import IN_THREADS, PERMISSIONS
-from bot.front.attachments import CDN, PROXIES
+from bot.front.uploads.attachments import CDN, PROXIES
 
 ROOT = Path(__file__).parents[2]
 LONGEST_PAGE = 150

@@ -16,7 +16,9 @@ from aiohttp import web
 from yarl import URL
 
 from bot.domain.errors import UserMistake
-from bot.front.attachments import (
+from bot.front.decoding import Decoder, Used
+from bot.front.pictures import Limits, Picture
+from bot.front.uploads.attachments import (
     CDN,
     FILES_HELD,
     FOREIGN_SECONDS,
@@ -25,8 +27,6 @@ from bot.front.attachments import (
     is_attachment,
     is_proxied,
 )
-from bot.front.decoding import Decoder, Used
-from bot.front.pictures import Limits, Picture
 from bot.front.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Rates, Sender
 
@@ -299,7 +299,7 @@ async def test_all_files_of_a_request_from_other_hosts_have_one_deadline(serve: 
 async def test_a_host_below_the_lowest_speed_is_given_up(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.front.attachments.SLOW_SECONDS", 0.05)
+    monkeypatch.setattr("bot.front.uploads.attachments.SLOW_SECONDS", 0.05)
     address = await serve(trickling())
     assert await problem_of(at(address), f"{address}/attachments/1") == "picture_unreachable"
 

@@ -1,0 +1,1 @@
+"""Files and messages that people send: fetched, decoded, read."""
