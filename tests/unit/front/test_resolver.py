@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bot.front.resolver import Resolver
+from bot.front.uploads.resolver import Resolver
 
 Answers = Callable[..., list[Any]]
 FOUND = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 443))]
