@@ -21,8 +21,8 @@ from bot.front.client import intents
 from bot.front.gateway.address import use_address
 from bot.front.gateway.command_tree import Tree
 from bot.front.gateway.translator import CatalogueTranslator
-from bot.front.proxies import ProxyConnector
 from bot.front.tree import new_tree
+from bot.front.uploads.proxies import ProxyConnector
 from bot.store.database import Clock, Shared
 from bot.store.offers import Offers
 from bot.store.opening import connect_database, has_tables

@@ -24,12 +24,12 @@ from bot.front.answers.first_answers import Counting
 from bot.front.answers.forms import submitted
 from bot.front.gateway.connections import GatewayConnections, SessionStarts
 from bot.front.gateway.translator import CatalogueTranslator
-from bot.front.proxies import ProxyConnector
 from bot.front.recipes.keywords import Keywords, keywords_of
 from bot.front.results.favourites import react
 from bot.front.services.from_configuration import attachments_of, configured_services, rates_of
 from bot.front.services.services import Interaction, Services
 from bot.front.tree import define, new_tree
+from bot.front.uploads.proxies import ProxyConnector
 from bot.front.uploads.resolver import Resolver
 from bot.front.views import BUTTONS, FORMS
 from bot.front.waiting_room import WaitingRoom

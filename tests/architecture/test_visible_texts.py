@@ -41,7 +41,7 @@ UNSEEN: Mapping[str, tuple[str, ...]] = {
         "not connected to Discord's gateway",
     ),
     "bot/front/recipes/preferences.py": ("a picture",),  # stands for a prompt while options are checked
-    "bot/front/proxies.py": ("Basic ",),  # a header
+    "bot/front/uploads/proxies.py": ("Basic ",),  # a header
     "bot/front/gateway/registration.py": (  # the operator's log, and the end of a start
         "the largest is ",
         "Discord refuses the commands: ",
