@@ -15,7 +15,6 @@ from typing import Any
 
 import bot
 from bot.domain.errors import UserMistake
-from bot.front.decoder import COSTLY, MANIFEST, MARKS, MASK, PICTURE, Task
 from bot.front.pictures import (
     BLACK,
     HEAVY,
@@ -28,13 +27,14 @@ from bot.front.pictures import (
     Limits,
     Picture,
 )
+from bot.front.uploads.decoder_program import COSTLY, MANIFEST, MARKS, MASK, PICTURE, Task
 from bot.provenance.inspection import Answer, Kind, Mark
 from bot.provenance.start_manifests import with_manifest
 from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)
 
-PROGRAM = (sys.executable, "-m", "bot.front.decoder")
+PROGRAM = (sys.executable, "-m", "bot.front.uploads.decoder_program")
 ROOT = Path(bot.__file__).parents[1]
 MIB = 1 << 20
 MAX_ANSWER = 64 * MIB  # bytes; the two PNGs of the largest kept picture, 2048 x 2048, have less than half

@@ -14,9 +14,9 @@ import pytest
 
 from bot.domain.errors import UserMistake
 from bot.front import decoding
-from bot.front.decoder import OOM_SCORE
 from bot.front.decoding import MIB, Decoder
 from bot.front.pictures import Limits
+from bot.front.uploads.decoder_program import OOM_SCORE
 from bot.provenance.certificates import self_made
 from bot.provenance.inspection import Answer, Kind
 from bot.provenance.manifests import ManifestSigner

@@ -1,4 +1,4 @@
-"""The program that decodes one untrusted file: `python -m bot.front.decoder`.
+"""The program that decodes one untrusted file: `python -m bot.front.uploads.decoder_program`.
 
 It reads a line of JSON (`Task`) and then the file from its standard input, answers with a line of JSON and
 then the PNGs, and ends. Before it reads the file it limits its own time, memory and files, and lowers its
