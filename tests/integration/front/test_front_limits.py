@@ -15,8 +15,8 @@ from test_front_pictures import picture
 from bot.config import Config
 from bot.domain.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
-from bot.front import decoding
 from bot.front.pictures import Picture
+from bot.front.uploads import decoder
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 from bot.store import Store
@@ -39,13 +39,13 @@ def kept_files(folder: Path) -> list[Path]:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The files that were decoded."""
     seen: list[bytes] = []
-    decode = decoding.Decoder.picture
+    decode = decoder.Decoder.picture
 
-    async def look_on(self: decoding.Decoder, data: bytes, **how: Any) -> Picture:
+    async def look_on(self: decoder.Decoder, data: bytes, **how: Any) -> Picture:
         seen.append(data)
         return await decode(self, data, **how)
 
-    monkeypatch.setattr(decoding.Decoder, "picture", look_on)
+    monkeypatch.setattr(decoder.Decoder, "picture", look_on)
     return seen
 
 
