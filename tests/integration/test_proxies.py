@@ -23,10 +23,10 @@ from bot.app import front
 from bot.config import Config
 from bot.doctor.discord_side import DiscordSide
 from bot.domain.errors import UserMistake
-from bot.front.pictures import Limits
 from bot.front.uploads.attachments import Attachments
 from bot.front.uploads.proxies import ProxyConnector, proxy_of
 from bot.front.uploads.resolver import Resolver
+from bot.front.uploads.untrusted_picture import Limits
 from bot.front.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Rates, Sender
 from bot.process.shutdown import Shutdown

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.jobs import Recipe
 from bot.files import KeptFile
-from bot.front.pictures import Picture
 from bot.front.recipes.options import Asked, find_offer, start_from
 from bot.front.requests.picture_checks import refuse_blocked
 from bot.front.requests.standing import offers_here
 from bot.front.services.services import Interaction, Services, sender_of, services_of
 from bot.front.start_files import SentFile
+from bot.front.uploads.untrusted_picture import Picture
 from sdjax_engine.errors import InvalidRequest
 
 log = logging.getLogger(__name__)

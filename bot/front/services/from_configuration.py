@@ -6,11 +6,11 @@ from typing import Any
 
 from bot.config import Config
 from bot.domain.quotas import Caps
-from bot.front.pictures import Limits
 from bot.front.recipes.keywords import Keywords
 from bot.front.uploads.attachments import Attachments
 from bot.front.uploads.decoder import MIB, Decoder
 from bot.front.uploads.resolver import Resolver
+from bot.front.uploads.untrusted_picture import Limits
 from bot.front.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Rates
 from bot.moderation.policy import policy_from

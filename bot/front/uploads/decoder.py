@@ -15,7 +15,8 @@ from typing import Any
 
 import bot
 from bot.domain.errors import UserMistake
-from bot.front.pictures import (
+from bot.front.uploads.decoder_program import COSTLY, MANIFEST, MARKS, MASK, PICTURE, Task
+from bot.front.uploads.untrusted_picture import (
     BLACK,
     HEAVY,
     LARGE,
@@ -27,7 +28,6 @@ from bot.front.pictures import (
     Limits,
     Picture,
 )
-from bot.front.uploads.decoder_program import COSTLY, MANIFEST, MARKS, MASK, PICTURE, Task
 from bot.provenance.inspection import Answer, Kind, Mark
 from bot.provenance.start_manifests import with_manifest
 from sdjax_engine.errors import InvalidRequest

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import PIL.Image
 
-from bot.front.pictures import LEAST_SIDE, SMALL, Limits, Unfit, read_mask, read_picture
+from bot.front.uploads.untrusted_picture import LEAST_SIDE, SMALL, Limits, Unfit, read_mask, read_picture
 
 PICTURE, MASK, MARKS, MANIFEST = "picture", "mask", "marks", "manifest"
 COSTLY = "picture_costly"  # decoding needs more memory than the limit

@@ -15,8 +15,8 @@ from test_front_pictures import picture
 from bot.config import Config
 from bot.domain.errors import StoreUnavailable
 from bot.files.artifacts import Artifacts
-from bot.front.pictures import Picture
 from bot.front.uploads import decoder
+from bot.front.uploads.untrusted_picture import Picture
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 from bot.store import Store

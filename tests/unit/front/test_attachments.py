@@ -16,7 +16,6 @@ from aiohttp import web
 from yarl import URL
 
 from bot.domain.errors import UserMistake
-from bot.front.pictures import Limits, Picture
 from bot.front.uploads.attachments import (
     CDN,
     FILES_HELD,
@@ -27,6 +26,7 @@ from bot.front.uploads.attachments import (
     is_proxied,
 )
 from bot.front.uploads.decoder import Decoder, Used
+from bot.front.uploads.untrusted_picture import Limits, Picture
 from bot.front.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Rates, Sender
 

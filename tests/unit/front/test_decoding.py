@@ -13,10 +13,10 @@ import PIL.Image
 import pytest
 
 from bot.domain.errors import UserMistake
-from bot.front.pictures import Limits
 from bot.front.uploads import decoder
 from bot.front.uploads.decoder import MIB, Decoder
 from bot.front.uploads.decoder_program import OOM_SCORE
+from bot.front.uploads.untrusted_picture import Limits
 from bot.provenance.certificates import self_made
 from bot.provenance.inspection import Answer, Kind
 from bot.provenance.manifests import ManifestSigner

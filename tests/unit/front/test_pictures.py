@@ -13,7 +13,7 @@ import PIL.Image
 import pytest
 from PIL.ExifTags import Base
 
-from bot.front.pictures import KEPT_SIDE, Limits, Picture, Unfit, read_mask, read_picture
+from bot.front.uploads.untrusted_picture import KEPT_SIDE, Limits, Picture, Unfit, read_mask, read_picture
 
 LIMITS = Limits(max_bytes=1 << 20, max_pixels=1_000_000)
 RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
