@@ -31,8 +31,8 @@ from bot.front.services.services import Interaction, Services
 from bot.front.tree import define, new_tree
 from bot.front.uploads.proxies import ProxyConnector
 from bot.front.uploads.resolver import Resolver
+from bot.front.uploads.waiting_room import WaitingRoom
 from bot.front.views import BUTTONS, FORMS
-from bot.front.waiting_room import WaitingRoom
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace
 from bot.provenance.signing import Signing

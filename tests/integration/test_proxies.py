@@ -27,7 +27,7 @@ from bot.front.uploads.attachments import Attachments
 from bot.front.uploads.proxies import ProxyConnector, proxy_of
 from bot.front.uploads.resolver import Resolver
 from bot.front.uploads.untrusted_picture import Limits
-from bot.front.waiting_room import WaitingRoom
+from bot.front.uploads.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Rates, Sender
 from bot.process.shutdown import Shutdown
 from bot.sandbox.server import Sandbox

@@ -11,7 +11,7 @@ from bot.front.uploads.attachments import Attachments
 from bot.front.uploads.decoder import MIB, Decoder
 from bot.front.uploads.resolver import Resolver
 from bot.front.uploads.untrusted_picture import Limits
-from bot.front.waiting_room import WaitingRoom
+from bot.front.uploads.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Rates
 from bot.moderation.policy import policy_from
 from bot.store.styles import Style

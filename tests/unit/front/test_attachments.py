@@ -27,7 +27,7 @@ from bot.front.uploads.attachments import (
 )
 from bot.front.uploads.decoder import Decoder, Used
 from bot.front.uploads.untrusted_picture import Limits, Picture
-from bot.front.waiting_room import WaitingRoom
+from bot.front.uploads.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Rates, Sender
 
 LIMITS = Limits(max_bytes=1000, max_pixels=10_000)
