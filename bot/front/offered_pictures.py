@@ -10,7 +10,7 @@ import discord
 from bot.domain.jobs import Job, Showing
 from bot.front.messages import Kind, MessageFile
 from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES, clean
-from bot.front.start_files import SentFile
+from bot.front.uploads.sent_file import SentFile
 from bot.texts.catalogue import Texts, tidy
 from sdjax_engine.images import grid_shape
 

@@ -38,7 +38,7 @@ from bot.front.requests.server_styles import suggest_styles
 from bot.front.requests.server_wildcards import drawn
 from bot.front.requests.start_pictures import started_from
 from bot.front.services.services import Interaction, services_of
-from bot.front.start_files import SentFile
+from bot.front.uploads.sent_file import SentFile
 from bot.texts.catalogue import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import (

@@ -25,7 +25,7 @@ from bot.front.requests.recipe_form import as_in_imagine, in_time, names_of, rec
 from bot.front.requests.standing import check_blocks, offers_here
 from bot.front.requests.start_pictures import started_from
 from bot.front.services.services import Interaction, services_of
-from bot.front.start_files import SentFile
+from bot.front.uploads.sent_file import SentFile
 
 NAME = "Paint from this picture"
 FORM, PICTURE = "start", "picture"

@@ -33,7 +33,7 @@ from bot.front.offered_pictures import pictures_among, sent_file
 from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.picture_checks import clean_sent
 from bot.front.services.services import Interaction, sender_of, services_of
-from bot.front.start_files import SentFile
+from bot.front.uploads.sent_file import SentFile
 from bot.process.retries import while_unavailable
 from bot.store.known import Match
 from bot.texts.catalogue import Moment, Texts

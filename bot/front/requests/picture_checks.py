@@ -6,7 +6,7 @@ from bot.domain.errors import UserMistake
 from bot.domain.hashes import hash_of_file
 from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.services.services import Interaction, sender_of, services_of
-from bot.front.start_files import SentFile
+from bot.front.uploads.sent_file import SentFile
 from bot.process.retries import while_unavailable
 
 

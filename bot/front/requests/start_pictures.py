@@ -13,7 +13,7 @@ from bot.front.recipes.options import Asked, find_offer, start_from
 from bot.front.requests.picture_checks import refuse_blocked
 from bot.front.requests.standing import offers_here
 from bot.front.services.services import Interaction, Services, sender_of, services_of
-from bot.front.start_files import SentFile
+from bot.front.uploads.sent_file import SentFile
 from bot.front.uploads.untrusted_picture import Picture
 from sdjax_engine.errors import InvalidRequest
 
