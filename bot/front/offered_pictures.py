@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import discord
 
 from bot.domain.jobs import Job, Showing
-from bot.front.messages import Kind, MessageFile
 from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES, clean
+from bot.front.uploads.messages import Kind, MessageFile
 from bot.front.uploads.sent_file import SentFile
 from bot.texts.catalogue import Texts, tidy
 from sdjax_engine.images import grid_shape

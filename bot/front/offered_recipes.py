@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.domain.errors import UserMistake
-from bot.front.messages import Kind
 from bot.front.recipes.settings_line import options_line
+from bot.front.uploads.messages import Kind
 from bot.generation_data import GenerationData, NoGenerationData, read_picture, read_text
 from bot.generation_data.data import MAX_BYTES
 from bot.texts.catalogue import Texts

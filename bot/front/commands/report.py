@@ -14,10 +14,10 @@ from bot.front.answers.first_answers import FORM_READ_SECONDS, acknowledge, open
 from bot.front.answers.modals import modal, text_field
 from bot.front.answers.permissions import sees
 from bot.front.gateway.command_tree import MessageMenu, make_menu
-from bot.front.messages import check_no_sheet, result_of
 from bot.front.moderators.decisions import shows_reviews
 from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.uploads.messages import check_no_sheet, result_of
 from bot.process.retries import while_unavailable
 
 NAME = "Report this picture"

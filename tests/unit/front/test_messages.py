@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import discord
 
-from bot.front.messages import Kind, files_of, result_of, texts_of
+from bot.front.uploads.messages import Kind, files_of, result_of, texts_of
 
 BOT, OTHER = 1, 2
 CDN = "https://cdn.discordapp.com/attachments/1/2"
