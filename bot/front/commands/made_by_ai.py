@@ -12,10 +12,10 @@ from bot.domain.hashes import hash_of_file, hashes_of_tiles
 from bot.front.answers.answers import page, page_lines
 from bot.front.answers.first_answers import acknowledge
 from bot.front.gateway.command_tree import MessageMenu, make_menu
-from bot.front.offered_pictures import OfferedPicture, pictures_among
 from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.front.uploads.attachments import Turn
+from bot.front.uploads.message_pictures import OfferedPicture, pictures_among
 from bot.front.uploads.messages import files_of, of_message, result_of
 from bot.process.retries import while_unavailable
 from bot.provenance.inspection import Answer, Kind, Mark, answer_of

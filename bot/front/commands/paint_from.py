@@ -14,7 +14,6 @@ from bot.front.answers.first_answers import open_form
 from bot.front.answers.modals import choice_field, modal
 from bot.front.commands.imagine import filled, hint
 from bot.front.gateway.command_tree import MessageMenu, make_menu
-from bot.front.offered_pictures import OfferedPicture, PicturesOffered, pictures_among, pictures_of_job
 from bot.front.recipes.options import Asked, find_offer, may_expand, parse_by_any, reported_with, start_from
 from bot.front.recipes.settings_line import settings_in
 from bot.front.recipes.variations import picture_of
@@ -24,6 +23,12 @@ from bot.front.requests.recipe_form import as_in_imagine, in_time, names_of, rec
 from bot.front.requests.standing import check_blocks, offers_here
 from bot.front.requests.start_pictures import started_from
 from bot.front.services.services import Interaction, services_of
+from bot.front.uploads.message_pictures import (
+    OfferedPicture,
+    PicturesOffered,
+    pictures_among,
+    pictures_of_job,
+)
 from bot.front.uploads.messages import files_of, of_message, result_of
 from bot.front.uploads.sent_file import SentFile
 

@@ -28,10 +28,10 @@ from bot.front.gateway.command_tree import (
     make_command,
     make_menu,
 )
-from bot.front.offered_pictures import pictures_among, sent_file
 from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.picture_checks import clean_sent
 from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.uploads.message_pictures import pictures_among, sent_file
 from bot.front.uploads.messages import files_of, of_message, result_of
 from bot.front.uploads.sent_file import SentFile
 from bot.process.retries import while_unavailable
