@@ -15,7 +15,6 @@ from bot.domain.errors import UserMistake
 from bot.front.answers.first_answers import acknowledge, open_form
 from bot.front.commands.paint_from import NAME as PAINT_FROM
 from bot.front.gateway.command_tree import MessageMenu, make_menu
-from bot.front.offered_recipes import RecipeOffered, read_file, read_texts, recipe_settings, telling
 from bot.front.recipes.options import clean
 from bot.front.requests.intake import accept, announce, enqueue
 from bot.front.requests.pasted_recipe import difference_lines
@@ -32,6 +31,7 @@ from bot.front.requests.recipe_form import (
 from bot.front.requests.standing import check_blocks
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.front.uploads.message_pictures import file_name
+from bot.front.uploads.message_recipes import RecipeOffered, read_file, read_texts, recipe_settings, telling
 from bot.front.uploads.messages import MessageFile, check_no_sheet, files_of, of_message, result_of, texts_of
 from bot.generation_data import Fitted, fit
 from bot.texts.catalogue import Texts, shown

@@ -17,13 +17,13 @@ from bot.delivery.uploads import UploadLimits
 from bot.domain.jobs import Job
 from bot.domain.quotas import Caps
 from bot.files import Artifacts, Files
-from bot.front.offered_recipes import RecipeOffered
 from bot.front.recipes.keywords import Keywords
 from bot.front.requests.judges import Judging
 from bot.front.services.kept_values import Offered
 from bot.front.services.server_cache import AutomodCache, ServerCache
 from bot.front.uploads.attachments import Attachments
 from bot.front.uploads.message_pictures import PicturesOffered
+from bot.front.uploads.message_recipes import RecipeOffered
 from bot.moderation import BothOf
 from bot.moderation.limits import Pace, Sender
 from bot.moderation.policy import Policy

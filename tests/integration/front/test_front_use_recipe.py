@@ -19,8 +19,8 @@ from bot.config import Config
 from bot.domain.jobs import Descent
 from bot.files.artifacts import Artifacts
 from bot.front.commands import use_recipe
-from bot.front.offered_recipes import RecipeOffered
 from bot.front.services.kept_values import Offered
+from bot.front.uploads.message_recipes import RecipeOffered
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.server import Sandbox
 from bot.store import Store
