@@ -18,7 +18,7 @@ from bot.front.requests.session_here import check_takes_part
 from bot.front.requests.standing import check_blocks
 from bot.front.services.services import Interaction, Services, services_of
 from bot.front.sessions.board import board, round_of
-from bot.front.sessions.hosting import led, taken, the_session
+from bot.front.sessions.hosts import led, taken, the_session
 from bot.front.sessions.opening import MINUTE, ask_session
 from bot.front.sessions.places import HERE, THREAD, ParentOption
 from bot.process.retries import while_unavailable

@@ -13,7 +13,7 @@ from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.server_styles import style_of
 from bot.front.requests.standing import check_blocked, check_texts, locale_for_all
 from bot.front.services.services import Interaction, sender_of, services_of
-from bot.front.sessions.hosting import host
+from bot.front.sessions.hosts import host
 from bot.front.sessions.places import HERE, THREAD, Parent, begin, parent_of
 from bot.process.retries import while_unavailable
 from bot.sessions.planning import MAX_THEME, read_minutes, read_quota, read_theme, read_words
