@@ -32,7 +32,7 @@ from bot.store.review_rows import (
     settings_of,
 )
 from bot.store.review_tables import reviews
-from bot.store.rows import load_job, origin_from, origin_json
+from bot.store.rows.jobs import load_job, origin_from, origin_json
 from bot.store.tables import jobs
 from bot.store.transitions import lock_job, renew
 

@@ -18,7 +18,7 @@ from bot.domain.jobs import Origin, Showing, State
 from bot.domain.quotas import DAY, Charge, Counted, Left, Measure, Quota, free_at, is_over
 from bot.store.database import Verbs
 from bot.store.policy_tables import charges
-from bot.store.rows import among
+from bot.store.rows.jobs import among
 from bot.store.tables import images
 from bot.texts.catalogue import Moment
 

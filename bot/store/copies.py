@@ -22,7 +22,14 @@ from bot.store.forgetting import source_of
 from bot.store.known import blocked_among, hashes_of, note_copied
 from bot.store.recipes import recipe_values
 from bot.store.review_rows import open_for_held
-from bot.store.rows import check_readable, hold_values, load_job, notes_values, origin_values, showings_from
+from bot.store.rows.jobs import (
+    check_readable,
+    hold_values,
+    load_job,
+    notes_values,
+    origin_values,
+    showings_from,
+)
 from bot.store.tables import deliveries, images, jobs, start_pictures
 from bot.store.transitions import lock_job, make_due
 

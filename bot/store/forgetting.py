@@ -23,7 +23,7 @@ from bot.store.recipes import silenced
 from bot.store.review_rows import erase_from_reviews, withdraw
 from bot.store.review_tables import reports, review_settings, reviews
 from bot.store.revisions import forget_server, hold_server
-from bot.store.rows import load_jobs
+from bot.store.rows.jobs import load_jobs
 from bot.store.session_tables import session_tags, session_votes, sessions
 from bot.store.tables import (
     ENDED,

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.holds import Hold, Outcome, Ruling
 from bot.domain.jobs import Showing
 from bot.store.charges import recount
-from bot.store.rows import hold_values
+from bot.store.rows.jobs import hold_values
 from bot.store.rulings import keep_older
 from bot.store.tables import images, jobs
 from bot.store.transitions import renew

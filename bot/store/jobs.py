@@ -28,7 +28,7 @@ from bot.store.new_jobs import (
     room_at_full_share,
     wait_for_turn,
 )
-from bot.store.rows import load_first, load_job, load_jobs
+from bot.store.rows.jobs import load_first, load_job, load_jobs
 from bot.store.searching import find_words, words_of
 from bot.store.seed_sequences import NextOf
 from bot.store.tables import favourites, jobs

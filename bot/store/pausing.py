@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import State
-from bot.store.rows import among
+from bot.store.rows.jobs import among
 from bot.store.session_tables import session_jobs, session_tags
 from bot.store.tables import images, jobs, last_tags, restrictions, virtual_clock
 from bot.store.transitions import ACTIVE

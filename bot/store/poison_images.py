@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import State
-from bot.store.rows import among
+from bot.store.rows.jobs import among
 from bot.store.tables import MAYBE_POISON, images
 from bot.store.transitions import ACTIVE
 

@@ -22,7 +22,7 @@ from bot.store import fair_order
 from bot.store.database import Shared, Verbs
 from bot.store.fair_order import Ahead, Arrival, Line, WorkerSeats
 from bot.store.pausing import OF_PAUSE
-from bot.store.rows import among
+from bot.store.rows.jobs import among
 from bot.store.tables import images, jobs, offered_lanes, restrictions, run_times, virtual_clock, workers
 from bot.store.traffic import Flow, faster
 from bot.store.transitions import ACTIVE

@@ -27,7 +27,7 @@ from bot.store.review_rows import (
     settings_of,
 )
 from bot.store.review_tables import reports, reviews
-from bot.store.rows import MOST_NEWER, load_jobs, unreadable_among
+from bot.store.rows.jobs import MOST_NEWER, load_jobs, unreadable_among
 from bot.store.rulings import SHOWS
 
 LEASE_SECONDS = 60.0

@@ -32,7 +32,7 @@ from bot.store.review_rows import (
 )
 from bot.store.review_tables import review_settings, reviews
 from bot.store.revisions import hold_server
-from bot.store.rows import load_job
+from bot.store.rows.jobs import load_job
 from bot.store.rulings import keep_older
 from bot.store.tables import jobs
 

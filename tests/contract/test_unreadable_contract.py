@@ -75,7 +75,7 @@ async def test_an_unreadable_request_hides_no_other_and_is_logged_once(
     store: Store, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     _first, second = await pair(store, how)
-    with caplog.at_level(logging.ERROR, logger="bot.store.rows"):
+    with caplog.at_level(logging.ERROR, logger="bot.store.rows.jobs"):
         for _ in range(3):
             assert [job.id for job in await store.jobs.active(limit=1)] == [second.id]
     looked_at = 0 if how == "state of a job" else 1  # it is in none of the states that are listed

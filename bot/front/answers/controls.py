@@ -19,7 +19,7 @@ from bot.delivery.refusals import DeliveryDelayed, Refused
 from bot.domain.errors import UserMistake
 from bot.front.answers.answers import open_until_answered, report
 from bot.front.services.services import Interaction, sender_of, services_of
-from bot.store.rows import LARGEST_ID
+from bot.store.rows.jobs import LARGEST_ID
 from bot.telemetry.tracing import about
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from bot.store import Store
 from bot.store.auditing import Entry
 from bot.store.moderation import Restriction
 from bot.store.preferences import Owner, Scope
-from bot.store.rows import LARGEST_ID
+from bot.store.rows.jobs import LARGEST_ID
 
 REQUESTS = "requests.json"
 SETTINGS, FAVOURITES, VOTES = "settings.json", "favourites.json", "votes.json"

@@ -19,7 +19,7 @@ from bot.store.auditing import Act, Entry
 from bot.store.recipes import recipe_values
 from bot.store.review_messages import DueReview
 from bot.store.review_rows import Kind, Review, ReviewSettings
-from bot.store.rows import origin_json
+from bot.store.rows.jobs import origin_json
 from bot.texts.catalogue import LANGUAGES, Moment, Texts
 
 EN = Texts("en")

@@ -1,0 +1,1 @@
+"""Rows as plain data, and the statements that several verbs share."""
