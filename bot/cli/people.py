@@ -15,7 +15,7 @@ from bot.cli.configuration import CONFIG, configured
 from bot.cli.terminal import say
 
 if TYPE_CHECKING:
-    from bot.store.moderation import Restriction
+    from bot.store.rows.restrictions import Restriction
 
 ID = click.IntRange(1, 2**63 - 1)
 MOST_HOURS, MOST_REASON = 87_600, 300

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bot.domain.errors import UserMistake
-from bot.store.moderation import Kind, Restriction
+from bot.store.rows.restrictions import Kind, Restriction
 from bot.texts.catalogue import Moment
 
 

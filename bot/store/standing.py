@@ -10,12 +10,12 @@ import sqlalchemy as sa
 from bot.store.appeals import UNTOLD
 from bot.store.automod import is_applied
 from bot.store.database import Verbs
-from bot.store.moderation import RESTRICTS, Restriction, restriction_from
 from bot.store.policies import PolicyRow, policies_of
 from bot.store.policy_tables import server_revisions
 from bot.store.preferences import Scope
 from bot.store.prompt_rules import PromptRule, rules_of
 from bot.store.review_tables import reviews
+from bot.store.rows.restrictions import RESTRICTS, Restriction, restriction_from
 from bot.store.session_tables import sessions
 from bot.store.tables import preferences, restrictions
 

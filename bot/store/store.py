@@ -19,7 +19,6 @@ from bot.store.forgetting import Erasure
 from bot.store.jobs import Jobs
 from bot.store.known import Known
 from bot.store.leases import Leases
-from bot.store.moderation import Moderation
 from bot.store.offers import Offers
 from bot.store.opening import open_database
 from bot.store.outage import Outage
@@ -32,6 +31,7 @@ from bot.store.reporting import Reports
 from bot.store.retention import Retention
 from bot.store.review_messages import ReviewMessages
 from bot.store.reviews import Reviews
+from bot.store.rows.restrictions import Moderation
 from bot.store.session_showing import SessionShowing
 from bot.store.sessions import Sessions
 from bot.store.standing import Standings

@@ -10,7 +10,7 @@ from stores import TTL, Clock
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.backlog import Backlog
-from bot.store.moderation import Scope
+from bot.store.rows.restrictions import Scope
 
 
 async def test_an_empty_queue_has_no_backlog(store: Store) -> None:

@@ -17,7 +17,7 @@ from bot.domain.errors import ConfigurationError
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.demand import Demand
-from bot.store.moderation import Scope
+from bot.store.rows.restrictions import Scope
 from bot.store.run_times import WorkerClass
 from bot.store.tables import images, jobs
 

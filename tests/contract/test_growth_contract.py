@@ -34,11 +34,11 @@ from bot.store.auditing import Act, By
 from bot.store.database import Verbs
 from bot.store.device_time import Grouping, Spent
 from bot.store.known import Hashes
-from bot.store.moderation import Scope
 from bot.store.policies import PolicyScope
 from bot.store.preferences import Owner
 from bot.store.preferences import Scope as OwnerScope
 from bot.store.prompt_rules import PromptRule
+from bot.store.rows.restrictions import Scope
 from bot.store.run_times import WorkerClass
 from bot.store.session_rows import Post, PostKind, TimerKind
 from bot.store.standing import Requester

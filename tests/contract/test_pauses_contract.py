@@ -11,7 +11,7 @@ from stores import TTL, OpenStore
 from bot.domain.jobs import Claim, Job, State
 from bot.store import Store
 from bot.store.auditing import By
-from bot.store.moderation import Scope
+from bot.store.rows.restrictions import Scope
 
 HERE, CHANNEL, OTHER_CHANNEL, THREAD, ELSEWHERE = 21, 31, 32, 33, 22
 MINA, RAVI, OMAR = 11, 12, 13

@@ -11,9 +11,9 @@ from bot.front.services.server_cache import ReadyServer, Ruled, ServerCache
 from bot.moderation.policy import Effective, Policy, Said, effective, said_by
 from bot.store import Store
 from bot.store.auditing import By
-from bot.store.moderation import Scope
 from bot.store.policies import PolicyRow, PolicyScope
 from bot.store.prompt_rules import PromptRule
+from bot.store.rows.restrictions import Scope
 from bot.store.standing import Requester, ServerSays
 
 HERE, THERE, MINA = 21, 22, 11

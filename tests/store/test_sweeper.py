@@ -25,8 +25,8 @@ from bot.files.sweeper import ROWS_PER_TRANSACTION, YOUNG_SECONDS, Bounds, Sweep
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.device_time import Grouping, Spent
-from bot.store.moderation import Scope
 from bot.store.review_tables import reviews
+from bot.store.rows.restrictions import Scope
 
 DAY = 86_400.0
 BOUNDS = Bounds(file_seconds=30 * DAY, file_bytes=2500, job_seconds=365 * DAY)

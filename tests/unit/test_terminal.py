@@ -17,7 +17,7 @@ from bot.cli.terminal import MOST, say
 from bot.store import Store
 from bot.store.auditing import EVERYWHERE, OPERATOR, By
 from bot.store.device_time import Spent
-from bot.store.moderation import Scope
+from bot.store.rows.restrictions import Scope
 from sdjax_engine.weights.files import DEMO_FOLDER
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202eevil\nwell  all is well\x9b"

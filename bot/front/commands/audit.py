@@ -25,9 +25,9 @@ from bot.front.moderators.policy_lines import whose
 from bot.front.services.services import Interaction, services_of
 from bot.front.sessions.audit import said_of_session
 from bot.store.auditing import Act, Entry
-from bot.store.moderation import Moderation
 from bot.store.policies import PolicyScope
 from bot.store.review_rows import Kind
+from bot.store.rows.restrictions import Moderation
 from bot.texts.catalogue import MISTAKES, Moment, Texts, shown
 
 PAGE_ENTRIES = 10

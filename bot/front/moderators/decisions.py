@@ -35,8 +35,8 @@ from bot.front.results.shown_again import show_content
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.store.appeals import Pressed
-from bot.store.moderation import Scope
 from bot.store.review_messages import DueReview
+from bot.store.rows.restrictions import Scope
 from bot.texts.catalogue import Texts, tidy
 
 MOST_REASON = 300  # characters

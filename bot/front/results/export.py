@@ -19,9 +19,9 @@ from bot.process.threads import in_thread
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.auditing import Entry
-from bot.store.moderation import Restriction
 from bot.store.preferences import Owner, Scope
 from bot.store.rows.jobs import LARGEST_ID
+from bot.store.rows.restrictions import Restriction
 
 REQUESTS = "requests.json"
 SETTINGS, FAVOURITES, VOTES = "settings.json", "favourites.json", "votes.json"

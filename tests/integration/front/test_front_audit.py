@@ -12,7 +12,7 @@ from serving import Served
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.store.auditing import By
-from bot.store.moderation import Scope
+from bot.store.rows.restrictions import Scope
 
 MINA, RAVI, _, OMAR, _ = (person.id for person in PEOPLE)
 MODERATOR = By(actor_id=MINA, guild_id=GUILD_ID)

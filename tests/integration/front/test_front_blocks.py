@@ -16,7 +16,7 @@ from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.store.auditing import By
-from bot.store.moderation import Scope
+from bot.store.rows.restrictions import Scope
 
 MINA, RAVI, YUNA = PEOPLE[0].id, PEOPLE[1].id, PEOPLE[2].id
 HERE = (

@@ -40,7 +40,7 @@ from bot.sandbox.state import Channel, Message
 from bot.sandbox.uploads import Upload
 from bot.store import Store
 from bot.store.auditing import By, Entry
-from bot.store.moderation import Scope
+from bot.store.rows.restrictions import Scope
 from bot.texts.catalogue import MISTAKES, Texts
 from sdjax_engine.images import encode_png
 

@@ -23,8 +23,8 @@ from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.store.auditing import By
-from bot.store.moderation import Scope
 from bot.store.policies import PolicyScope
+from bot.store.rows.restrictions import Scope
 from bot.store.session_rows import Phase
 from bot.store.session_tables import sessions
 

@@ -172,7 +172,7 @@ async def test_what_moderators_decided_before_a_kill_is_delivered_once_after_it(
     scene.sandbox.misbehave(rest_5xx=0)
     await scene.front.live(Death(method="bot.delivery.outbox:Outbox._mark", after=False))
     await scene.front.dead()  # a result is posted, and not marked
-    await scene.front.live(Death(method="bot.store.moderation:Moderation.block"))
+    await scene.front.live(Death(method="bot.store.rows.restrictions:Moderation.block"))
     await scene.decided(about_star, "has approved it")
     await scene.decided(about_moon, "has rejected it")
     shown = await scene.once("a star", "seed", channel="art")

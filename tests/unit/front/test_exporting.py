@@ -21,8 +21,8 @@ from bot.front.results.export import PAGE_JOBS, Part, Position, described, expor
 from bot.provenance.signing import Signing
 from bot.store import Store
 from bot.store.auditing import Act, Entry
-from bot.store.moderation import Kind, Restriction, Scope
 from bot.store.recipes import recipe_values
+from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.store.tables import files, images, jobs
 
 MINA, OMAR = 11, 12

@@ -18,7 +18,7 @@ from bot.front.commands.whose import lines_of as whose_lines
 from bot.front.moderators.audit_file import lines_of
 from bot.store.auditing import Act, Entry
 from bot.store.known import Match
-from bot.store.moderation import Kind, Restriction, Scope
+from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.texts.catalogue import LANGUAGES, Texts
 
 SERVER, CHANNEL, MINA, RAVI = 21, 31, 11, 12

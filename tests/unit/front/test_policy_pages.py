@@ -16,8 +16,8 @@ from bot.moderation.generosity import Privacy, Treatment
 from bot.moderation.limits import SPANS, quotas_of
 from bot.moderation.policy import Policy, Said, effective, values_of
 from bot.moderation.standing import Decision
-from bot.store.moderation import Kind, Restriction, Scope
 from bot.store.policies import PolicyRow, PolicyScope
+from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.texts.catalogue import LANGUAGES, Texts
 
 HERE, CHANNEL, ROLE = 21, 31, 41

@@ -6,7 +6,7 @@ import pytest
 
 from bot.front.answers.answers import sentence_for
 from bot.moderation.standing import Decision, decide, refusal
-from bot.store.moderation import Kind, Restriction, Scope
+from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.texts.catalogue import LANGUAGES, Texts
 
 SERVER, CHANNEL, RAVI = 21, 31, 12
