@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Sequence
 from typing import Any
 
-from bot.store.recipes import every_value
+from bot.store.rows.recipes import every_value
 from bot.store.session_rows import GroupSession, plan_values
 from bot.store.session_showing import Entry
 

@@ -21,7 +21,6 @@ from bot.store.charges import NO_CHARGE
 from bot.store.database import Verbs
 from bot.store.holding import show_withheld, uphold
 from bot.store.new_jobs import Adding, job_of, wait_for_turn
-from bot.store.recipes import recipe_from, recipe_values
 from bot.store.review_rows import (
     HOUR_SECONDS,
     Kind,
@@ -33,6 +32,7 @@ from bot.store.review_rows import (
 )
 from bot.store.review_tables import reviews
 from bot.store.rows.jobs import load_job, origin_from, origin_json
+from bot.store.rows.recipes import recipe_from, recipe_values
 from bot.store.tables import jobs
 from bot.store.transitions import lock_job, renew
 

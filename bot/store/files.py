@@ -18,8 +18,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.file_states import DELETION_SECONDS, FileState, Lost, LostFile, Painter
 from bot.domain.jobs import State
 from bot.store.database import Verbs, insert
-from bot.store.recipes import recipe_from
 from bot.store.rows.jobs import among, notes_from, readable_rows
+from bot.store.rows.recipes import recipe_from
 from bot.store.tables import deliveries, files, images, jobs, start_pictures
 from bot.store.transitions import lock_jobs
 from sdjax_engine.request import Lane

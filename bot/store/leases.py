@@ -23,8 +23,8 @@ from bot.store.known import NO_HASHES, Hashes, note_hashes
 from bot.store.pausing import IS_PAUSED
 from bot.store.poison_images import claimable
 from bot.store.previews import put_previews
-from bot.store.recipes import recipe_from
 from bot.store.rows.jobs import among, load_job, notes_values, readable_rows, showings_from
+from bot.store.rows.recipes import recipe_from
 from bot.store.run_times import WorkerClass, record_run
 from bot.store.tables import images, jobs, run_times, virtual_clock
 from bot.store.transitions import ACTIVE, lock_job, lock_jobs, move, settle

@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.holds import Outcome
 from bot.domain.jobs import Showing
-from bot.store.recipes import UNREADABLE, recipe_from, tell_unreadable
 from bot.store.review_tables import reports, review_settings, reviews
+from bot.store.rows.recipes import UNREADABLE, recipe_from, tell_unreadable
 from bot.store.tables import images, jobs
 
 HOURS, REPORTS = 72, 3

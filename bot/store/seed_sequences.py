@@ -15,8 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Recipe
-from bot.store.recipes import recipe_from
 from bot.store.rows.jobs import check_readable
+from bot.store.rows.recipes import recipe_from
 from bot.store.tables import jobs
 
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
-from bot.store.recipes import UNREADABLE, tell_unreadable
+from bot.store.rows.recipes import UNREADABLE, tell_unreadable
 from bot.store.session_tables import session_timers, sessions
 
 

@@ -15,8 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe, Showing, State
 from bot.store.database import Verbs, insert
-from bot.store.recipes import UNREADABLE, recipe_from, tell_unreadable
 from bot.store.rows.jobs import among
+from bot.store.rows.recipes import UNREADABLE, recipe_from, tell_unreadable
 from bot.store.session_admission import UNCHARGED, pictures_of
 from bot.store.session_phases import SEEN, unnumbered
 from bot.store.session_rows import GroupSession, Phase, Post, PostKind, lock_session, with_timers

@@ -13,7 +13,7 @@ from bot.domain.errors import UnknownJob, UnreadableJob
 from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Descent, ImageRecord, Job, Notes, Origin, Parent, Showing, Showings, State
 from bot.domain.levels import Level
-from bot.store.recipes import UNREADABLE, is_readable, recipe_from, tell_unreadable
+from bot.store.rows.recipes import UNREADABLE, is_readable, recipe_from, tell_unreadable
 from bot.store.rulings import ended_appeals, later_ruling
 from bot.store.tables import images, jobs
 from sdjax_engine.request import WHOLE, Offer, PromptFacts, SafetyScores, Sampler

@@ -18,7 +18,7 @@ from bot.domain.sizes import nearest_larger
 from bot.front.recipes.options import Asked, hires_choices, hires_text, parse, start_from
 from bot.front.recipes.settings_line import read_settings_line, settings_line
 from bot.front.recipes.variations import enlarged, varied, varied_near
-from bot.store.recipes import recipe_from, recipe_values
+from bot.store.rows.recipes import recipe_from, recipe_values
 from bot.texts.catalogue import Texts
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import Offer, Sampler, SecondPass
