@@ -11,9 +11,9 @@ from bot.delivery.result import FAILURES
 from bot.domain.holds import Cause, Outcome
 from bot.domain.jobs import ImageRecord, Recipe, Showing
 from bot.store.review_messages import DueReview
-from bot.store.review_rows import Kind, Review
 from bot.store.rows.jobs import origin_from
 from bot.store.rows.recipes import recipe_from
+from bot.store.rows.reviews import Kind, Review
 from bot.texts.catalogue import Moment, Texts, shown, tidy
 
 SHOWN_PROMPT, SHOWN_NEGATIVE = 600, 300

@@ -21,7 +21,10 @@ from bot.store.charges import NO_CHARGE
 from bot.store.database import Verbs
 from bot.store.holding import show_withheld, uphold
 from bot.store.new_jobs import Adding, job_of, wait_for_turn
-from bot.store.review_rows import (
+from bot.store.review_tables import reviews
+from bot.store.rows.jobs import load_job, origin_from, origin_json
+from bot.store.rows.recipes import recipe_from, recipe_values
+from bot.store.rows.reviews import (
     HOUR_SECONDS,
     Kind,
     Review,
@@ -30,9 +33,6 @@ from bot.store.review_rows import (
     readable_reviews,
     settings_of,
 )
-from bot.store.review_tables import reviews
-from bot.store.rows.jobs import load_job, origin_from, origin_json
-from bot.store.rows.recipes import recipe_from, recipe_values
 from bot.store.tables import jobs
 from bot.store.transitions import lock_job, renew
 

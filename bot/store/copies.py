@@ -20,7 +20,6 @@ from bot.store.database import insert
 from bot.store.files import use_files
 from bot.store.forgetting import source_of
 from bot.store.known import blocked_among, hashes_of, note_copied
-from bot.store.review_rows import open_for_held
 from bot.store.rows.jobs import (
     check_readable,
     hold_values,
@@ -30,6 +29,7 @@ from bot.store.rows.jobs import (
     showings_from,
 )
 from bot.store.rows.recipes import recipe_values
+from bot.store.rows.reviews import open_for_held
 from bot.store.tables import deliveries, images, jobs, start_pictures
 from bot.store.transitions import lock_job, make_due
 

@@ -12,9 +12,9 @@ from bot.store.auditing import OPERATOR, Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.holding import OPEN, hold_pictures, lock_sharing
 from bot.store.new_jobs import wait_for_turn
-from bot.store.review_rows import Kind, about_pictures, message_due, open_review, settings_of, waits
 from bot.store.review_tables import reports, reviews
 from bot.store.rows.jobs import load_job
+from bot.store.rows.reviews import Kind, about_pictures, message_due, open_review, settings_of, waits
 
 DAY_SECONDS = 86_400.0
 REPORTS_A_DAY = 5  # of one person

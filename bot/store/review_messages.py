@@ -18,7 +18,9 @@ from bot.domain.holds import Outcome
 from bot.domain.jobs import Job
 from bot.store.appeals import DUE, LEFT
 from bot.store.database import Verbs
-from bot.store.review_rows import (
+from bot.store.review_tables import reports, reviews
+from bot.store.rows.jobs import MOST_NEWER, load_jobs, unreadable_among
+from bot.store.rows.reviews import (
     Kind,
     Review,
     about_pictures,
@@ -26,8 +28,6 @@ from bot.store.review_rows import (
     review_of,
     settings_of,
 )
-from bot.store.review_tables import reports, reviews
-from bot.store.rows.jobs import MOST_NEWER, load_jobs, unreadable_among
 from bot.store.rulings import SHOWS
 
 LEASE_SECONDS = 60.0

@@ -17,7 +17,10 @@ from bot.store.appeals import end_appeal
 from bot.store.auditing import OPERATOR, Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.holding import ANYWAY, hold_pictures, rule_on
-from bot.store.review_rows import (
+from bot.store.review_tables import review_settings, reviews
+from bot.store.revisions import hold_server
+from bot.store.rows.jobs import load_job
+from bot.store.rows.reviews import (
     Kind,
     Review,
     ReviewSettings,
@@ -30,9 +33,6 @@ from bot.store.review_rows import (
     settings_of,
     waits,
 )
-from bot.store.review_tables import review_settings, reviews
-from bot.store.revisions import hold_server
-from bot.store.rows.jobs import load_job
 from bot.store.rulings import keep_older
 from bot.store.tables import jobs
 

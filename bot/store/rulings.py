@@ -18,8 +18,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.holds import Appeal, Outcome, Ruling
 from bot.domain.jobs import Showing
-from bot.store.review_rows import Kind
 from bot.store.review_tables import reviews
+from bot.store.rows.reviews import Kind
 from bot.store.tables import images, jobs
 
 REJECTED, DECLINED = Outcome.REJECTED.value, Outcome.DECLINED.value

@@ -13,7 +13,7 @@ from bot.domain.holds import Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Delivery, Descent, Job, Parent, Showing
 from bot.store import Store
 from bot.store.auditing import Act, By
-from bot.store.review_rows import Review
+from bot.store.rows.reviews import Review
 
 MINA, HERE = 91, 21
 BY = By(actor_id=MINA, guild_id=HERE, reason="not here")

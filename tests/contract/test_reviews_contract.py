@@ -23,8 +23,8 @@ from bot.store.appeals import APPEALS_A_DAY, REFUSALS_KEPT
 from bot.store.auditing import Act, By
 from bot.store.reporting import REPORTS_A_DAY
 from bot.store.review_messages import DueReview
-from bot.store.review_rows import Kind, Review, ReviewSettings
 from bot.store.review_tables import reports, review_settings, reviews
+from bot.store.rows.reviews import Kind, Review, ReviewSettings
 from bot.store.standing import Requester
 
 MINA, WEI, OMAR, HERE, CHANNEL = 91, 92, 93, 21, 31

@@ -26,8 +26,8 @@ from bot.front.services.services import Interaction, services_of
 from bot.front.sessions.audit import said_of_session
 from bot.store.auditing import Act, Entry
 from bot.store.policies import PolicyScope
-from bot.store.review_rows import Kind
 from bot.store.rows.restrictions import Moderation
+from bot.store.rows.reviews import Kind
 from bot.texts.catalogue import MISTAKES, Moment, Texts, shown
 
 PAGE_ENTRIES = 10

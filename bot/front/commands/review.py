@@ -25,7 +25,7 @@ from bot.front.recipes.options import MAX_CHOICES
 from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.services.services import Interaction, services_of
 from bot.process.retries import while_unavailable
-from bot.store.review_rows import Kind, Review, ReviewSettings
+from bot.store.rows.reviews import Kind, Review, ReviewSettings
 from bot.texts.catalogue import Moment, Texts
 
 MOST_HOURS, MOST_REPORTS = 720, 20

@@ -17,9 +17,9 @@ from bot.front.commands.audit import entry_lines
 from bot.front.commands.review import settings_lines, waiting_lines
 from bot.store.auditing import Act, Entry
 from bot.store.review_messages import DueReview
-from bot.store.review_rows import Kind, Review, ReviewSettings
 from bot.store.rows.jobs import origin_json
 from bot.store.rows.recipes import recipe_values
+from bot.store.rows.reviews import Kind, Review, ReviewSettings
 from bot.texts.catalogue import LANGUAGES, Moment, Texts
 
 EN = Texts("en")
