@@ -23,7 +23,7 @@ from bot.store.preferences import Owner
 from bot.store.preferences import Scope as OwnerScope
 from bot.store.prompt_rules import PromptRule
 from bot.store.rows.restrictions import Scope
-from bot.store.session_rows import Plan
+from bot.store.rows.sessions import Plan
 from bot.store.styles import Style
 from bot.store.wildcards import Wildcard
 from sdjax_engine.request import PromptFacts

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bot.store.rows.recipes import every_value
-from bot.store.session_rows import GroupSession, plan_values
+from bot.store.rows.sessions import GroupSession, plan_values
 from bot.store.session_showing import Entry
 
 OVERHEAD = 512  # bytes that a zip file needs for each of its files, at most

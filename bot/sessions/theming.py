@@ -10,7 +10,7 @@ from dataclasses import replace
 from bot.domain.errors import UserMistake
 from bot.domain.expansion import PLACE, in_places
 from bot.domain.jobs import Recipe
-from bot.store.session_rows import Plan
+from bot.store.rows.sessions import Plan
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 

@@ -18,7 +18,7 @@ from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Origin, Showing, State
 from bot.store import fair_order
 from bot.store.database import insert
-from bot.store.session_rows import Phase, plan_from, round_over
+from bot.store.rows.sessions import Phase, plan_from, round_over
 from bot.store.session_tables import session_jobs, session_tags
 from bot.store.tables import images, last_tags
 

@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.jobs import Showing, State
 from bot.store.database import insert
 from bot.store.rows.jobs import among
-from bot.store.session_rows import GroupSession, Phase, PostKind, TimerKind
+from bot.store.rows.sessions import GroupSession, Phase, PostKind, TimerKind
 from bot.store.session_tables import session_entries, session_jobs, session_posts, session_timers, sessions
 from bot.store.tables import images, jobs
 from bot.store.transitions import ACTIVE

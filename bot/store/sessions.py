@@ -18,6 +18,16 @@ from bot.domain.errors import UserMistake
 from bot.store.auditing import Act, By, entries_of, note
 from bot.store.database import Verbs, insert
 from bot.store.revisions import hold_server
+from bot.store.rows.sessions import (
+    GroupSession,
+    Phase,
+    Plan,
+    PostKind,
+    TimerKind,
+    lock_session,
+    plan_values,
+    with_its_timers,
+)
 from bot.store.session_phases import (
     COLLECT_SECONDS,
     HELD_IN_PAUSES,
@@ -29,16 +39,6 @@ from bot.store.session_phases import (
     end_round,
     end_vote,
     set_timer,
-)
-from bot.store.session_rows import (
-    GroupSession,
-    Phase,
-    Plan,
-    PostKind,
-    TimerKind,
-    lock_session,
-    plan_values,
-    with_its_timers,
 )
 from bot.store.session_tables import session_timers, sessions
 from bot.store.tables import audit

@@ -14,7 +14,7 @@ from bot.domain.holds import Outcome
 from bot.domain.jobs import Job, Origin, Showing
 from bot.store import Store
 from bot.store.auditing import By
-from bot.store.session_rows import GroupSession, Plan
+from bot.store.rows.sessions import GroupSession, Plan
 
 HERE, CHANNEL, MINA = 21, 31, 1
 ROUND, VOTE, HOURS = 600.0, 300.0, 3 * 3600.0

@@ -17,7 +17,7 @@ from bot.domain.jobs import Descent, Job, Parent
 from bot.store import Store
 from bot.store.auditing import By
 from bot.store.rows.restrictions import Scope
-from bot.store.session_rows import lock_session
+from bot.store.rows.sessions import lock_session
 from bot.store.transitions import lock_job
 
 pytestmark = pytest.mark.postgres

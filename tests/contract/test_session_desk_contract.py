@@ -13,7 +13,7 @@ from bot.delivery.discord_requests import RateGuard
 from bot.delivery.refusals import DeliveryDelayed
 from bot.front.sessions.desk import KEPT_SECONDS, WAIT_SECONDS, Desk
 from bot.store import Store
-from bot.store.session_rows import GroupSession
+from bot.store.rows.sessions import GroupSession
 from bot.store.session_showing import SENT
 
 

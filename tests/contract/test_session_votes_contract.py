@@ -17,7 +17,7 @@ from bot.domain.errors import UserMistake
 from bot.domain.holds import Cause, Hold
 from bot.front.sessions.ballots import renew_ballots
 from bot.store import Store
-from bot.store.session_rows import GroupSession, Phase, PostKind
+from bot.store.rows.sessions import GroupSession, Phase, PostKind
 from bot.store.session_showing import SENT
 from bot.store.sessions import AT_ONCE_SECONDS
 from bot.store.tables import jobs

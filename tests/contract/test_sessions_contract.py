@@ -36,7 +36,7 @@ from bot.files.erasure import forget
 from bot.store import Store
 from bot.store.auditing import Act, By
 from bot.store.rows.restrictions import Scope
-from bot.store.session_rows import Phase, PostKind, TimerKind
+from bot.store.rows.sessions import Phase, PostKind, TimerKind
 from bot.store.tables import images
 from bot.store.transitions import lock_job
 

@@ -18,7 +18,7 @@ from bot.store.policy_tables import server_revisions
 from bot.store.preferences import Scope, owners_at
 from bot.store.prompt_rules import Action, PromptRule
 from bot.store.rows.restrictions import Scope as Restricted
-from bot.store.session_rows import Plan
+from bot.store.rows.sessions import Plan
 from bot.store.standing import Requester, ServerSays, Standing
 
 HERE, THERE, CHANNEL, ROLE, MINA, RAVI = 2**62 + 1, 22, 2**62 + 2, 2**62 + 3, 11, 2**62 + 4

@@ -23,7 +23,7 @@ from bot.front.sessions.opening import MINUTE, ask_session
 from bot.front.sessions.places import HERE, THREAD, ParentOption
 from bot.process.retries import while_unavailable
 from bot.sessions.planning import MAX_MINUTES
-from bot.store.session_rows import GroupSession, Phase
+from bot.store.rows.sessions import GroupSession, Phase
 from bot.texts.catalogue import Texts
 
 MAX_HOURS = 24

@@ -7,7 +7,7 @@ from bot.domain.jobs import Recipe
 from bot.front.services.services import Interaction, role_ids, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.sessions.theming import themed
-from bot.store.session_rows import GroupSession, Phase, round_over
+from bot.store.rows.sessions import GroupSession, Phase, round_over
 
 PATIENCE_SECONDS = 2.0
 

@@ -7,7 +7,7 @@ from bot.front.services.services import Services
 from bot.front.sessions.couriers import Courier
 from bot.front.sessions.pages import mark_of
 from bot.front.sessions.posts import draw, pictures_of
-from bot.store.session_rows import GroupSession, Phase
+from bot.store.rows.sessions import GroupSession, Phase
 
 
 async def renew_ballots(

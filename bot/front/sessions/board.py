@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.sessions.planning import MAX_THEME
-from bot.store.session_rows import GroupSession, Phase, TimerKind
+from bot.store.rows.sessions import GroupSession, Phase, TimerKind
 from bot.store.session_showing import Crowd
 from bot.texts.catalogue import Moment, Texts, shown
 

@@ -11,7 +11,7 @@ import discord
 from bot.delivery.content import MessageContent
 from bot.delivery.discord_requests import MessageFile, RateGuard, layout
 from bot.delivery.refusals import Refused
-from bot.store.session_rows import GroupSession
+from bot.store.rows.sessions import GroupSession
 
 LOOKED_AT = 2_000  # messages, in requests of a hundred
 CLOCKS_APART = 300.0  # seconds between Discord's clock and ours, at most

@@ -23,7 +23,7 @@ from bot.front.sessions.ballots import renew_ballots
 from bot.front.sessions.board import board
 from bot.front.sessions.couriers import Courier
 from bot.front.sessions.posts import send_post
-from bot.store.session_rows import GroupSession, Phase, Post, PostKind
+from bot.store.rows.sessions import GroupSession, Phase, Post, PostKind
 from bot.store.session_showing import SENT
 from bot.texts.catalogue import Texts
 

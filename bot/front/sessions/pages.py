@@ -8,7 +8,7 @@ from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, PictureContent, Tone, shortened
 from bot.front.sessions.board import came_late, left_out, mine_button, times_left, title
 from bot.sessions.results import Rank, champions, page_of, places
-from bot.store.session_rows import GroupSession, Post, PostKind, TimerKind
+from bot.store.rows.sessions import GroupSession, Post, PostKind, TimerKind
 from bot.store.session_showing import Entry
 from bot.texts.catalogue import Moment, Texts, shown
 

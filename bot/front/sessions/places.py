@@ -10,7 +10,7 @@ from discord.app_commands import AppCommandChannel
 
 from bot.domain.errors import UserMistake
 from bot.front.services.services import Interaction
-from bot.store.session_rows import Plan
+from bot.store.rows.sessions import Plan
 from bot.texts.catalogue import Texts, tidy
 
 THREAD, HERE = "thread", "here"

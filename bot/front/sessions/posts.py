@@ -17,7 +17,7 @@ from bot.front.sessions.couriers import Courier, File
 from bot.front.sessions.pages import announcement, mark_of, results, sheet, winners
 from bot.sessions.archive import DOCUMENT, Packer, document, file_name
 from bot.sessions.results import page_of
-from bot.store.session_rows import GroupSession, Post, PostKind
+from bot.store.rows.sessions import GroupSession, Post, PostKind
 from bot.store.session_showing import Entry
 from bot.texts.catalogue import Texts
 

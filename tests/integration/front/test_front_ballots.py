@@ -14,7 +14,7 @@ from bot.sandbox.client import Member
 from bot.sandbox.objects import IS_SPOILER
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
-from bot.store.session_rows import Phase
+from bot.store.rows.sessions import Phase
 
 
 async def voted_on(served: Served, host: Member, *painters: tuple[Member, str]) -> tuple[str, Message]:

@@ -25,7 +25,7 @@ from bot.store import Store
 from bot.store.auditing import By
 from bot.store.policies import PolicyScope
 from bot.store.rows.restrictions import Scope
-from bot.store.session_rows import Phase
+from bot.store.rows.sessions import Phase
 from bot.store.session_tables import sessions
 
 OPTIONS = ("where", "role", "voting", "hours", "review", "channel_")

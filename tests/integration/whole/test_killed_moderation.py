@@ -28,7 +28,7 @@ from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.store.auditing import Act, By
 from bot.store.policies import PolicyScope
-from bot.store.session_rows import Phase, Plan, TimerKind
+from bot.store.rows.sessions import Phase, Plan, TimerKind
 from bot.store.session_tables import session_timers, session_votes
 from sdjax_engine.images import encode_png
 from sdjax_engine.request import Lane

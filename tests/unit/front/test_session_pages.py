@@ -12,7 +12,7 @@ from bot.delivery.content import MessageContent
 from bot.front.sessions.audit import said_of_session
 from bot.front.sessions.board import board
 from bot.front.sessions.pages import announcement, results, sheet
-from bot.store.session_rows import GroupSession, Phase, Plan, Post, PostKind, Timer, TimerKind
+from bot.store.rows.sessions import GroupSession, Phase, Plan, Post, PostKind, Timer, TimerKind
 from bot.store.session_showing import Crowd, Entry
 from bot.texts.catalogue import LANGUAGES, Texts
 

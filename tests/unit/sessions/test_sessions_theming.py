@@ -11,7 +11,7 @@ from recipes import recipe
 from bot.domain.errors import UserMistake
 from bot.sessions.planning import read_minutes, read_quota, read_theme, read_words
 from bot.sessions.theming import missing_words, themed, with_words
-from bot.store.session_rows import Plan
+from bot.store.rows.sessions import Plan
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS
 
 PLAN = Plan(
