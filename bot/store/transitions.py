@@ -15,8 +15,8 @@ from bot.store import fair_order
 from bot.store.charges import recount
 from bot.store.database import insert
 from bot.store.previews import drop_previews
+from bot.store.rows.admission import refund_in_session
 from bot.store.rows.reviews import open_for_held
-from bot.store.session_admission import refund_in_session
 from bot.store.tables import deliveries, images, jobs, last_tags
 
 ACTIVE = (State.WAITING, State.RUNNING)
