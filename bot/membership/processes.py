@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import NameTaken
 from bot.store.database import SETTLING_SECONDS, Verbs, insert
+from bot.store.rows.transitions import ACTIVE
 from bot.store.tables import deliveries, jobs, processes
-from bot.store.transitions import ACTIVE
 
 _JOIN_LOCK = 0x5D_1A_C6  # an advisory lock that nothing else in the database takes
 

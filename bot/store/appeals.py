@@ -33,8 +33,8 @@ from bot.store.rows.reviews import (
     readable_reviews,
     settings_of,
 )
+from bot.store.rows.transitions import lock_job, renew
 from bot.store.tables import jobs
-from bot.store.transitions import lock_job, renew
 
 DAY_SECONDS = 86_400.0
 APPEALS_A_DAY = 3  # of one person

@@ -15,8 +15,8 @@ from bot.store.database import Verbs
 from bot.store.forgetting import files_of, forget_words, let_go_unneeded
 from bot.store.rows.jobs import MOST_NEWER, load_jobs
 from bot.store.rows.reviews import withdraw
+from bot.store.rows.transitions import RESULT, cancel_images, lock_job, lock_owned_job
 from bot.store.tables import deliveries, images, jobs, start_pictures
-from bot.store.transitions import RESULT, cancel_images, lock_job, lock_owned_job
 
 DELETED = "deleted"
 FURTHEST_RETRY = 900.0  # seconds; no pause between two attempts is longer

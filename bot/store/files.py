@@ -20,8 +20,8 @@ from bot.domain.jobs import State
 from bot.store.database import Verbs, insert
 from bot.store.rows.jobs import among, notes_from, readable_rows
 from bot.store.rows.recipes import recipe_from
+from bot.store.rows.transitions import lock_jobs
 from bot.store.tables import deliveries, files, images, jobs, start_pictures
-from bot.store.transitions import lock_jobs
 from sdjax_engine.request import Lane
 
 WANTED_SECONDS = 3600.0  # the longest that a result waits for a file

@@ -24,6 +24,7 @@ from bot.store.rows.jobs import load_jobs
 from bot.store.rows.recipes import silenced
 from bot.store.rows.restrictions import OF_ANY_KIND, Kind
 from bot.store.rows.reviews import erase_from_reviews, withdraw
+from bot.store.rows.transitions import ACTIVE, cancel_images
 from bot.store.session_tables import session_tags, session_votes, sessions
 from bot.store.tables import (
     ENDED,
@@ -40,7 +41,6 @@ from bot.store.tables import (
     turns,
     wildcards,
 )
-from bot.store.transitions import ACTIVE, cancel_images
 
 _KEPT = (
     styles,

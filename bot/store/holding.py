@@ -18,9 +18,9 @@ from bot.domain.holds import Hold, Outcome, Ruling
 from bot.domain.jobs import Showing
 from bot.store.charges import recount
 from bot.store.rows.jobs import hold_values
+from bot.store.rows.transitions import renew
 from bot.store.rulings import keep_older
 from bot.store.tables import images, jobs
-from bot.store.transitions import renew
 
 SHOWN_AS: Mapping[Outcome, Showing] = MappingProxyType(
     {

@@ -29,10 +29,10 @@ from bot.store.new_jobs import (
     wait_for_turn,
 )
 from bot.store.rows.jobs import load_first, load_job, load_jobs
+from bot.store.rows.transitions import cancel_images, lock_owned_job
 from bot.store.searching import find_words, words_of
 from bot.store.seed_sequences import NextOf
 from bot.store.tables import favourites, jobs
-from bot.store.transitions import cancel_images, lock_owned_job
 
 _NOT_PAUSED = jobs.c.paused == sa.false()
 RUNS = jobs.c.state == State.RUNNING

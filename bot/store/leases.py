@@ -25,9 +25,9 @@ from bot.store.poison_images import claimable
 from bot.store.previews import put_previews
 from bot.store.rows.jobs import among, load_job, notes_values, readable_rows, showings_from
 from bot.store.rows.recipes import recipe_from
+from bot.store.rows.transitions import ACTIVE, lock_job, lock_jobs, move, settle
 from bot.store.run_times import WorkerClass, record_run
 from bot.store.tables import images, jobs, run_times, virtual_clock
-from bot.store.transitions import ACTIVE, lock_job, lock_jobs, move, settle
 from sdjax_engine.request import Lane
 
 WORKER_DIED = "worker_died"

@@ -23,9 +23,9 @@ from bot.store.database import Shared, Verbs
 from bot.store.fair_order import Ahead, Arrival, Line, WorkerSeats
 from bot.store.pausing import OF_PAUSE
 from bot.store.rows.jobs import among
+from bot.store.rows.transitions import ACTIVE
 from bot.store.tables import images, jobs, offered_lanes, restrictions, run_times, virtual_clock, workers
 from bot.store.traffic import Flow, faster
-from bot.store.transitions import ACTIVE
 
 Point = tuple[float, int]
 """A place in an order: a tag, and an id that orders equal tags."""

@@ -16,6 +16,7 @@ from bot.domain.jobs import Showing
 from bot.store.database import Verbs, insert
 from bot.store.files import let_go, named
 from bot.store.forgetting import files_of, is_copy
+from bot.store.rows.transitions import ACTIVE
 from bot.store.tables import (
     HOLDS_TOKEN,
     deliveries,
@@ -27,7 +28,6 @@ from bot.store.tables import (
     last_tags,
     start_pictures,
 )
-from bot.store.transitions import ACTIVE
 
 _KEPT = files.c.state == FileState.KEPT
 # The condition `state == KEPT` in a form for which no database scans all kept files.

@@ -18,7 +18,7 @@ from bot.store import Store
 from bot.store.auditing import By
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.sessions import lock_session
-from bot.store.transitions import lock_job
+from bot.store.rows.transitions import lock_job
 
 pytestmark = pytest.mark.postgres
 HERE, OMAR = 21, 12

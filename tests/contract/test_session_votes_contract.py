@@ -18,10 +18,10 @@ from bot.domain.holds import Cause, Hold
 from bot.front.sessions.ballots import renew_ballots
 from bot.store import Store
 from bot.store.rows.sessions import GroupSession, Phase, PostKind
+from bot.store.rows.transitions import lock_job
 from bot.store.session_showing import SENT
 from bot.store.sessions import AT_ONCE_SECONDS
 from bot.store.tables import jobs
-from bot.store.transitions import lock_job
 
 
 async def left(store: Store, session: GroupSession) -> tuple[int, int]:

@@ -37,8 +37,8 @@ from bot.store import Store
 from bot.store.auditing import Act, By
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.sessions import Phase, PostKind, TimerKind
+from bot.store.rows.transitions import lock_job
 from bot.store.tables import images
-from bot.store.transitions import lock_job
 
 
 async def test_of_two_sessions_at_once_a_full_server_opens_one(
