@@ -17,11 +17,11 @@ from bot.domain.errors import NotYours, UnknownJob, UserMistake
 from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Origin, Recipe, Showing
 from bot.domain.quotas import Charge
-from bot.store.charges import NO_CHARGE
 from bot.store.database import Verbs
 from bot.store.holding import show_withheld, uphold
 from bot.store.new_jobs import Adding, job_of, wait_for_turn
 from bot.store.review_tables import reviews
+from bot.store.rows.charges import NO_CHARGE
 from bot.store.rows.jobs import load_job, origin_from, origin_json
 from bot.store.rows.recipes import recipe_from, recipe_values
 from bot.store.rows.reviews import (

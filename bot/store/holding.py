@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.holds import Hold, Outcome, Ruling
 from bot.domain.jobs import Showing
-from bot.store.charges import recount
+from bot.store.rows.charges import recount
 from bot.store.rows.jobs import hold_values
 from bot.store.rows.transitions import renew
 from bot.store.rulings import keep_older

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from bot.store.appeals import Appeals
 from bot.store.automod import Automod
 from bot.store.batches import Batches
-from bot.store.charges import Charges
 from bot.store.database import Clock, Shared
 from bot.store.deliveries import Deliveries
 from bot.store.demand import Demands
@@ -31,6 +30,7 @@ from bot.store.reporting import Reports
 from bot.store.retention import Retention
 from bot.store.review_messages import ReviewMessages
 from bot.store.reviews import Reviews
+from bot.store.rows.charges import Charges
 from bot.store.rows.restrictions import Moderation
 from bot.store.session_showing import SessionShowing
 from bot.store.sessions import Sessions
