@@ -21,8 +21,8 @@ from bot.domain.positions import Position
 from bot.store import fair_order
 from bot.store.database import Shared, Verbs
 from bot.store.fair_order import Ahead, Arrival, Line, WorkerSeats
-from bot.store.pausing import OF_PAUSE
 from bot.store.rows.jobs import among
+from bot.store.rows.pauses import OF_PAUSE
 from bot.store.rows.transitions import ACTIVE
 from bot.store.tables import images, jobs, offered_lanes, restrictions, run_times, virtual_clock, workers
 from bot.store.traffic import Flow, faster

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.store.auditing import EVERYWHERE, NOBODY, Act, By, Entry, entries_of, note
 from bot.store.database import Verbs, insert
-from bot.store.pausing import pause_jobs, resume_jobs
+from bot.store.rows.pauses import pause_jobs, resume_jobs
 from bot.store.tables import audit, restrictions
 
 
