@@ -21,9 +21,9 @@ from bot.store.database import SETTLING_SECONDS, Verbs
 from bot.store.device_time import Spent, add_device_time, is_recorded
 from bot.store.known import NO_HASHES, Hashes, note_hashes
 from bot.store.poison_images import claimable
-from bot.store.previews import put_previews
 from bot.store.rows.jobs import among, load_job, notes_values, readable_rows, showings_from
 from bot.store.rows.pauses import IS_PAUSED
+from bot.store.rows.previews import put_previews
 from bot.store.rows.recipes import recipe_from
 from bot.store.rows.transitions import ACTIVE, lock_job, lock_jobs, move, settle
 from bot.store.run_times import WorkerClass, record_run

@@ -24,13 +24,13 @@ from bot.store.outage import Outage
 from bot.store.policies import Policies
 from bot.store.positions import Positions
 from bot.store.preferences import Preferences
-from bot.store.previews import Previews
 from bot.store.prompt_rules import PromptRules
 from bot.store.reporting import Reports
 from bot.store.retention import Retention
 from bot.store.review_messages import ReviewMessages
 from bot.store.reviews import Reviews
 from bot.store.rows.charges import Charges
+from bot.store.rows.previews import Previews
 from bot.store.rows.restrictions import Moderation
 from bot.store.session_showing import SessionShowing
 from bot.store.sessions import Sessions

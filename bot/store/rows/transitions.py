@@ -13,9 +13,9 @@ from bot.domain.holds import Cause
 from bot.domain.jobs import ALLOWED, Showing, State, state_of_job
 from bot.store import fair_order
 from bot.store.database import insert
-from bot.store.previews import drop_previews
 from bot.store.rows.admission import refund_in_session
 from bot.store.rows.charges import recount
+from bot.store.rows.previews import drop_previews
 from bot.store.rows.reviews import open_for_held
 from bot.store.tables import deliveries, images, jobs, last_tags
 
