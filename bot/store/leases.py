@@ -25,8 +25,8 @@ from bot.store.rows.jobs import among, load_job, notes_values, readable_rows, sh
 from bot.store.rows.pauses import IS_PAUSED
 from bot.store.rows.previews import put_previews
 from bot.store.rows.recipes import recipe_from
+from bot.store.rows.run_times import WorkerClass, record_run
 from bot.store.rows.transitions import ACTIVE, lock_job, lock_jobs, move, settle
-from bot.store.run_times import WorkerClass, record_run
 from bot.store.tables import images, jobs, run_times, virtual_clock
 from sdjax_engine.request import Lane
 

@@ -19,7 +19,7 @@ from bot.moderation.pictures import PictureRules
 from bot.process.heap import trim_regularly
 from bot.process.retries import keep_running
 from bot.process.threads import in_uninterruptible_thread
-from bot.store.run_times import WorkerClass
+from bot.store.rows.run_times import WorkerClass
 from bot.store.store import Store
 from bot.telemetry.metrics import WELL, Metrics, WorkerMetrics
 from bot.telemetry.tracing import NO_TRACING, Attributes, Tracing, about

@@ -18,7 +18,7 @@ from bot.store import Store
 from bot.store.auditing import By
 from bot.store.demand import Demand
 from bot.store.rows.restrictions import Scope
-from bot.store.run_times import WorkerClass
+from bot.store.rows.run_times import WorkerClass
 from bot.store.tables import images, jobs
 
 WIDE = recipe(width=256, model="wide")

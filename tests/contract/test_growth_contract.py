@@ -39,8 +39,8 @@ from bot.store.preferences import Owner
 from bot.store.preferences import Scope as OwnerScope
 from bot.store.prompt_rules import PromptRule
 from bot.store.rows.restrictions import Scope
+from bot.store.rows.run_times import WorkerClass
 from bot.store.rows.sessions import Post, PostKind, TimerKind
-from bot.store.run_times import WorkerClass
 from bot.store.standing import Requester
 from bot.store.styles import Style
 from bot.store.wildcards import Wildcard
