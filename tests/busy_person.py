@@ -16,12 +16,12 @@ from bot.domain.quotas import Charge
 from bot.files import Files
 from bot.store import Store
 from bot.store.auditing import By
-from bot.store.device_time import Spent
 from bot.store.known import Hashes
 from bot.store.policies import PolicyScope
 from bot.store.preferences import Owner
 from bot.store.preferences import Scope as OwnerScope
 from bot.store.prompt_rules import PromptRule
+from bot.store.rows.device_time import Spent
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.sessions import Plan
 from bot.store.styles import Style

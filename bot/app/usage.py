@@ -11,7 +11,7 @@ from bot.app.existing import with_store
 from bot.config import Config
 from bot.config.usage import UsageConfig
 from bot.store import Store
-from bot.store.device_time import Grouping, Sum
+from bot.store.rows.device_time import Grouping, Sum
 
 HOUR_SECONDS = 3600.0
 

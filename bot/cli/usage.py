@@ -59,7 +59,7 @@ def usage(
         raise click.UsageError("Say --json or --csv, and not both.")
     config = configured(path)
     from bot.app.usage import usage_now
-    from bot.store.device_time import Grouping
+    from bot.store.rows.device_time import Grouping
 
     groupings = list(dict.fromkeys(Grouping(each) for each in by))
     found = usage_now(

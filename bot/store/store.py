@@ -10,7 +10,6 @@ from bot.store.batches import Batches
 from bot.store.database import Clock, Shared
 from bot.store.deliveries import Deliveries
 from bot.store.demand import Demands
-from bot.store.device_time import DeviceTime
 from bot.store.exports import Exports
 from bot.store.favourites import Favourites
 from bot.store.files import Files
@@ -30,6 +29,7 @@ from bot.store.retention import Retention
 from bot.store.review_messages import ReviewMessages
 from bot.store.reviews import Reviews
 from bot.store.rows.charges import Charges
+from bot.store.rows.device_time import DeviceTime
 from bot.store.rows.previews import Previews
 from bot.store.rows.restrictions import Moderation
 from bot.store.session_showing import SessionShowing

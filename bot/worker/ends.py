@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from bot.domain.errors import StaleLease, StoreUnavailable
 from bot.process.retries import while_unavailable
 from bot.store import Store
-from bot.store.device_time import Spent
+from bot.store.rows.device_time import Spent
 from bot.telemetry.metrics import WorkerMetrics
 from bot.telemetry.tracing import Attributes, Tracing
 from bot.worker.held_image import HeldImage

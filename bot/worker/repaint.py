@@ -22,7 +22,7 @@ from bot.domain.file_states import LostFile, Painter
 from bot.files import Artifacts, Files
 from bot.process.retries import while_unavailable
 from bot.process.threads import Threads
-from bot.store.device_time import Spent
+from bot.store.rows.device_time import Spent
 from bot.store.store import Store
 from bot.telemetry.tracing import about
 from bot.worker.model_use import ModelUse

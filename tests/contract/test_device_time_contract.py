@@ -12,7 +12,7 @@ from stores import TTL, Clock, OpenStore
 from bot.domain.errors import StaleLease
 from bot.domain.jobs import Claim, State
 from bot.store import Store
-from bot.store.device_time import Grouping, Spent, Sum
+from bot.store.rows.device_time import Grouping, Spent, Sum
 
 MINA, OMAR, HERE = 11, 12, 21
 DAY = 86_400.0

@@ -32,12 +32,12 @@ from bot.membership.processes import Process, Processes
 from bot.store import Store
 from bot.store.auditing import Act, By
 from bot.store.database import Verbs
-from bot.store.device_time import Grouping, Spent
 from bot.store.known import Hashes
 from bot.store.policies import PolicyScope
 from bot.store.preferences import Owner
 from bot.store.preferences import Scope as OwnerScope
 from bot.store.prompt_rules import PromptRule
+from bot.store.rows.device_time import Grouping, Spent
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.run_times import WorkerClass
 from bot.store.rows.sessions import Post, PostKind, TimerKind

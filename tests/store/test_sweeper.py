@@ -24,8 +24,8 @@ from bot.files.artifacts import PART_SECONDS, Artifacts
 from bot.files.sweeper import ROWS_PER_TRANSACTION, YOUNG_SECONDS, Bounds, Sweeper
 from bot.store import Store
 from bot.store.auditing import By
-from bot.store.device_time import Grouping, Spent
 from bot.store.review_tables import reviews
+from bot.store.rows.device_time import Grouping, Spent
 from bot.store.rows.restrictions import Scope
 
 DAY = 86_400.0

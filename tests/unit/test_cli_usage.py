@@ -14,7 +14,7 @@ from bot.app.usage import Usage, priced
 from bot.cli.usage import table
 from bot.config.usage import UsageConfig
 from bot.store import Store
-from bot.store.device_time import Spent, Sum
+from bot.store.rows.device_time import Spent, Sum
 
 PRICES = UsageConfig(price_per_device_hour=2.0, prices={"tpu": 8.0}, currency="EUR")
 SUMS = [

@@ -23,7 +23,7 @@ from bot.domain.jobs import ImageRecord, Job, Showing, State
 from bot.files.artifacts import Artifacts
 from bot.store import Store
 from bot.store.auditing import By
-from bot.store.device_time import Grouping
+from bot.store.rows.device_time import Grouping
 from bot.telemetry.metrics import Metrics
 from bot.worker.held_image import HeldImage
 from bot.worker.worker import Worker

@@ -13,7 +13,7 @@ from test_trouble import CLAIM
 
 from bot.domain.errors import StaleLease
 from bot.domain.jobs import Claim
-from bot.store.device_time import Spent
+from bot.store.rows.device_time import Spent
 from bot.telemetry.metrics import Metrics
 from bot.telemetry.tracing import NO_TRACING
 from bot.worker.ends import Ends
