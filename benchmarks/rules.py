@@ -41,8 +41,8 @@ from bot.front.services.services import Interaction
 from bot.moderation.always import hard_rule
 from bot.moderation.policy import Policy
 from bot.store import Store
-from bot.store.auditing import By
 from bot.store.prompt_rules import Action, PromptRule
+from bot.store.rows.audit import By
 from sdjax_engine.request import Sampler
 
 CHARACTERS = 200

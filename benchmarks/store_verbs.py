@@ -16,7 +16,7 @@ from store_evening import origin
 from bot.domain.jobs import Claim, Job, Origin, Recipe, State
 from bot.domain.quotas import Caps
 from bot.store import Store
-from bot.store.auditing import By
+from bot.store.rows.audit import By
 from bot.store.rows.recipes import recipe_values
 from bot.store.rows.restrictions import Scope
 from bot.store.tables import images, jobs

@@ -15,12 +15,12 @@ from bot.domain.jobs import Claim, Descent, Job, Notes, Origin, Parent, Showing
 from bot.domain.quotas import Charge
 from bot.files import Files
 from bot.store import Store
-from bot.store.auditing import By
 from bot.store.known import Hashes
 from bot.store.policies import PolicyScope
 from bot.store.preferences import Owner
 from bot.store.preferences import Scope as OwnerScope
 from bot.store.prompt_rules import PromptRule
+from bot.store.rows.audit import By
 from bot.store.rows.device_time import Spent
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.sessions import Plan

@@ -7,7 +7,7 @@ import asyncio
 from bot.app.existing import with_store
 from bot.config import Config
 from bot.store import Store
-from bot.store.auditing import OPERATOR, By
+from bot.store.rows.audit import OPERATOR, By
 from bot.store.rows.restrictions import Restriction, Scope
 
 HOUR_SECONDS = 3600.0

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import COPIES, Job
-from bot.store.auditing import erased_number, replace_person
 from bot.store.automod_tables import automod
 from bot.store.database import Verbs, insert
 from bot.store.device_time_tables import device_time
@@ -20,6 +19,7 @@ from bot.store.policy_tables import policies, server_revisions
 from bot.store.preferences import Scope
 from bot.store.review_tables import reports, review_settings, reviews
 from bot.store.revisions import forget_server, hold_server
+from bot.store.rows.audit import erased_number, replace_person
 from bot.store.rows.jobs import load_jobs
 from bot.store.rows.recipes import silenced
 from bot.store.rows.restrictions import OF_ANY_KIND, Kind

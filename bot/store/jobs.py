@@ -12,7 +12,6 @@ from bot.domain.errors import UnknownJob
 from bot.domain.holds import Hold
 from bot.domain.jobs import Job, Origin, Recipe, State
 from bot.domain.quotas import Caps, Charge, with_left
-from bot.store.auditing import Act, By, note
 from bot.store.backlog import Backlog, read_backlog
 from bot.store.copies import add_copy, copies_of, no_copy
 from bot.store.database import Verbs
@@ -27,6 +26,7 @@ from bot.store.new_jobs import (
     room_at_full_share,
     wait_for_turn,
 )
+from bot.store.rows.audit import Act, By, note
 from bot.store.rows.charges import NO_CHARGE, refuse_over_quota
 from bot.store.rows.jobs import load_first, load_job, load_jobs
 from bot.store.rows.transitions import cancel_images, lock_owned_job

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import sqlalchemy as sa
 
 from bot.domain.errors import UserMistake
-from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.revisions import hold_server
+from bot.store.rows.audit import Act, By, note
 
 
 class Named(Protocol):

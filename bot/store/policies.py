@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
-from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.policy_tables import policies
 from bot.store.revisions import hold_server
+from bot.store.rows.audit import Act, By, note
 
 MAX_POLICIES = 500  # of one server
 

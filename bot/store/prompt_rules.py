@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
-from bot.store.auditing import Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.named import key_of
 from bot.store.revisions import hold_server
+from bot.store.rows.audit import Act, By, note
 from bot.store.tables import prompt_rules
 
 MAX_RULES = 50  # of one server

@@ -8,11 +8,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Job, lacking
-from bot.store.auditing import OPERATOR, Act, By, note
 from bot.store.database import Verbs, insert
 from bot.store.holding import OPEN, hold_pictures, lock_sharing
 from bot.store.new_jobs import wait_for_turn
 from bot.store.review_tables import reports, reviews
+from bot.store.rows.audit import OPERATOR, Act, By, note
 from bot.store.rows.jobs import load_job
 from bot.store.rows.reviews import Kind, about_pictures, message_due, open_review, settings_of, waits
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.store import tables
-from bot.store.auditing import Act
 from bot.store.named import NamedRows
+from bot.store.rows.audit import Act
 
 MAX_WILDCARDS = 100  # of one server
 

@@ -13,7 +13,7 @@ from bot.domain.errors import UserMistake
 from bot.domain.holds import Outcome
 from bot.domain.jobs import Job, Origin, Showing
 from bot.store import Store
-from bot.store.auditing import By
+from bot.store.rows.audit import By
 from bot.store.rows.sessions import GroupSession, Plan
 
 HERE, CHANNEL, MINA = 21, 31, 1

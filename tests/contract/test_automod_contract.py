@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from bot.store import Store
-from bot.store.auditing import Act, By
+from bot.store.rows.audit import Act, By
 
 HERE, THERE, MINA = 21, 22, 11
 BY = By(actor_id=MINA, guild_id=HERE)

@@ -15,8 +15,8 @@ from stores import TTL, Clock
 
 from bot.domain.errors import ConfigurationError
 from bot.store import Store
-from bot.store.auditing import By
 from bot.store.demand import Demand
+from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.run_times import WorkerClass
 from bot.store.tables import images, jobs

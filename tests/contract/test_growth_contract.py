@@ -30,13 +30,13 @@ from bot.domain.jobs import Descent, Parent, Showing, State
 from bot.domain.quotas import Caps, Charge, Measure, Quota
 from bot.membership.processes import Process, Processes
 from bot.store import Store
-from bot.store.auditing import Act, By
 from bot.store.database import Verbs
 from bot.store.known import Hashes
 from bot.store.policies import PolicyScope
 from bot.store.preferences import Owner
 from bot.store.preferences import Scope as OwnerScope
 from bot.store.prompt_rules import PromptRule
+from bot.store.rows.audit import Act, By
 from bot.store.rows.device_time import Grouping, Spent
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.run_times import WorkerClass

@@ -12,7 +12,7 @@ from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Delivery, Descent, Job, Parent, Showing
 from bot.store import Store
-from bot.store.auditing import Act, By
+from bot.store.rows.audit import Act, By
 from bot.store.rows.reviews import Review
 
 MINA, HERE = 91, 21

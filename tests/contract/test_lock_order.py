@@ -15,7 +15,7 @@ from stores import Clock
 from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import Descent, Job, Parent
 from bot.store import Store
-from bot.store.auditing import By
+from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.sessions import lock_session
 from bot.store.rows.transitions import lock_job

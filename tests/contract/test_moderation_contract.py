@@ -14,7 +14,7 @@ from stores import TTL, Clock, OpenStore
 from bot.files import Files
 from bot.files.erasure import forget
 from bot.store import Store
-from bot.store.auditing import Act, By, Entry
+from bot.store.rows.audit import Act, By, Entry
 from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.store.standing import Requester
 from bot.store.tables import audit

@@ -10,7 +10,7 @@ from stores import TTL, OpenStore
 
 from bot.domain.jobs import Claim, Job, State
 from bot.store import Store
-from bot.store.auditing import By
+from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 
 HERE, CHANNEL, OTHER_CHANNEL, THREAD, ELSEWHERE = 21, 31, 32, 33, 22

@@ -9,8 +9,8 @@ from stores import OpenStore
 
 from bot.domain.errors import UserMistake
 from bot.store import Store, policies
-from bot.store.auditing import Act, By
 from bot.store.policies import PolicyRow, PolicyScope
+from bot.store.rows.audit import Act, By
 
 HERE, THERE, MINA = 21, 22, 11
 CHANNEL = 32

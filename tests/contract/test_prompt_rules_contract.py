@@ -9,8 +9,8 @@ from stores import OpenStore
 
 from bot.domain.errors import UserMistake
 from bot.store import Store, prompt_rules
-from bot.store.auditing import Act, By
 from bot.store.prompt_rules import MAX_RULES, Action, PromptRule
+from bot.store.rows.audit import Act, By
 
 HERE, THERE, MINA = 21, 22, 11
 BY = By(actor_id=MINA, guild_id=HERE)

@@ -34,7 +34,7 @@ from bot.domain.jobs import Job
 from bot.files import Artifacts, Files
 from bot.files.erasure import forget
 from bot.store import Store
-from bot.store.auditing import Act, By
+from bot.store.rows.audit import Act, By
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.sessions import Phase, PostKind, TimerKind
 from bot.store.rows.transitions import lock_job

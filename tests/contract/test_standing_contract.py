@@ -11,12 +11,12 @@ from alembic import command
 from stores import OpenStore
 
 from bot.store import Store, migrate
-from bot.store.auditing import By
 from bot.store.opening import connect_database
 from bot.store.policies import PolicyScope
 from bot.store.policy_tables import server_revisions
 from bot.store.preferences import Scope, owners_at
 from bot.store.prompt_rules import Action, PromptRule
+from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope as Restricted
 from bot.store.rows.sessions import Plan
 from bot.store.standing import Requester, ServerSays, Standing

@@ -10,7 +10,7 @@ from stores import OpenStore
 
 from bot.domain.errors import UserMistake
 from bot.store import Store
-from bot.store.auditing import Act, By
+from bot.store.rows.audit import Act, By
 from bot.store.styles import MAX_STYLES, Style, Styles
 
 GUILD, OTHER = 2**62, 7

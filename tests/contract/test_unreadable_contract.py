@@ -20,7 +20,7 @@ from bot.domain.jobs import Job, State
 from bot.files import Artifacts, Files
 from bot.files.erasure import forget
 from bot.store import Store
-from bot.store.auditing import By
+from bot.store.rows.audit import By
 
 ARTIST, HERE, FRONT = 11, 21, "front"
 BY = By(actor_id=91, guild_id=HERE)

@@ -19,7 +19,7 @@ from bot.domain.errors import StoreUnavailable
 from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Showing, State
 from bot.store import Store, migrate, opening
-from bot.store.auditing import By
+from bot.store.rows.audit import By
 
 NEXT_MIGRATION = '''
 """A column that the next version has."""

@@ -6,7 +6,7 @@ import pytest
 
 from bot.domain.errors import UserMistake
 from bot.store import Store
-from bot.store.auditing import Act, By
+from bot.store.rows.audit import Act, By
 from bot.store.wildcards import MAX_WILDCARDS, Wildcard
 
 GUILD, OTHER = 2**62, 7

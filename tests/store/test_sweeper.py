@@ -23,8 +23,8 @@ from bot.files import Files, sweeper
 from bot.files.artifacts import PART_SECONDS, Artifacts
 from bot.files.sweeper import ROWS_PER_TRANSACTION, YOUNG_SECONDS, Bounds, Sweeper
 from bot.store import Store
-from bot.store.auditing import By
 from bot.store.review_tables import reviews
+from bot.store.rows.audit import By
 from bot.store.rows.device_time import Grouping, Spent
 from bot.store.rows.restrictions import Scope
 

@@ -6,7 +6,7 @@ import secrets
 
 import pytest
 
-from bot.store.auditing import erased_number
+from bot.store.rows.audit import erased_number
 
 
 @pytest.mark.parametrize("drawn", ["first", "last"])

@@ -15,7 +15,7 @@ from test_cli import run
 
 from bot.cli.terminal import MOST, say
 from bot.store import Store
-from bot.store.auditing import EVERYWHERE, OPERATOR, By
+from bot.store.rows.audit import EVERYWHERE, OPERATOR, By
 from bot.store.rows.device_time import Spent
 from bot.store.rows.restrictions import Scope
 from sdjax_engine.weights.files import DEMO_FOLDER

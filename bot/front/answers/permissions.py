@@ -7,7 +7,7 @@ import discord
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job
 from bot.front.services.services import Interaction
-from bot.store.auditing import By
+from bot.store.rows.audit import By
 
 NOTHING = discord.Permissions.none()
 

@@ -24,8 +24,8 @@ from bot.front.moderators.audit_file import FILE, lines_of
 from bot.front.moderators.policy_lines import whose
 from bot.front.services.services import Interaction, services_of
 from bot.front.sessions.audit import said_of_session
-from bot.store.auditing import Act, Entry
 from bot.store.policies import PolicyScope
+from bot.store.rows.audit import Act, Entry
 from bot.store.rows.restrictions import Moderation
 from bot.store.rows.reviews import Kind
 from bot.texts.catalogue import MISTAKES, Moment, Texts, shown

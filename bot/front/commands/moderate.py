@@ -18,7 +18,7 @@ from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.standing import locale_for_all
 from bot.front.services.services import Interaction, services_of
 from bot.process.retries import while_unavailable
-from bot.store.auditing import OPERATOR
+from bot.store.rows.audit import OPERATOR
 from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.texts.catalogue import Moment, Texts, shown
 

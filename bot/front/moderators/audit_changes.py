@@ -7,7 +7,7 @@ from typing import Any
 
 from bot.front.moderators.policy_values import key_name, value_text
 from bot.moderation.policy import KEYS, policy_from
-from bot.store.auditing import Act, Entry
+from bot.store.rows.audit import Act, Entry
 from bot.texts.catalogue import Texts, shown
 
 CHANGES = frozenset({Act.POLICY, Act.REVIEW, Act.RULE, Act.STYLE, Act.LIST})

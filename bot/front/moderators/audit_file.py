@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.store.auditing import Entry
+from bot.store.rows.audit import Entry
 
 FILE = "audit.jsonl"
 LIMIT = 8 * 1024 * 1024  # bytes; Discord takes 10 MiB in every server

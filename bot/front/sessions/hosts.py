@@ -7,7 +7,7 @@ from bot.front.answers.permissions import acting
 from bot.front.requests.session_here import session_here
 from bot.front.requests.standing import check_blocked
 from bot.front.services.services import Interaction, services_of
-from bot.store.auditing import By
+from bot.store.rows.audit import By
 from bot.store.rows.sessions import GroupSession
 from bot.texts.catalogue import Texts
 

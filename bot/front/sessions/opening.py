@@ -17,7 +17,7 @@ from bot.front.sessions.hosts import host
 from bot.front.sessions.places import HERE, THREAD, Parent, begin, parent_of
 from bot.process.retries import while_unavailable
 from bot.sessions.planning import MAX_THEME, read_minutes, read_quota, read_theme, read_words
-from bot.store.auditing import By
+from bot.store.rows.audit import By
 from bot.store.rows.sessions import GroupSession, Plan
 from bot.texts.catalogue import Texts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.front.answers.controls import Button
 from bot.front.commands.audit import EXPORT, NEWER, OLDER, act_on
-from bot.store.auditing import Act
+from bot.store.rows.audit import Act
 
 
 class AuditButton(

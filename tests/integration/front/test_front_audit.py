@@ -11,7 +11,7 @@ from serving import Served
 
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
-from bot.store.auditing import By
+from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 
 MINA, RAVI, _, OMAR, _ = (person.id for person in PEOPLE)

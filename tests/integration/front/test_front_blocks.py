@@ -15,7 +15,7 @@ from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.auditing import By
+from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 
 MINA, RAVI, YUNA = PEOPLE[0].id, PEOPLE[1].id, PEOPLE[2].id

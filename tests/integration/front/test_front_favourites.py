@@ -8,7 +8,7 @@ from serving import Served, until
 from bot.domain.holds import Cause, Hold
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
-from bot.store.auditing import By
+from bot.store.rows.audit import By
 
 STAR, THUMB = "⭐", "👍"
 RAVI, OMAR = PEOPLE[1].id, PEOPLE[3].id

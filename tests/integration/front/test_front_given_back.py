@@ -20,9 +20,9 @@ from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.auditing import By
 from bot.store.policies import PolicyScope
 from bot.store.prompt_rules import Action, PromptRule
+from bot.store.rows.audit import By
 
 Serve = Callable[[dict[str, Any]], AbstractAsyncContextManager[Served]]
 MINA = By(actor_id=PEOPLE[0].id, guild_id=GUILD_ID)

@@ -39,7 +39,7 @@ from bot.sandbox.server import Sandbox
 from bot.sandbox.state import Channel, Message
 from bot.sandbox.uploads import Upload
 from bot.store import Store
-from bot.store.auditing import By, Entry
+from bot.store.rows.audit import By, Entry
 from bot.store.rows.restrictions import Scope
 from bot.texts.catalogue import MISTAKES, Texts
 from sdjax_engine.images import encode_png

@@ -29,8 +29,8 @@ from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import BOT_ID, CHANNELS, GUILD_ID, PEOPLE
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
-from bot.store.auditing import Act, By, Entry
 from bot.store.policies import PolicyScope
+from bot.store.rows.audit import Act, By, Entry
 
 MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)
 RIGHT = "You need the permission Manage Messages in the whole server: ask a moderator."

@@ -11,7 +11,7 @@ from bot.sandbox.client import Member
 from bot.sandbox.community import CHANNELS, GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.auditing import By
+from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 
 SHARDS = 3  # with two, the first would have both the sandbox's server and direct messages

@@ -21,9 +21,9 @@ from bot.sandbox.objects import IS_SPOILER
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.auditing import Act, By
 from bot.store.policies import PolicyScope
 from bot.store.prompt_rules import Action, PromptRule
+from bot.store.rows.audit import Act, By
 
 MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)
 GENERAL, ART = (channel.id for channel in CHANNELS[:2])

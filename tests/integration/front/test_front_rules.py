@@ -13,7 +13,7 @@ from serving import Served
 
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import GUILD_ID
-from bot.store.auditing import Act, By
+from bot.store.rows.audit import Act, By
 
 REFUSED = "The rule “No gore” of this server does not allow this: change the words and ask again."
 

@@ -22,8 +22,8 @@ from bot.sandbox.community import GUILD_ID, MODERATORS_ID, PEOPLE
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.auditing import By
 from bot.store.policies import PolicyScope
+from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.sessions import Phase
 from bot.store.session_tables import sessions

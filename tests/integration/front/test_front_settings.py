@@ -10,9 +10,9 @@ from serving import Served
 
 from bot.sandbox.client import Member
 from bot.sandbox.community import CHANNELS, GUILD_ID, PEOPLE
-from bot.store.auditing import By
 from bot.store.preferences import Owner, Scope
 from bot.store.prompt_rules import Action, PromptRule
+from bot.store.rows.audit import By
 
 ART = next(channel.id for channel in CHANNELS if channel.name == "art")
 (RAVI,) = (user.id for user in PEOPLE if user.username == "ravi")

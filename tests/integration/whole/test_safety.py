@@ -29,7 +29,7 @@ from bot.sandbox.community import GUILD_ID
 from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.auditing import By
+from bot.store.rows.audit import By
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
 from sdjax_engine.request import Image, Request, SafetyScores

@@ -22,7 +22,7 @@ from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import ImageRecord, Job, Showing, State
 from bot.files.artifacts import Artifacts
 from bot.store import Store
-from bot.store.auditing import By
+from bot.store.rows.audit import By
 from bot.store.rows.device_time import Grouping
 from bot.telemetry.metrics import Metrics
 from bot.worker.held_image import HeldImage

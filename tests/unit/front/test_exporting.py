@@ -20,7 +20,7 @@ from bot.files import Artifacts, Files
 from bot.front.results.export import PAGE_JOBS, Part, Position, described, export_part, files_of, moderated
 from bot.provenance.signing import Signing
 from bot.store import Store
-from bot.store.auditing import Act, Entry
+from bot.store.rows.audit import Act, Entry
 from bot.store.rows.recipes import recipe_values
 from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.store.tables import files, images, jobs
