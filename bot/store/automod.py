@@ -7,8 +7,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.store.automod_tables import automod
 from bot.store.database import Verbs, insert
-from bot.store.revisions import hold_server
 from bot.store.rows.audit import Act, By, note
+from bot.store.rows.revisions import hold_server
 
 NAME = "AutoMod"
 """How the log names it among the rules."""

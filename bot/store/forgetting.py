@@ -18,12 +18,12 @@ from bot.store.picture_tables import blocked_pictures
 from bot.store.policy_tables import policies, server_revisions
 from bot.store.preferences import Scope
 from bot.store.review_tables import reports, review_settings, reviews
-from bot.store.revisions import forget_server, hold_server
 from bot.store.rows.audit import erased_number, replace_person
 from bot.store.rows.jobs import load_jobs
 from bot.store.rows.recipes import silenced
 from bot.store.rows.restrictions import OF_ANY_KIND, Kind
 from bot.store.rows.reviews import erase_from_reviews, withdraw
+from bot.store.rows.revisions import forget_server, hold_server
 from bot.store.rows.transitions import ACTIVE, cancel_images
 from bot.store.session_tables import session_tags, session_votes, sessions
 from bot.store.tables import (

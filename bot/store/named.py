@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from bot.domain.errors import UserMistake
 from bot.store.database import Verbs, insert
-from bot.store.revisions import hold_server
 from bot.store.rows.audit import Act, By, note
+from bot.store.rows.revisions import hold_server
 
 
 class Named(Protocol):

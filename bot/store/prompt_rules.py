@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UserMistake
 from bot.store.database import Verbs, insert
 from bot.store.named import key_of
-from bot.store.revisions import hold_server
 from bot.store.rows.audit import Act, By, note
+from bot.store.rows.revisions import hold_server
 from bot.store.tables import prompt_rules
 
 MAX_RULES = 50  # of one server

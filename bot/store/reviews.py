@@ -17,7 +17,6 @@ from bot.store.appeals import end_appeal
 from bot.store.database import Verbs, insert
 from bot.store.holding import ANYWAY, hold_pictures, rule_on
 from bot.store.review_tables import review_settings, reviews
-from bot.store.revisions import hold_server
 from bot.store.rows.audit import OPERATOR, Act, By, note
 from bot.store.rows.jobs import load_job
 from bot.store.rows.reviews import (
@@ -33,6 +32,7 @@ from bot.store.rows.reviews import (
     settings_of,
     waits,
 )
+from bot.store.rows.revisions import hold_server
 from bot.store.rulings import keep_older
 from bot.store.tables import jobs
 
