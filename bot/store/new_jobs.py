@@ -20,11 +20,11 @@ from bot.domain.errors import UserMistake
 from bot.domain.holds import Hold
 from bot.domain.jobs import Origin, Recipe, State
 from bot.domain.quotas import Caps, Charge
-from bot.store import fair_order
 from bot.store.database import insert
 from bot.store.files import use_files
 from bot.store.forgetting import is_lent, source_of
 from bot.store.policy_tables import charges
+from bot.store.rows import fair_order
 from bot.store.rows.admission import Entrance, enter, join_session
 from bot.store.rows.jobs import among, hold_values, origin_values
 from bot.store.rows.recipes import recipe_values

@@ -18,9 +18,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UnknownJob
 from bot.domain.jobs import State
 from bot.domain.positions import Position
-from bot.store import fair_order
 from bot.store.database import Shared, Verbs
-from bot.store.fair_order import Ahead, Arrival, Line, WorkerSeats
+from bot.store.rows import fair_order
+from bot.store.rows.fair_order import Ahead, Arrival, Line, WorkerSeats
 from bot.store.rows.jobs import among
 from bot.store.rows.pauses import OF_PAUSE
 from bot.store.rows.transitions import ACTIVE

@@ -1,6 +1,6 @@
 """The tags of fair queueing, on their own: a queue of many users served one image at a time.
 
-`bot.store.fair_order` states the promises; here Hypothesis looks for requests that break them.
+`bot.store.rows.fair_order` states the promises; here Hypothesis looks for requests that break them.
 """
 
 import heapq
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.store import fair_order
+from bot.store.rows import fair_order
 
 COSTS = st.floats(min_value=0.1, max_value=20.0)
 WEIGHTS = st.sampled_from([0.5, 1.0, 2.0, 4.0])

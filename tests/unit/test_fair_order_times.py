@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.store.fair_order import (
+from bot.store.rows.fair_order import (
     Ahead,
     Arrival,
     Line,

@@ -1,7 +1,7 @@
 """The admission of a request to the session of its channel, within the transaction that stores it.
 
 In a session a person has a separate place in the fair order: `session_tags` keeps the last tag there, as
-`last_tags` does outside sessions. See `bot.store.fair_order`.
+`last_tags` does outside sessions. See `bot.store.rows.fair_order`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UserMistake
 from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Origin, Showing, State
-from bot.store import fair_order
 from bot.store.database import insert
+from bot.store.rows import fair_order
 from bot.store.rows.sessions import Phase, plan_from, round_over
 from bot.store.session_tables import session_jobs, session_tags
 from bot.store.tables import images, last_tags
