@@ -18,7 +18,7 @@ from bot.store.rows.fair_order import (
     spans,
     steps_ahead,
 )
-from bot.store.traffic import Flow, faster
+from bot.store.rows.traffic import Flow, faster
 
 PACE = 0.5
 
