@@ -10,7 +10,8 @@ import pytest
 import sqlalchemy as sa
 from alembic.script import ScriptDirectory
 
-from bot.store import dumping, loading, migrate
+from bot.store import loading, migrate
+from bot.store.backups import dump
 
 Reflected = dict[tuple[str, str, frozenset[str]], dict[str, sa.Table]]
 
@@ -27,7 +28,7 @@ def reflected_once(reflections: Reflected) -> Iterator[None]:
 
     Otherwise each snapshot does both: that is three quarters of a backup's time.
     """
-    reflect = dumping.reflected
+    reflect = dump.reflected
 
     def reflected(connection: sa.Connection, names: frozenset[str]) -> dict[str, sa.Table]:
         revision = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))

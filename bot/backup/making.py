@@ -21,8 +21,8 @@ from bot.backup.picture_files import collect, make_folders
 from bot.backup.places import backups, complete, delete_oldest, under_way
 from bot.backup.table_files import write_rows
 from bot.files import Artifacts
+from bot.store.backups.dump import Snapshot, snapshot
 from bot.store.database import Database
-from bot.store.dumping import Snapshot, snapshot
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import Any
 from bot.backup.durable import refused_by_disk, size_and_hash
 from bot.backup.manifest import TableFile
 from bot.domain.errors import BackupRefused
-from bot.store.dumping import ROWS_AT_ONCE
+from bot.store.backups.dump import ROWS_AT_ONCE
 
 MOST_CHARACTERS = 16 * 2**20  # of a row: a list for prompts or a preview has less than a tenth
 _LEVEL = 3  # of the compression: quicker than a disk

@@ -1,0 +1,1 @@
+"""All rows of a queue as values, for backups."""
