@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 from alembic.script import ScriptDirectory
 
-from bot.store import loading, migrate
-from bot.store.backups import dump
+from bot.store import migrate
+from bot.store.backups import dump, load
 
 Reflected = dict[tuple[str, str, frozenset[str]], dict[str, sa.Table]]
 
