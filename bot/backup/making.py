@@ -22,7 +22,7 @@ from bot.backup.places import backups, complete, delete_oldest, under_way
 from bot.backup.table_files import write_rows
 from bot.files import Artifacts
 from bot.store.backups.dump import Snapshot, snapshot
-from bot.store.database import Database
+from bot.store.database.database import Database
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import NameTaken
-from bot.store.database import SETTLING_SECONDS, Verbs, insert
+from bot.store.database.database import SETTLING_SECONDS, Verbs, insert
 from bot.store.rows.transitions import ACTIVE
 from bot.store.tables import deliveries, jobs, processes
 

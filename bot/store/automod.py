@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.store.automod_tables import automod
-from bot.store.database import Verbs, insert
+from bot.store.database.database import Verbs, insert
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.revisions import hold_server
 

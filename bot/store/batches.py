@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from bot.domain.jobs import State
-from bot.store.database import Verbs
+from bot.store.database.database import Verbs
 from bot.store.tables import images, jobs, offered_lanes, run_times, workers
 
 

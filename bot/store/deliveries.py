@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Delivery, Job
-from bot.store.database import Verbs
+from bot.store.database.database import Verbs
 from bot.store.forgetting import files_of, forget_words, let_go_unneeded
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.jobs import MOST_NEWER, load_jobs

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.domain.errors import ConfigurationError
-from bot.store.database import Verbs, insert
+from bot.store.database.database import Verbs, insert
 from bot.store.fleet_tables import accelerators
 
 VIEW = "fleet_demand"

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.file_states import FileState
-from bot.store.database import Verbs
+from bot.store.database.database import Verbs
 from bot.store.device_time_tables import device_time
 from bot.store.policy_tables import charges
 from bot.store.review_tables import reports, reviews

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UnknownJob, UserMistake
-from bot.store.database import Verbs, insert
+from bot.store.database.database import Verbs, insert
 from bot.store.new_jobs import wait_for_turn
 from bot.store.tables import favourites, jobs
 

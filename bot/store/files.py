@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.file_states import DELETION_SECONDS, FileState, Lost, LostFile, Painter
 from bot.domain.jobs import State
-from bot.store.database import Verbs, insert
+from bot.store.database.database import Verbs, insert
 from bot.store.rows.jobs import among, notes_from, readable_rows
 from bot.store.rows.recipes import recipe_from
 from bot.store.rows.transitions import lock_jobs

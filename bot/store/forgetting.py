@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import COPIES, Job
 from bot.store.automod_tables import automod
-from bot.store.database import Verbs, insert
+from bot.store.database.database import Verbs, insert
 from bot.store.device_time_tables import device_time
 from bot.store.files import let_go
 from bot.store.picture_tables import blocked_pictures

@@ -14,7 +14,7 @@ from bot.domain.jobs import Job, Origin, Recipe, State
 from bot.domain.quotas import Caps, Charge, with_left
 from bot.store.backlog import Backlog, read_backlog
 from bot.store.copies import add_copy, copies_of, no_copy
-from bot.store.database import Verbs
+from bot.store.database.database import Verbs
 from bot.store.deliveries import shown_by
 from bot.store.new_jobs import (
     NO_CAPS,

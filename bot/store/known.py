@@ -26,7 +26,7 @@ from bot.domain.hashes import (
 )
 from bot.domain.holds import Cause
 from bot.domain.jobs import Job, Showing
-from bot.store.database import Verbs, insert
+from bot.store.database.database import Verbs, insert
 from bot.store.picture_tables import blocked_pictures, picture_hashes
 from bot.store.rows.audit import EVERYWHERE, Act, By, note
 from bot.store.rows.jobs import load_jobs

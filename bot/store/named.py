@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import sqlalchemy as sa
 
 from bot.domain.errors import UserMistake
-from bot.store.database import Verbs, insert
+from bot.store.database.database import Verbs, insert
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.revisions import hold_server
 

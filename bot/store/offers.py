@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import State
-from bot.store.database import Verbs, insert
+from bot.store.database.database import Verbs, insert
 from bot.store.fleet_tables import accelerators, awaited_offers
 from bot.store.rows.admission import refund_in_session
 from bot.store.rows.jobs import offer_from, offer_values

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
-from bot.store.database import Verbs, insert
+from bot.store.database.database import Verbs, insert
 from bot.store.policy_tables import policies
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.revisions import hold_server

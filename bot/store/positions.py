@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UnknownJob
 from bot.domain.jobs import State
 from bot.domain.positions import Position
-from bot.store.database import Shared, Verbs
+from bot.store.database.database import Shared, Verbs
 from bot.store.rows import fair_order
 from bot.store.rows.fair_order import Ahead, Arrival, Line, WorkerSeats
 from bot.store.rows.jobs import among

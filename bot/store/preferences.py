@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bot.store.database import Verbs, insert
+from bot.store.database.database import Verbs, insert
 from bot.store.tables import preferences
 
 PREVIEWS = "previews"

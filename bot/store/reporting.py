@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Job, lacking
-from bot.store.database import Verbs, insert
+from bot.store.database.database import Verbs, insert
 from bot.store.holding import OPEN, hold_pictures, lock_sharing
 from bot.store.new_jobs import wait_for_turn
 from bot.store.review_tables import reports, reviews

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Showing, State
-from bot.store.database import insert
+from bot.store.database.database import insert
 from bot.store.rows.jobs import among
 from bot.store.rows.sessions import GroupSession, Phase, PostKind, TimerKind
 from bot.store.rows.transitions import ACTIVE

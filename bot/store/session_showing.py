@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe, Showing, State
-from bot.store.database import Verbs, insert
+from bot.store.database.database import Verbs, insert
 from bot.store.rows.admission import UNCHARGED, pictures_of
 from bot.store.rows.jobs import among
 from bot.store.rows.recipes import UNREADABLE, recipe_from, tell_unreadable

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from bot.store.appeals import UNTOLD
 from bot.store.automod import is_applied
-from bot.store.database import Verbs
+from bot.store.database.database import Verbs
 from bot.store.policies import PolicyRow, policies_of
 from bot.store.policy_tables import server_revisions
 from bot.store.preferences import Scope

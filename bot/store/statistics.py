@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from bot.domain.jobs import State
 from bot.store.copies import no_copy
-from bot.store.database import Verbs
+from bot.store.database.database import Verbs
 from bot.store.rows.jobs import among
 from bot.store.tables import images, jobs
 

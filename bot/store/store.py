@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bot.store.appeals import Appeals
 from bot.store.automod import Automod
 from bot.store.batches import Batches
-from bot.store.database import Clock, Shared
+from bot.store.database.database import Clock, Shared
 from bot.store.deliveries import Deliveries
 from bot.store.demand import Demands
 from bot.store.exports import Exports

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import bot.membership.processes
 import bot.store.store  # noqa: F401 - with all members
-from bot.store.database import Verbs
+from bot.store.database.database import Verbs
 
 LIFE = Path(__file__).parents[1] / "contract" / "test_growth_contract.py"
 

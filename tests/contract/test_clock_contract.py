@@ -9,7 +9,7 @@ from stores import TTL
 from bot.domain.jobs import State
 from bot.domain.quotas import Charge, Measure, Quota
 from bot.store import Store
-from bot.store.database import SETTLING_SECONDS, Clock
+from bot.store.database.database import SETTLING_SECONDS, Clock
 
 DAY = 86_400.0
 LATER = SETTLING_SECONDS + 1.0

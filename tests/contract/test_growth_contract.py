@@ -30,7 +30,7 @@ from bot.domain.jobs import Descent, Parent, Showing, State
 from bot.domain.quotas import Caps, Charge, Measure, Quota
 from bot.membership.processes import Process, Processes
 from bot.store import Store
-from bot.store.database import Verbs
+from bot.store.database.database import Verbs
 from bot.store.known import Hashes
 from bot.store.policies import PolicyScope
 from bot.store.preferences import Owner

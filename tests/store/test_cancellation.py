@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from bot.store.database import Database
+from bot.store.database.database import Database
 from bot.store.opening import open_database
 
 COUNTING = sa.select(sa.func.count()).select_from(sa.table("written"))

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from bot.store.database import Clock
+from bot.store.database.database import Clock
 
 
 class Hands:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from bot.store.database import WakeUp
+from bot.store.database.database import WakeUp
 
 
 async def test_a_ring_wakes_every_waiting_loop() -> None:

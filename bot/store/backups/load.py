@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import BackupRefused, StoreUnavailable
 from bot.domain.jobs import State
 from bot.store.backups.dump import BYTES, JSON, PLAIN, kind_of, reflected
-from bot.store.database import Clock, Database
+from bot.store.database.database import Clock, Database
 from bot.store.migrate import make_tables, tables_at, upgrade
 from bot.store.rows.transitions import lock_jobs, move, settle
 from bot.store.tables import deliveries, duties, files, images, jobs, previews, processes, workers

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UserMistake
 from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Origin, Showing, State
-from bot.store.database import insert
+from bot.store.database.database import insert
 from bot.store.rows import fair_order
 from bot.store.rows.sessions import Phase, plan_from, round_over
 from bot.store.session_tables import session_jobs, session_tags

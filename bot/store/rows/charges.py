@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Origin, Showing, State
 from bot.domain.quotas import DAY, Charge, Counted, Left, Measure, Quota, free_at, is_over
-from bot.store.database import Verbs
+from bot.store.database.database import Verbs
 from bot.store.policy_tables import charges
 from bot.store.rows.jobs import among
 from bot.store.tables import images

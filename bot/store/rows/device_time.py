@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Claim
-from bot.store.database import Verbs, insert
+from bot.store.database.database import Verbs, insert
 from bot.store.device_time_tables import device_time
 from bot.store.tables import images, jobs
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.store.database import Verbs, insert
+from bot.store.database.database import Verbs, insert
 from bot.store.tables import images, previews
 
 

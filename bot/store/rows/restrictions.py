@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.store.database import Verbs, insert
+from bot.store.database.database import Verbs, insert
 from bot.store.rows.audit import EVERYWHERE, NOBODY, Act, By, Entry, entries_of, note
 from bot.store.rows.pauses import pause_jobs, resume_jobs
 from bot.store.tables import audit, restrictions

@@ -14,7 +14,7 @@ import secrets
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.store.database import insert
+from bot.store.database.database import insert
 from bot.store.policy_tables import server_revisions
 
 _BITS = 53

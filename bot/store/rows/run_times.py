@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Claim
-from bot.store.database import insert
+from bot.store.database.database import insert
 from bot.store.fleet_tables import class_run_times
 from bot.store.tables import run_times
 

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import NotYours, UnknownJob
 from bot.domain.holds import Cause
 from bot.domain.jobs import ALLOWED, Showing, State, state_of_job
-from bot.store.database import insert
+from bot.store.database.database import insert
 from bot.store.rows import fair_order
 from bot.store.rows.admission import refund_in_session
 from bot.store.rows.charges import recount

@@ -1,0 +1,1 @@
+"""One database: engines, connections, transactions, wake-ups, outages."""
