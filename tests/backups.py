@@ -12,7 +12,7 @@ from bot.backup import Made, Restored, make_backup, restore_backup
 from bot.files import Artifacts
 from bot.store import Store
 from bot.store.backups.dump import snapshot
-from bot.store.opening import connect_database, make_database
+from bot.store.database.opening import connect_database, make_database
 from bot.store.tables import Member, metadata
 
 ROWS = 2  # of each table

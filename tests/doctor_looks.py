@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import sqlalchemy as sa
 
 from bot.doctor.findings import Check, Finding, run
-from bot.store.opening import connect_database
+from bot.store.database.opening import connect_database
 
 Look = Callable[[], AsyncIterator[Finding]]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from bot.backup import Made, Restored, make_backup, restore_backup
 from bot.config import Config
 from bot.files import Artifacts
-from bot.store.opening import connect_database, make_database
+from bot.store.database.opening import connect_database, make_database
 
 
 def back_up_now(config: Config, place: Path, *, keep: int | None) -> Made:

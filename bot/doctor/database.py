@@ -16,8 +16,8 @@ from bot.doctor.places import takes_files
 from bot.process.threads import in_thread
 from bot.store import tables
 from bot.store.database.database import Database
+from bot.store.database.opening import connect_database
 from bot.store.migrate import Level, level
-from bot.store.opening import connect_database
 from bot.store.sqlite_file import CONNECTIONS, check_file_system
 
 PART = "database"

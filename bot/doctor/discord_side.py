@@ -24,8 +24,8 @@ from bot.front.gateway.translator import CatalogueTranslator
 from bot.front.tree import new_tree
 from bot.front.uploads.proxies import ProxyConnector
 from bot.store.database.database import Clock, Shared
+from bot.store.database.opening import connect_database, has_tables
 from bot.store.offers import Offers
-from bot.store.opening import connect_database, has_tables
 from sdjax_engine.request import Offer
 
 PART = "discord"

@@ -23,8 +23,8 @@ from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import State
 from bot.files import Artifacts, Files
 from bot.store import Store, postgresql_server
+from bot.store.database.opening import make_database
 from bot.store.migrate import make_tables
-from bot.store.opening import make_database
 
 pytestmark = pytest.mark.usefixtures("reflected_once")
 

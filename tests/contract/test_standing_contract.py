@@ -11,7 +11,7 @@ from alembic import command
 from stores import OpenStore
 
 from bot.store import Store, migrate
-from bot.store.opening import connect_database
+from bot.store.database.opening import connect_database
 from bot.store.policies import PolicyScope
 from bot.store.policy_tables import server_revisions
 from bot.store.preferences import Scope, owners_at

@@ -18,7 +18,8 @@ from stores import TTL, Clock
 from bot.domain.errors import StoreUnavailable
 from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Showing, State
-from bot.store import Store, migrate, opening
+from bot.store import Store, migrate
+from bot.store.database import opening
 from bot.store.rows.audit import By
 
 NEXT_MIGRATION = '''

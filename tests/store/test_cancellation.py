@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from bot.store.database.database import Database
-from bot.store.opening import open_database
+from bot.store.database.opening import open_database
 
 COUNTING = sa.select(sa.func.count()).select_from(sa.table("written"))
 

@@ -17,8 +17,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import StoreUnavailable
 from bot.domain.file_states import FileState
 from bot.store.database.database import Database
+from bot.store.database.opening import has_tables
 from bot.store.migrate import level, tables_at
-from bot.store.opening import has_tables
 
 ROWS_AT_ONCE = 500
 BYTES, JSON, PLAIN = "bytes", "json", "plain"
