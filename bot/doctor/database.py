@@ -17,8 +17,8 @@ from bot.process.threads import in_thread
 from bot.store import tables
 from bot.store.database.database import Database
 from bot.store.database.opening import connect_database
+from bot.store.database.sqlite_file import CONNECTIONS, check_file_system
 from bot.store.migrate import Level, level
-from bot.store.sqlite_file import CONNECTIONS, check_file_system
 
 PART = "database"
 OLDEST_POSTGRESQL, OLDEST_SQLITE = 150_000, (3, 35)

@@ -16,8 +16,9 @@ from stores import Clock, small_disk
 from bot.app.monitoring import BacklogReader
 from bot.domain.errors import ConfigurationError, StoreUnavailable
 from bot.domain.jobs import State
-from bot.store import Store, check_url, sqlite_file
-from bot.store.sqlite_file import CONNECTIONS
+from bot.store import Store, check_url
+from bot.store.database import sqlite_file
+from bot.store.database.sqlite_file import CONNECTIONS
 from bot.telemetry.metrics import WELL, Metrics
 
 

@@ -15,7 +15,8 @@ from doctor_looks import changed, found, problems
 from bot.config import Config
 from bot.doctor import database, examine, painting, places, versions
 from bot.doctor.findings import Finding
-from bot.store import Store, sqlite_file
+from bot.store import Store
+from bot.store.database import sqlite_file
 
 NO_WRITING = "/proc/sdjax"  # nobody makes folders there, root included
 
