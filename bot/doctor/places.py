@@ -23,7 +23,7 @@ from bot.domain.errors import ConfigurationError
 from bot.files.artifacts import open_place
 from bot.process.private_files import OTHERS
 from bot.process.threads import in_thread
-from bot.store.postgresql_server import has_password
+from bot.store.database.postgresql_server import has_password
 from bot.telemetry.redaction import redact
 from sdjax_engine.wording import in_bytes
 

@@ -13,7 +13,7 @@ from bot.config.fleet import GroupConfig
 from bot.config.mistakes import quoted
 from bot.fleet.launch import Launch
 from bot.fleet.sizing import Size
-from bot.store.postgresql_server import has_password
+from bot.store.database.postgresql_server import has_password
 
 
 def launches(config: Config, text: str) -> dict[str, Launch]:

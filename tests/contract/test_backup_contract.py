@@ -22,7 +22,8 @@ from bot.backup.manifest import Manifest
 from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import State
 from bot.files import Artifacts, Files
-from bot.store import Store, postgresql_server
+from bot.store import Store
+from bot.store.database import postgresql_server
 from bot.store.database.opening import make_database
 from bot.store.migrate import make_tables
 

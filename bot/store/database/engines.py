@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from bot.domain.errors import ConfigurationError
+from bot.store.database.postgresql_server import create_postgresql_engine
 from bot.store.database.sqlite_file import create_sqlite_engine
-from bot.store.postgresql_server import create_postgresql_engine
 
 UPGRADE_SECONDS = 60.0
 """How long a start waits for SQLite's lock while another process upgrades the tables."""
