@@ -19,7 +19,7 @@ from bot.config.mistakes import quoted
 from bot.domain.errors import ConfigurationError, StoreUnavailable
 from bot.domain.hashes import stored_distance
 from bot.process.private_files import make_file, make_private
-from bot.store.mounts import network_file_system
+from bot.store.database.mounts import network_file_system
 
 # The options of an address that can be used. With `uri`, the database may be in memory, or in another file
 # than the one that is checked.
