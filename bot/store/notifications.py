@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from bot.domain.errors import StoreUnavailable
-from bot.store.failures import TRANSLATED, unavailable
+from bot.store.database.failures import TRANSLATED, unavailable
 
 log = logging.getLogger(__name__)
 

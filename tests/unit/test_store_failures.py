@@ -6,7 +6,7 @@ import ssl
 import pytest
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, ProgrammingError
 
-from bot.store.failures import unavailable
+from bot.store.database.failures import unavailable
 
 PLACE = "/srv/queue.sqlite3"
 SERVER = "postgresql://queue"

@@ -27,7 +27,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from bot.domain.errors import StoreUnavailable
-from bot.store.failures import TRANSLATED, unavailable
+from bot.store.database.failures import TRANSLATED, unavailable
 from bot.store.notifications import CHANNEL, listen
 from bot.store.outage import Outage
 

@@ -13,9 +13,9 @@ from bot.domain.errors import StoreUnavailable
 from bot.process.threads import in_uninterruptible_thread
 from bot.store.database.database import Database, translated
 from bot.store.database.engines import create_engine, parse_url, patient
+from bot.store.database.failures import is_deadlock, is_locked_out
 from bot.store.database.postgresql_server import postgresql_place
 from bot.store.database.sqlite_file import check_file, sqlite_path
-from bot.store.failures import is_deadlock, is_locked_out
 from bot.store.migrate import upgrade
 
 log = logging.getLogger(__name__)
