@@ -90,7 +90,7 @@ class StoreUnavailable(BotError):
     """The queue's database or the results' folder cannot be used; the message is one sentence naming it."""
 
     logged = False
-    """Whether `bot.store.outage` has logged this error; the log then drops other lines about it."""
+    """Whether `bot.store.database.outage` has logged this error; the log then drops other lines about it."""
 
 
 class ResultsUnavailable(StoreUnavailable):

@@ -9,6 +9,7 @@ from bot.store.automod import Automod
 from bot.store.batches import Batches
 from bot.store.database.database import Clock, Shared
 from bot.store.database.opening import open_database
+from bot.store.database.outage import Outage
 from bot.store.deliveries import Deliveries
 from bot.store.demand import Demands
 from bot.store.exports import Exports
@@ -19,7 +20,6 @@ from bot.store.jobs import Jobs
 from bot.store.known import Known
 from bot.store.leases import Leases
 from bot.store.offers import Offers
-from bot.store.outage import Outage
 from bot.store.policies import Policies
 from bot.store.positions import Positions
 from bot.store.preferences import Preferences

@@ -169,7 +169,7 @@ def _writer_of(stream: TextIO) -> Callable[[str], None]:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Return False for a line about a StoreUnavailable that `bot.store.outage` has logged."""
+    """Return False for a line about a StoreUnavailable that `bot.store.database.outage` has logged."""
     arguments = record.args if isinstance(record.args, tuple) else ()
     return not any(isinstance(value, StoreUnavailable) and value.logged for value in arguments)
 

@@ -18,7 +18,7 @@ from stores import Clock
 
 from bot.domain.errors import StoreUnavailable
 from bot.store import Store
-from bot.store.outage import LINE_SECONDS, SETTLED_SECONDS, Outage
+from bot.store.database.outage import LINE_SECONDS, SETTLED_SECONDS, Outage
 from bot.telemetry.log import flush, set_up
 from bot.telemetry.metrics import Metrics
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from bot.domain.errors import StoreUnavailable
-from bot.store.outage import LINE_SECONDS, MOST_REASONS, SETTLED_SECONDS, Outage
+from bot.store.database.outage import LINE_SECONDS, MOST_REASONS, SETTLED_SECONDS, Outage
 from bot.telemetry.log import flush, set_up
 from bot.telemetry.tracing import about
 
@@ -68,11 +68,11 @@ def scene() -> Iterator[Scene]:
     root.setLevel(level)
 
 
-BEGUN = f"ERROR   bot.store.outage the queue cannot be used: {FULL}"
+BEGUN = f"ERROR   bot.store.database.outage the queue cannot be used: {FULL}"
 
 
 def ended(seconds: int) -> str:
-    return f"WARNING bot.store.outage the queue can be used again, after {seconds} s"
+    return f"WARNING bot.store.database.outage the queue can be used again, after {seconds} s"
 
 
 def test_a_short_outage_has_one_line_at_its_beginning_and_one_at_its_end(scene: Scene) -> None:
@@ -87,7 +87,10 @@ def test_a_short_outage_has_one_line_at_its_beginning_and_one_at_its_end(scene: 
 def test_a_long_outage_has_one_line_a_minute(scene: Scene) -> None:
     scene.fail_for(150)
     scene.work_for(SETTLED_SECONDS)
-    last = [f"ERROR   bot.store.outage the queue cannot be used, for {n} s now: {FULL}" for n in (60, 120)]
+    last = [
+        f"ERROR   bot.store.database.outage the queue cannot be used, for {n} s now: {FULL}"
+        for n in (60, 120)
+    ]
     assert scene.lines() == [BEGUN, *last, ended(150)]
 
 
@@ -115,7 +118,7 @@ def test_alternating_reasons_are_told_together_and_none_is_lost(scene: Scene) ->
     scene.work_for(SETTLED_SECONDS)
     assert scene.lines() == [
         BEGUN,
-        f"ERROR   bot.store.outage the queue cannot be used, for 60 s now: {LOCKED} {FULL}",
+        f"ERROR   bot.store.database.outage the queue cannot be used, for 60 s now: {LOCKED} {FULL}",
         f"{ended(70)}; other failures meanwhile: The file is damaged.",
     ]
 
