@@ -28,8 +28,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from bot.domain.errors import StoreUnavailable
 from bot.store.database.failures import TRANSLATED, unavailable
+from bot.store.database.notifications import CHANNEL, listen
 from bot.store.database.outage import Outage
-from bot.store.notifications import CHANNEL, listen
 
 log = logging.getLogger(__name__)
 
