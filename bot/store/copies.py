@@ -17,7 +17,7 @@ from bot.domain.holds import Hold
 from bot.domain.jobs import COPIES, Descent, ImageRecord, Job, Origin, Recipe, Showing, State, lacking
 from bot.domain.levels import Level
 from bot.store.database.database import insert
-from bot.store.files import use_files
+from bot.store.files.picture_files import use_files
 from bot.store.forgetting import source_of
 from bot.store.known import blocked_among, hashes_of, note_copied
 from bot.store.rows.jobs import (

@@ -13,7 +13,7 @@ from bot.domain.jobs import COPIES, Job
 from bot.store.automod_tables import automod
 from bot.store.database.database import Verbs, insert
 from bot.store.device_time_tables import device_time
-from bot.store.files import let_go
+from bot.store.files.picture_files import let_go
 from bot.store.picture_tables import blocked_pictures
 from bot.store.policy_tables import policies, server_revisions
 from bot.store.preferences import Scope

@@ -21,7 +21,7 @@ from bot.domain.holds import Hold
 from bot.domain.jobs import Origin, Recipe, State
 from bot.domain.quotas import Caps, Charge
 from bot.store.database.database import insert
-from bot.store.files import use_files
+from bot.store.files.picture_files import use_files
 from bot.store.forgetting import is_lent, source_of
 from bot.store.policy_tables import charges
 from bot.store.rows import fair_order

@@ -14,7 +14,7 @@ from bot.store.deliveries import Deliveries
 from bot.store.demand import Demands
 from bot.store.exports import Exports
 from bot.store.favourites import Favourites
-from bot.store.files import Files
+from bot.store.files.picture_files import Files
 from bot.store.forgetting import Erasure
 from bot.store.jobs import Jobs
 from bot.store.known import Known

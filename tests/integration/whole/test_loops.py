@@ -21,7 +21,7 @@ from bot.process.shutdown import Shutdown
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.store.deliveries import Deliveries
-from bot.store.files import Files
+from bot.store.files.picture_files import Files
 from bot.store.jobs import Jobs
 from bot.store.leases import Leases
 from bot.store.offers import Offers

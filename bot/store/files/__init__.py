@@ -1,0 +1,1 @@
+"""The rows of picture files, and how long files are kept."""
