@@ -15,6 +15,7 @@ from bot.store.demand import Demands
 from bot.store.exports import Exports
 from bot.store.favourites import Favourites
 from bot.store.files.picture_files import Files
+from bot.store.files.retention import Retention
 from bot.store.forgetting import Erasure
 from bot.store.jobs import Jobs
 from bot.store.known import Known
@@ -25,7 +26,6 @@ from bot.store.positions import Positions
 from bot.store.preferences import Preferences
 from bot.store.prompt_rules import PromptRules
 from bot.store.reporting import Reports
-from bot.store.retention import Retention
 from bot.store.review_messages import ReviewMessages
 from bot.store.reviews import Reviews
 from bot.store.rows.charges import Charges
