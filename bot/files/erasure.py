@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from bot.domain.jobs import Job
 from bot.files import Files
-from bot.store.forgetting import Erasure
+from bot.store.people.erasure import Erasure
 
 log = logging.getLogger(__name__)
 

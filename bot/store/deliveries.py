@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Delivery, Job
 from bot.store.database.database import Verbs
-from bot.store.forgetting import files_of, forget_words, let_go_unneeded
+from bot.store.people.erasure import files_of, forget_words, let_go_unneeded
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.jobs import MOST_NEWER, load_jobs
 from bot.store.rows.reviews import withdraw

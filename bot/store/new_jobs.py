@@ -22,7 +22,7 @@ from bot.domain.jobs import Origin, Recipe, State
 from bot.domain.quotas import Caps, Charge
 from bot.store.database.database import insert
 from bot.store.files.picture_files import use_files
-from bot.store.forgetting import is_lent, source_of
+from bot.store.people.erasure import is_lent, source_of
 from bot.store.policy_tables import charges
 from bot.store.rows import fair_order
 from bot.store.rows.admission import Entrance, enter, join_session

@@ -16,11 +16,11 @@ from bot.store.exports import Exports
 from bot.store.favourites import Favourites
 from bot.store.files.picture_files import Files
 from bot.store.files.retention import Retention
-from bot.store.forgetting import Erasure
 from bot.store.jobs import Jobs
 from bot.store.known import Known
 from bot.store.leases import Leases
 from bot.store.offers import Offers
+from bot.store.people.erasure import Erasure
 from bot.store.policies import Policies
 from bot.store.positions import Positions
 from bot.store.preferences import Preferences

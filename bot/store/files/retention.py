@@ -15,7 +15,7 @@ from bot.domain.file_states import DELETION_SECONDS, FileState
 from bot.domain.jobs import Showing
 from bot.store.database.database import Verbs, insert
 from bot.store.files.picture_files import let_go, named
-from bot.store.forgetting import files_of, is_copy
+from bot.store.people.erasure import files_of, is_copy
 from bot.store.rows.transitions import ACTIVE
 from bot.store.tables import (
     HOLDS_TOKEN,

@@ -1,0 +1,1 @@
+"""What is stored of persons: preferences, favourites, exports, erasure."""
