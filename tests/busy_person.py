@@ -16,9 +16,9 @@ from bot.domain.quotas import Charge
 from bot.files import Files
 from bot.store import Store
 from bot.store.known import Hashes
+from bot.store.people.preferences import Owner
+from bot.store.people.preferences import Scope as OwnerScope
 from bot.store.policies import PolicyScope
-from bot.store.preferences import Owner
-from bot.store.preferences import Scope as OwnerScope
 from bot.store.prompt_rules import PromptRule
 from bot.store.rows.audit import By
 from bot.store.rows.device_time import Spent

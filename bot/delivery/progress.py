@@ -23,7 +23,7 @@ from bot.domain.jobs import Job, Showing, State
 from bot.files.artifacts import Artifacts
 from bot.process.threads import Threads
 from bot.provenance.signing import Signing
-from bot.store.preferences import PREVIEWS, owners_at
+from bot.store.people.preferences import PREVIEWS, owners_at
 from bot.store.store import Store
 from bot.telemetry.tracing import about
 from bot.texts.catalogue import Texts

@@ -21,9 +21,9 @@ from bot.store.leases import Leases
 from bot.store.offers import Offers
 from bot.store.people.erasure import Erasure
 from bot.store.people.exports import Exports
+from bot.store.people.preferences import Preferences
 from bot.store.policies import Policies
 from bot.store.positions import Positions
-from bot.store.preferences import Preferences
 from bot.store.prompt_rules import PromptRules
 from bot.store.reporting import Reports
 from bot.store.review_messages import ReviewMessages

@@ -32,9 +32,9 @@ from bot.membership.processes import Process, Processes
 from bot.store import Store
 from bot.store.database.database import Verbs
 from bot.store.known import Hashes
+from bot.store.people.preferences import Owner
+from bot.store.people.preferences import Scope as OwnerScope
 from bot.store.policies import PolicyScope
-from bot.store.preferences import Owner
-from bot.store.preferences import Scope as OwnerScope
 from bot.store.prompt_rules import PromptRule
 from bot.store.rows.audit import Act, By
 from bot.store.rows.device_time import Grouping, Spent

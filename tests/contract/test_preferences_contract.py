@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.store import Store
-from bot.store.preferences import Owner, Scope, owners_at
+from bot.store.people.preferences import Owner, Scope, owners_at
 
 ME = Owner(scope=Scope.ME, id=2**62)
 CHANNEL = Owner(scope=Scope.CHANNEL, id=5, guild_id=7)

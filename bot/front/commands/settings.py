@@ -22,7 +22,7 @@ from bot.front.requests.server_styles import style_of
 from bot.front.requests.standing import check_texts
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
-from bot.store.preferences import Owner, Scope
+from bot.store.people.preferences import Owner, Scope
 from bot.texts.catalogue import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS

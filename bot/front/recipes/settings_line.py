@@ -12,7 +12,7 @@ from typing import Any
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe
 from bot.front.recipes.options import echo, hires_text, number_text, together
-from bot.store.preferences import PREVIEWS
+from bot.store.people.preferences import PREVIEWS
 from bot.texts.catalogue import Texts
 from sdjax_engine.request import SAMPLER_NAMES
 

@@ -45,7 +45,7 @@ from bot.front.services.services import Interaction, sender_of, services_of
 from bot.moderation.limits import places_of
 from bot.moderation.limits import refusal as refusal_of
 from bot.process.retries import while_unavailable
-from bot.store.preferences import Owner, owners_at
+from bot.store.people.preferences import Owner, owners_at
 from bot.telemetry.tracing import Span, Stages, about
 
 log = logging.getLogger(__name__)

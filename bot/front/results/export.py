@@ -18,7 +18,7 @@ from bot.files import Artifacts
 from bot.process.threads import in_thread
 from bot.provenance.signing import Signing
 from bot.store import Store
-from bot.store.preferences import Owner, Scope
+from bot.store.people.preferences import Owner, Scope
 from bot.store.rows.audit import Entry
 from bot.store.rows.jobs import LARGEST_ID
 from bot.store.rows.restrictions import Restriction

@@ -14,9 +14,9 @@ from bot.store.automod_tables import automod
 from bot.store.database.database import Verbs, insert
 from bot.store.device_time_tables import device_time
 from bot.store.files.picture_files import let_go
+from bot.store.people.preferences import Scope
 from bot.store.picture_tables import blocked_pictures
 from bot.store.policy_tables import policies, server_revisions
-from bot.store.preferences import Scope
 from bot.store.review_tables import reports, review_settings, reviews
 from bot.store.rows.audit import erased_number, replace_person
 from bot.store.rows.jobs import load_jobs

@@ -17,7 +17,7 @@ from bot.sandbox.client import Member
 from bot.sandbox.community import MODERATORS_ID, PEOPLE
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.preferences import Owner, Scope
+from bot.store.people.preferences import Owner, Scope
 from sdjax_engine.request import Lora
 
 (RAVI,) = (user.id for user in PEOPLE if user.username == "ravi")

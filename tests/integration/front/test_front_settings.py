@@ -10,7 +10,7 @@ from serving import Served
 
 from bot.sandbox.client import Member
 from bot.sandbox.community import CHANNELS, GUILD_ID, PEOPLE
-from bot.store.preferences import Owner, Scope
+from bot.store.people.preferences import Owner, Scope
 from bot.store.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import By
 
