@@ -12,7 +12,6 @@ from bot.store.database.opening import open_database
 from bot.store.database.outage import Outage
 from bot.store.deliveries import Deliveries
 from bot.store.demand import Demands
-from bot.store.favourites import Favourites
 from bot.store.files.picture_files import Files
 from bot.store.files.retention import Retention
 from bot.store.jobs import Jobs
@@ -21,6 +20,7 @@ from bot.store.leases import Leases
 from bot.store.offers import Offers
 from bot.store.people.erasure import Erasure
 from bot.store.people.exports import Exports
+from bot.store.people.favourites import Favourites
 from bot.store.people.preferences import Preferences
 from bot.store.policies import Policies
 from bot.store.positions import Positions

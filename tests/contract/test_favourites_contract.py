@@ -10,7 +10,8 @@ from recipes import RECIPE, origin, recipe
 from stores import Clock, OpenStore
 
 from bot.domain.errors import UnknownJob, UserMistake
-from bot.store import Store, favourites
+from bot.store import Store
+from bot.store.people import favourites
 
 ME, OTHER = 11, 12
 DAY = 86_400.0
