@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
 from bot.store.database.database import Verbs, insert
-from bot.store.named import key_of
+from bot.store.library.named import key_of
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.revisions import hold_server
 from bot.store.tables import prompt_rules

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.store import tables
-from bot.store.named import NamedRows
+from bot.store.library.named import NamedRows
 from bot.store.rows.audit import Act
 
 MAX_STYLES = 100  # of one server

@@ -25,7 +25,7 @@ from bot.front.services.services import Interaction, sender_of, services_of
 from bot.moderation.rules import Verdict
 from bot.moderation.search_cost import check_cost
 from bot.process.retries import while_unavailable
-from bot.store.named import key_of
+from bot.store.library.named import key_of
 from bot.store.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import By
 from bot.texts.catalogue import Texts, shown

@@ -12,7 +12,7 @@ from typing import Any
 from bot.domain.errors import UserMistake
 from bot.domain.expansion import PLACE, in_places
 from bot.front.recipes.options import MAX_CHOICES, Asked, clean, echo
-from bot.store.named import key_of
+from bot.store.library.named import key_of
 from bot.store.styles import Style
 from bot.texts.catalogue import tidy
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bot.domain.errors import UserMistake
 from bot.domain.expansion import Choose, Phrase, chosen, is_wildcard_name, read_phrase
 from bot.front.recipes.options import MAX_CHOICES, clean, echo
-from bot.store.named import key_of
+from bot.store.library.named import key_of
 from bot.store.wildcards import Wildcard
 from bot.texts.catalogue import tidy
 

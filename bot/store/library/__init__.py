@@ -1,0 +1,1 @@
+"""What servers keep under names: styles and wildcards."""
