@@ -14,9 +14,9 @@ from bot.domain.errors import StaleLease, UnknownJob
 from bot.domain.jobs import Descent, Parent
 from bot.domain.quotas import Caps
 from bot.store import Store
+from bot.store.library.styles import Style
 from bot.store.people.preferences import Owner, Scope
 from bot.store.rows.audit import By
-from bot.store.styles import Style
 from bot.store.tables import last_tags, turns
 from bot.store.wildcards import Wildcard
 

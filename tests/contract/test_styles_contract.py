@@ -10,8 +10,8 @@ from stores import OpenStore
 
 from bot.domain.errors import UserMistake
 from bot.store import Store
+from bot.store.library.styles import MAX_STYLES, Style, Styles
 from bot.store.rows.audit import Act, By
-from bot.store.styles import MAX_STYLES, Style, Styles
 
 GUILD, OTHER = 2**62, 7
 HERE, THERE = (By(actor_id=1, guild_id=guild) for guild in (GUILD, OTHER))

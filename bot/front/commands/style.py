@@ -28,8 +28,8 @@ from bot.front.requests.standing import check_texts
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.store.library.named import key_of
+from bot.store.library.styles import Style
 from bot.store.rows.audit import By
-from bot.store.styles import Style
 from bot.texts.catalogue import Texts, shown
 
 EXAMPLE_CHARACTERS = 120

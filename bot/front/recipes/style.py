@@ -13,7 +13,7 @@ from bot.domain.errors import UserMistake
 from bot.domain.expansion import PLACE, in_places
 from bot.front.recipes.options import MAX_CHOICES, Asked, clean, echo
 from bot.store.library.named import key_of
-from bot.store.styles import Style
+from bot.store.library.styles import Style
 from bot.texts.catalogue import tidy
 
 STYLE = "style"

@@ -13,7 +13,7 @@ from bot.front.recipes.style import NO_STYLE, STYLE, find, style_choices, styled
 from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.services.services import Interaction, services_of
 from bot.process.retries import while_unavailable
-from bot.store.styles import Style
+from bot.store.library.styles import Style
 
 Levels = Sequence[Mapping[str, Any]]
 

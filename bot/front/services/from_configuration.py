@@ -14,7 +14,7 @@ from bot.front.uploads.untrusted_picture import Limits
 from bot.front.uploads.waiting_room import WaitingRoom
 from bot.moderation.limits import Pace, Rates
 from bot.moderation.policy import policy_from
-from bot.store.styles import Style
+from bot.store.library.styles import Style
 
 
 def configured_services(config: Config, keywords: Keywords | None) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from bot.moderation.policy import Policy
 from bot.process.threads import Threads
 from bot.provenance.signing import Signing
 from bot.store import Store
-from bot.store.styles import Style
+from bot.store.library.styles import Style
 from bot.telemetry.metrics import FrontMetrics
 from bot.telemetry.tracing import NO_TRACING, Tracing
 from bot.texts.catalogue import Texts

@@ -21,7 +21,7 @@ from bot.front.recipes.style import (
     unknown_style,
     with_style,
 )
-from bot.store.styles import Style
+from bot.store.library.styles import Style
 from bot.texts.catalogue import Texts
 
 ENGLISH = Texts.for_locale("en")
