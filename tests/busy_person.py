@@ -17,6 +17,7 @@ from bot.files import Files
 from bot.store import Store
 from bot.store.known import Hashes
 from bot.store.library.styles import Style
+from bot.store.library.wildcards import Wildcard
 from bot.store.people.preferences import Owner
 from bot.store.people.preferences import Scope as OwnerScope
 from bot.store.policies import PolicyScope
@@ -25,7 +26,6 @@ from bot.store.rows.audit import By
 from bot.store.rows.device_time import Spent
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.sessions import Plan
-from bot.store.wildcards import Wildcard
 from sdjax_engine.request import PromptFacts
 
 PERSON, OTHER, HERE, ART, SESSION = 424_242_424_242, 777, 21, 31, 32

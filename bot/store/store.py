@@ -18,6 +18,7 @@ from bot.store.jobs import Jobs
 from bot.store.known import Known
 from bot.store.leases import Leases
 from bot.store.library.styles import Styles
+from bot.store.library.wildcards import Wildcards
 from bot.store.offers import Offers
 from bot.store.people.erasure import Erasure
 from bot.store.people.exports import Exports
@@ -37,7 +38,6 @@ from bot.store.session_showing import SessionShowing
 from bot.store.sessions import Sessions
 from bot.store.standing import Standings
 from bot.store.statistics import Statistics
-from bot.store.wildcards import Wildcards
 from bot.telemetry.metrics import Metrics, StoreMetrics
 
 

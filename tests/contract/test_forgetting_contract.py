@@ -15,10 +15,10 @@ from bot.domain.jobs import Descent, Parent
 from bot.domain.quotas import Caps
 from bot.store import Store
 from bot.store.library.styles import Style
+from bot.store.library.wildcards import Wildcard
 from bot.store.people.preferences import Owner, Scope
 from bot.store.rows.audit import By
 from bot.store.tables import last_tags, turns
-from bot.store.wildcards import Wildcard
 
 UPLOAD, PICTURE, OTHER = "cc/upload.png", "aa/picture.png", "bb/other.png"
 HERE, MINA, OMAR = 21, 11, 12

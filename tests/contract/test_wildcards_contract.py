@@ -6,8 +6,8 @@ import pytest
 
 from bot.domain.errors import UserMistake
 from bot.store import Store
+from bot.store.library.wildcards import MAX_WILDCARDS, Wildcard
 from bot.store.rows.audit import Act, By
-from bot.store.wildcards import MAX_WILDCARDS, Wildcard
 
 GUILD, OTHER = 2**62, 7
 HERE, THERE = (By(actor_id=1, guild_id=guild) for guild in (GUILD, OTHER))

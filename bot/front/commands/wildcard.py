@@ -27,8 +27,8 @@ from bot.front.requests.standing import check_texts
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.store.library.named import key_of
+from bot.store.library.wildcards import Wildcard
 from bot.store.rows.audit import By
-from bot.store.wildcards import Wildcard
 from bot.texts.catalogue import Texts, shown
 
 LIST_CHARACTERS = 4000  # the most that Discord takes in one field

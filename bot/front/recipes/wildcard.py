@@ -8,7 +8,7 @@ from bot.domain.errors import UserMistake
 from bot.domain.expansion import Choose, Phrase, chosen, is_wildcard_name, read_phrase
 from bot.front.recipes.options import MAX_CHOICES, clean, echo
 from bot.store.library.named import key_of
-from bot.store.wildcards import Wildcard
+from bot.store.library.wildcards import Wildcard
 from bot.texts.catalogue import tidy
 
 MAX_NAME = 40

@@ -15,7 +15,7 @@ from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
 from bot.process.threads import Check
-from bot.store.wildcards import Wildcard
+from bot.store.library.wildcards import Wildcard
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from bot.front.answers.answers import MAX_PAGE, page_lines
 from bot.front.commands.style import described, listed
 from bot.front.commands.wildcard import entries_of, names_of
 from bot.store.library.styles import Style
-from bot.store.wildcards import Wildcard
+from bot.store.library.wildcards import Wildcard
 from bot.texts.catalogue import LANGUAGES, Texts
 
 LONG = "*`_ب" * 500

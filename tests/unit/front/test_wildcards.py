@@ -17,7 +17,7 @@ from bot.front.recipes.wildcard import (
     wildcard_choices,
     wildcard_name,
 )
-from bot.store.wildcards import Wildcard
+from bot.store.library.wildcards import Wildcard
 from bot.texts.catalogue import Texts
 
 ENGLISH = Texts.for_locale("en")
