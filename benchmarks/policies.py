@@ -25,10 +25,10 @@ from bot.front.services.server_cache import Ruled, ServerCache
 from bot.moderation.limits import quotas_of, refusal
 from bot.moderation.policy import Policy, Said, effective
 from bot.store import Store
+from bot.store.moderation.standing import Requester
 from bot.store.policies import PolicyScope
 from bot.store.prompt_rules import PromptRule
 from bot.store.rows.audit import By
-from bot.store.standing import Requester
 
 HERE, THREAD, CHANNEL, MINA = 1, 300, 301, 11
 BY = By(actor_id=MINA, guild_id=HERE)

@@ -19,6 +19,7 @@ from bot.store.known import Known
 from bot.store.leases import Leases
 from bot.store.library.styles import Styles
 from bot.store.library.wildcards import Wildcards
+from bot.store.moderation.standing import Standings
 from bot.store.offers import Offers
 from bot.store.people.erasure import Erasure
 from bot.store.people.exports import Exports
@@ -36,7 +37,6 @@ from bot.store.rows.previews import Previews
 from bot.store.rows.restrictions import Moderation
 from bot.store.session_showing import SessionShowing
 from bot.store.sessions import Sessions
-from bot.store.standing import Standings
 from bot.store.statistics import Statistics
 from bot.telemetry.metrics import Metrics, StoreMetrics
 

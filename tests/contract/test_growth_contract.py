@@ -34,6 +34,7 @@ from bot.store.database.database import Verbs
 from bot.store.known import Hashes
 from bot.store.library.styles import Style
 from bot.store.library.wildcards import Wildcard
+from bot.store.moderation.standing import Requester
 from bot.store.people.preferences import Owner
 from bot.store.people.preferences import Scope as OwnerScope
 from bot.store.policies import PolicyScope
@@ -43,7 +44,6 @@ from bot.store.rows.device_time import Grouping, Spent
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.run_times import WorkerClass
 from bot.store.rows.sessions import Post, PostKind, TimerKind
-from bot.store.standing import Requester
 from sdjax_engine.request import Lane
 
 DAY = 86_400.0

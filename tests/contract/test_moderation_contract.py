@@ -14,9 +14,9 @@ from stores import TTL, Clock, OpenStore
 from bot.files import Files
 from bot.files.erasure import forget
 from bot.store import Store
+from bot.store.moderation.standing import Requester
 from bot.store.rows.audit import Act, By, Entry
 from bot.store.rows.restrictions import Kind, Restriction, Scope
-from bot.store.standing import Requester
 from bot.store.tables import audit
 
 HERE, CHANNEL, ELSEWHERE = 21, 31, 22

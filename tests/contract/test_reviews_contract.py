@@ -20,12 +20,12 @@ from bot.files import Artifacts, Files
 from bot.files.erasure import forget
 from bot.store import Store
 from bot.store.appeals import APPEALS_A_DAY, REFUSALS_KEPT
+from bot.store.moderation.standing import Requester
 from bot.store.reporting import REPORTS_A_DAY
 from bot.store.review_messages import DueReview
 from bot.store.review_tables import reports, review_settings, reviews
 from bot.store.rows.audit import Act, By
 from bot.store.rows.reviews import Kind, Review, ReviewSettings
-from bot.store.standing import Requester
 
 MINA, WEI, OMAR, HERE, CHANNEL = 91, 92, 93, 21, 31
 ARTIST = origin(1).user_id

@@ -10,11 +10,11 @@ from stores import OpenStore
 from bot.front.services.server_cache import ReadyServer, Ruled, ServerCache
 from bot.moderation.policy import Effective, Policy, Said, effective, said_by
 from bot.store import Store
+from bot.store.moderation.standing import Requester, ServerSays
 from bot.store.policies import PolicyRow, PolicyScope
 from bot.store.prompt_rules import PromptRule
 from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
-from bot.store.standing import Requester, ServerSays
 
 HERE, THERE, MINA = 21, 22, 11
 THREAD, CHANNEL, ELSEWHERE, ARTIST, NEWCOMER = 33, 32, 31, 41, 42

@@ -12,6 +12,7 @@ from stores import OpenStore
 
 from bot.store import Store, migrate
 from bot.store.database.opening import connect_database
+from bot.store.moderation.standing import Requester, ServerSays, Standing
 from bot.store.people.preferences import Scope, owners_at
 from bot.store.policies import PolicyScope
 from bot.store.policy_tables import server_revisions
@@ -19,7 +20,6 @@ from bot.store.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope as Restricted
 from bot.store.rows.sessions import Plan
-from bot.store.standing import Requester, ServerSays, Standing
 
 HERE, THERE, CHANNEL, ROLE, MINA, RAVI = 2**62 + 1, 22, 2**62 + 2, 2**62 + 3, 11, 2**62 + 4
 BY = By(actor_id=MINA, guild_id=HERE)

@@ -18,8 +18,8 @@ from recipes import RECIPE, origin
 
 from bot.cli.main import main
 from bot.store import Store
+from bot.store.moderation.standing import Requester
 from bot.store.rows.restrictions import Restriction
-from bot.store.standing import Requester
 from bot.telemetry.log import flush
 
 

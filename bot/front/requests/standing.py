@@ -24,9 +24,9 @@ from bot.moderation.policy import Effective, Policy, Said, effective
 from bot.moderation.rules import Judge
 from bot.moderation.standing import Decision, decide, refusal
 from bot.process.retries import while_unavailable
+from bot.store.moderation.standing import Requester, Standing
 from bot.store.policies import PolicyScope
 from bot.store.prompt_rules import Action
-from bot.store.standing import Requester, Standing
 from sdjax_engine.request import Offer
 
 PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person still waits

@@ -1,0 +1,1 @@
+"""Moderation: standings, rules, known pictures, reviews, reports, appeals."""
