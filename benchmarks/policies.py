@@ -25,8 +25,8 @@ from bot.front.services.server_cache import Ruled, ServerCache
 from bot.moderation.limits import quotas_of, refusal
 from bot.moderation.policy import Policy, Said, effective
 from bot.store import Store
+from bot.store.moderation.policies import PolicyScope
 from bot.store.moderation.standing import Requester
-from bot.store.policies import PolicyScope
 from bot.store.prompt_rules import PromptRule
 from bot.store.rows.audit import By
 

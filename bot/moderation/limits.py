@@ -20,7 +20,7 @@ from bot.domain.jobs import Recipe
 from bot.domain.quotas import DAY, HOUR, Measure, Quota
 from bot.moderation.generosity import ANY, NO_LIMIT
 from bot.moderation.policy import Effective, Names, Policy, Rule
-from bot.store.policies import PolicyScope
+from bot.store.moderation.policies import PolicyScope
 from sdjax_engine.request import Offer
 
 SPANS = MappingProxyType(

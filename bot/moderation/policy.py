@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from bot.moderation.generosity import LEVELS, NO_LIMIT, ORDERS, Privacy, Treatment
-from bot.store.policies import PolicyRow, PolicyScope
+from bot.store.moderation.policies import PolicyRow, PolicyScope
 
 Names = tuple[str, ...]
 Levels = tuple[Treatment, Treatment, Treatment]

@@ -19,13 +19,13 @@ from bot.store.known import Known
 from bot.store.leases import Leases
 from bot.store.library.styles import Styles
 from bot.store.library.wildcards import Wildcards
+from bot.store.moderation.policies import Policies
 from bot.store.moderation.standing import Standings
 from bot.store.offers import Offers
 from bot.store.people.erasure import Erasure
 from bot.store.people.exports import Exports
 from bot.store.people.favourites import Favourites
 from bot.store.people.preferences import Preferences
-from bot.store.policies import Policies
 from bot.store.positions import Positions
 from bot.store.prompt_rules import PromptRules
 from bot.store.reporting import Reports

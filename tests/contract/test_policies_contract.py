@@ -8,8 +8,9 @@ import pytest
 from stores import OpenStore
 
 from bot.domain.errors import UserMistake
-from bot.store import Store, policies
-from bot.store.policies import PolicyRow, PolicyScope
+from bot.store import Store
+from bot.store.moderation import policies
+from bot.store.moderation.policies import PolicyRow, PolicyScope
 from bot.store.rows.audit import Act, By
 
 HERE, THERE, MINA = 21, 22, 11

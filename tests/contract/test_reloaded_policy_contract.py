@@ -11,7 +11,7 @@ from bot.front.requests.standing import read_held
 from bot.front.services.server_cache import ServerCache
 from bot.moderation.policy import Policy
 from bot.store import Store
-from bot.store.policies import PolicyScope
+from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import By
 
 HERE, CHANNEL, MINA = 21, 31, 11

@@ -24,7 +24,7 @@ from bot.front.moderators.audit_file import FILE, lines_of
 from bot.front.moderators.policy_lines import whose
 from bot.front.services.services import Interaction, services_of
 from bot.front.sessions.audit import said_of_session
-from bot.store.policies import PolicyScope
+from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import Act, Entry
 from bot.store.rows.restrictions import Moderation
 from bot.store.rows.reviews import Kind

@@ -36,7 +36,7 @@ from bot.front.requests.standing import PATIENCE_SECONDS, read_held, shown_bound
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.moderation.policy import Policy, policy_from, values_of
 from bot.process.retries import while_unavailable
-from bot.store.policies import PolicyRow, PolicyScope
+from bot.store.moderation.policies import PolicyRow, PolicyScope
 from bot.texts.catalogue import Texts
 
 CHANNEL, SERVER = "channel", "server"

@@ -11,7 +11,7 @@ from bot.front.requests.standing import Held
 from bot.moderation.generosity import ORDERS, Treatment
 from bot.moderation.policy import KEYS, Policy, Rule, Said, policy_from
 from bot.moderation.standing import refusal
-from bot.store.policies import PolicyRow, PolicyScope
+from bot.store.moderation.policies import PolicyRow, PolicyScope
 from bot.texts.catalogue import Texts
 
 

@@ -24,8 +24,8 @@ from bot.moderation.policy import Effective, Policy, Said, effective
 from bot.moderation.rules import Judge
 from bot.moderation.standing import Decision, decide, refusal
 from bot.process.retries import while_unavailable
+from bot.store.moderation.policies import PolicyScope
 from bot.store.moderation.standing import Requester, Standing
-from bot.store.policies import PolicyScope
 from bot.store.prompt_rules import Action
 from sdjax_engine.request import Offer
 

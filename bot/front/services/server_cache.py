@@ -23,8 +23,8 @@ from bot.moderation.policy import Effective, Said, said_by
 from bot.moderation.rules import Judge
 from bot.process.threads import Threads
 from bot.store import Store
+from bot.store.moderation.policies import PolicyRow, PolicyScope
 from bot.store.moderation.standing import Requester, ServerSays, Standing
-from bot.store.policies import PolicyRow, PolicyScope
 
 log = logging.getLogger(__name__)
 

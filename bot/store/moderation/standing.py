@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from bot.store.appeals import UNTOLD
 from bot.store.automod import is_applied
 from bot.store.database.database import Verbs
+from bot.store.moderation.policies import PolicyRow, policies_of
 from bot.store.people.preferences import Scope
-from bot.store.policies import PolicyRow, policies_of
 from bot.store.policy_tables import server_revisions
 from bot.store.prompt_rules import PromptRule, rules_of
 from bot.store.review_tables import reviews

@@ -20,7 +20,7 @@ from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.policies import PolicyScope
+from bot.store.moderation.policies import PolicyScope
 from bot.store.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import By
 

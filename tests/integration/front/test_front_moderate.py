@@ -29,7 +29,7 @@ from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import BOT_ID, CHANNELS, GUILD_ID, PEOPLE
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
-from bot.store.policies import PolicyScope
+from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import Act, By, Entry
 
 MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)

@@ -24,7 +24,7 @@ from bot.sandbox.community import CHANNELS, GUILD_ID, MODERATORS_ID, PEOPLE
 from bot.sandbox.component_rules import RADIO_GROUP, STRING_SELECT, TEXT_INPUT
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
-from bot.store.policies import PolicyScope
+from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import Act, By
 
 MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)

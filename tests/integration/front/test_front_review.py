@@ -21,7 +21,7 @@ from bot.sandbox.objects import IS_SPOILER
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.policies import PolicyScope
+from bot.store.moderation.policies import PolicyScope
 from bot.store.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import Act, By
 

@@ -22,7 +22,7 @@ from bot.sandbox.community import GUILD_ID, MODERATORS_ID, PEOPLE
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.policies import PolicyScope
+from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.sessions import Phase

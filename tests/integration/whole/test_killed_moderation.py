@@ -26,7 +26,7 @@ from bot.sandbox.community import CHANNELS, GUILD_ID, PEOPLE
 from bot.sandbox.rules import NONCE_SECONDS
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.policies import PolicyScope
+from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import Act, By
 from bot.store.rows.sessions import Phase, Plan, TimerKind
 from bot.store.session_tables import session_timers, session_votes

@@ -8,7 +8,7 @@ from bot.front import views
 from bot.front.commands import report
 from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.store import Store
-from bot.store.policies import PolicyScope
+from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import By
 
 BY = By(actor_id=PEOPLE[0].id, guild_id=GUILD_ID)

@@ -16,7 +16,7 @@ from bot.moderation.generosity import Privacy, Treatment
 from bot.moderation.limits import SPANS, quotas_of
 from bot.moderation.policy import Policy, Said, effective, values_of
 from bot.moderation.standing import Decision
-from bot.store.policies import PolicyRow, PolicyScope
+from bot.store.moderation.policies import PolicyRow, PolicyScope
 from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.texts.catalogue import LANGUAGES, Texts
 

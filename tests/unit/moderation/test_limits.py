@@ -23,7 +23,7 @@ from bot.domain.quotas import (
 from bot.moderation.generosity import ANY, NO_LIMIT, Privacy, Treatment
 from bot.moderation.limits import cost_of, kept_for_later, offers_within, places_of, quotas_of, refusal
 from bot.moderation.policy import Policy, Said, effective
-from bot.store.policies import PolicyScope
+from bot.store.moderation.policies import PolicyScope
 from sdjax_engine.request import Lora, Offer, Sampler, SecondPass
 
 HERE, CHANNEL, ROLE = 21, 31, 41

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bot.moderation.generosity import ANY, LEVELS, NO_LIMIT, ORDERS, Privacy, Treatment
 from bot.moderation.limits import allows
 from bot.moderation.policy import KEYS, Policy, Said, effective, policy_from, values_of
-from bot.store.policies import PolicyScope
+from bot.store.moderation.policies import PolicyScope
 
 THREAD, CHANNEL, SERVER, ARTIST, NEWCOMER = 1, 2, 3, 14, 15
 
