@@ -26,8 +26,8 @@ from bot.moderation.limits import quotas_of, refusal
 from bot.moderation.policy import Policy, Said, effective
 from bot.store import Store
 from bot.store.moderation.policies import PolicyScope
+from bot.store.moderation.prompt_rules import PromptRule
 from bot.store.moderation.standing import Requester
-from bot.store.prompt_rules import PromptRule
 from bot.store.rows.audit import By
 
 HERE, THREAD, CHANNEL, MINA = 1, 300, 301, 11

@@ -41,7 +41,7 @@ from bot.front.services.services import Interaction
 from bot.moderation.always import hard_rule
 from bot.moderation.policy import Policy
 from bot.store import Store
-from bot.store.prompt_rules import Action, PromptRule
+from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import By
 from sdjax_engine.request import Sampler
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from bot.moderation.readings import Readings, read
 from bot.moderation.terms import Terms
-from bot.store.prompt_rules import Action, PromptRule
+from bot.store.moderation.prompt_rules import Action, PromptRule
 
 _SEVERE = (Action.REFUSE, Action.HOLD)
 

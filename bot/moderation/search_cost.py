@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from bot.domain.errors import UserMistake
 from bot.moderation.bounds import LONGEST_SENT
 from bot.moderation.rules import Judge
-from bot.store.prompt_rules import PromptRule
+from bot.store.moderation.prompt_rules import PromptRule
 
 MOST_COUNTED = 50.0
 """Milliseconds that the search may take by count. 20,000 common words of a language take 12 to 18."""

@@ -20,6 +20,7 @@ from bot.store.leases import Leases
 from bot.store.library.styles import Styles
 from bot.store.library.wildcards import Wildcards
 from bot.store.moderation.policies import Policies
+from bot.store.moderation.prompt_rules import PromptRules
 from bot.store.moderation.standing import Standings
 from bot.store.offers import Offers
 from bot.store.people.erasure import Erasure
@@ -27,7 +28,6 @@ from bot.store.people.exports import Exports
 from bot.store.people.favourites import Favourites
 from bot.store.people.preferences import Preferences
 from bot.store.positions import Positions
-from bot.store.prompt_rules import PromptRules
 from bot.store.reporting import Reports
 from bot.store.review_messages import ReviewMessages
 from bot.store.reviews import Reviews

@@ -35,10 +35,10 @@ from bot.store.known import Hashes
 from bot.store.library.styles import Style
 from bot.store.library.wildcards import Wildcard
 from bot.store.moderation.policies import PolicyScope
+from bot.store.moderation.prompt_rules import PromptRule
 from bot.store.moderation.standing import Requester
 from bot.store.people.preferences import Owner
 from bot.store.people.preferences import Scope as OwnerScope
-from bot.store.prompt_rules import PromptRule
 from bot.store.rows.audit import Act, By
 from bot.store.rows.device_time import Grouping, Spent
 from bot.store.rows.restrictions import Scope

@@ -8,8 +8,9 @@ import pytest
 from stores import OpenStore
 
 from bot.domain.errors import UserMistake
-from bot.store import Store, prompt_rules
-from bot.store.prompt_rules import MAX_RULES, Action, PromptRule
+from bot.store import Store
+from bot.store.moderation import prompt_rules
+from bot.store.moderation.prompt_rules import MAX_RULES, Action, PromptRule
 from bot.store.rows.audit import Act, By
 
 HERE, THERE, MINA = 21, 22, 11

@@ -11,8 +11,8 @@ from bot.front.services.server_cache import ReadyServer, Ruled, ServerCache
 from bot.moderation.policy import Effective, Policy, Said, effective, said_by
 from bot.store import Store
 from bot.store.moderation.policies import PolicyRow, PolicyScope
+from bot.store.moderation.prompt_rules import PromptRule
 from bot.store.moderation.standing import Requester, ServerSays
-from bot.store.prompt_rules import PromptRule
 from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 

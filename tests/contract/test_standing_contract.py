@@ -13,10 +13,10 @@ from stores import OpenStore
 from bot.store import Store, migrate
 from bot.store.database.opening import connect_database
 from bot.store.moderation.policies import PolicyScope
+from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.moderation.standing import Requester, ServerSays, Standing
 from bot.store.people.preferences import Scope, owners_at
 from bot.store.policy_tables import server_revisions
-from bot.store.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope as Restricted
 from bot.store.rows.sessions import Plan

@@ -26,7 +26,7 @@ from bot.moderation.rules import Verdict
 from bot.moderation.search_cost import check_cost
 from bot.process.retries import while_unavailable
 from bot.store.library.named import key_of
-from bot.store.prompt_rules import Action, PromptRule
+from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import By
 from bot.texts.catalogue import Texts, shown
 from sdjax_engine.request import MAX_PROMPT_CHARACTERS

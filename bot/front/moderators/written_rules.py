@@ -8,7 +8,7 @@ from bot.domain.errors import UserMistake
 from bot.front.recipes.options import clean
 from bot.front.services.services import Interaction, services_of
 from bot.process.retries import while_unavailable
-from bot.store.prompt_rules import PromptRule
+from bot.store.moderation.prompt_rules import PromptRule
 from bot.texts.catalogue import tidy
 
 PATIENCE_SECONDS = 2.0

@@ -24,7 +24,7 @@ from bot.moderation.limits import Sender
 from bot.moderation.readings import Readings, read
 from bot.moderation.rules import Judge, Verdict
 from bot.process.threads import Check, Deadline, Threads, TooLong, unlimited
-from bot.store.prompt_rules import Action
+from bot.store.moderation.prompt_rules import Action
 from sdjax_engine.prompts import read_prompt
 
 log = logging.getLogger(__name__)

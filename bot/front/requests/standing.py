@@ -25,8 +25,8 @@ from bot.moderation.rules import Judge
 from bot.moderation.standing import Decision, decide, refusal
 from bot.process.retries import while_unavailable
 from bot.store.moderation.policies import PolicyScope
+from bot.store.moderation.prompt_rules import Action
 from bot.store.moderation.standing import Requester, Standing
-from bot.store.prompt_rules import Action
 from sdjax_engine.request import Offer
 
 PATIENCE_SECONDS = 2.0  # a restarting database is back by then, and the person still waits

@@ -11,9 +11,9 @@ from bot.store.appeals import UNTOLD
 from bot.store.automod import is_applied
 from bot.store.database.database import Verbs
 from bot.store.moderation.policies import PolicyRow, policies_of
+from bot.store.moderation.prompt_rules import PromptRule, rules_of
 from bot.store.people.preferences import Scope
 from bot.store.policy_tables import server_revisions
-from bot.store.prompt_rules import PromptRule, rules_of
 from bot.store.review_tables import reviews
 from bot.store.rows.restrictions import RESTRICTS, Restriction, restriction_from
 from bot.store.session_tables import sessions

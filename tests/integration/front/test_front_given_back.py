@@ -21,7 +21,7 @@ from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.store.moderation.policies import PolicyScope
-from bot.store.prompt_rules import Action, PromptRule
+from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import By
 
 Serve = Callable[[dict[str, Any]], AbstractAsyncContextManager[Served]]

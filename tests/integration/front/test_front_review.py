@@ -22,7 +22,7 @@ from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from bot.store.moderation.policies import PolicyScope
-from bot.store.prompt_rules import Action, PromptRule
+from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import Act, By
 
 MINA, RAVI, YUNA, OMAR, WEI = (person.id for person in PEOPLE)

@@ -10,8 +10,8 @@ from serving import Served
 
 from bot.sandbox.client import Member
 from bot.sandbox.community import CHANNELS, GUILD_ID, PEOPLE
+from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.people.preferences import Owner, Scope
-from bot.store.prompt_rules import Action, PromptRule
 from bot.store.rows.audit import By
 
 ART = next(channel.id for channel in CHANNELS if channel.name == "art")

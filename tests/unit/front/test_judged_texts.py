@@ -24,7 +24,7 @@ from bot.moderation.automod import AutomodRule
 from bot.moderation.limits import Sender
 from bot.moderation.rules import Judge
 from bot.process.threads import Check, TooLong
-from bot.store.prompt_rules import Action, PromptRule
+from bot.store.moderation.prompt_rules import Action, PromptRule
 
 MINE, OTHER = Sender(user_id=1, guild_id=10), Sender(user_id=2, guild_id=20)
 MOST_CALLS = 100_000

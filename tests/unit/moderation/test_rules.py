@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bot.moderation.readings import read
 from bot.moderation.rules import Judge
-from bot.store.prompt_rules import Action, PromptRule
+from bot.store.moderation.prompt_rules import Action, PromptRule
 
 HERE, THERE = 31, 32
 BLOOD = PromptRule(name="No gore", terms=("blood", "gore"))

@@ -18,7 +18,7 @@ from bot.moderation.search_cost import (
     measured,
     worst_texts,
 )
-from bot.store.prompt_rules import Action, PromptRule
+from bot.store.moderation.prompt_rules import Action, PromptRule
 
 
 def rules(terms: list[str], size: int = 500) -> list[PromptRule]:

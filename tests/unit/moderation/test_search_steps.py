@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bot.moderation import Terms, hard_rule, read
 from bot.moderation.bounds import LONGEST_SENT
 from bot.moderation.rules import Judge
-from bot.store.prompt_rules import Action, PromptRule
+from bot.store.moderation.prompt_rules import Action, PromptRule
 
 HEADROOM = 500  # steps that no text and no list of terms changes much
 TOO_MANY = 300_000
