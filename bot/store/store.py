@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bot.store.appeals import Appeals
-from bot.store.automod import Automod
 from bot.store.batches import Batches
 from bot.store.database.database import Clock, Shared
 from bot.store.database.opening import open_database
@@ -19,6 +18,7 @@ from bot.store.known import Known
 from bot.store.leases import Leases
 from bot.store.library.styles import Styles
 from bot.store.library.wildcards import Wildcards
+from bot.store.moderation.automod import Automod
 from bot.store.moderation.policies import Policies
 from bot.store.moderation.prompt_rules import PromptRules
 from bot.store.moderation.standing import Standings
