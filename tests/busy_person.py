@@ -15,9 +15,9 @@ from bot.domain.jobs import Claim, Descent, Job, Notes, Origin, Parent, Showing
 from bot.domain.quotas import Charge
 from bot.files import Files
 from bot.store import Store
-from bot.store.known import Hashes
 from bot.store.library.styles import Style
 from bot.store.library.wildcards import Wildcard
+from bot.store.moderation.known import Hashes
 from bot.store.moderation.policies import PolicyScope
 from bot.store.moderation.prompt_rules import PromptRule
 from bot.store.people.preferences import Owner

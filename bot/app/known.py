@@ -7,7 +7,7 @@ import asyncio
 from bot.app.existing import with_store
 from bot.config import Config
 from bot.store import Store
-from bot.store.known import Blocked
+from bot.store.moderation.known import Blocked
 from bot.store.rows.audit import EVERYWHERE, OPERATOR, By
 
 

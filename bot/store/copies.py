@@ -18,7 +18,7 @@ from bot.domain.jobs import COPIES, Descent, ImageRecord, Job, Origin, Recipe, S
 from bot.domain.levels import Level
 from bot.store.database.database import insert
 from bot.store.files.picture_files import use_files
-from bot.store.known import blocked_among, hashes_of, note_copied
+from bot.store.moderation.known import blocked_among, hashes_of, note_copied
 from bot.store.people.erasure import source_of
 from bot.store.rows.jobs import (
     check_readable,

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import StaleLease
 from bot.domain.jobs import Claim, Job, Notes, Showing, State
 from bot.store.database.database import SETTLING_SECONDS, Verbs
-from bot.store.known import NO_HASHES, Hashes, note_hashes
+from bot.store.moderation.known import NO_HASHES, Hashes, note_hashes
 from bot.store.poison_images import claimable
 from bot.store.rows import fair_order
 from bot.store.rows.device_time import Spent, add_device_time, is_recorded

@@ -14,11 +14,11 @@ from bot.store.demand import Demands
 from bot.store.files.picture_files import Files
 from bot.store.files.retention import Retention
 from bot.store.jobs import Jobs
-from bot.store.known import Known
 from bot.store.leases import Leases
 from bot.store.library.styles import Styles
 from bot.store.library.wildcards import Wildcards
 from bot.store.moderation.automod import Automod
+from bot.store.moderation.known import Known
 from bot.store.moderation.policies import Policies
 from bot.store.moderation.prompt_rules import PromptRules
 from bot.store.moderation.standing import Standings

@@ -12,7 +12,7 @@ from bot.domain.hashes import hash_of_file, hash_of_pixels
 from bot.domain.jobs import Claim
 from bot.process.retries import while_unavailable
 from bot.process.threads import Threads
-from bot.store.known import Known
+from bot.store.moderation.known import Known
 
 START_KNOWN = "start_known"
 KEPT = 32  # hashes; few suffice, as the images of a job begin soon after each other

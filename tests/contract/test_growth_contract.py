@@ -31,9 +31,9 @@ from bot.domain.quotas import Caps, Charge, Measure, Quota
 from bot.membership.processes import Process, Processes
 from bot.store import Store
 from bot.store.database.database import Verbs
-from bot.store.known import Hashes
 from bot.store.library.styles import Style
 from bot.store.library.wildcards import Wildcard
+from bot.store.moderation.known import Hashes
 from bot.store.moderation.policies import PolicyScope
 from bot.store.moderation.prompt_rules import PromptRule
 from bot.store.moderation.standing import Requester

@@ -16,8 +16,9 @@ from bot.domain.hashes import BLOCKED_DISTANCE, LIKELY_DISTANCE, SEARCH_DISTANCE
 from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import Claim, Descent, Job, Notes, Origin, Parent, Showing
 from bot.domain.levels import Level
-from bot.store import Store, known
-from bot.store.known import Hashes
+from bot.store import Store
+from bot.store.moderation import known
+from bot.store.moderation.known import Hashes
 from bot.store.picture_tables import blocked_pictures, picture_hashes
 from bot.store.rows.audit import EVERYWHERE, OPERATOR, Act, By
 from sdjax_engine.scores import PictureScores

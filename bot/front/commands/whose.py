@@ -35,7 +35,7 @@ from bot.front.uploads.message_pictures import pictures_among, sent_file
 from bot.front.uploads.messages import files_of, of_message, result_of
 from bot.front.uploads.sent_file import SentFile
 from bot.process.retries import while_unavailable
-from bot.store.known import Match
+from bot.store.moderation.known import Match
 from bot.texts.catalogue import Moment, Texts
 
 NAME = "Whose picture is this?"

@@ -15,7 +15,7 @@ from bot.domain.hashes import hash_of
 from bot.domain.jobs import Job
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import GUILD_ID
-from bot.store.known import Hashes
+from bot.store.moderation.known import Hashes
 from bot.store.rows.audit import EVERYWHERE, OPERATOR, Act, By
 from sdjax_engine.images import encode_png
 

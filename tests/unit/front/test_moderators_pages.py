@@ -16,7 +16,7 @@ from bot.front.commands.moderate import restriction_lines
 from bot.front.commands.whose import Found
 from bot.front.commands.whose import lines_of as whose_lines
 from bot.front.moderators.audit_file import lines_of
-from bot.store.known import Match
+from bot.store.moderation.known import Match
 from bot.store.rows.audit import Act, Entry
 from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.texts.catalogue import LANGUAGES, Texts
