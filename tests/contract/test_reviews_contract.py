@@ -300,7 +300,9 @@ async def test_a_sweep_deletes_no_refusal_that_was_appealed_since_its_search(
     async def appeal(*_arguments: object) -> None:
         await store.appeals.appeal_refusal(review_id, ARTIST)
 
-    monkeypatch.setattr("bot.store.reviews.keep_older", appeal)  # between the search and the deletion
+    monkeypatch.setattr(
+        "bot.store.moderation.reviews.keep_older", appeal
+    )  # between the search and the deletion
     assert await store.reviews.forget(before=-math.inf, limit=9) == 0
     assert [review.id for review in await waiting(store)] == [review_id]
 

@@ -160,7 +160,7 @@ async def test_what_moderators_decided_before_a_kill_is_delivered_once_after_it(
     mina, ravi, omar = scene.mina, scene.ravi, scene.omar
     await scene.store.policies.put(PolicyScope.CHANNEL, ART, {"review": True}, BY)
     await scene.store.reviews.set_channel(GENERAL, BY)
-    await scene.front.live(Death(method="bot.store.reviews:Reviews.decide", call=2))
+    await scene.front.live(Death(method="bot.store.moderation.reviews:Reviews.decide", call=2))
     star, about_star = await scene.held(ravi, "a star")
     moon, about_moon = await scene.held(ravi, "a moon")
     scene.sandbox.misbehave(rest_5xx=1000, on="/webhooks/")  # no result is delivered
