@@ -10,7 +10,7 @@ from bot.delivery.lineage import message_address
 from bot.delivery.result import FAILURES
 from bot.domain.holds import Cause, Outcome
 from bot.domain.jobs import ImageRecord, Recipe, Showing
-from bot.store.review_messages import DueReview
+from bot.store.moderation.review_messages import DueReview
 from bot.store.rows.jobs import origin_from
 from bot.store.rows.recipes import recipe_from
 from bot.store.rows.reviews import Kind, Review

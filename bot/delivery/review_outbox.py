@@ -24,7 +24,7 @@ from bot.delivery.review_message import appeal_answer, review_content
 from bot.delivery.sender import Sender
 from bot.delivery.uploads import Uploads, size_of
 from bot.domain.errors import StoreUnavailable
-from bot.store.review_messages import DueReview
+from bot.store.moderation.review_messages import DueReview
 from bot.store.store import Store
 from bot.texts.catalogue import Texts
 

@@ -15,7 +15,7 @@ from bot.domain.holds import Cause, Hold, Outcome
 from bot.domain.jobs import ImageRecord, Job, Showing, State
 from bot.front.commands.audit import entry_lines
 from bot.front.commands.review import settings_lines, waiting_lines
-from bot.store.review_messages import DueReview
+from bot.store.moderation.review_messages import DueReview
 from bot.store.rows.audit import Act, Entry
 from bot.store.rows.jobs import origin_json
 from bot.store.rows.recipes import recipe_values
