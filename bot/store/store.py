@@ -21,6 +21,7 @@ from bot.store.moderation.automod import Automod
 from bot.store.moderation.known import Known
 from bot.store.moderation.policies import Policies
 from bot.store.moderation.prompt_rules import PromptRules
+from bot.store.moderation.reports import Reports
 from bot.store.moderation.review_messages import ReviewMessages
 from bot.store.moderation.reviews import Reviews
 from bot.store.moderation.standing import Standings
@@ -30,7 +31,6 @@ from bot.store.people.exports import Exports
 from bot.store.people.favourites import Favourites
 from bot.store.people.preferences import Preferences
 from bot.store.positions import Positions
-from bot.store.reporting import Reports
 from bot.store.rows.charges import Charges
 from bot.store.rows.device_time import DeviceTime
 from bot.store.rows.previews import Previews

@@ -20,9 +20,9 @@ from bot.files import Artifacts, Files
 from bot.files.erasure import forget
 from bot.store import Store
 from bot.store.appeals import APPEALS_A_DAY, REFUSALS_KEPT
+from bot.store.moderation.reports import REPORTS_A_DAY
 from bot.store.moderation.review_messages import DueReview
 from bot.store.moderation.standing import Requester
-from bot.store.reporting import REPORTS_A_DAY
 from bot.store.review_tables import reports, review_settings, reviews
 from bot.store.rows.audit import Act, By
 from bot.store.rows.reviews import Kind, Review, ReviewSettings
