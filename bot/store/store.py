@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bot.store.appeals import Appeals
 from bot.store.batches import Batches
 from bot.store.database.database import Clock, Shared
 from bot.store.database.opening import open_database
@@ -17,6 +16,7 @@ from bot.store.jobs import Jobs
 from bot.store.leases import Leases
 from bot.store.library.styles import Styles
 from bot.store.library.wildcards import Wildcards
+from bot.store.moderation.appeals import Appeals
 from bot.store.moderation.automod import Automod
 from bot.store.moderation.known import Known
 from bot.store.moderation.policies import Policies

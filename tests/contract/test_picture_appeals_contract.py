@@ -16,7 +16,7 @@ from bot.domain.errors import NotYours, UserMistake
 from bot.domain.holds import Appeal, Outcome, Ruling
 from bot.domain.jobs import Job, Showing
 from bot.store import Store
-from bot.store.appeals import Pressed
+from bot.store.moderation.appeals import Pressed
 
 DARK = Ruling(outcome=Outcome.REJECTED, reason="too dark")
 

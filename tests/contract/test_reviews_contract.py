@@ -19,7 +19,7 @@ from bot.domain.quotas import Charge, Measure, Quota
 from bot.files import Artifacts, Files
 from bot.files.erasure import forget
 from bot.store import Store
-from bot.store.appeals import APPEALS_A_DAY, REFUSALS_KEPT
+from bot.store.moderation.appeals import APPEALS_A_DAY, REFUSALS_KEPT
 from bot.store.moderation.reports import REPORTS_A_DAY
 from bot.store.moderation.review_messages import DueReview
 from bot.store.moderation.standing import Requester

@@ -34,7 +34,7 @@ from bot.front.requests.intake import PATIENCE_SECONDS, TOKEN_SECONDS, pressed_p
 from bot.front.results.shown_again import show_content
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.process.retries import while_unavailable
-from bot.store.appeals import Pressed
+from bot.store.moderation.appeals import Pressed
 from bot.store.moderation.review_messages import DueReview
 from bot.store.rows.restrictions import Scope
 from bot.texts.catalogue import Texts, tidy

@@ -16,8 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import UserMistake
 from bot.domain.holds import Outcome
 from bot.domain.jobs import Job
-from bot.store.appeals import DUE, LEFT
 from bot.store.database.database import Verbs
+from bot.store.moderation.appeals import DUE, LEFT
 from bot.store.review_tables import reports, reviews
 from bot.store.rows.jobs import MOST_NEWER, load_jobs, unreadable_among
 from bot.store.rows.reviews import (

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from bot.store.appeals import UNTOLD
 from bot.store.database.database import Verbs
+from bot.store.moderation.appeals import UNTOLD
 from bot.store.moderation.automod import is_applied
 from bot.store.moderation.policies import PolicyRow, policies_of
 from bot.store.moderation.prompt_rules import PromptRule, rules_of
