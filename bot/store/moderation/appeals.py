@@ -18,7 +18,7 @@ from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Origin, Recipe, Showing
 from bot.domain.quotas import Charge
 from bot.store.database.database import Verbs
-from bot.store.holding import show_withheld, uphold
+from bot.store.moderation.holds import show_withheld, uphold
 from bot.store.new_jobs import Adding, job_of, wait_for_turn
 from bot.store.review_tables import reviews
 from bot.store.rows.charges import NO_CHARGE

@@ -14,8 +14,8 @@ from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Hold, Outcome, Ruling
 from bot.domain.jobs import Job
 from bot.store.database.database import Verbs, insert
-from bot.store.holding import ANYWAY, hold_pictures, rule_on
 from bot.store.moderation.appeals import end_appeal
+from bot.store.moderation.holds import ANYWAY, hold_pictures, rule_on
 from bot.store.review_tables import review_settings, reviews
 from bot.store.rows.audit import OPERATOR, Act, By, note
 from bot.store.rows.jobs import load_job
