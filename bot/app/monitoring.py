@@ -14,7 +14,7 @@ from bot.domain.errors import StoreUnavailable
 from bot.process import restarts
 from bot.process.retries import keep_running
 from bot.store import Store
-from bot.store.jobs import Jobs
+from bot.store.queue.jobs import Jobs
 from bot.telemetry.loop_watch import LoopWatch
 from bot.telemetry.metrics import WELL, Metrics
 from bot.web.health import Check

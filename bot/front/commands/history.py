@@ -26,7 +26,7 @@ from bot.front.recipes.options import clean
 from bot.front.results.contact_sheet import contact_sheet
 from bot.front.results.shown_again import can_be_shown, may_be_pictured
 from bot.front.services.services import Interaction, Services, sender_of, services_of
-from bot.store.jobs import Jobs
+from bot.store.queue.jobs import Jobs
 from bot.texts.catalogue import Texts, shown, tidy
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.jobs import Jobs
+from bot.store.queue.jobs import Jobs
 
 
 class FullDisk(Jobs):

@@ -1,0 +1,1 @@
+"""The queue: jobs, leases, positions, deliveries, offers."""
