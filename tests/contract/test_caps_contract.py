@@ -8,7 +8,7 @@ from stores import TTL
 from bot.domain.errors import UserMistake
 from bot.domain.quotas import Caps
 from bot.store import Store
-from bot.store.new_jobs import NEAR
+from bot.store.queue.new_jobs import NEAR
 from bot.store.tables import images, last_tags, turns
 
 

@@ -16,7 +16,7 @@ from bot.store.backlog import Backlog, read_backlog
 from bot.store.copies import add_copy, copies_of, no_copy
 from bot.store.database.database import Verbs
 from bot.store.deliveries import shown_by
-from bot.store.new_jobs import (
+from bot.store.queue.new_jobs import (
     NO_CAPS,
     Adding,
     job_of,
