@@ -10,8 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.domain.jobs import State
-from bot.store.copies import no_copy
 from bot.store.database.database import Verbs
+from bot.store.queue.copies import no_copy
 from bot.store.rows.jobs import among
 from bot.store.tables import images, jobs
 

@@ -12,7 +12,7 @@ from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.jobs import Descent, Job, Notes, Origin, Parent, Showing, State
 from bot.domain.levels import Level
 from bot.store import Store
-from bot.store.copies import PUBLISHED_SECONDS
+from bot.store.queue.copies import PUBLISHED_SECONDS
 
 OTHER = 99  # a person
 
