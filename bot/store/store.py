@@ -12,7 +12,6 @@ from bot.store.deliveries import Deliveries
 from bot.store.demand import Demands
 from bot.store.files.picture_files import Files
 from bot.store.files.retention import Retention
-from bot.store.leases import Leases
 from bot.store.library.styles import Styles
 from bot.store.library.wildcards import Wildcards
 from bot.store.moderation.appeals import Appeals
@@ -31,6 +30,7 @@ from bot.store.people.favourites import Favourites
 from bot.store.people.preferences import Preferences
 from bot.store.positions import Positions
 from bot.store.queue.jobs import Jobs
+from bot.store.queue.leases import Leases
 from bot.store.rows.charges import Charges
 from bot.store.rows.device_time import DeviceTime
 from bot.store.rows.previews import Previews

@@ -6,7 +6,7 @@ from stores import TTL, Clock
 
 from bot.domain.jobs import Claim, State
 from bot.store import Store
-from bot.store.leases import FURTHEST_LEASE
+from bot.store.queue.leases import FURTHEST_LEASE
 
 
 async def claim_one(store: Store, *, ttl: float = TTL) -> Claim:
