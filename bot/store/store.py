@@ -28,9 +28,9 @@ from bot.store.people.erasure import Erasure
 from bot.store.people.exports import Exports
 from bot.store.people.favourites import Favourites
 from bot.store.people.preferences import Preferences
-from bot.store.positions import Positions
 from bot.store.queue.jobs import Jobs
 from bot.store.queue.leases import Leases
+from bot.store.queue.positions import Positions
 from bot.store.rows.charges import Charges
 from bot.store.rows.device_time import DeviceTime
 from bot.store.rows.previews import Previews

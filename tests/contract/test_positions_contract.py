@@ -8,7 +8,7 @@ from stores import TTL, Clock
 
 from bot.domain.jobs import Claim, Recipe
 from bot.store import Store
-from bot.store.positions import RECENT_SECONDS
+from bot.store.queue.positions import RECENT_SECONDS
 
 WIDE = recipe(width=256)
 """A recipe of another lane."""
