@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bot.store.batches import Batches
 from bot.store.database.database import Clock, Shared
 from bot.store.database.opening import open_database
 from bot.store.database.outage import Outage
@@ -28,6 +27,7 @@ from bot.store.people.erasure import Erasure
 from bot.store.people.exports import Exports
 from bot.store.people.favourites import Favourites
 from bot.store.people.preferences import Preferences
+from bot.store.queue.batches import Batches
 from bot.store.queue.jobs import Jobs
 from bot.store.queue.leases import Leases
 from bot.store.queue.positions import Positions

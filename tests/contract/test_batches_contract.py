@@ -7,7 +7,7 @@ from stores import TTL, Clock
 
 from bot.domain.jobs import Claim
 from bot.store import Store
-from bot.store.batches import Seated
+from bot.store.queue.batches import Seated
 
 LANE = "demo:128x128:guided"
 

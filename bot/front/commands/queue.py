@@ -15,7 +15,7 @@ from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import sees
 from bot.front.gateway.command_tree import Command, make_command
 from bot.front.services.services import Interaction, services_of
-from bot.store.batches import Batch
+from bot.store.queue.batches import Batch
 from bot.store.queue.jobs import Jobs
 from bot.texts.catalogue import Texts, shown
 

@@ -22,7 +22,7 @@ from bot.front.commands.help import Limits, commands_for, help_text, models_text
 from bot.front.commands.imagine import imagine_options
 from bot.front.commands.naming import request_facts, request_name
 from bot.front.commands.queue import Listing, batch_lines, queue_lines, totals_line
-from bot.store.batches import Batch, Seated
+from bot.store.queue.batches import Batch, Seated
 from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.errors import InvalidRequest
 
