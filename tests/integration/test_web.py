@@ -21,7 +21,7 @@ from bot.app.queue import CHECKED_PARTS, open_queue
 from bot.config import Config
 from bot.domain.errors import ConfigurationError
 from bot.store import Store
-from bot.store.backlog import Backlog
+from bot.store.queue.backlog import Backlog
 from bot.telemetry.metrics import WELL, Metrics
 from bot.web.connections import MOST_CONNECTIONS
 from bot.web.health import Check, examine
