@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from recipes import origin, recipe
 
-from bot.store import Store, searching
+from bot.store import Store
+from bot.store.queue import search
 
 PROMPTS = (
     "A Red Boat",

@@ -26,12 +26,12 @@ from bot.store.queue.new_jobs import (
     room_at_full_share,
     wait_for_turn,
 )
+from bot.store.queue.search import find_words, words_of
 from bot.store.queue.seed_sequences import NextOf
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.charges import NO_CHARGE, refuse_over_quota
 from bot.store.rows.jobs import load_first, load_job, load_jobs
 from bot.store.rows.transitions import cancel_images, lock_owned_job
-from bot.store.searching import find_words, words_of
 from bot.store.tables import favourites, jobs
 
 _NOT_PAUSED = jobs.c.paused == sa.false()
