@@ -31,13 +31,13 @@ from bot.store.queue.batches import Batches
 from bot.store.queue.jobs import Jobs
 from bot.store.queue.leases import Leases
 from bot.store.queue.positions import Positions
+from bot.store.queue.statistics import Statistics
 from bot.store.rows.charges import Charges
 from bot.store.rows.device_time import DeviceTime
 from bot.store.rows.previews import Previews
 from bot.store.rows.restrictions import Moderation
 from bot.store.session_showing import SessionShowing
 from bot.store.sessions import Sessions
-from bot.store.statistics import Statistics
 from bot.telemetry.metrics import Metrics, StoreMetrics
 
 

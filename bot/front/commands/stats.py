@@ -10,7 +10,7 @@ from bot.front.answers.answers import page
 from bot.front.answers.first_answers import acknowledge
 from bot.front.gateway.command_tree import Command, make_command
 from bot.front.services.services import Interaction, sender_of, services_of
-from bot.store.statistics import Painted
+from bot.store.queue.statistics import Painted
 from bot.texts.catalogue import Texts, shown
 
 DAY = 86_400.0
