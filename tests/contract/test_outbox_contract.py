@@ -9,7 +9,7 @@ from stores import TTL, Clock
 
 from bot.domain.jobs import Delivery, Job
 from bot.store import Store
-from bot.store.deliveries import DELETED, FURTHEST_RETRY
+from bot.store.queue.deliveries import DELETED, FURTHEST_RETRY
 from bot.store.tables import deliveries, images, start_pictures
 
 

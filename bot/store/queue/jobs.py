@@ -13,9 +13,9 @@ from bot.domain.holds import Hold
 from bot.domain.jobs import Job, Origin, Recipe, State
 from bot.domain.quotas import Caps, Charge, with_left
 from bot.store.database.database import Verbs
-from bot.store.deliveries import shown_by
 from bot.store.queue.backlog import Backlog, read_backlog
 from bot.store.queue.copies import add_copy, copies_of, no_copy
+from bot.store.queue.deliveries import shown_by
 from bot.store.queue.new_jobs import (
     NO_CAPS,
     Adding,

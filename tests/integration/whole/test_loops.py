@@ -20,11 +20,11 @@ from bot.membership.processes import Processes
 from bot.process.shutdown import Shutdown
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.deliveries import Deliveries
 from bot.store.files.picture_files import Files
 from bot.store.files.retention import Retention
 from bot.store.moderation.review_messages import ReviewMessages
 from bot.store.offers import Offers
+from bot.store.queue.deliveries import Deliveries
 from bot.store.queue.jobs import Jobs
 from bot.store.queue.leases import Leases
 from bot.store.session_showing import SessionShowing
