@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from bot.config import Config
 from bot.domain.errors import ConfigurationError, DiscordUnavailable, StoreUnavailable
-from bot.store.offers import Offers
+from bot.store.queue.offers import Offers
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)

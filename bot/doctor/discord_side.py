@@ -25,7 +25,7 @@ from bot.front.tree import new_tree
 from bot.front.uploads.proxies import ProxyConnector
 from bot.store.database.database import Clock, Shared
 from bot.store.database.opening import connect_database, has_tables
-from bot.store.offers import Offers
+from bot.store.queue.offers import Offers
 from sdjax_engine.request import Offer
 
 PART = "discord"

@@ -21,7 +21,6 @@ from bot.store.moderation.reports import Reports
 from bot.store.moderation.review_messages import ReviewMessages
 from bot.store.moderation.reviews import Reviews
 from bot.store.moderation.standing import Standings
-from bot.store.offers import Offers
 from bot.store.people.erasure import Erasure
 from bot.store.people.exports import Exports
 from bot.store.people.favourites import Favourites
@@ -30,6 +29,7 @@ from bot.store.queue.batches import Batches
 from bot.store.queue.deliveries import Deliveries
 from bot.store.queue.jobs import Jobs
 from bot.store.queue.leases import Leases
+from bot.store.queue.offers import Offers
 from bot.store.queue.positions import Positions
 from bot.store.queue.statistics import Statistics
 from bot.store.rows.charges import Charges

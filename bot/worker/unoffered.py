@@ -6,7 +6,7 @@ import asyncio
 import logging
 
 from bot.domain.errors import StoreUnavailable
-from bot.store.offers import Offers
+from bot.store.queue.offers import Offers
 
 log = logging.getLogger(__name__)
 

@@ -23,10 +23,10 @@ from bot.store import Store
 from bot.store.files.picture_files import Files
 from bot.store.files.retention import Retention
 from bot.store.moderation.review_messages import ReviewMessages
-from bot.store.offers import Offers
 from bot.store.queue.deliveries import Deliveries
 from bot.store.queue.jobs import Jobs
 from bot.store.queue.leases import Leases
+from bot.store.queue.offers import Offers
 from bot.store.session_showing import SessionShowing
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
