@@ -23,7 +23,7 @@ from bot.fleet.planning import ACTIVE, Phase, Plan, Target, Unit, plan
 from bot.fleet.sizing import History, Size, needs, wanted
 from bot.fleet.unit_process import UnitState
 from bot.store import Store
-from bot.store.demand import Demand
+from bot.store.queue.demand import Demand
 
 log = logging.getLogger(__name__)
 

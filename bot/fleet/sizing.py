@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.store.demand import Demand
+from bot.store.queue.demand import Demand
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from bot.store.database.database import Clock, Shared
 from bot.store.database.opening import open_database
 from bot.store.database.outage import Outage
-from bot.store.demand import Demands
 from bot.store.files.picture_files import Files
 from bot.store.files.retention import Retention
 from bot.store.library.styles import Styles
@@ -27,6 +26,7 @@ from bot.store.people.favourites import Favourites
 from bot.store.people.preferences import Preferences
 from bot.store.queue.batches import Batches
 from bot.store.queue.deliveries import Deliveries
+from bot.store.queue.demand import Demands
 from bot.store.queue.jobs import Jobs
 from bot.store.queue.leases import Leases
 from bot.store.queue.offers import Offers

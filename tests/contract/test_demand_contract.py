@@ -15,7 +15,7 @@ from stores import TTL, Clock
 
 from bot.domain.errors import ConfigurationError
 from bot.store import Store
-from bot.store.demand import Demand
+from bot.store.queue.demand import Demand
 from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.run_times import WorkerClass

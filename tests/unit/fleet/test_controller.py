@@ -16,7 +16,7 @@ from bot.fleet.launch import Launch
 from bot.fleet.planning import Phase
 from bot.fleet.unit_process import UnitState
 from bot.store import Store
-from bot.store.demand import Demands
+from bot.store.queue.demand import Demands
 
 TEXT = """
 [queue]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.fleet.sizing import History, Size, needs, wanted
-from bot.store.demand import Demand
+from bot.store.queue.demand import Demand
 
 
 def size(**values: object) -> Size:
