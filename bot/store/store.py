@@ -37,7 +37,7 @@ from bot.store.rows.device_time import DeviceTime
 from bot.store.rows.previews import Previews
 from bot.store.rows.restrictions import Moderation
 from bot.store.session_showing import SessionShowing
-from bot.store.sessions import Sessions
+from bot.store.sessions.sessions import Sessions
 from bot.telemetry.metrics import Metrics, StoreMetrics
 
 

@@ -44,7 +44,7 @@ from bot.store.tables import images
 async def test_of_two_sessions_at_once_a_full_server_opens_one(
     open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.store.sessions.MOST_OPEN", 1)
+    monkeypatch.setattr("bot.store.sessions.sessions.MOST_OPEN", 1)
     stores = [await open_store(), await open_store()]
     found = await asyncio.gather(
         *(

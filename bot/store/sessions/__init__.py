@@ -1,0 +1,1 @@
+"""Group sessions: their rows, phases and boards."""
