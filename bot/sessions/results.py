@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from bot.store.session_phases import PAGE_ENTRIES
 from bot.store.session_showing import Entry
+from bot.store.sessions.phases import PAGE_ENTRIES
 
 MOST_PLACES = 3
 

@@ -19,8 +19,8 @@ from bot.store.rows.admission import UNCHARGED, pictures_of
 from bot.store.rows.jobs import among
 from bot.store.rows.recipes import UNREADABLE, recipe_from, tell_unreadable
 from bot.store.rows.sessions import GroupSession, Phase, Post, PostKind, lock_session, with_timers
-from bot.store.session_phases import SEEN, unnumbered
 from bot.store.session_tables import session_entries, session_jobs, session_posts, session_votes, sessions
+from bot.store.sessions.phases import SEEN, unnumbered
 from bot.store.tables import images, jobs
 
 KEPT_AT_ONCE = 1000

@@ -106,7 +106,7 @@ async def test_a_session_of_one_round_has_an_archive_of_its_own_where_a_picture_
 async def test_pictures_that_came_late_get_a_sheet_where_the_ballot_has_no_room(
     store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.store.session_phases.PAGE_ENTRIES", 2)
+    monkeypatch.setattr("bot.store.sessions.phases.PAGE_ENTRIES", 2)
     session = await opened(store)
     waiting = await held(store, session, 3)
     for number, user_id in ((1, 12), (2, 13)):

@@ -28,7 +28,8 @@ from bot.store.rows.sessions import (
     plan_values,
     with_its_timers,
 )
-from bot.store.session_phases import (
+from bot.store.session_tables import session_timers, sessions
+from bot.store.sessions.phases import (
     COLLECT_SECONDS,
     HELD_IN_PAUSES,
     announce,
@@ -40,7 +41,6 @@ from bot.store.session_phases import (
     end_vote,
     set_timer,
 )
-from bot.store.session_tables import session_timers, sessions
 from bot.store.tables import audit
 
 MOST_OPEN = 10  # sessions of one server
