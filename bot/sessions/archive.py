@@ -18,7 +18,7 @@ from typing import Any
 
 from bot.store.rows.recipes import every_value
 from bot.store.rows.sessions import GroupSession, plan_values
-from bot.store.session_showing import Entry
+from bot.store.sessions.boards import Entry
 
 OVERHEAD = 512  # bytes that a zip file needs for each of its files, at most
 DOCUMENT = "session.json"

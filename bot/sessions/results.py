@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from bot.store.session_showing import Entry
+from bot.store.sessions.boards import Entry
 from bot.store.sessions.phases import PAGE_ENTRIES
 
 MOST_PLACES = 3

@@ -36,7 +36,7 @@ from bot.store.rows.charges import Charges
 from bot.store.rows.device_time import DeviceTime
 from bot.store.rows.previews import Previews
 from bot.store.rows.restrictions import Moderation
-from bot.store.session_showing import SessionShowing
+from bot.store.sessions.boards import SessionShowing
 from bot.store.sessions.sessions import Sessions
 from bot.telemetry.metrics import Metrics, StoreMetrics
 

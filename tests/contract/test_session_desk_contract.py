@@ -14,7 +14,7 @@ from bot.delivery.refusals import DeliveryDelayed
 from bot.front.sessions.desk import KEPT_SECONDS, WAIT_SECONDS, Desk
 from bot.store import Store
 from bot.store.rows.sessions import GroupSession
-from bot.store.session_showing import SENT
+from bot.store.sessions.boards import SENT
 
 
 class Courier:

@@ -19,7 +19,7 @@ from bot.front.sessions.ballots import renew_ballots
 from bot.store import Store
 from bot.store.rows.sessions import GroupSession, Phase, PostKind
 from bot.store.rows.transitions import lock_job
-from bot.store.session_showing import SENT
+from bot.store.sessions.boards import SENT
 from bot.store.sessions.sessions import AT_ONCE_SECONDS
 from bot.store.tables import jobs
 

@@ -8,7 +8,7 @@ from bot.delivery.buttons import ButtonContent
 from bot.delivery.content import MessageContent, Tone
 from bot.sessions.planning import MAX_THEME
 from bot.store.rows.sessions import GroupSession, Phase, TimerKind
-from bot.store.session_showing import Crowd
+from bot.store.sessions.boards import Crowd
 from bot.texts.catalogue import Moment, Texts, shown
 
 MOST_PAINTERS = 25

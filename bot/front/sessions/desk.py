@@ -24,7 +24,7 @@ from bot.front.sessions.board import board
 from bot.front.sessions.couriers import Courier
 from bot.front.sessions.posts import send_post
 from bot.store.rows.sessions import GroupSession, Phase, Post, PostKind
-from bot.store.session_showing import SENT
+from bot.store.sessions.boards import SENT
 from bot.texts.catalogue import Texts
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from bot.delivery.content import MessageContent, PictureContent, Tone, shortened
 from bot.front.sessions.board import came_late, left_out, mine_button, times_left, title
 from bot.sessions.results import Rank, champions, page_of, places
 from bot.store.rows.sessions import GroupSession, Post, PostKind, TimerKind
-from bot.store.session_showing import Entry
+from bot.store.sessions.boards import Entry
 from bot.texts.catalogue import Moment, Texts, shown
 
 MAX_NAME = 32  # characters, as Discord's names

@@ -18,7 +18,7 @@ from bot.front.sessions.pages import announcement, mark_of, results, sheet, winn
 from bot.sessions.archive import DOCUMENT, Packer, document, file_name
 from bot.sessions.results import page_of
 from bot.store.rows.sessions import GroupSession, Post, PostKind
-from bot.store.session_showing import Entry
+from bot.store.sessions.boards import Entry
 from bot.texts.catalogue import Texts
 
 LIMITS = (FILE_LIMIT, *(SURE_LIMIT // part for part in (1, 2, 4, 8)))

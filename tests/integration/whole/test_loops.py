@@ -27,7 +27,7 @@ from bot.store.queue.deliveries import Deliveries
 from bot.store.queue.jobs import Jobs
 from bot.store.queue.leases import Leases
 from bot.store.queue.offers import Offers
-from bot.store.session_showing import SessionShowing
+from bot.store.sessions.boards import SessionShowing
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
 

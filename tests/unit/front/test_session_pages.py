@@ -13,7 +13,7 @@ from bot.front.sessions.audit import said_of_session
 from bot.front.sessions.board import board
 from bot.front.sessions.pages import announcement, results, sheet
 from bot.store.rows.sessions import GroupSession, Phase, Plan, Post, PostKind, Timer, TimerKind
-from bot.store.session_showing import Crowd, Entry
+from bot.store.sessions.boards import Crowd, Entry
 from bot.texts.catalogue import LANGUAGES, Texts
 
 MOST = 4000

@@ -15,7 +15,7 @@ from recipes import recipe
 from bot.sessions.archive import DOCUMENT, OVERHEAD, Packer, document, file_name
 from bot.sessions.results import page_of, places
 from bot.store.rows.sessions import GroupSession, Phase, Plan
-from bot.store.session_showing import Entry
+from bot.store.sessions.boards import Entry
 
 ENTRY = Entry(
     round=1,
