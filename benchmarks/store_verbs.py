@@ -19,7 +19,7 @@ from bot.store import Store
 from bot.store.rows.audit import By
 from bot.store.rows.recipes import recipe_values
 from bot.store.rows.restrictions import Scope
-from bot.store.tables import images, jobs
+from bot.store.tables.queue import images, jobs
 from sdjax_engine.request import Sampler
 
 VARIANTS = 9

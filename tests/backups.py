@@ -13,7 +13,7 @@ from bot.files import Artifacts
 from bot.store import Store
 from bot.store.backups.dump import snapshot
 from bot.store.database.opening import connect_database, make_database
-from bot.store.tables import Member, metadata
+from bot.store.tables.queue import Member, metadata
 
 ROWS = 2  # of each table
 

@@ -14,7 +14,7 @@ from evening import Message, Person, interaction_of, is_final, is_of_job
 from bot.domain.jobs import State
 from bot.sandbox.client import Member
 from bot.store import Store
-from bot.store.tables import deliveries, images, jobs
+from bot.store.tables.queue import deliveries, images, jobs
 
 # The last words of the violation that a request causes if it is lost with its front before it is accepted.
 DIED = "deferred and never answered within 15 min"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from bot.store.store import Store  # its verbs import every table
-from bot.store.tables import metadata
+from bot.store.tables.queue import metadata
 
 assert Store is not None
 

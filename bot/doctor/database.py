@@ -14,11 +14,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.doctor.findings import Finding, well, wrong
 from bot.doctor.places import takes_files
 from bot.process.threads import in_thread
-from bot.store import tables
 from bot.store.database.database import Database
 from bot.store.database.opening import connect_database
 from bot.store.database.sqlite_file import CONNECTIONS, check_file_system
 from bot.store.migrate import Level, level
+from bot.store.tables import queue
 
 PART = "database"
 OLDEST_POSTGRESQL, OLDEST_SQLITE = 150_000, (3, 35)
@@ -146,7 +146,7 @@ async def _rights(connection: AsyncConnection, here: Level) -> Finding:
     makes = sa.text("SELECT has_schema_privilege(current_schema(), 'CREATE')")
     if here.current != here.head and not await connection.scalar(makes):
         return wrong(PART, f"{user} may not make tables: GRANT CREATE ON SCHEMA public TO {user}.")
-    names = {"names": list(tables.metadata.tables)}
+    names = {"names": list(queue.metadata.tables)}
     if lacking := (await connection.execute(_MISSING_RIGHTS, names)).all():
         first = f"{lacking[0].privilege} ON {lacking[0].relname} TO {user}"
         return wrong(

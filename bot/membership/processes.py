@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import NameTaken
 from bot.store.database.database import SETTLING_SECONDS, Verbs, insert
 from bot.store.rows.transitions import ACTIVE
-from bot.store.tables import deliveries, jobs, processes
+from bot.store.tables.queue import deliveries, jobs, processes
 
 _JOIN_LOCK = 0x5D_1A_C6  # an advisory lock that nothing else in the database takes
 

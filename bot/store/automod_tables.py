@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bot.store.tables import metadata
+from bot.store.tables.queue import metadata
 
 automod = sa.Table(
     "automod",  # servers whose moderators have used the switch

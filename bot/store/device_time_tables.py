@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from bot.store.fleet_tables import MOST_CHARACTERS
-from bot.store.tables import metadata
+from bot.store.tables.queue import metadata
 
 device_time = sa.Table(
     "device_time",  # one row for each day (UTC), person, server, model and class; see `fold`

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bot.store.tables import metadata
+from bot.store.tables.queue import metadata
 
 MOST_CHARACTERS = 64  # of a class of accelerators
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from bot.domain.hashes import BANDS
-from bot.store.tables import metadata
+from bot.store.tables.queue import metadata
 
 _RowId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bot.store.tables import metadata
+from bot.store.tables.queue import metadata
 
 _RowId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 

@@ -9,7 +9,7 @@ from bot.domain.errors import UserMistake
 from bot.domain.quotas import Caps
 from bot.store import Store
 from bot.store.queue.new_jobs import NEAR
-from bot.store.tables import images, last_tags, turns
+from bot.store.tables.queue import images, last_tags, turns
 
 
 async def answer(store: Store, number: int, *, caps: Caps, places: int = 1, **values: int | None) -> str:

@@ -12,7 +12,7 @@ from stores import TTL, Clock, OpenStore
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Claim, State
 from bot.store import Store
-from bot.store.tables import jobs
+from bot.store.tables.queue import jobs
 from sdjax_engine.request import Lane
 
 LANES = [recipe(width=side).lane for side in (128, 256, 512)]

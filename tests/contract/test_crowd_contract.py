@@ -13,7 +13,7 @@ from bot.domain.errors import StaleLease, UserMistake
 from bot.domain.jobs import Job, State
 from bot.domain.quotas import Caps
 from bot.store import Store
-from bot.store.tables import deliveries
+from bot.store.tables.queue import deliveries
 
 EXPECTED = (StaleLease, UserMistake)
 ROUNDS = 5

@@ -19,7 +19,7 @@ from bot.store.queue.demand import Demand
 from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.run_times import WorkerClass
-from bot.store.tables import images, jobs
+from bot.store.tables.queue import images, jobs
 
 WIDE = recipe(width=256, model="wide")
 FALLBACK = 0.5

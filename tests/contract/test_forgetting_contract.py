@@ -18,7 +18,7 @@ from bot.store.library.styles import Style
 from bot.store.library.wildcards import Wildcard
 from bot.store.people.preferences import Owner, Scope
 from bot.store.rows.audit import By
-from bot.store.tables import last_tags, turns
+from bot.store.tables.queue import last_tags, turns
 
 UPLOAD, PICTURE, OTHER = "cc/upload.png", "aa/picture.png", "bb/other.png"
 HERE, MINA, OMAR = 21, 11, 12

@@ -17,7 +17,7 @@ from bot.store import Store
 from bot.store.moderation.standing import Requester
 from bot.store.rows.audit import Act, By, Entry
 from bot.store.rows.restrictions import Kind, Restriction, Scope
-from bot.store.tables import audit
+from bot.store.tables.queue import audit
 
 HERE, CHANNEL, ELSEWHERE = 21, 31, 22
 MINA, RAVI, OMAR = 11, 12, 13

@@ -10,7 +10,7 @@ from stores import TTL, Clock
 from bot.domain.jobs import Delivery, Job
 from bot.store import Store
 from bot.store.queue.deliveries import DELETED, FURTHEST_RETRY
-from bot.store.tables import deliveries, images, start_pictures
+from bot.store.tables.queue import deliveries, images, start_pictures
 
 
 async def finished(store: Store, number: int, **values: Any) -> Job:

@@ -11,7 +11,7 @@ from stores import TTL, Clock
 from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Descent, Parent
 from bot.store import Store
-from bot.store.tables import last_tags
+from bot.store.tables.queue import last_tags
 
 DAY = 86_400.0
 

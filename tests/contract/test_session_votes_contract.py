@@ -21,7 +21,7 @@ from bot.store.rows.sessions import GroupSession, Phase, PostKind
 from bot.store.rows.transitions import lock_job
 from bot.store.sessions.boards import SENT
 from bot.store.sessions.sessions import AT_ONCE_SECONDS
-from bot.store.tables import jobs
+from bot.store.tables.queue import jobs
 
 
 async def left(store: Store, session: GroupSession) -> tuple[int, int]:

@@ -38,7 +38,7 @@ from bot.store.rows.audit import Act, By
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.sessions import Phase, PostKind, TimerKind
 from bot.store.rows.transitions import lock_job
-from bot.store.tables import images
+from bot.store.tables.queue import images
 
 
 async def test_of_two_sessions_at_once_a_full_server_opens_one(

@@ -13,7 +13,7 @@ from stores import TTL, Clock
 from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import State
 from bot.store import Store
-from bot.store.tables import jobs, metadata
+from bot.store.tables.queue import jobs, metadata
 
 
 async def test_a_restart_keeps_all_rows(database_url: str, clock: Clock) -> None:

@@ -8,7 +8,7 @@ from stores import TTL
 
 from bot.domain.jobs import Recipe
 from bot.store import Store
-from bot.store.tables import jobs
+from bot.store.tables.queue import jobs
 from sdjax_engine.request import Lora
 
 PICTURE, MASK = "aa/picture.png", "bb/mask.png"

@@ -14,7 +14,7 @@ from stores import Clock
 from bot.domain.errors import ConfigurationError, StoreUnavailable
 from bot.domain.jobs import Job, State
 from bot.store import Store, check_url
-from bot.store.tables import files, images
+from bot.store.tables.queue import files, images
 
 pytestmark = pytest.mark.postgres
 

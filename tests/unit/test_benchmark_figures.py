@@ -15,7 +15,7 @@ from percentiles import percentile
 
 from bot.domain.jobs import State
 from bot.store import Store
-from bot.store.tables import images
+from bot.store.tables.queue import images
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from bot.store.backups.dump import BYTES, JSON, PLAIN, kind_of, reflected
 from bot.store.database.database import Clock, Database
 from bot.store.migrate import make_tables, tables_at, upgrade
 from bot.store.rows.transitions import lock_jobs, move, settle
-from bot.store.tables import deliveries, duties, files, images, jobs, previews, processes, workers
+from bot.store.tables.queue import deliveries, duties, files, images, jobs, previews, processes, workers
 
 _RUNNING = images.c.state == State.RUNNING
 _NO_ROWS = (sa.exc.IntegrityError, sa.exc.InterfaceError, OverflowError, TypeError, ValueError)

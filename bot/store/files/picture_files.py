@@ -21,7 +21,7 @@ from bot.store.database.database import Verbs, insert
 from bot.store.rows.jobs import among, notes_from, readable_rows
 from bot.store.rows.recipes import recipe_from
 from bot.store.rows.transitions import lock_jobs
-from bot.store.tables import deliveries, files, images, jobs, start_pictures
+from bot.store.tables.queue import deliveries, files, images, jobs, start_pictures
 from sdjax_engine.request import Lane
 
 WANTED_SECONDS = 3600.0  # the longest that a result waits for a file

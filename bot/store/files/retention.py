@@ -17,7 +17,7 @@ from bot.store.database.database import Verbs, insert
 from bot.store.files.picture_files import let_go, named
 from bot.store.people.erasure import files_of, is_copy
 from bot.store.rows.transitions import ACTIVE
-from bot.store.tables import (
+from bot.store.tables.queue import (
     HOLDS_TOKEN,
     deliveries,
     duties,

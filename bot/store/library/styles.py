@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.store import tables
 from bot.store.library.named import NamedRows
 from bot.store.rows.audit import Act
+from bot.store.tables import queue
 
 MAX_STYLES = 100  # of one server
 
@@ -30,7 +30,7 @@ class Style:
 class Styles(NamedRows[Style]):
     """The verbs of styles."""
 
-    table = tables.styles
+    table = queue.styles
     most = MAX_STYLES
     full = "styles_full"
     act = Act.STYLE

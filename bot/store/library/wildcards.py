@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bot.store import tables
 from bot.store.library.named import NamedRows
 from bot.store.rows.audit import Act
+from bot.store.tables import queue
 
 MAX_WILDCARDS = 100  # of one server
 
@@ -24,7 +24,7 @@ class Wildcard:
 class Wildcards(NamedRows[Wildcard]):
     """The verbs of wildcards."""
 
-    table = tables.wildcards
+    table = queue.wildcards
     most = MAX_WILDCARDS
     full = "wildcards_full"
     act = Act.LIST

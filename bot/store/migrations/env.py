@@ -10,7 +10,7 @@ from bot.store import (
     fleet_tables,  # noqa: F401 - adds its tables to the metadata
     session_tables,  # noqa: F401 - adds its tables to the metadata
 )
-from bot.store.tables import metadata
+from bot.store.tables.queue import metadata
 
 context.configure(
     connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=True

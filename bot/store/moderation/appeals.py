@@ -34,7 +34,7 @@ from bot.store.rows.reviews import (
     settings_of,
 )
 from bot.store.rows.transitions import lock_job, renew
-from bot.store.tables import jobs
+from bot.store.tables.queue import jobs
 
 DAY_SECONDS = 86_400.0
 APPEALS_A_DAY = 3  # of one person

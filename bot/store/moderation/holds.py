@@ -20,7 +20,7 @@ from bot.store.rows.charges import recount
 from bot.store.rows.jobs import hold_values
 from bot.store.rows.transitions import renew
 from bot.store.rulings import keep_older
-from bot.store.tables import images, jobs
+from bot.store.tables.queue import images, jobs
 
 SHOWN_AS: Mapping[Outcome, Showing] = MappingProxyType(
     {

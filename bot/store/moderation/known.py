@@ -33,7 +33,7 @@ from bot.store.rows.audit import EVERYWHERE, Act, By, note
 from bot.store.rows.jobs import load_jobs
 from bot.store.rows.revisions import hold_server
 from bot.store.rulings import IS_REJECTED
-from bot.store.tables import images, jobs, start_pictures
+from bot.store.tables.queue import images, jobs, start_pictures
 
 OWN = "own"  # the source of a start picture that the job's person sent
 START = -1  # in place of an image's index

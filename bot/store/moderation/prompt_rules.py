@@ -14,7 +14,7 @@ from bot.store.database.database import Verbs, insert
 from bot.store.library.named import key_of
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.revisions import hold_server
-from bot.store.tables import prompt_rules
+from bot.store.tables.queue import prompt_rules
 
 MAX_RULES = 50  # of one server
 

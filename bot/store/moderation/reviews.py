@@ -34,7 +34,7 @@ from bot.store.rows.reviews import (
 )
 from bot.store.rows.revisions import hold_server
 from bot.store.rulings import keep_older
-from bot.store.tables import jobs
+from bot.store.tables.queue import jobs
 
 ACTS: Mapping[Outcome, Act] = MappingProxyType(
     {

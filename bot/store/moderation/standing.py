@@ -17,7 +17,7 @@ from bot.store.policy_tables import server_revisions
 from bot.store.review_tables import reviews
 from bot.store.rows.restrictions import RESTRICTS, Restriction, restriction_from
 from bot.store.session_tables import sessions
-from bot.store.tables import preferences, restrictions
+from bot.store.tables.queue import preferences, restrictions
 
 _GUILD, _CHANNEL, _USER = (sa.bindparam(name, type_=sa.BigInteger) for name in ("guild", "channel", "user"))
 _REVISION = (

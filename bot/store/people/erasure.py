@@ -26,7 +26,7 @@ from bot.store.rows.reviews import erase_from_reviews, withdraw
 from bot.store.rows.revisions import forget_server, hold_server
 from bot.store.rows.transitions import ACTIVE, cancel_images
 from bot.store.session_tables import session_tags, session_votes, sessions
-from bot.store.tables import (
+from bot.store.tables.queue import (
     ENDED,
     departures,
     favourites,

@@ -14,7 +14,7 @@ from bot.store.device_time_tables import device_time
 from bot.store.policy_tables import charges
 from bot.store.review_tables import reports, reviews
 from bot.store.session_tables import sessions
-from bot.store.tables import files, jobs
+from bot.store.tables.queue import files, jobs
 
 MOST_ROWS = 20_000  # of each kind, the newest: years of use
 

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.store.database.database import Verbs, insert
-from bot.store.tables import preferences
+from bot.store.tables.queue import preferences
 
 PREVIEWS = "previews"
 """The preference whether previews are shown; all others are options of /imagine."""

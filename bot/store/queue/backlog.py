@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import State
-from bot.store.tables import deliveries, images
+from bot.store.tables.queue import deliveries, images
 
 
 @dataclass(frozen=True, kw_only=True)

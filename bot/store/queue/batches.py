@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from bot.domain.jobs import State
 from bot.store.database.database import Verbs
-from bot.store.tables import images, jobs, offered_lanes, run_times, workers
+from bot.store.tables.queue import images, jobs, offered_lanes, run_times, workers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ from bot.store.rows.jobs import (
 from bot.store.rows.recipes import recipe_values
 from bot.store.rows.reviews import open_for_held
 from bot.store.rows.transitions import lock_job, make_due
-from bot.store.tables import deliveries, images, jobs, start_pictures
+from bot.store.tables.queue import deliveries, images, jobs, start_pictures
 
 PUBLISHED_SECONDS = 3600.0  # within which a result is published once in a channel
 

@@ -16,7 +16,7 @@ from bot.store.rows.audit import Act, By, note
 from bot.store.rows.jobs import MOST_NEWER, load_jobs
 from bot.store.rows.reviews import withdraw
 from bot.store.rows.transitions import RESULT, cancel_images, lock_job, lock_owned_job
-from bot.store.tables import deliveries, images, jobs, start_pictures
+from bot.store.tables.queue import deliveries, images, jobs, start_pictures
 
 DELETED = "deleted"
 FURTHEST_RETRY = 900.0  # seconds; no pause between two attempts is longer

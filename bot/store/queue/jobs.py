@@ -32,7 +32,7 @@ from bot.store.rows.audit import Act, By, note
 from bot.store.rows.charges import NO_CHARGE, refuse_over_quota
 from bot.store.rows.jobs import load_first, load_job, load_jobs
 from bot.store.rows.transitions import cancel_images, lock_owned_job
-from bot.store.tables import favourites, jobs
+from bot.store.tables.queue import favourites, jobs
 
 _NOT_PAUSED = jobs.c.paused == sa.false()
 RUNS = jobs.c.state == State.RUNNING

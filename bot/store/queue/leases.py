@@ -27,7 +27,7 @@ from bot.store.rows.previews import put_previews
 from bot.store.rows.recipes import recipe_from
 from bot.store.rows.run_times import WorkerClass, record_run
 from bot.store.rows.transitions import ACTIVE, lock_job, lock_jobs, move, settle
-from bot.store.tables import images, jobs, run_times, virtual_clock
+from bot.store.tables.queue import images, jobs, run_times, virtual_clock
 from sdjax_engine.request import Lane
 
 WORKER_DIED = "worker_died"

@@ -16,7 +16,7 @@ from bot.store.rows.admission import refund_in_session
 from bot.store.rows.jobs import offer_from, offer_values
 from bot.store.rows.recipes import UNREADABLE, tell_unreadable
 from bot.store.rows.transitions import lock_jobs, move, refund, settle
-from bot.store.tables import images, jobs, offered_lanes, published_offers, workers
+from bot.store.tables.queue import images, jobs, offered_lanes, published_offers, workers
 from sdjax_engine.request import Lane, Offer
 
 NOT_OFFERED = "not_offered"

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.jobs import State
 from bot.store.rows.jobs import among
 from bot.store.rows.transitions import ACTIVE
-from bot.store.tables import MAYBE_POISON, images
+from bot.store.tables.queue import MAYBE_POISON, images
 
 _POISON_IMAGES = (
     sa.select(images.c.id, images.c.state, images.c.worker, images.c.lane, images.c.paused)

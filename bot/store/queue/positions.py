@@ -25,7 +25,15 @@ from bot.store.rows.jobs import among
 from bot.store.rows.pauses import OF_PAUSE
 from bot.store.rows.traffic import Flow, faster
 from bot.store.rows.transitions import ACTIVE
-from bot.store.tables import images, jobs, offered_lanes, restrictions, run_times, virtual_clock, workers
+from bot.store.tables.queue import (
+    images,
+    jobs,
+    offered_lanes,
+    restrictions,
+    run_times,
+    virtual_clock,
+    workers,
+)
 
 Point = tuple[float, int]
 """A place in an order: a tag, and an id that orders equal tags."""

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.store.tables import jobs
+from bot.store.tables.queue import jobs
 
 SEARCHED = 2_000  # the most jobs that one search reads
 CHUNK = 200

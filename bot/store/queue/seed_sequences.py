@@ -17,7 +17,7 @@ from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Recipe
 from bot.store.rows.jobs import check_readable
 from bot.store.rows.recipes import recipe_from
-from bot.store.tables import jobs
+from bot.store.tables.queue import jobs
 
 
 @dataclass(frozen=True, kw_only=True)

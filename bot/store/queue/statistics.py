@@ -13,7 +13,7 @@ from bot.domain.jobs import State
 from bot.store.database.database import Verbs
 from bot.store.queue.copies import no_copy
 from bot.store.rows.jobs import among
-from bot.store.tables import images, jobs
+from bot.store.tables.queue import images, jobs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from bot.store.database.database import insert
 from bot.store.rows import fair_order
 from bot.store.rows.sessions import Phase, plan_from, round_over
 from bot.store.session_tables import session_jobs, session_tags
-from bot.store.tables import images, last_tags
+from bot.store.tables.queue import images, last_tags
 
 REVIEWED = Hold(cause=Cause.SESSION)
 UNCHARGED = (State.FAILED, State.CANCELLED)

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.store.rows.recipes import UNREADABLE, tell_unreadable
-from bot.store.tables import audit, restrictions
+from bot.store.tables.queue import audit, restrictions
 
 OPERATOR = NOBODY = EVERYWHERE = 0
 

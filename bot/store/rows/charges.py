@@ -19,7 +19,7 @@ from bot.domain.quotas import DAY, Charge, Counted, Left, Measure, Quota, free_a
 from bot.store.database.database import Verbs
 from bot.store.policy_tables import charges
 from bot.store.rows.jobs import among
-from bot.store.tables import images
+from bot.store.tables.queue import images
 from bot.texts.catalogue import Moment
 
 LONGEST = DAY  # seconds: no quota looks back further

@@ -15,7 +15,7 @@ from bot.domain.jobs import Descent, ImageRecord, Job, Notes, Origin, Parent, Sh
 from bot.domain.levels import Level
 from bot.store.rows.recipes import UNREADABLE, is_readable, recipe_from, tell_unreadable
 from bot.store.rulings import ended_appeals, later_ruling
-from bot.store.tables import images, jobs
+from bot.store.tables.queue import images, jobs
 from sdjax_engine.request import WHOLE, Offer, PromptFacts, SafetyScores, Sampler
 from sdjax_engine.scores import PictureScores
 

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.store.database.database import Verbs, insert
-from bot.store.tables import images, previews
+from bot.store.tables.queue import images, previews
 
 
 class Previews(Verbs):

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.store.database.database import Verbs, insert
 from bot.store.rows.audit import EVERYWHERE, NOBODY, Act, By, Entry, entries_of, note
 from bot.store.rows.pauses import pause_jobs, resume_jobs
-from bot.store.tables import audit, restrictions
+from bot.store.tables.queue import audit, restrictions
 
 
 class Kind(StrEnum):

@@ -17,7 +17,7 @@ from bot.store.rows.admission import refund_in_session
 from bot.store.rows.charges import recount
 from bot.store.rows.previews import drop_previews
 from bot.store.rows.reviews import open_for_held
-from bot.store.tables import deliveries, images, jobs, last_tags
+from bot.store.tables.queue import deliveries, images, jobs, last_tags
 
 ACTIVE = (State.WAITING, State.RUNNING)
 RESULT = "result"  # the kind of a delivery of a job's pictures

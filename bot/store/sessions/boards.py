@@ -21,7 +21,7 @@ from bot.store.rows.recipes import UNREADABLE, recipe_from, tell_unreadable
 from bot.store.rows.sessions import GroupSession, Phase, Post, PostKind, lock_session, with_timers
 from bot.store.session_tables import session_entries, session_jobs, session_posts, session_votes, sessions
 from bot.store.sessions.phases import SEEN, unnumbered
-from bot.store.tables import images, jobs
+from bot.store.tables.queue import images, jobs
 
 KEPT_AT_ONCE = 1000
 SENT = "sent"  # the outcome of a post that was sent

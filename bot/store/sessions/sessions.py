@@ -41,7 +41,7 @@ from bot.store.sessions.phases import (
     end_vote,
     set_timer,
 )
-from bot.store.tables import audit
+from bot.store.tables.queue import audit
 
 MOST_OPEN = 10  # sessions of one server
 AT_ONCE_SECONDS = 2.0  # within which a second host does not know of the first

@@ -20,7 +20,7 @@ from bot.domain.jobs import Job, State
 from bot.fleet import ray_cluster
 from bot.fleet.controller import Spec
 from bot.store import Store
-from bot.store.tables import deliveries, images
+from bot.store.tables.queue import deliveries, images
 
 pytestmark = [
     pytest.mark.postgres,

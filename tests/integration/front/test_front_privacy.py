@@ -21,7 +21,7 @@ from bot.front.commands import privacy
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.server import Sandbox
-from bot.store.tables import jobs
+from bot.store.tables.queue import jobs
 
 RAVI, OMAR = PEOPLE[1].id, PEOPLE[3].id
 Message = dict[str, Any]

@@ -11,7 +11,7 @@ from serving import Served, until
 from bot.domain.jobs import State
 from bot.sandbox.client import Member
 from bot.sandbox.component_rules import walk
-from bot.store.tables import jobs
+from bot.store.tables.queue import jobs
 
 
 def menu_of(message: Message) -> Any:

@@ -21,7 +21,7 @@ from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
 from bot.sandbox.server import Sandbox
 from bot.store import Store
-from bot.store.tables import images
+from bot.store.tables.queue import images
 
 pytestmark = pytest.mark.postgres
 

@@ -28,7 +28,7 @@ from bot.files.sweeper import DAY_SECONDS as DAY
 from bot.files.sweeper import Bounds, Sweeper
 from bot.sandbox.client import Member
 from bot.store import Store
-from bot.store.tables import files
+from bot.store.tables.queue import files
 from bot.worker import repaint
 from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine

@@ -23,7 +23,7 @@ from bot.store import Store
 from bot.store.rows.audit import Act, Entry
 from bot.store.rows.recipes import recipe_values
 from bot.store.rows.restrictions import Kind, Restriction, Scope
-from bot.store.tables import files, images, jobs
+from bot.store.tables.queue import files, images, jobs
 
 MINA, OMAR = 11, 12
 

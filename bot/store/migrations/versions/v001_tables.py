@@ -8,7 +8,7 @@ from alembic import op
 revision = "v001"
 down_revision = None
 
-# Written out, not taken from bot.store.tables: a migration must not change when the code does.
+# Written out, not taken from bot.store.tables.queue: a migration must not change when the code does.
 _STATE = sa.Enum(
     "waiting", "running", "done", "failed", "cancelled", name="state", native_enum=False, length=16
 )
