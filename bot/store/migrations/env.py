@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from alembic import context
 
-from bot.store import (
-    automod_tables,  # noqa: F401 - adds its table to the metadata
-    device_time_tables,  # noqa: F401 - adds its table to the metadata
-    fleet_tables,  # noqa: F401 - adds its tables to the metadata
-    session_tables,  # noqa: F401 - adds its tables to the metadata
-)
+from bot.store import automod_tables, device_time_tables, fleet_tables
+from bot.store.tables import sessions
 from bot.store.tables.queue import metadata
 
 context.configure(

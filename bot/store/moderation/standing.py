@@ -16,8 +16,8 @@ from bot.store.people.preferences import Scope
 from bot.store.policy_tables import server_revisions
 from bot.store.review_tables import reviews
 from bot.store.rows.restrictions import RESTRICTS, Restriction, restriction_from
-from bot.store.session_tables import sessions
 from bot.store.tables.queue import preferences, restrictions
+from bot.store.tables.sessions import sessions
 
 _GUILD, _CHANNEL, _USER = (sa.bindparam(name, type_=sa.BigInteger) for name in ("guild", "channel", "user"))
 _REVISION = (

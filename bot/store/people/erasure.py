@@ -25,7 +25,6 @@ from bot.store.rows.restrictions import OF_ANY_KIND, Kind
 from bot.store.rows.reviews import erase_from_reviews, withdraw
 from bot.store.rows.revisions import forget_server, hold_server
 from bot.store.rows.transitions import ACTIVE, cancel_images
-from bot.store.session_tables import session_tags, session_votes, sessions
 from bot.store.tables.queue import (
     ENDED,
     departures,
@@ -41,6 +40,7 @@ from bot.store.tables.queue import (
     turns,
     wildcards,
 )
+from bot.store.tables.sessions import session_tags, session_votes, sessions
 
 _KEPT = (
     styles,

@@ -30,8 +30,8 @@ from bot.store.rows.admission import Entrance, enter, join_session
 from bot.store.rows.jobs import among, hold_values, origin_values
 from bot.store.rows.recipes import recipe_values
 from bot.store.rows.restrictions import Kind
-from bot.store.session_tables import sessions
 from bot.store.tables.queue import images, jobs, last_tags, restrictions, start_pictures, turns, virtual_clock
+from bot.store.tables.sessions import sessions
 
 _ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: none looks like another
 _ID_LENGTH = 8

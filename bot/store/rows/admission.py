@@ -19,8 +19,8 @@ from bot.domain.jobs import Origin, Showing, State
 from bot.store.database.database import insert
 from bot.store.rows import fair_order
 from bot.store.rows.sessions import Phase, plan_from, round_over
-from bot.store.session_tables import session_jobs, session_tags
 from bot.store.tables.queue import images, last_tags
+from bot.store.tables.sessions import session_jobs, session_tags
 
 REVIEWED = Hold(cause=Cause.SESSION)
 UNCHARGED = (State.FAILED, State.CANCELLED)

@@ -19,8 +19,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.jobs import State
 from bot.store.rows.jobs import among
 from bot.store.rows.transitions import ACTIVE
-from bot.store.session_tables import session_jobs, session_tags
 from bot.store.tables.queue import images, jobs, last_tags, restrictions, virtual_clock
+from bot.store.tables.sessions import session_jobs, session_tags
 
 PAUSE = "pause"
 OF_PAUSE = sa.and_(

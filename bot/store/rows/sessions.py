@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
 from bot.store.rows.recipes import UNREADABLE, tell_unreadable
-from bot.store.session_tables import session_timers, sessions
+from bot.store.tables.sessions import session_timers, sessions
 
 
 class Phase(StrEnum):

@@ -19,9 +19,9 @@ from bot.store.rows.admission import UNCHARGED, pictures_of
 from bot.store.rows.jobs import among
 from bot.store.rows.recipes import UNREADABLE, recipe_from, tell_unreadable
 from bot.store.rows.sessions import GroupSession, Phase, Post, PostKind, lock_session, with_timers
-from bot.store.session_tables import session_entries, session_jobs, session_posts, session_votes, sessions
 from bot.store.sessions.phases import SEEN, unnumbered
 from bot.store.tables.queue import images, jobs
+from bot.store.tables.sessions import session_entries, session_jobs, session_posts, session_votes, sessions
 
 KEPT_AT_ONCE = 1000
 SENT = "sent"  # the outcome of a post that was sent

@@ -21,8 +21,8 @@ from bot.store.database.database import insert
 from bot.store.rows.jobs import among
 from bot.store.rows.sessions import GroupSession, Phase, PostKind, TimerKind
 from bot.store.rows.transitions import ACTIVE
-from bot.store.session_tables import session_entries, session_jobs, session_posts, session_timers, sessions
 from bot.store.tables.queue import images, jobs
+from bot.store.tables.sessions import session_entries, session_jobs, session_posts, session_timers, sessions
 
 COLLECT_SECONDS = 600.0  # for which the end of a round waits for unfinished pictures
 LOOK_SECONDS = 2.0  # between two checks

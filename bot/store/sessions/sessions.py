@@ -28,7 +28,6 @@ from bot.store.rows.sessions import (
     plan_values,
     with_its_timers,
 )
-from bot.store.session_tables import session_timers, sessions
 from bot.store.sessions.phases import (
     COLLECT_SECONDS,
     HELD_IN_PAUSES,
@@ -42,6 +41,7 @@ from bot.store.sessions.phases import (
     set_timer,
 )
 from bot.store.tables.queue import audit
+from bot.store.tables.sessions import session_timers, sessions
 
 MOST_OPEN = 10  # sessions of one server
 AT_ONCE_SECONDS = 2.0  # within which a second host does not know of the first

@@ -26,7 +26,7 @@ from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.sessions import Phase
-from bot.store.session_tables import sessions
+from bot.store.tables.sessions import sessions
 
 OPTIONS = ("where", "role", "voting", "hours", "review", "channel_")
 RAVI, YUNA, OMAR = (person.id for person in PEOPLE[1:4])

@@ -29,7 +29,7 @@ from bot.store import Store
 from bot.store.moderation.policies import PolicyScope
 from bot.store.rows.audit import Act, By
 from bot.store.rows.sessions import Phase, Plan, TimerKind
-from bot.store.session_tables import session_timers, session_votes
+from bot.store.tables.sessions import session_timers, session_votes
 from sdjax_engine.images import encode_png
 from sdjax_engine.request import Lane
 
