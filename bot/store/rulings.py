@@ -18,9 +18,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.holds import Appeal, Outcome, Ruling
 from bot.domain.jobs import Showing
-from bot.store.review_tables import reviews
 from bot.store.rows.reviews import Kind
 from bot.store.tables.queue import images, jobs
+from bot.store.tables.reviews import reviews
 
 REJECTED, DECLINED = Outcome.REJECTED.value, Outcome.DECLINED.value
 SHOWS = tuple(outcome.value for outcome in Outcome if outcome.shows)

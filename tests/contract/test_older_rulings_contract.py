@@ -21,8 +21,8 @@ from bot.domain.errors import UserMistake
 from bot.domain.holds import Appeal, Outcome, Ruling
 from bot.domain.jobs import Job, Showing
 from bot.store import Store
-from bot.store.review_tables import reviews
 from bot.store.tables.queue import images, jobs
+from bot.store.tables.reviews import reviews
 
 CAT, DOG = 0xF00F_1234_5678_9ABC, 0x00FF_00FF_00FF_00FF
 LONG_AGO = 0.0

@@ -23,9 +23,9 @@ from bot.store.moderation.appeals import APPEALS_A_DAY, REFUSALS_KEPT
 from bot.store.moderation.reports import REPORTS_A_DAY
 from bot.store.moderation.review_messages import DueReview
 from bot.store.moderation.standing import Requester
-from bot.store.review_tables import reports, review_settings, reviews
 from bot.store.rows.audit import Act, By
 from bot.store.rows.reviews import Kind, Review, ReviewSettings
+from bot.store.tables.reviews import reports, review_settings, reviews
 
 MINA, WEI, OMAR, HERE, CHANNEL = 91, 92, 93, 21, 31
 ARTIST = origin(1).user_id

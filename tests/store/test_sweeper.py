@@ -23,10 +23,10 @@ from bot.files import Files, sweeper
 from bot.files.artifacts import PART_SECONDS, Artifacts
 from bot.files.sweeper import ROWS_PER_TRANSACTION, YOUNG_SECONDS, Bounds, Sweeper
 from bot.store import Store
-from bot.store.review_tables import reviews
 from bot.store.rows.audit import By
 from bot.store.rows.device_time import Grouping, Spent
 from bot.store.rows.restrictions import Scope
+from bot.store.tables.reviews import reviews
 
 DAY = 86_400.0
 BOUNDS = Bounds(file_seconds=30 * DAY, file_bytes=2500, job_seconds=365 * DAY)

@@ -20,7 +20,6 @@ from bot.domain.quotas import Charge
 from bot.store.database.database import Verbs
 from bot.store.moderation.holds import show_withheld, uphold
 from bot.store.queue.new_jobs import Adding, job_of, wait_for_turn
-from bot.store.review_tables import reviews
 from bot.store.rows.charges import NO_CHARGE
 from bot.store.rows.jobs import load_job, origin_from, origin_json
 from bot.store.rows.recipes import recipe_from, recipe_values
@@ -35,6 +34,7 @@ from bot.store.rows.reviews import (
 )
 from bot.store.rows.transitions import lock_job, renew
 from bot.store.tables.queue import jobs
+from bot.store.tables.reviews import reviews
 
 DAY_SECONDS = 86_400.0
 APPEALS_A_DAY = 3  # of one person

@@ -18,7 +18,6 @@ from bot.domain.holds import Outcome
 from bot.domain.jobs import Job
 from bot.store.database.database import Verbs
 from bot.store.moderation.appeals import DUE, LEFT
-from bot.store.review_tables import reports, reviews
 from bot.store.rows.jobs import MOST_NEWER, load_jobs, unreadable_among
 from bot.store.rows.reviews import (
     Kind,
@@ -29,6 +28,7 @@ from bot.store.rows.reviews import (
     settings_of,
 )
 from bot.store.rulings import SHOWS
+from bot.store.tables.reviews import reports, reviews
 
 LEASE_SECONDS = 60.0
 FURTHEST_RETRY = 900.0  # seconds; a later time was written before the clock was set back

@@ -16,7 +16,6 @@ from bot.domain.jobs import Job
 from bot.store.database.database import Verbs, insert
 from bot.store.moderation.appeals import end_appeal
 from bot.store.moderation.holds import ANYWAY, hold_pictures, rule_on
-from bot.store.review_tables import review_settings, reviews
 from bot.store.rows.audit import OPERATOR, Act, By, note
 from bot.store.rows.jobs import load_job
 from bot.store.rows.reviews import (
@@ -35,6 +34,7 @@ from bot.store.rows.reviews import (
 from bot.store.rows.revisions import hold_server
 from bot.store.rulings import keep_older
 from bot.store.tables.queue import jobs
+from bot.store.tables.reviews import review_settings, reviews
 
 ACTS: Mapping[Outcome, Act] = MappingProxyType(
     {

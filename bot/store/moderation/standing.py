@@ -14,9 +14,9 @@ from bot.store.moderation.policies import PolicyRow, policies_of
 from bot.store.moderation.prompt_rules import PromptRule, rules_of
 from bot.store.people.preferences import Scope
 from bot.store.policy_tables import server_revisions
-from bot.store.review_tables import reviews
 from bot.store.rows.restrictions import RESTRICTS, Restriction, restriction_from
 from bot.store.tables.queue import preferences, restrictions
+from bot.store.tables.reviews import reviews
 from bot.store.tables.sessions import sessions
 
 _GUILD, _CHANNEL, _USER = (sa.bindparam(name, type_=sa.BigInteger) for name in ("guild", "channel", "user"))

@@ -17,7 +17,6 @@ from bot.store.files.picture_files import let_go
 from bot.store.people.preferences import Scope
 from bot.store.picture_tables import blocked_pictures
 from bot.store.policy_tables import policies, server_revisions
-from bot.store.review_tables import reports, review_settings, reviews
 from bot.store.rows.audit import erased_number, replace_person
 from bot.store.rows.jobs import load_jobs
 from bot.store.rows.recipes import silenced
@@ -40,6 +39,7 @@ from bot.store.tables.queue import (
     turns,
     wildcards,
 )
+from bot.store.tables.reviews import reports, review_settings, reviews
 from bot.store.tables.sessions import session_tags, session_votes, sessions
 
 _KEPT = (

@@ -12,8 +12,8 @@ from bot.domain.file_states import FileState
 from bot.store.database.database import Verbs
 from bot.store.device_time_tables import device_time
 from bot.store.policy_tables import charges
-from bot.store.review_tables import reports, reviews
 from bot.store.tables.queue import files, jobs
+from bot.store.tables.reviews import reports, reviews
 from bot.store.tables.sessions import sessions
 
 MOST_ROWS = 20_000  # of each kind, the newest: years of use
