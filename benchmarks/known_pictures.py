@@ -28,7 +28,7 @@ from store_servers import postgresql
 from bot.domain.hashes import SEARCH_DISTANCE, bands_of, distance, hash_of_pixels, looked_up, read, stored
 from bot.domain.jobs import Origin, Recipe
 from bot.store import Store
-from bot.store.picture_tables import blocked_pictures, picture_hashes
+from bot.store.tables.pictures import blocked_pictures, picture_hashes
 from sdjax_engine.request import Sampler
 
 KINDS = ("sqlite", "postgresql")

@@ -19,8 +19,8 @@ from bot.domain.levels import Level
 from bot.store import Store
 from bot.store.moderation import known
 from bot.store.moderation.known import Hashes
-from bot.store.picture_tables import blocked_pictures, picture_hashes
 from bot.store.rows.audit import EVERYWHERE, OPERATOR, Act, By
+from bot.store.tables.pictures import blocked_pictures, picture_hashes
 from sdjax_engine.scores import PictureScores
 
 HERE, THERE, MINA, RAVI = 21, 22, 11, 12

@@ -28,11 +28,11 @@ from bot.domain.holds import Cause
 from bot.domain.jobs import Job, Showing
 from bot.store.database.database import Verbs, insert
 from bot.store.database.sqlite_file import BITS_APART
-from bot.store.picture_tables import blocked_pictures, picture_hashes
 from bot.store.rows.audit import EVERYWHERE, Act, By, note
 from bot.store.rows.jobs import load_jobs
 from bot.store.rows.revisions import hold_server
 from bot.store.rulings import IS_REJECTED
+from bot.store.tables.pictures import blocked_pictures, picture_hashes
 from bot.store.tables.queue import images, jobs, start_pictures
 
 OWN = "own"  # the source of a start picture that the job's person sent
