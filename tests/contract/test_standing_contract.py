@@ -16,10 +16,10 @@ from bot.store.moderation.policies import PolicyScope
 from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.moderation.standing import Requester, ServerSays, Standing
 from bot.store.people.preferences import Scope, owners_at
-from bot.store.policy_tables import server_revisions
 from bot.store.rows.audit import By
 from bot.store.rows.restrictions import Scope as Restricted
 from bot.store.rows.sessions import Plan
+from bot.store.tables.policies import server_revisions
 
 HERE, THERE, CHANNEL, ROLE, MINA, RAVI = 2**62 + 1, 22, 2**62 + 2, 2**62 + 3, 11, 2**62 + 4
 BY = By(actor_id=MINA, guild_id=HERE)

@@ -12,9 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
 from bot.store.database.database import Verbs, insert
-from bot.store.policy_tables import policies
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.revisions import hold_server
+from bot.store.tables.policies import policies
 
 MAX_POLICIES = 500  # of one server
 

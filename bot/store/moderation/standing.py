@@ -13,8 +13,8 @@ from bot.store.moderation.automod import is_applied
 from bot.store.moderation.policies import PolicyRow, policies_of
 from bot.store.moderation.prompt_rules import PromptRule, rules_of
 from bot.store.people.preferences import Scope
-from bot.store.policy_tables import server_revisions
 from bot.store.rows.restrictions import RESTRICTS, Restriction, restriction_from
+from bot.store.tables.policies import server_revisions
 from bot.store.tables.queue import preferences, restrictions
 from bot.store.tables.reviews import reviews
 from bot.store.tables.sessions import sessions

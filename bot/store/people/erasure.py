@@ -15,7 +15,6 @@ from bot.store.database.database import Verbs, insert
 from bot.store.device_time_tables import device_time
 from bot.store.files.picture_files import let_go
 from bot.store.people.preferences import Scope
-from bot.store.policy_tables import policies, server_revisions
 from bot.store.rows.audit import erased_number, replace_person
 from bot.store.rows.jobs import load_jobs
 from bot.store.rows.recipes import silenced
@@ -24,6 +23,7 @@ from bot.store.rows.reviews import erase_from_reviews, withdraw
 from bot.store.rows.revisions import forget_server, hold_server
 from bot.store.rows.transitions import ACTIVE, cancel_images
 from bot.store.tables.pictures import blocked_pictures
+from bot.store.tables.policies import policies, server_revisions
 from bot.store.tables.queue import (
     ENDED,
     departures,

@@ -23,13 +23,13 @@ from bot.domain.quotas import Caps, Charge
 from bot.store.database.database import insert
 from bot.store.files.picture_files import use_files
 from bot.store.people.erasure import is_lent, source_of
-from bot.store.policy_tables import charges
 from bot.store.queue.seed_sequences import NextOf, Wanted, next_in_sequence
 from bot.store.rows import fair_order
 from bot.store.rows.admission import Entrance, enter, join_session
 from bot.store.rows.jobs import among, hold_values, origin_values
 from bot.store.rows.recipes import recipe_values
 from bot.store.rows.restrictions import Kind
+from bot.store.tables.policies import charges
 from bot.store.tables.queue import images, jobs, last_tags, restrictions, start_pictures, turns, virtual_clock
 from bot.store.tables.sessions import sessions
 

@@ -17,8 +17,8 @@ from bot.domain.errors import UserMistake
 from bot.domain.jobs import Origin, Showing, State
 from bot.domain.quotas import DAY, Charge, Counted, Left, Measure, Quota, free_at, is_over
 from bot.store.database.database import Verbs
-from bot.store.policy_tables import charges
 from bot.store.rows.jobs import among
+from bot.store.tables.policies import charges
 from bot.store.tables.queue import images
 from bot.texts.catalogue import Moment
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.store.database.database import insert
-from bot.store.policy_tables import server_revisions
+from bot.store.tables.policies import server_revisions
 
 _BITS = 53
 
