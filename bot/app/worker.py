@@ -17,7 +17,7 @@ from bot.moderation.pictures import PictureRules, strictest
 from bot.process.retries import while_unavailable
 from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.process.threads import in_uninterruptible_thread
-from bot.store.fleet_tables import MOST_CHARACTERS
+from bot.store.tables.fleet import MOST_CHARACTERS
 from bot.worker.cache_filling import wait_for_cache
 from bot.worker.opening import open_engine, read_defaults, specs_of
 from bot.worker.worker import Worker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bot.store.fleet_tables import MOST_CHARACTERS
+from bot.store.tables.fleet import MOST_CHARACTERS
 from bot.store.tables.queue import metadata
 
 device_time = sa.Table(

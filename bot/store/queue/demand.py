@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from bot.domain.errors import ConfigurationError
 from bot.store.database.database import Verbs, insert
-from bot.store.fleet_tables import accelerators
+from bot.store.tables.fleet import accelerators
 
 VIEW = "fleet_demand"
 

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Claim
 from bot.store.database.database import insert
-from bot.store.fleet_tables import class_run_times
+from bot.store.tables.fleet import class_run_times
 from bot.store.tables.queue import run_times
 
 _NEWEST = 0.2  # weight of the newest image in the moving means, which cover about ten images
