@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from alembic import context
 
-from bot.store import automod_tables, device_time_tables
-from bot.store.tables import fleet, sessions
+from bot.store import automod_tables
+from bot.store.tables import device_time, fleet, sessions
 from bot.store.tables.queue import metadata
 
 context.configure(

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.file_states import FileState
 from bot.store.database.database import Verbs
-from bot.store.device_time_tables import device_time
+from bot.store.tables.device_time import device_time
 from bot.store.tables.policies import charges
 from bot.store.tables.queue import files, jobs
 from bot.store.tables.reviews import reports, reviews

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Claim
 from bot.store.database.database import Verbs, insert
-from bot.store.device_time_tables import device_time
+from bot.store.tables.device_time import device_time
 from bot.store.tables.queue import images, jobs
 
 NOBODY = DIRECT_MESSAGES = 0
