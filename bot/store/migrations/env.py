@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from bot.store import automod_tables
-from bot.store.tables import device_time, fleet, sessions
+from bot.store.tables import automod, device_time, fleet, sessions
 from bot.store.tables.queue import metadata
 
 context.configure(

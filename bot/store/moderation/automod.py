@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.store.automod_tables import automod
 from bot.store.database.database import Verbs, insert
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.revisions import hold_server
+from bot.store.tables.automod import automod
 
 NAME = "AutoMod"
 """How the log names it among the rules."""

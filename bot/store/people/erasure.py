@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import COPIES, Job
-from bot.store.automod_tables import automod
 from bot.store.database.database import Verbs, insert
 from bot.store.files.picture_files import let_go
 from bot.store.people.preferences import Scope
@@ -21,6 +20,7 @@ from bot.store.rows.restrictions import OF_ANY_KIND, Kind
 from bot.store.rows.reviews import erase_from_reviews, withdraw
 from bot.store.rows.revisions import forget_server, hold_server
 from bot.store.rows.transitions import ACTIVE, cancel_images
+from bot.store.tables.automod import automod
 from bot.store.tables.device_time import device_time
 from bot.store.tables.pictures import blocked_pictures
 from bot.store.tables.policies import policies, server_revisions
