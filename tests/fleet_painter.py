@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bot.app import worker
-from bot.cli import main
+from bot.cli.main import main as command_line
 from bot.config import Config
 from sdjax_engine.request import Image, Lane, Progress, Request
 from sdjax_engine.scheduler.lane_queue import Sums
@@ -98,4 +98,4 @@ def main() -> None:
     worker.open_engine = lambda config, _report: PacedEngine(config)  # type: ignore[assignment,return-value]
     worker.read_defaults = lambda config, _report: config
     worker.device_kind = lambda: "cpu"
-    main.main()
+    command_line()

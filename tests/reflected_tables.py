@@ -40,7 +40,7 @@ def reflected_once(reflections: Reflected) -> Iterator[None]:
     read = cache(lambda folder: ScriptDirectory.from_config(migrate.alembic_config(folder)))
     scripts = SimpleNamespace(from_config=lambda _config: read(migrate.FOLDER))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dumping, "reflected", reflected)
-        patch.setattr(loading, "reflected", reflected)
+        patch.setattr(dump, "reflected", reflected)
+        patch.setattr(load, "reflected", reflected)
         patch.setattr(migrate, "ScriptDirectory", scripts)
         yield

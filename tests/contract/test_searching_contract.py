@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from recipes import origin, recipe
 
+import bot.store.queue.search as searching
 from bot.store import Store
-from bot.store.queue import search
 
 PROMPTS = (
     "A Red Boat",

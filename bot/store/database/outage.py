@@ -1,7 +1,7 @@
 """An outage of the queue in the log: one line at its beginning, one a minute while it lasts, one at its end.
 
     Database ──failed──► Outage ──► the lines of the outage
-             ──worked──►    └─ marks the error as logged ──► bot.telemetry.log drops the lines of loops about it
+             ──worked──►    └─ marks the error as logged ──► bot.telemetry.log drops lines of loops about it
 
 Every loop reaches the database through one `Database`, so that one `Outage` hears of all of them. It is made
 by the first failure, and dropped at its end.

@@ -254,7 +254,7 @@ async def test_a_clear_goes_on_where_the_member_erases_everything_meanwhile(
         await forget(served.store.erasure, served.bot.services.files, user_id=RAVI)
         return await remove_message(client, job)
 
-    monkeypatch.setattr(clearing, "remove_message", remove)
+    monkeypatch.setattr(clearance, "remove_message", remove)
     form = await mina.modal_of(await mina.use("moderate clear", member=str(RAVI)))
     told = await mina.message_of(await mina.submit(form), is_done)
     assert said(told) == "0 requests were deleted."
@@ -278,7 +278,7 @@ async def test_a_stop_within_a_long_clear_says_how_many_requests_were_deleted(
             await served.bot.services.open_interactions.ending.wait()
         return await remove_message(client, job)
 
-    monkeypatch.setattr(clearing, "remove_message", remove)
+    monkeypatch.setattr(clearance, "remove_message", remove)
     form = await mina.modal_of(await mina.use("moderate clear", member=str(RAVI)))
     told = await mina.message_of(await mina.submit(form), is_done)
     await asyncio.gather(*stops)
@@ -306,7 +306,7 @@ async def test_a_command_that_a_stop_cannot_wait_for_says_so(
         await asyncio.Event().wait()
         return None
 
-    monkeypatch.setattr(clearing, "remove_message", remove)
+    monkeypatch.setattr(clearance, "remove_message", remove)
     form = await mina.modal_of(await mina.use("moderate clear", member=str(RAVI)))
     sent = await mina.submit(form)
     await hangs.wait()

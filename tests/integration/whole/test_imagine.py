@@ -17,7 +17,7 @@ from checkpoint_files import original_form, write_original
 from checkpoints import make_tiny_checkpoint
 from lora_files import write_three
 
-from bot.cli import imagine
+import bot.cli.imagine as one_shot
 from bot.cli.main import main
 from bot.provenance.manifests import unmarked
 from bot.provenance.signing import Signing
@@ -128,10 +128,10 @@ def test_only_what_the_picture_needs_is_compiled(
     tiny_checkpoint: Path, program_folder: Path, tmp_path: Path
 ) -> None:
     told: list[str] = []
-    options = imagine.Options(
+    options = one_shot.Options(
         prompt=PROMPT, guidance_scale=5.0, num_inference_steps=1, source=str(tiny_checkpoint)
     )
-    imagine.imagine(
+    one_shot.imagine(
         options,
         output=tmp_path / "x.png",
         cache_dir=program_folder / "sdjax-bot",

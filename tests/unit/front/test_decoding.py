@@ -12,8 +12,8 @@ from typing import Any
 import PIL.Image
 import pytest
 
+import bot.front.uploads.decoder as decoding
 from bot.domain.errors import UserMistake
-from bot.front.uploads import decoder
 from bot.front.uploads.decoder import MIB, Decoder
 from bot.front.uploads.decoder_program import OOM_SCORE
 from bot.front.uploads.untrusted_picture import Limits
@@ -85,7 +85,7 @@ async def test_a_decoder_that_does_not_end_is_killed_and_the_next_file_is_read(
     endless.write_text(f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)")
     reader = decoder()
     with monkeypatch.context() as patched:
-        patched.setattr(decoding, "PROGRAM", (decoder.PROGRAM[0], str(endless)))
+        patched.setattr(decoding, "PROGRAM", (decoding.PROGRAM[0], str(endless)))
         reading = asyncio.create_task(reader.picture(png(8, 8), what="“image”"))
         async with asyncio.timeout(30):
             while not (pid.exists() and pid.read_text()):  # noqa: ASYNC110 - another process sets no event
@@ -102,10 +102,10 @@ async def test_a_decoder_that_uses_up_its_time_is_ended(
 ) -> None:
     busy = tmp_path / "busy.py"
     busy.write_text(
-        "import json, sys\nfrom bot.front import decoder\n"
+        "import json, sys\nfrom bot.front.uploads import decoder_program as decoder\n"
         "decoder.restrict(decoder.Task(**json.loads(sys.stdin.buffer.readline())))\nwhile True: pass\n"
     )
-    monkeypatch.setattr(decoding, "PROGRAM", (decoder.PROGRAM[0], str(busy)))
+    monkeypatch.setattr(decoding, "PROGRAM", (decoding.PROGRAM[0], str(busy)))
     assert await problem_of(decoder(seconds=1), png(8, 8)) == "picture_costly"
 
 
@@ -126,7 +126,7 @@ async def test_a_decoder_that_the_kernel_kills_is_one_refused_picture_and_no_err
     reader, killed, told = decoder(), tmp_path / "killed.py", list[float]()
     killed.write_text(KILLED)
     with monkeypatch.context() as patched:
-        patched.setattr(decoding, "PROGRAM", (decoder.PROGRAM[0], str(killed)))
+        patched.setattr(decoding, "PROGRAM", (decoding.PROGRAM[0], str(killed)))
         with pytest.raises(UserMistake, match="picture_costly"):
             await reader.picture(bytes(4 * MIB), what="“image”", used=told.append)
     assert told == [20.0], "nobody knows what it used"
@@ -142,11 +142,11 @@ async def test_the_kernel_ends_the_decoder_before_the_bot_where_memory_runs_out(
 ) -> None:
     chosen = tmp_path / "chosen.py"
     chosen.write_text(
-        "from bot.front import decoder\nrestrict = decoder.restrict\n"
+        "from bot.front.uploads import decoder_program as decoder\nrestrict = decoder.restrict\n"
         "def look(task):\n    restrict(task)\n    assert int(decoder.OOM_SCORE.read_text()) == 1000\n"
         "decoder.restrict = look\ndecoder.main()\n"
     )
-    monkeypatch.setattr(decoding, "PROGRAM", (decoder.PROGRAM[0], str(chosen)))
+    monkeypatch.setattr(decoding, "PROGRAM", (decoding.PROGRAM[0], str(chosen)))
     assert (await decoder().picture(png(8, 8), what="“image”")).width == 8
     assert int(OOM_SCORE.read_text()) < 1000
 
@@ -155,7 +155,7 @@ async def test_a_decoder_gets_no_secrets_of_the_bot(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("DISCORD_TOKEN", "a-secret")
     look, seen = tmp_path / "look.py", tmp_path / "seen"
     look.write_text(f"import os\nopen({str(seen)!r}, 'w').write(repr(dict(os.environ)))")
-    monkeypatch.setattr(decoding, "PROGRAM", (decoder.PROGRAM[0], str(look)))
+    monkeypatch.setattr(decoding, "PROGRAM", (decoding.PROGRAM[0], str(look)))
     assert await problem_of(decoder(), png(8, 8)) == "picture_costly"
     assert "PYTHONPATH" in seen.read_text()
     assert "a-secret" not in seen.read_text()
