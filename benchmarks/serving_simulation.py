@@ -102,7 +102,7 @@ def simulate(simulation: Simulation, arrivals: Sequence[TimedArrival]) -> Outcom
             times += [] if turn_at is None else [turn_at]
             clock.wait_until(min(times))
     assert isinstance(queue.device, SimulatedDevices)
-    return Outcome(served=served, work=queue.device.work, ended=clock.now, runs=scheduler.run_times.all)
+    return Outcome(served=served, work=queue.device.work, ended=clock.now, runs=scheduler.run_sums)
 
 
 def _ticket(arrival: TimedArrival, served: list[ServedArrival], clock: VirtualClock) -> PendingRequest:

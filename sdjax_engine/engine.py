@@ -198,7 +198,7 @@ class Engine:
     @property
     def run_sums(self) -> Sums:
         """How many runs the devices have made, and how long they and their dispatching took."""
-        return self._thread.run_times.all
+        return self._thread.run_sums
 
     def wait_until_ready(self, timeout: float | None = None) -> bool:
         """Return once everything on offer is ready or has failed; False at the timeout, in seconds."""

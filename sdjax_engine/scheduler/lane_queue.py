@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,12 +31,6 @@ the host needs to queue the next run. Where lanes alternate, the runs are long e
 """
 
 LIMITS = RunLimits()
-
-BLOCKING_SHARE = 0.5  # a late run whose dispatching takes this share of its seconds counts as blocked
-WINDOW = 32  # runs that are looked at together, most of which must be blocked
-LEAST_SECONDS = 0.05  # other work on the machine can keep the host from dispatching for half of a shorter run
-
-logger = logging.getLogger(__name__)
 
 
 class Run(Protocol):
@@ -308,56 +301,26 @@ def moving_mean(mean: float | None, value: float) -> float:
 
 @dataclass(kw_only=True)
 class Sums:
-    """Some runs: how many, seconds of dispatching and of finishing them, how many were late or blocked."""
+    """The runs of all lanes: how many, seconds of dispatching and of finishing them, how many were late.
+
+    A GPU queues about a thousand launches, fewer than a run of SDXL has. The host then waits for room in the
+    queue while the devices still have work, and dispatching lasts nearly as long as the run. Where the host
+    waits for the end of the run instead, the next run is late: the devices wait for the host, and finished
+    pictures arrive a run late. A run is late too where the devices wait for its admission. Devices that are
+    idle between the launches of one run are not detected.
+    """
 
     runs: int = 0
     dispatching: float = 0.0
     finishing: float = 0.0
     late: int = 0
-    blocked: int = 0
 
     def add(self, dispatching: float, finishing: float, *, late: bool) -> None:
-        """Add one more run."""
-        self.runs += 1
-        self.dispatching += dispatching
-        self.finishing += finishing
-        self.late += late
-        self.blocked += late and finishing >= LEAST_SECONDS and dispatching > BLOCKING_SHARE * finishing
-
-
-@dataclass(kw_only=True)
-class RunTimes:
-    """How long the host took to dispatch the runs of all lanes, and the devices to finish them.
-
-    A GPU queues about a thousand launches, fewer than a run of SDXL has. The host then waits for room in the
-    queue while the devices still have work, and dispatching lasts nearly as long as the run. Where the host
-    waits for the end of the run instead, the next run is late: the devices wait for the host, and finished
-    pictures arrive a run late. A run is late too where the devices wait for its admission. A lane is logged
-    once if most of its runs are late and dispatching takes more than half of their time. Devices that are
-    idle between the launches of one run are not detected.
-    """
-
-    all: Sums = field(default_factory=Sums)
-    _windows: dict[Lane, Sums] = field(default_factory=dict)
-    _told: set[Lane] = field(default_factory=set)
-
-    def add(self, lane: Lane, dispatching: float, finishing: float, *, late: bool) -> None:
         """Add one more run: seconds that the host took to dispatch it, seconds that the devices took.
 
         It is `late` where the devices had finished all earlier work before it or its admission was queued.
         """
-        self.all.add(dispatching, finishing, late=late)
-        window = self._windows.setdefault(lane, Sums())
-        window.add(dispatching, finishing, late=late)
-        if window.runs < WINDOW:
-            return
-        del self._windows[lane]
-        if 2 * window.blocked > WINDOW and lane not in self._told:
-            self._told.add(lane)
-            logger.warning(
-                "dispatching a run of %s takes %.0f ms of the %.0f ms that it lasts, and the devices finish "
-                "it before the next is dispatched: they wait for the host",
-                lane,
-                1e3 * window.dispatching / WINDOW,
-                1e3 * window.finishing / WINDOW,
-            )
+        self.runs += 1
+        self.dispatching += dispatching
+        self.finishing += finishing
+        self.late += late

@@ -29,7 +29,7 @@ from sdjax_engine.errors import EngineError, PaintingFailed
 from sdjax_engine.lane.verdicts import why_no_picture
 from sdjax_engine.memory.devices import is_out_of_memory
 from sdjax_engine.request import Image, Lane, Trouble
-from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, RunTimes, moving_mean
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, Sums, moving_mean
 from sdjax_engine.scheduler.next_run import AT_ONCE, RUNS_AHEAD, Demand, LaneShares, next_run_at, runs_ahead
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews
@@ -64,7 +64,7 @@ class Scheduler:
     ) -> None:
         self.watchdog = watchdog
         self.landed = 0
-        self.run_times = RunTimes()
+        self.run_sums = Sums()
         self.table = RequestTable(queues)
         self._clock = clock
         self._on_first_pass = on_first_pass
@@ -119,7 +119,7 @@ class Scheduler:
         """
         other = Scheduler({}, clock=self._clock, watchdog=watchdog, on_first_pass=self._on_first_pass)
         other.table = self.table.restarted()
-        other.run_times = self.run_times
+        other.run_sums = self.run_sums
         return other
 
     def _ready_queues(self) -> dict[LaneQueue, Readiness]:
@@ -199,7 +199,7 @@ class Scheduler:
         if batch.evaluations and batch.run is not None:
             self._shares.charge(queue.lane, seconds - batch.charged, batch.wanted)
             queue.learn_run(seconds, batch.evaluations, batch.run.rows, idle_after=batch.idle_after)
-            self.run_times.add(queue.lane, batch.dispatching, seconds, late=batch.late)
+            self.run_sums.add(batch.dispatching, seconds, late=batch.late)
             if queue.previews is not None:
                 queue.previews.worked(seconds)
         if batch.queueing is not None:

@@ -16,7 +16,7 @@ from sdjax_engine.daemon_thread import DaemonThread
 from sdjax_engine.errors import EngineClosed, PaintingFailed
 from sdjax_engine.request import Image, Lane
 from sdjax_engine.scheduler.intake import Intake
-from sdjax_engine.scheduler.lane_queue import LaneQueue, RunTimes
+from sdjax_engine.scheduler.lane_queue import LaneQueue, Sums
 from sdjax_engine.scheduler.loop import Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.watchdog import Abandoned, Watchdog
@@ -62,9 +62,9 @@ class EngineThread:
         return self.intake.queues(self._scheduler)
 
     @property
-    def run_times(self) -> RunTimes:
-        """How long runs took to dispatch and to finish."""
-        return self._scheduler.run_times
+    def run_sums(self) -> Sums:
+        """How many runs there were, and how long they took to dispatch and to finish."""
+        return self._scheduler.run_sums
 
     @property
     def restarts(self) -> int:
