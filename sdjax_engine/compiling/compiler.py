@@ -24,7 +24,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.stages import Compiled, Lowered
 
 from sdjax_engine.compiling.executables import Executables
-from sdjax_engine.compiling.loaded_programs import LoadedProgram
 from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.compiling.serialized import NotSerialized, Serialized
 from sdjax_engine.memory.devices import (
@@ -35,7 +34,7 @@ from sdjax_engine.memory.devices import (
     one_program_per_device,
 )
 
-Program = Compiled | LoadedProgram | PerDevice
+Program = Compiled | PerDevice
 ProgramKey = tuple[str, Hashable, Hashable, str]
 """A program's name, the structure and the shapes of its arguments, and the rest of what it depends on."""
 
@@ -83,15 +82,6 @@ class ProgramSpec:
             return jax.ShapeDtypeStruct(leaf.sharding.shard_shape(leaf.shape), leaf.dtype, sharding=sharding)  # type: ignore[no-untyped-call]
 
         return replace(self, arguments=jax.tree.map(share, self.arguments), mesh=mesh)
-
-    @property
-    def without_arrays(self) -> ProgramSpec:
-        """The same with shapes in place of arrays, which hold no memory."""
-
-        def shape_of(leaf: Any) -> jax.ShapeDtypeStruct:
-            return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)  # type: ignore[no-untyped-call]
-
-        return replace(self, arguments=jax.tree.map(shape_of, self.arguments))
 
     def path_by_code(self, executables: Executables) -> Path:
         """Return its file, found without tracing."""
@@ -248,7 +238,7 @@ class Compiler:
         verb, each = self._made_on(slices)
         return verb, PerDevice(each, spec.mesh, spec.specs)
 
-    def _made_on(self, same: Sequence[ProgramSpec]) -> tuple[str, list[Compiled | LoadedProgram]]:
+    def _made_on(self, same: Sequence[ProgramSpec]) -> tuple[str, list[Compiled]]:
         """Return "loaded" or "compiled", and one program on each of several like meshes.
 
         The program is loaded from its file, or compiled for the first mesh, kept, and loaded on the others.
@@ -258,15 +248,15 @@ class Compiler:
         meshes = [spec.mesh for spec in same]
         by_code = None if self.executables is None else same[0].path_by_code(self.executables)
         if (loaded := self._read(by_code, meshes)) is not None:
-            return "loaded", self._guarded(loaded, same)
+            return "loaded", loaded
         lowered = same[0].lowered()
         by_lowering = (
             None if self.executables is None else same[0].path_by_lowering(lowered, self.executables)
         )
         if (loaded := self._read(by_lowering, meshes)) is not None:
             self._keep(same[0].name, by_lowering, by_code)
-            return "loaded", self._guarded(loaded, same)
-        made: list[Compiled | LoadedProgram] = []
+            return "loaded", loaded
+        made: list[Compiled] = []
         for spec in same:
             with jax_cache_events() as events:
                 compiled = compiled_with(spec.options, spec.lowered() if made else lowered)
@@ -276,35 +266,13 @@ class Compiler:
                 continue
             try:
                 serialized = Serialized.of(compiled)
-                made += self._guarded(serialized.on_all(others), same[len(made) :])
+                made += serialized.on_all(others)
             except NotSerialized as error:
                 self.tell(f"{spec.name} can neither be kept nor copied: {error}")
             else:
                 self._keep(spec.name, by_lowering, by_code, serialized)
                 break
         return "compiled", made
-
-    def _guarded(
-        self, loaded: Sequence[Compiled], same: Sequence[ProgramSpec]
-    ) -> list[Compiled | LoadedProgram]:
-        """Return loaded programs which are compiled after all if their first call fails."""
-
-        def compile_again(spec: ProgramSpec) -> Compiled:
-            lowered = spec.lowered()
-            if self.executables is not None:  # the next start compiles it again, and keeps the result
-                files = spec.path_by_code(self.executables), spec.path_by_lowering(lowered, self.executables)
-                self.executables.remove(*files)
-            return compiled_with(spec.options, lowered)
-
-        def guarded(program: Compiled, spec: ProgramSpec) -> LoadedProgram:
-            return LoadedProgram(
-                program,
-                partial(compile_again, spec),
-                lambda line: self.tell(f"{spec.name} is {line}"),
-            )
-
-        shapes_only = [spec.without_arrays for spec in same]
-        return [guarded(program, spec) for program, spec in zip(loaded, shapes_only, strict=True)]
 
     def _read(self, by_code: Path | None, meshes: Sequence[Mesh]) -> list[Compiled] | None:
         return None if self.executables is None or by_code is None else self.executables.read(by_code, meshes)

@@ -110,12 +110,6 @@ class Executables:
             except OSError:  # the file system has no hard links
                 shutil.copy2(known, part)
 
-    def remove(self, *places: Path) -> None:
-        """Remove these files, as far as possible."""
-        for place in places:
-            with suppress(OSError):
-                place.unlink()
-
 
 @contextmanager
 def replaced_file(place: Path) -> Iterator[Path]:

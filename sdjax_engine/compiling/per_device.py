@@ -17,7 +17,6 @@ import numpy.typing as npt
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.stages import Compiled
 
-from sdjax_engine.compiling.loaded_programs import LoadedProgram
 from sdjax_engine.memory.devices import BY_SEAT, REPLICATED, spread_shape
 
 SpreadArray = jax.Array | npt.NDArray[Any]
@@ -55,9 +54,7 @@ class PerDevice:
     seat.
     """
 
-    def __init__(
-        self, each: Sequence[Compiled | LoadedProgram], mesh: Mesh, specs: Sequence[PartitionSpec]
-    ) -> None:
+    def __init__(self, each: Sequence[Compiled], mesh: Mesh, specs: Sequence[PartitionSpec]) -> None:
         self._each = tuple(each)
         self._specs = tuple(specs)
         self._mesh = mesh
@@ -89,11 +86,8 @@ class PerDevice:
 
     def memory_analysis(self) -> Any:
         """Return XLA's analysis of the memory that each device needs. It takes milliseconds and is cached."""
-        first = self._each[0]
-        if isinstance(first, LoadedProgram):
-            return first.memory_analysis()  # it may be compiled again, and then needs other memory
         if self._analysis is None:
-            self._analysis = first.memory_analysis()
+            self._analysis = self._each[0].memory_analysis()
         return self._analysis
 
     def _shares(self, place: int, tree: Any, spec: PartitionSpec) -> Sequence[Any] | Shares:

@@ -15,7 +15,6 @@ from jax.experimental import serialize_executable
 from jax.sharding import Mesh
 from jax.stages import Compiled
 
-from sdjax_engine.compiling import serialized
 from sdjax_engine.compiling.compiler import Compiler, working_memory
 from sdjax_engine.compiling.executables import Executables
 from sdjax_engine.memory.devices import BY_SEAT, open_mesh, setup_cpu, shard
@@ -48,26 +47,6 @@ def painted(folder: Path, mesh: Mesh, said: list[str]) -> np.ndarray:
     return np.asarray(program(shard(ROWS, mesh)))
 
 
-class NotCallable:
-    """A program that fails when it is called, as if JAX had changed the arguments."""
-
-    def __init__(self, *_: object, **__: object) -> None:
-        """Take any arguments."""
-
-    def __call__(self, *_: object) -> Any:
-        raise TypeError("call() misses 1 argument")
-
-    def memory_analysis(self) -> Any:
-        return None
-
-
-class NotAnalysed(NotCallable):
-    """A `NotCallable` whose memory cannot be analysed either."""
-
-    def memory_analysis(self) -> Any:
-        raise AttributeError("no executable")
-
-
 @pytest.mark.parametrize("changed", ["name", "result", "format"])
 def test_programs_that_cannot_be_serialized_are_compiled_on_each_device(
     changed: str, mesh: Mesh, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
@@ -88,18 +67,6 @@ def test_programs_that_cannot_be_serialized_are_compiled_on_each_device(
 
     np.testing.assert_array_equal(painted(tmp_path, mesh, said), 3 * ROWS)
     assert "triple can neither be kept nor copied" in said[0]
-
-
-@pytest.mark.parametrize("made", [NotCallable, NotAnalysed])
-def test_loaded_programs_that_fail_on_use_are_compiled(
-    made: type[NotCallable], mesh: Mesh, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    painted(tmp_path, mesh, said)
-    monkeypatch.setattr(serialized, "Compiled", made)
-
-    np.testing.assert_array_equal(painted(tmp_path, mesh, said), 3 * ROWS)
-    assert any(line.startswith("triple is compiled again, because") for line in said)
-    assert not list(tmp_path.rglob("*.program"))  # otherwise each start would load it and fail again
 
 
 def test_a_program_from_jaxs_cache_is_recognised_although_its_events_were_renamed(
