@@ -2,7 +2,6 @@
 
 import dataclasses
 import sys
-from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 
-from serving_arrivals import MIXES, TimedArrival, backlog, poisson
+from serving_arrivals import MIXES, TimedArrival, backlog
 from serving_comparison import compare, ideal, simulated
 from serving_devices import Cost, Costs, SimulatedDevices, VirtualClock
 from serving_simulation import Outcome, Simulation, simulate
@@ -111,21 +110,6 @@ def test_a_run_is_late_exactly_where_the_device_was_idle_before_it(seed: int) ->
     )
     outcome = simulate(Simulation(devices=1, seats_per_device=1 + seed % 5, costs=costs), SIXTY)
     assert outcome.runs.late == runs_waited_for(outcome)
-
-
-def test_a_device_does_one_thing_at_a_time_and_none_before_it_was_queued() -> None:
-    arrivals = poisson(MIXES["4-50"], count=200, rate=4.0)
-    outcome = simulate(EIGHT, arrivals)
-    by_device = defaultdict(list)
-    for work in outcome.work:
-        by_device[work.device].append(work)
-    assert len(by_device) == 8
-    for done in by_device.values():
-        assert all(first.end <= second.begin for first, second in pairwise(done))
-    assert all(
-        each.finished - each.seated > each.arrival.steps * EVALUATION - 1e-6 for each in outcome.served
-    )
-    assert sorted(each.arrival.seed for each in outcome.served) == list(range(200))
 
 
 def test_with_a_full_queue_the_devices_are_rarely_idle() -> None:
