@@ -166,9 +166,9 @@ unit: install-dev
 check:
 	@$(MAKE) --no-print-directory --jobs 2 lint types layers unit
 
-# Changes modules in small ways, and counts how many changes their own tests notice; not part of `make test`.
+# Changes a MODULE in small ways, and prints the changes that none of the TESTS notices; not part of `make test`.
 mutants: install-dev
-	@$(BIN)/python tests/mutation/run.py $(if $(ALL),--all) $(ONLY)
+	@PYTHONPATH=tests $(BIN)/python tests/mutants.py $(MODULE) $(TESTS)
 
 # Resolves every package again, for every supported Python: newest versions, hashes, no addresses.
 lock: $(VENV)/bin/python
