@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from schedules import FLOW, ON_NOISE, SD, config_for
+from schedules import FLOW, ON_NOISE, SD
 
 from sdjax_engine.errors import InvalidRequest, UnreadableCheckpoint
 from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import SAMPLERS, default_sampler, pipeline_config, plan
-from sdjax_engine.samplers.ddpm import DDPM
-from sdjax_engine.samplers.euler import exploding_evaluation
-from sdjax_engine.samplers.schedules import alphas_cumprod
-from sdjax_engine.samplers.tables import REST, Column, Level, Term
+from sdjax_engine.samplers.tables import Column
 
 
 @pytest.mark.parametrize(
@@ -207,28 +203,3 @@ def test_a_pipeline_that_corrects_nothing_uses_the_config_as_it_is_written() -> 
     assert pipeline_config(old, pipeline="StableDiffusionXLPipeline").items() >= old.items()
     inpainting = pipeline_config({**SD, "skip_prk_steps": False}, pipeline="StableDiffusionInpaintPipeline")
     assert plan(Sampler.PNDM, 20, inpainting) is plan(Sampler.PNDM, 20, SD)
-
-
-@pytest.mark.parametrize("sampler", Sampler)
-def test_a_table_begins_with_the_first_step_unless_it_is_told_another(sampler: Sampler) -> None:
-    config = SAMPLERS[sampler].read(config_for(sampler))
-    with np.errstate(divide="ignore"):
-        assert config.table(20).rows.tolist() == config.table(20, begin=0).rows.tolist()
-
-
-def test_the_last_timestep_of_all_adds_no_noise() -> None:
-    rows = plan(Sampler.DDPM, 20, SD | {"steps_offset": 0}).rows
-    assert rows[-1, Column.TIMESTEP] == rows[-1, Column.X + Term.Z] == 0
-
-
-@pytest.mark.parametrize(("timesteps", "last"), [(1, 0.5), (2, 0.0), (3, 0.0)])
-def test_the_last_timestep_becomes_pure_noise_unless_it_is_the_only_one(timesteps: int, last: float) -> None:
-    values = {"num_train_timesteps": timesteps, "beta_start": 0.5, "beta_end": 0.5}
-    assert alphas_cumprod(DDPM.read(values), zero_terminal_snr=True)[-1] == last
-
-
-def test_an_evaluation_has_the_level_that_is_named_and_else_that_of_its_noise() -> None:
-    own = exploding_evaluation("epsilon", 500.0, 2.0, x=REST)
-    named = exploding_evaluation("epsilon", 500.0, 2.0, x=REST, level=Level(1.0, 0.5))
-    assert own.level == Level(1.0, 2.0)
-    assert named == replace(own, level=Level(1.0, 0.5))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -17,43 +16,17 @@ from sdjax_engine.denoising.state import StartPicture
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import Sampler
 from sdjax_engine.samplers import plan
-from sdjax_engine.samplers.ddim import DDIM
 from sdjax_engine.samplers.step import advance, empty_history, network_input, timestep
 from sdjax_engine.samplers.tables import (
-    CLEAN,
     HISTORY,
-    MAX_ROWS,
-    ROW,
-    UNGUIDED,
-    Column,
-    Evaluation,
-    Level,
-    Mix,
     Table,
-    Term,
 )
-from sdjax_engine.samplers.tcd import TCD
 
-TWICE = {Sampler.HEUN, Sampler.DPMPP_SDE}
-"""Samplers with two evaluations per step, except the last."""
 SHAPE = (3, 4, 2)
 
 
 def noise(seed: int, *shape: int) -> jax.Array:
     return jnp.asarray(np.random.default_rng(seed).standard_normal(shape, np.float32))
-
-
-def again(sampler: Sampler, steps: int) -> int:
-    """Return the number of evaluations minus the number of steps."""
-    if sampler is Sampler.PNDM:
-        return 1 if steps > 1 else 0
-    return steps - 1 if sampler in TWICE else 0
-
-
-def run(table: Table, *, network: Any, z0: jax.Array) -> jax.Array:
-    """Sample one seat to the end, with fresh noise for every evaluation."""
-    *_, (x, _) = states(table, network=network, z0=z0)
-    return x[0]
 
 
 def states(table: Table, *, network: Any, z0: jax.Array) -> Iterator[tuple[jax.Array, jax.Array]]:
@@ -76,32 +49,6 @@ def estimates(table: Table, *, network: Any, z0: jax.Array) -> Iterator[jax.Arra
 
 def no_start(x: jax.Array) -> StartPicture:
     return StartPicture(latents=jnp.zeros_like(x), mask=jnp.ones((*x.shape[:3], 1)), channels=x[..., :0])
-
-
-@pytest.mark.parametrize("sampler", [sampler for sampler in ON_NOISE if sampler is not Sampler.TCD])
-@pytest.mark.parametrize("steps", [1, 2, 3, 5, 20])
-def test_every_sampler_reaches_the_picture_that_the_network_predicts(sampler: Sampler, steps: int) -> None:
-    """If m always predicts one picture, every method ends at that picture."""
-    picture = noise(1, *SHAPE)
-    alpha_bar = np.cumprod(1 - np.linspace(0.00085**0.5, 0.012**0.5, 1000) ** 2)
-
-    def network(x: jax.Array, t: jax.Array) -> jax.Array:
-        a = float(np.interp(float(t[0]), np.arange(1000), alpha_bar))
-        return (x - a**0.5 * picture) / (1 - a) ** 0.5
-
-    end = run(plan(sampler, steps, SD), network=network, z0=noise(2, *SHAPE))
-    np.testing.assert_allclose(end, picture, atol=1e-4)
-
-
-@pytest.mark.parametrize("steps", [1, 2, 5, 20])
-def test_a_flow_sampler_reaches_the_picture_that_the_network_predicts(steps: int) -> None:
-    picture = noise(1, *SHAPE)
-
-    def network(x: jax.Array, t: jax.Array) -> jax.Array:
-        return (x - picture) / (float(t[0]) / 1000)
-
-    end = run(plan(Sampler.FLOW_EULER, steps, FLOW), network=network, z0=noise(2, *SHAPE))
-    np.testing.assert_allclose(end, picture, atol=1e-4)
 
 
 @pytest.mark.parametrize("sampler", [sampler for sampler in ON_NOISE if sampler is not Sampler.TCD])
@@ -145,60 +92,6 @@ def test_estimates_use_the_kept_output_of_the_method(sampler: Sampler, changes: 
         plan(sampler, 12, {**SD, **of_class, **changes}), network=network, z0=noise(2, *SHAPE)
     ):
         np.testing.assert_allclose(estimate, picture, atol=5e-2)
-
-
-@pytest.mark.parametrize("sampler", Sampler)
-@pytest.mark.parametrize("steps", [1, 2, 3, 20, 150])
-def test_a_table_has_one_row_for_each_evaluation(sampler: Sampler, steps: int) -> None:
-    table = plan(sampler, steps, {**config_for(sampler), "original_inference_steps": 150})
-    assert table.evaluations == steps + again(sampler, steps)
-    assert table.evaluations <= MAX_ROWS
-    assert table.rows.shape == (table.evaluations, ROW)
-    assert table.rows.dtype == np.float32
-
-
-def test_only_stochastic_methods_read_fresh_noise() -> None:
-    tables = {sampler: plan(sampler, 20, config_for(sampler)) for sampler in Sampler}
-    noisy = {sampler for sampler, table in tables.items() if table.rows[:, Column.X + Term.Z].any()}
-    assert noisy == {
-        Sampler.EULER_ANCESTRAL,
-        Sampler.DPMPP_2M_SDE,
-        Sampler.DPMPP_2M_SDE_KARRAS,
-        Sampler.DPMPP_SDE,
-        Sampler.LCM,
-        Sampler.TCD,
-        Sampler.DDPM,
-    }
-    assert DDIM.read(SD).table(20, eta=1.0).rows[:, Column.X + Term.Z].any()
-    assert not TCD.read(SD).table(20, eta=0.0).rows[:, Column.X + Term.Z].any()
-
-
-def test_every_column_is_where_its_name_says() -> None:
-    x = Mix(x=5, r=6, h=[7, 8, 9, 10, 11], z=12)
-    r = Mix(x=13, r=14, h=[15, 16, 17, 18, 19], z=20)
-    first = Evaluation(level=CLEAN, t=1, s=2, p=3, q=4, x=x, r=r)
-    row = Table.of([first, replace(first, level=Level(21, 22))]).rows[0]
-    assert row.tolist() == [*range(1, 23), UNGUIDED]
-    assert row[Column.X + Term.Z] == 12
-    assert row[Column.R + Term.X] == 13
-    assert (row[Column.KEEP_LATENTS], row[Column.KEEP_NOISE]) == (21, 22)
-    assert Table.of([first]).guided(5.0).rows[0, Column.GUIDANCE] == 5
-
-
-def test_one_step_computes_the_tables_definition() -> None:
-    rows = np.random.default_rng(3).standard_normal((2, ROW), np.float32)
-    x, r, m, z = (noise(seed, 2, *SHAPE) for seed in range(4))
-    history = noise(4, 2, HISTORY, *SHAPE)
-    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
-        got = jax.jit(advance)(x, r, history, m, z, jnp.asarray(rows))
-    for seat, row in enumerate(rows):
-        h_0 = row[Column.P] * x[seat] + row[Column.Q] * m[seat]
-        terms = np.stack([x[seat], r[seat], h_0, *history[seat], z[seat]])
-        kept = np.stack([h_0, *history[seat][:-1]])
-        matrix = row[Column.X : Column.KEEP_LATENTS].reshape(2, len(Term))
-        expected = (*np.tensordot(matrix, terms, 1), kept)
-        for ours, wanted in zip(got, expected, strict=True):
-            np.testing.assert_allclose(ours[seat], wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("sampler", Sampler)
@@ -249,32 +142,11 @@ def test_the_network_s_output_may_be_bfloat16_and_the_arithmetic_stays_float32()
     assert {result.dtype for result in results} == {jnp.dtype(jnp.float32)}
 
 
-def test_tables_are_shared_and_cannot_be_written() -> None:
-    table = plan(Sampler.DDIM, 20, SD)
-    assert plan(Sampler.DDIM, 20, dict(SD)) is table
-    with pytest.raises(ValueError, match="read-only"):
-        table.rows[0, 0] = 1.0
-
-
 @pytest.mark.parametrize("steps", [0, -1, 1001])
 def test_more_steps_than_timesteps_raise_invalid_request(steps: int) -> None:
     with pytest.raises(InvalidRequest) as caught:
         plan(Sampler.DDIM, steps, SD)
     assert caught.value.details == {"value": steps, "limit": 1000}
-
-
-@pytest.mark.parametrize("sampler", Sampler)
-def test_strength_leaves_its_share_of_the_steps_and_at_least_one(sampler: Sampler) -> None:
-    config = config_for(sampler)
-    assert plan(sampler, 20, config).init_latent_scale == 0
-    for strength, left in ((1.0, 20), (0.5, 10), (0.05, 1), (0.0, 1)):
-        table = plan(sampler, 20, config, strength=strength)
-        doubled = 1 if sampler is Sampler.PNDM else again(sampler, left)  # even where one step is left
-        assert table.evaluations == left + doubled
-        assert table.init_latent_scale > 0 or strength == 1
-        np.testing.assert_array_equal(
-            table.rows[-1, Column.KEEP_LATENTS : Column.GUIDANCE], [1, 0], "the picture itself at the end"
-        )
 
 
 @pytest.mark.parametrize("strength", [-0.1, 1.1, float("nan")])
