@@ -292,18 +292,18 @@ async def test_appeals_are_limited_by_the_day(store: Store, clock: Clock) -> Non
 @pytest.mark.postgres
 @pytest.mark.parametrize("database_url", ["postgres_url"], indirect=True)  # SQLite has one writer at a time
 async def test_a_sweep_deletes_no_refusal_that_was_appealed_since_its_search(
-    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    store: Store, clock: Clock
 ) -> None:
     review_id = await refused(store, 5)
     clock.now += 25 * HOUR
-
-    async def appeal(*_arguments: object) -> None:
-        await store.appeals.appeal_refusal(review_id, ARTIST)
-
-    monkeypatch.setattr(
-        "bot.store.moderation.reviews.keep_older", appeal
-    )  # between the search and the deletion
-    assert await store.reviews.forget(before=-math.inf, limit=9) == 0
+    appealed = sa.update(reviews).where(reviews.c.id == review_id).values(kind=Kind.APPEAL.value)
+    waits = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'")
+    async with store.shared.database.write() as connection:
+        await connection.execute(appealed)
+        sweeping = asyncio.create_task(store.reviews.forget(before=-math.inf, limit=9))
+        while not await connection.scalar(waits):  # noqa: ASYNC110 - the server tells nobody
+            await asyncio.sleep(0.01)
+    assert await sweeping == 0
     assert [review.id for review in await waiting(store)] == [review_id]
 
 

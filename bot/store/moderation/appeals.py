@@ -135,10 +135,7 @@ class Appeals(Verbs):
             if job.origin.user_id != user_id:
                 raise NotYours(job=job_id)
             withheld = any(image.showing is Showing.WITHHOLD and image.held for image in job.images)
-            of_job = (reviews.c.job_id == job_id) & (reviews.c.kind == Kind.APPEAL.value)
-            earlier = await connection.scalar(sa.select(reviews.c.id).where(of_job).limit(1))
-            done = job.appeal is not None or earlier is not None  # an older version only opens the review
-            if not withheld or done or job.origin.guild_id is None:
+            if not withheld or job.appeal is not None or job.origin.guild_id is None:
                 raise UserMistake("appeal_over")
             await self._admit(connection, user_id, now=now)
             rule = job.hold.rule if job.hold else ""
@@ -212,6 +209,6 @@ async def _paint(connection: AsyncConnection, request: Mapping[str, Any], *, now
         share = {"weight": request["weight"], "places": request["places"], "room": None}
         said = request.get("hold")
         hold = None if said is None else Hold(cause=Cause(said["cause"]), rule=said["rule"])
-        charge = Charge(**request.get("charge", {}))  # an earlier version stored none
+        charge = Charge(**request["charge"])
         adding = Adding(wish=recipe, origin=origin, hold=hold, charge=charge, now=now, apart=True, **share)
         await adding.add(connection)

@@ -19,7 +19,6 @@ from bot.domain.jobs import Showing
 from bot.store.rows.charges import recount
 from bot.store.rows.jobs import hold_values
 from bot.store.rows.transitions import renew
-from bot.store.rulings import keep_older
 from bot.store.tables.queue import images, jobs
 
 SHOWN_AS: Mapping[Outcome, Showing] = MappingProxyType(
@@ -63,7 +62,6 @@ async def show_withheld(connection: AsyncConnection, job_id: str, ruling: Ruling
 
 async def uphold(connection: AsyncConnection, job_id: str, reason: str) -> None:
     """Reject the withheld pictures of a locked job once more; without a reason the earlier one stays."""
-    await keep_older(connection, [job_id])
     withheld = (images.c.job_id == job_id) & (images.c.showing == Showing.WITHHOLD)
     values = {"ruling": Outcome.REJECTED.value, **({"ruling_reason": reason} if reason else {})}
     kept = sa.update(images).where(withheld, images.c.artifact.is_not(None))
@@ -81,7 +79,6 @@ async def _change(
 ) -> list[str]:
     """Change how each job that has the pictures of a job shows them, and make these results due again."""
     locked, same = await lock_sharing(connection, job_id, before)
-    await keep_older(connection, locked)
     changed = sa.update(images).where(images.c.job_id.in_(locked), same).values(dict(of_images))
     changed_ids = set(await connection.scalars(changed.returning(images.c.job_id)))
     job_ids = [each for each in locked if each in changed_ids]

@@ -24,14 +24,13 @@ from bot.domain.hashes import (
     read,
     stored,
 )
-from bot.domain.holds import Cause
+from bot.domain.holds import Cause, Outcome
 from bot.domain.jobs import Job, Showing
 from bot.store.database.database import Verbs, insert
 from bot.store.database.sqlite_file import BITS_APART
 from bot.store.rows.audit import EVERYWHERE, Act, By, note
 from bot.store.rows.jobs import load_jobs
 from bot.store.rows.revisions import hold_server
-from bot.store.rulings import IS_REJECTED
 from bot.store.tables.pictures import blocked_pictures, picture_hashes
 from bot.store.tables.queue import images, jobs, start_pictures
 
@@ -131,6 +130,7 @@ class Known(Verbs):
         if guild_id is None or is_flat(number):
             return False
         column = picture_hashes.c
+        rejected = (images.c.showing == Showing.WITHHOLD) & (images.c.ruling == Outcome.REJECTED.value)
         reported = (images.c.showing == Showing.HOLD) & (jobs.c.hold == Cause.REPORTS.value)
         reported &= jobs.c.deleted_at.is_(None)
         same = (images.c.job_id == column.job_id) & (images.c.index == column.index)
@@ -140,7 +140,7 @@ class Known(Verbs):
         here = (jobs.c.guild_id == guild_id) & column.guild_id.in_((EVERYWHERE, guild_id))
         here &= column.hash == stored(number)
         band, values = next(iter(_bands(number).items()))  # its index finds the rows
-        found = look.where(here, column[band] == values, IS_REJECTED | reported)
+        found = look.where(here, column[band] == values, rejected | reported)
         async with self._database.read() as connection:
             return await connection.scalar(found.limit(1)) is not None
 

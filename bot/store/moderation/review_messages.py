@@ -27,7 +27,6 @@ from bot.store.rows.reviews import (
     review_of,
     settings_of,
 )
-from bot.store.rulings import SHOWS
 from bot.store.tables.reviews import reports, reviews
 
 LEASE_SECONDS = 60.0
@@ -159,7 +158,9 @@ async def _about_appeal(connection: AsyncConnection, appeal: Review) -> dict[str
     rows = await connection.execute(latest.order_by(reviews.c.decided_at.desc()).limit(1))
     mine = (reviews.c.user_id == appeal.user_id) & (reviews.c.guild_id == appeal.guild_id)
     mine &= (reviews.c.kind == Kind.APPEAL.value) & (reviews.c.opened_at < appeal.opened_at)
-    accepted = sa.func.count(sa.case((reviews.c.outcome.in_(SHOWS), 1)))
+    accepted = sa.func.count(
+        sa.case((reviews.c.outcome.in_([each.value for each in Outcome if each.shows]), 1))
+    )
     counts = (await connection.execute(sa.select(sa.func.count(), accepted).where(mine))).one()
     return {"first": next(iter(readable_reviews(rows)), None), "appeals": counts[0], "accepted": counts[1]}
 

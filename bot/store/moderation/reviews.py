@@ -32,8 +32,6 @@ from bot.store.rows.reviews import (
     waits,
 )
 from bot.store.rows.revisions import hold_server
-from bot.store.rulings import keep_older
-from bot.store.tables.queue import jobs
 from bot.store.tables.reviews import review_settings, reviews
 
 ACTS: Mapping[Outcome, Act] = MappingProxyType(
@@ -149,14 +147,10 @@ class Reviews(Verbs):
         ended &= reviews.c.next_try_at.is_(None) & reviews.c.answer.is_(None)
         refused = (reviews.c.kind == Kind.REFUSED.value) & (reviews.c.due_at <= self._clock())
         old = ended | refused
-        look = sa.select(reviews.c.id, reviews.c.job_id).where(old).limit(limit)
+        some = reviews.c.id.in_(sa.select(reviews.c.id).where(old).limit(limit))
         async with self._database.write() as connection:
-            rows = list(await connection.execute(look))
-            theirs = jobs.c.id.in_([row.job_id for row in rows if row.job_id])
-            locked = sa.select(jobs.c.id).where(theirs).order_by(jobs.c.id).with_for_update()
-            await keep_older(connection, list(await connection.scalars(locked)))
-            gone = sa.delete(reviews).where(reviews.c.id.in_([row.id for row in rows]), old)
-            return (await connection.execute(gone)).rowcount
+            # A refusal may be appealed between the search and its deletion, so `old` stands here too.
+            return (await connection.execute(sa.delete(reviews).where(some, old))).rowcount
 
     async def _end(self, review_id: int, outcome: Outcome, by: By, *, own: bool = False) -> Review:
         now = self._clock()

@@ -14,7 +14,6 @@ from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Descent, ImageRecord, Job, Notes, Origin, Parent, Showing, Showings, State
 from bot.domain.levels import Level
 from bot.store.rows.recipes import UNREADABLE, is_readable, recipe_from, tell_unreadable
-from bot.store.rulings import ended_appeals, later_ruling
 from bot.store.tables.queue import images, jobs
 from sdjax_engine.request import WHOLE, Offer, PromptFacts, SafetyScores, Sampler
 from sdjax_engine.scores import PictureScores
@@ -94,12 +93,6 @@ async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list
     """
     rows = await connection.execute(sa.select(jobs).where(jobs.c.id.in_(job_ids)))
     job_rows = {row.id: row for row in rows}
-    unended = [  # as far as their rows say: an older process notes an end in the review alone
-        row.id
-        for row in job_rows.values()
-        if row.appeal == Appeal.OPEN.value or (row.appeal is None and row.ruling is not None)
-    ]
-    ended = await ended_appeals(connection, unended) if unended else {}
     of_job: dict[str, list[Any]] = {job_id: [] for job_id in job_rows}
     statement = (
         sa.select(images).where(images.c.job_id.in_(job_ids)).order_by(images.c.job_id, images.c.index)
@@ -111,7 +104,7 @@ async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list
         if job_id not in job_rows:
             continue
         try:
-            loaded.append(_job(job_rows[job_id], of_job[job_id], ended.get(job_id)))
+            loaded.append(_job(job_rows[job_id], of_job[job_id]))
         except UNREADABLE as error:
             tell_unreadable("job", job_id, str(error))
     return loaded
@@ -147,10 +140,9 @@ async def load_job(connection: AsyncConnection, job_id: str) -> Job:
     raise UnknownJob(job=job_id) if there is None else UnreadableJob(job=job_id)
 
 
-def _image(row: Any, job: Any, ended: Appeal | None) -> ImageRecord:
+def _image(row: Any) -> ImageRecord:
     showing = Showing(row.showing)
     secret = showing in (Showing.HOLD, Showing.WITHHOLD)
-    later = later_ruling(row, job, ended) if showing is Showing.WITHHOLD else None
     return ImageRecord(
         id=row.id,
         job_id=row.job_id,
@@ -165,7 +157,7 @@ def _image(row: Any, job: Any, ended: Appeal | None) -> ImageRecord:
         notes=notes_from(row.notes),
         showing=showing,
         held=row.artifact if secret else None,
-        ruling=later or _ruling(row),
+        ruling=_ruling(row),
     )
 
 
@@ -211,7 +203,7 @@ def _parent(row: Any) -> Parent | None:
     )
 
 
-def _job(row: Any, of_job: Sequence[Any], ended: Appeal | None) -> Job:
+def _job(row: Any, of_job: Sequence[Any]) -> Job:
     return Job(
         id=row.id,
         recipe=recipe_from(row.recipe),
@@ -240,12 +232,12 @@ def _job(row: Any, of_job: Sequence[Any], ended: Appeal | None) -> Job:
         finished_at=row.finished_at,
         message_id=row.message_id,
         message_channel_id=row.message_channel_id,
-        images=tuple(_image(image, row, ended) for image in of_job),
+        images=tuple(_image(image) for image in of_job),
         deleted_at=row.deleted_at,
         slowed=row.slowed,
         hold=_hold(row),
         ruling=_ruling(row),
-        appeal=ended or (None if row.appeal is None else Appeal(row.appeal)),
+        appeal=None if row.appeal is None else Appeal(row.appeal),
     )
 
 
