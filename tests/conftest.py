@@ -46,6 +46,6 @@ def pytest_sessionfinish() -> None:
 
 
 pytest_plugins = [
-    *("chromium", "compiled_statements", "exchanges", "postgres_server"),
-    *("reflected_tables", "sharing_out", "sqlite_files"),
+    *("chromium", "compiled_statements", "exchanges", "next_version"),
+    *("postgres_server", "reflected_tables", "sharing_out", "sqlite_files"),
 ]

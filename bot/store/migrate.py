@@ -16,8 +16,6 @@ from alembic.util import CommandError
 from bot.domain.errors import StoreUnavailable
 
 FOLDER = Path(__file__).parent / "migrations"
-BEFORE_RELEASE = frozenset(f"{number:04}" for number in range(1, 20))
-"""Versions of the tables before the first release; no migration leads from them to v001."""
 _LOCK = 0x5D_1A_C5  # an advisory lock number that nothing else uses
 LOCK_SECONDS = 3
 """How long an upgrade waits for a lock. On PostgreSQL all later readers of the table wait behind it."""
@@ -26,8 +24,8 @@ LOCK_SECONDS = 3
 def upgrade(connection: sa.Connection) -> None:
     """Run the migrations that are missing, inside the caller's transaction.
 
-    Raises StoreUnavailable when the database was written by a newer version, or before the first release, and
-    the driver's error when a lock is not free within LOCK_SECONDS: nothing has changed then.
+    Raises StoreUnavailable when the database was written by a newer version, and the driver's error when a
+    lock is not free within LOCK_SECONDS: nothing has changed then.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
@@ -37,10 +35,6 @@ def upgrade(connection: sa.Connection) -> None:
     current = MigrationContext.configure(connection).get_current_revision()
     if current == newest(FOLDER):
         return
-    if current in BEFORE_RELEASE:
-        raise StoreUnavailable(
-            "The queue's database was written before the first release: let queue.database name a new one."
-        )
     config = alembic_config(FOLDER)
     config.attributes["connection"] = connection
     try:

@@ -22,10 +22,8 @@ from bot.backup.manifest import Manifest
 from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import State
 from bot.files import Artifacts, Files
-from bot.store import Store
+from bot.store import Store, migrate
 from bot.store.database import postgresql_server
-from bot.store.database.opening import make_database
-from bot.store.migrate import make_tables
 
 pytestmark = pytest.mark.usefixtures("reflected_once")
 
@@ -141,23 +139,18 @@ async def test_the_restored_queue_goes_on(
 
 
 async def test_a_backup_of_an_older_version_is_brought_up_to_date(
-    bare_sqlite_url: str, target_url: str, places: Places
+    sqlite_url: str, target_url: str, places: Places, next_version: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database = await make_database(bare_sqlite_url)
-    row = "INSERT INTO favourites (user_id, job_id) SELECT 7, id FROM jobs"
-    async with database.write() as connection:
-        await connection.run_sync(make_tables, "v010")
-        await connection.execute(sa.text("INSERT INTO departures (guild_id, left_at) VALUES (7, 0.5)"))
-        await connection.execute(sa.text(row))
-    await database.close()
-    made = await places.back_up(bare_sqlite_url)
-    assert made.revision == "v010"
-    assert "policies" not in made.tables
+    store = await Store.open(sqlite_url)
+    job = await store.jobs.enqueue(RECIPE, ORIGIN)
+    await store.close()
+    made = await places.back_up(sqlite_url)
+    monkeypatch.setattr(migrate, "FOLDER", next_version)
     await places.restore(target_url)
     after = await all_rows(target_url)
-    assert after["departures"] == [{"guild_id": 7, "left_at": 0.5}]
-    assert after["policies"] == []
-    assert {row["name"] for row in after["accelerators"]} >= {"cpu"}  # a later migration adds it
+    assert "moods" not in made.tables
+    assert after["moods"] == [{"name": "calm"}]
+    assert [(row["id"], row["mood"]) for row in after["jobs"]] == [(job.id, "calm")]
 
 
 async def test_a_queue_in_use_and_a_database_of_a_newer_version_are_refused(

@@ -7,11 +7,9 @@ from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
-from alembic import command
 from stores import OpenStore
 
-from bot.store import Store, migrate
-from bot.store.database.opening import connect_database
+from bot.store import Store
 from bot.store.moderation.policies import PolicyScope
 from bot.store.moderation.prompt_rules import Action, PromptRule
 from bot.store.moderation.standing import Requester, ServerSays, Standing
@@ -130,25 +128,3 @@ async def test_an_erased_server_leaves_no_revision_and_gets_another_one_later(st
     assert await revision(store) is None
     await store.prompt_rules.put(BRANDS, BY)
     assert await revision(store) not in (before, None)
-
-
-async def test_servers_that_said_something_before_the_upgrade_have_a_revision(
-    bare_database_url: str,
-) -> None:
-    config = migrate.alembic_config(migrate.FOLDER)
-
-    def older(connection: sa.Connection) -> None:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "v017")
-        connection.execute(sa.text(f"INSERT INTO automod (guild_id, applied) VALUES ({HERE}, false)"))
-
-    database = connect_database(bare_database_url)
-    async with database.write() as connection:
-        await connection.run_sync(older)
-    await database.close()
-    store = await Store.open(bare_database_url)
-    try:
-        assert await revision(store) is not None
-        assert not (await store.standings.said_by(HERE)).automod
-    finally:
-        await store.close()

@@ -12,31 +12,12 @@ import pytest
 import sqlalchemy as sa
 from processes import end, in_tests, start
 from recipes import ORIGIN, RECIPE, origin, recipe
-from sqlalchemy.ext.asyncio import AsyncConnection
 from stores import TTL, Clock
 
 from bot.domain.errors import StoreUnavailable
-from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
-from bot.domain.jobs import Showing, State
+from bot.domain.jobs import State
 from bot.store import Store, migrate
 from bot.store.database import opening
-from bot.store.rows.audit import By
-
-NEXT_MIGRATION = '''
-"""A column that the next version has."""
-
-import sqlalchemy as sa
-from alembic import op
-
-revision = "next"
-down_revision = "{latest}"
-
-
-def upgrade():
-    op.add_column("jobs", sa.Column("mood", sa.String(length=16), nullable=False, server_default="calm"))
-    op.execute(sa.text("UPDATE jobs SET mood = 'done' WHERE finished_at IS NOT NULL"))
-'''
-
 
 UPGRADING = """
 import asyncio, pathlib, sys
@@ -44,16 +25,6 @@ from bot.store import Store, migrate
 migrate.FOLDER = pathlib.Path(sys.argv[2])
 asyncio.run(Store.open(sys.argv[1]))
 """
-
-
-@pytest.fixture
-def next_version(tmp_path: Path) -> Path:
-    """The migrations of this version and one more."""
-    folder = tmp_path / "migrations"
-    shutil.copytree(migrate.FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    latest = max(file.name[:4] for file in (folder / "versions").glob("v[0-9]*.py"))
-    (folder / "versions" / "next_mood.py").write_text(NEXT_MIGRATION.format(latest=latest))
-    return folder
 
 
 async def test_a_migration_keeps_every_row_and_the_older_version_refuses_the_result(
@@ -85,55 +56,13 @@ async def test_a_migration_keeps_every_row_and_the_older_version_refuses_the_res
         await Store.open(database_url)
 
 
-async def back_to_v021(connection: AsyncConnection) -> None:
-    """Make the tables as they were before each picture had its ruling."""
-    for back in (
-        "ALTER TABLE images DROP COLUMN ruling",
-        "ALTER TABLE images DROP COLUMN ruling_reason",
-        "ALTER TABLE jobs DROP COLUMN appeal",
-        "ALTER TABLE reviews DROP COLUMN words",
-        "ALTER TABLE run_times DROP COLUMN beside_steps",
-        "UPDATE alembic_version SET version_num = 'v021'",
-    ):
-        await connection.execute(sa.text(back))
-
-
-@pytest.mark.parametrize("last", ["rejected", "declined", "expired", "shown", None])
-async def test_pictures_rejected_before_each_had_its_ruling_stay_rejected(
-    database_url: str, clock: Clock, last: str | None
-) -> None:
-    """`last` is the job's ruling before the upgrade: a later decision may have replaced the rejection."""
-    store = await Store.open(database_url, clock=clock)
-    job = await store.jobs.enqueue(recipe(variants=2), origin(1), hold=Hold(cause=Cause.MODE))
-    for number, claim in enumerate(await store.leases.claim("worker", limit=2, ttl=TTL)):
-        showing = Showing.SPOILER if number else Showing.SHOW
-        await store.leases.complete(claim, artifact=f"aa/{number}.png", seconds=2.0, showing=showing)
-    (review,) = await store.reviews.waiting(job.origin.guild_id or 0, limit=9)
-    moderator = By(actor_id=9, guild_id=job.origin.guild_id or 0, reason="too dark")
-    await store.reviews.decide(review.id, Outcome.REJECTED, moderator)
-    await store.appeals.appeal_pictures(job.id, job.origin.user_id)
-    rejected = Ruling(outcome=Outcome.REJECTED, reason="too dark")
-    before = await store.jobs.get(job.id)
-    async with store.shared.database.write() as connection:
-        await back_to_v021(connection)
-        reason = "too dark" if last == "rejected" else ""
-        later = sa.text("UPDATE jobs SET ruling = :last, ruling_reason = :reason")
-        await connection.execute(later, {"last": last, "reason": reason})
-    await store.close()
-    store = await Store.open(database_url, clock=clock)
-    after = await store.jobs.get(job.id)
-    assert after.images == before.images
-    assert [image.ruling for image in after.images] == [rejected, rejected]
-    assert after.appeal is Appeal.OPEN
-    await store.close()
-
-
 @pytest.mark.postgres
-async def test_an_upgrade_begins_anew_after_a_deadlock_with_a_process_at_work(postgres_url: str) -> None:
+async def test_an_upgrade_begins_anew_after_a_deadlock_with_a_process_at_work(
+    postgres_url: str, next_version: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A claim locks images and then jobs; the migration locks jobs and then images."""
     store = await Store.open(postgres_url)
-    async with store.shared.database.write() as connection:
-        await back_to_v021(connection)
+    monkeypatch.setattr(migrate, "FOLDER", next_version)
     async with store.shared.database.write() as connection:
         await connection.execute(sa.text("LOCK TABLE images IN ROW EXCLUSIVE MODE"))
         upgrading = asyncio.create_task(Store.open(postgres_url))
@@ -142,7 +71,9 @@ async def test_an_upgrade_begins_anew_after_a_deadlock_with_a_process_at_work(po
             await asyncio.sleep(0.01)
         await connection.execute(sa.text("LOCK TABLE jobs IN ROW EXCLUSIVE MODE"))
     upgraded = await upgrading
-    assert (await upgraded.jobs.enqueue(RECIPE, ORIGIN)).appeal is None
+    async with upgraded.shared.database.read() as connection:
+        assert await connection.scalar(sa.text("SELECT name FROM moods")) == "calm"
+    assert (await store.jobs.enqueue(RECIPE, ORIGIN)).state is State.WAITING
     await upgraded.close()
     await store.close()
 
@@ -224,16 +155,3 @@ async def test_a_migration_that_fails_changes_nothing(
     store = await Store.open(database_url, clock=clock)
     assert await store.jobs.get(job.id) == job
     await store.close()
-
-
-async def test_tables_from_before_the_first_release_are_refused_with_what_to_do(
-    database_url: str,
-) -> None:
-    store = await Store.open(database_url)
-    async with store.shared.database.write() as connection:
-        await connection.execute(sa.text("UPDATE alembic_version SET version_num = '0019'"))
-    await store.close()
-    with pytest.raises(
-        StoreUnavailable, match=r"before the first release: let queue\.database name a new one"
-    ):
-        await Store.open(database_url)

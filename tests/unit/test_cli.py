@@ -17,7 +17,7 @@ import pytest
 from recipes import RECIPE, origin
 
 from bot.cli.main import main
-from bot.store import Store
+from bot.store import Store, migrate
 from bot.store.moderation.standing import Requester
 from bot.store.rows.restrictions import Restriction
 from bot.telemetry.log import flush
@@ -353,20 +353,22 @@ def test_a_command_of_the_operator_finds_the_queue_or_says_where_it_looked(
     assert [each.name for each in tmp_path.iterdir()] == ["config.toml"]
 
 
+@pytest.mark.usefixtures("sqlite_url")
 @pytest.mark.parametrize("command", OF_OPERATORS)
 def test_a_command_of_the_operator_leaves_the_tables_of_an_older_version_as_they_are(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
-    sqlite_url: str,
+    next_version: Path,
     command: str,
 ) -> None:
-    (config := tmp_path / "config.toml").write_text(f'[queue]\ndatabase = "{sqlite_url}"\n')
+    database = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
+    (config := tmp_path / "config.toml").write_text(f'[queue]\ndatabase = "{database}"\n')
+    monkeypatch.setattr(migrate, "FOLDER", next_version)
+    assert run(monkeypatch, *command.split(), "--config", str(config)) == 1
+    assert "are of an older version of the bot (v001): run this with" in capsys.readouterr().err
     with closing(sqlite3.connect(tmp_path / "queue.sqlite3", isolation_level=None)) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = 'v021'")
-        assert run(monkeypatch, *command.split(), "--config", str(config)) == 1
-        assert "are of an older version of the bot (v021): run this with" in capsys.readouterr().err
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("v021",)]
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("v001",)]
 
 
 @pytest.mark.parametrize("command", ["forget", "block", "unblock"])

@@ -120,7 +120,7 @@ def check_file(url: sa.URL) -> None:
         connection.execute("PRAGMA schema_version")
         _switch_to_wal(connection, _busy_seconds(url))
     for kept in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
-        make_private(kept)  # an earlier version made them readable for all users
+        make_private(kept)
 
 
 def _switch_to_wal(connection: sqlite3.Connection, seconds: float) -> None:
