@@ -1,20 +1,14 @@
 """How many seats a device has room for: found at the start from the compiled programs' memory.
 
 A lane is compiled with the configured number of seats, or with as many as suit the devices. The number is
-halved until its seats, its programs and the largest model fit besides the claims of others. The result is
-kept on disk, so that the next start compiles no program that does not fit. Programs are compiled from
-shapes: a lane allocates nothing on the devices before its memory is claimed.
+halved until its seats, its programs and the largest model fit besides the claims of others. Programs are
+compiled from shapes: a lane allocates nothing on the devices before its memory is claimed.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.lane.device_lane import DeviceLane
@@ -23,43 +17,6 @@ from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.request import Lane
 from sdjax_engine.wording import in_bytes
-
-SEATS_FOLDER = "seats"
-
-
-@dataclass(frozen=True, kw_only=True)
-class FoundSeats:
-    """The numbers of seats that earlier starts had room for, as files in `folder` (None: nothing is kept).
-
-    `facts` returns, as plain data, what a number depends on besides the lane and the number that was tried
-    first. It is called only with a folder, because it may read the models' files for their fingerprints.
-    """
-
-    folder: Path | None
-    facts: Callable[[], object]
-
-    def recall(self, lane: Lane, first: int) -> int:
-        """Return the number that was found after `first` was tried; `first` where none was."""
-        try:
-            found = json.loads(self._place(lane, first).read_bytes())
-        except (OSError, ValueError):
-            return first
-        return found if isinstance(found, int) and found in range(1, first) else first
-
-    def remember(self, lane: Lane, first: int, found: int) -> None:
-        """Keep the number; where it cannot be written, the next start finds it again."""
-        if self.folder is None or found == self.recall(lane, first):
-            return
-        place = self._place(lane, first)
-        with suppress(OSError):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(json.dumps(found).encode())
-
-    def _place(self, lane: Lane, first: int) -> Path:
-        if self.folder is None:
-            raise FileNotFoundError
-        content = json.dumps([str(lane), first, self.facts()], sort_keys=True)
-        return self.folder / SEATS_FOLDER / f"{hashlib.sha256(content.encode()).hexdigest()}.json"
 
 
 class NoRoom(Exception):
@@ -71,32 +28,24 @@ class NoRoom(Exception):
 
 
 def open_lane(
-    compile_with: Callable[[int], DeviceLane], lane: Lane, residency: Residency, first: int, found: FoundSeats
+    compile_with: Callable[[int], DeviceLane], lane: Lane, residency: Residency, first: int
 ) -> DeviceLane:
     """Open a lane with `first` seats on each device, halved until it fits.
 
     `compile_with` compiles the lane for a number of seats. Raises DevicesFailed where one seat does not fit.
     """
-
-    # Only a refusal of the ledger is kept on disk. A shortage while a program was compiled or seats were
-    # allocated may not come again, so the next start tries as many seats as this one.
-
-    fitting = found.recall(lane, first)
     failure = ""
-    for seats in attempts(fitting):
+    for seats in attempts(first):
         try:
-            device = claimed(partial(compile_with, seats), lane, residency)
+            return claimed(partial(compile_with, seats), lane, residency)
         except NoRoom as refusal:
-            fitting, failure = seats // 2, no_room(lane, refusal.need, residency)
-            if not fitting:
+            failure = no_room(lane, refusal.need, residency)
+            if seats == 1:  # another attempt needs as much
                 break
         except Exception as error:
             if not devices.is_out_of_memory(error):
                 raise
             failure = ran_out(lane)
-        else:
-            found.remember(lane, first, fitting)
-            return device
     raise DevicesFailed(failure)
 
 

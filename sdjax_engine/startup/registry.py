@@ -17,7 +17,7 @@ from sdjax_engine.lane.decoding import further_sizes
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.lane.programs import compile_begin
 from sdjax_engine.lane.rows import SeatGrid
-from sdjax_engine.lane.seat_count import FoundSeats, open_lane
+from sdjax_engine.lane.seat_count import open_lane
 from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency
@@ -186,9 +186,7 @@ class Registry:
     def queue(self, lane: Lane) -> LaneQueue:
         """Make a lane ready for pictures from noise; raises DevicesFailed."""
         with refused_by_devices():
-            device = open_lane(
-                partial(self._device, lane), lane, self.residency, self.seats_per_device, self._found
-            )
+            device = open_lane(partial(self._device, lane), lane, self.residency, self.seats_per_device)
         seats = self._seats(device.seats_per_device)
         return LaneQueue(device=device, seats=seats, previews=self._previews(lane.model))
 
@@ -221,20 +219,6 @@ class Registry:
             return None
         colours = colours_of(self.models[model].checkpoint.vae.config)
         return Previews(seconds=seconds, most_share=self.config.preview_share, colours=colours)
-
-    @property
-    def _found(self) -> FoundSeats:
-        """The numbers of seats that earlier starts found."""
-        return FoundSeats(folder=self.config.cache_dir, facts=self._facts)
-
-    def _facts(self) -> object:
-        """Return the values that the number of seats depends on."""
-        return [
-            *(sorted(map(str, self.lanes)), self.config.dtype, self.config.start_pictures),
-            *(self.residency.budget, [model.fingerprint for model in self.models.values()]),
-            *(devices.report(self.compiler.mesh)[0], [spec.preview_decoder for spec in self.config.models]),
-            [spec.picture_classifier for spec in self.config.models],
-        ]
 
     def steps(self, thread: EngineThread) -> list[Step]:
         """Return what is left to be made ready for the requests in `thread`, in the order of use.

@@ -23,7 +23,7 @@ from sdjax_engine.engine import Engine
 from sdjax_engine.errors import UnreadableCheckpoint
 from sdjax_engine.lane import previews
 from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.lane.seat_count import FoundSeats, open_lane
+from sdjax_engine.lane.seat_count import open_lane
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
 from sdjax_engine.memory.residency import Residency
@@ -36,7 +36,6 @@ from sdjax_engine.weights.preview_decoder import load_preview_decoder
 DEADLINE = 120.0
 STEPS = 12
 SEATS = 2
-NOWHERE = FoundSeats(folder=None, facts=lambda: None)
 GUIDED = tuple(request for request in VARIED if request.lane == PLAIN.lane)
 
 
@@ -178,7 +177,7 @@ def test_a_lane_without_room_for_a_decoder_keeps_its_seats_and_says_so(
     narrow = Narrow(compiler.mesh)
     model = LoadedModel(TINY, load_checkpoint(str(checkpoint), put=put), telling, residency=narrow)
     model.preview_decoder = decoder
-    lane = open_lane(partial(lane_of, model, telling), PLAIN.lane, narrow, SEATS, NOWHERE)
+    lane = open_lane(partial(lane_of, model, telling), PLAIN.lane, narrow, SEATS)
     assert lane.seats_per_device == SEATS
     assert not lane.decodes_previews
     assert [need.held for need in narrow.claims] == [narrow.claims[0].held] * 2

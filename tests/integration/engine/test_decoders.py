@@ -17,7 +17,7 @@ from sdjax_engine.config import Dtype, EngineConfig, ModelSpec
 from sdjax_engine.lane.decoding import DecodingQueue, Picture
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.lane.programs import compile_decode
-from sdjax_engine.lane.seat_count import FoundSeats, open_lane
+from sdjax_engine.lane.seat_count import open_lane
 from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.residency import Residency
@@ -178,8 +178,7 @@ def test_a_larger_decoder_takes_only_memory_that_is_left_and_is_given_up_before_
 
     def opened(budget: int | None) -> tuple[DeviceLane, LoadedModel]:
         model = LoadedModel(TINY, loaded, telling, residency=Residency(compiler.mesh, budget))
-        found = FoundSeats(folder=None, facts=lambda: None)
-        lane = open_lane(partial(lane_of, model, telling), PLAIN.lane, model.residency, SEATS, found)
+        lane = open_lane(partial(lane_of, model, telling), PLAIN.lane, model.residency, SEATS)
         lane.prepare_decoders()
         return lane, model
 

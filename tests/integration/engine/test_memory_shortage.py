@@ -23,7 +23,7 @@ from sdjax_engine.errors import DevicesFailed
 from sdjax_engine.images import encode_png
 from sdjax_engine.lane.decoding import Picture
 from sdjax_engine.lane.device_lane import DeviceLane
-from sdjax_engine.lane.seat_count import FoundSeats, open_lane
+from sdjax_engine.lane.seat_count import open_lane
 from sdjax_engine.lane.verdicts import why_no_picture
 from sdjax_engine.memory import devices
 from sdjax_engine.memory.ledger import Need
@@ -34,7 +34,6 @@ from sdjax_engine.weights import load_checkpoint
 
 UNGUIDED = like(guidance_scale=1.0, num_inference_steps=3)
 SEATS = 2
-NOWHERE = FoundSeats(folder=None, facts=lambda: None)
 SHORTAGE = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
 
 
@@ -111,7 +110,7 @@ def test_a_lane_allocates_its_seats_only_after_their_memory_was_claimed(
     assert device_lanes, "its programs are there"
     compile_with = partial(lane_of, model, compiler)
     watched, before = WatchedResidency(compiler.mesh), live_arrays()
-    lane = open_lane(compile_with, UNGUIDED.lane, watched, SEATS, NOWHERE)
+    lane = open_lane(compile_with, UNGUIDED.lane, watched, SEATS)
     assert watched.allocated == [0]
     assert allocated(before) == lane.need.held * 2
 
@@ -152,7 +151,7 @@ def test_a_shortage_while_the_decoder_is_compiled_costs_no_seats(
         return compile_really(lowered, *options)
 
     monkeypatch.setattr(Lowered, "compile", compile_or_fail)
-    lane = open_lane(partial(lane_of, model, other), UNGUIDED.lane, model.residency, SEATS, NOWHERE)
+    lane = open_lane(partial(lane_of, model, other), UNGUIDED.lane, model.residency, SEATS)
     assert left == []
     assert lane.seats_per_device == SEATS
     assert [line.partition(" in ")[0] for line in said] == [
