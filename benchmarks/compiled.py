@@ -40,7 +40,6 @@ from conditions import print_conditions
 from sdjax_engine.compiling.compiler import Compiler, ProgramSpec, working_memory
 from sdjax_engine.compiling.per_device import PerDevice
 from sdjax_engine.lane import programs as lane_programs
-from sdjax_engine.lane.decoding import further_sizes
 from sdjax_engine.lane.programs import LaterPrograms
 from sdjax_engine.lane.shapes import LaneShapes
 from sdjax_engine.memory.devices import mesh_over
@@ -153,7 +152,6 @@ def options_given() -> argparse.Namespace:
     parser.add_argument("--unguided", action="store_true")
     parser.add_argument("--dtype", default="bfloat16", choices=("float32", "bfloat16"))
     parser.add_argument("--fitted", nargs="*", default=[], help="the checkpoints with fitted programs")
-    parser.add_argument("--decoders", type=int, nargs="*", default=[], help="pictures of further decoders")
     parser.add_argument("--only", nargs="+", choices=BUILDERS, help="programs; all without it")
     parser.add_argument("--json", help="a file for the figures, which keeps the rows of earlier runs")
     parser.add_argument("--table", action="store_true", help="print the rows of the file, compile nothing")
@@ -258,19 +256,14 @@ def compile_all(
         lane_programs.compile_lane(shapes, compiler, LaterPrograms(), previews=True)
     if row.checkpoint in options.fitted:
         compile_fitted(shapes, compiler, options.only or BUILDERS)
-    for pictures in options.decoders:
-        lane_programs.compile_decode(shapes, compiler, pictures=pictures)
     return residency.parameters + shapes.bytes_per_device
 
 
 def compile_fitted(shapes: LaneShapes, compiler: Compiler, only: Collection[str]) -> None:
-    """Compile the fitted programs of a lane, of denoising and of decoding."""
+    """Compile the fitted programs of a lane."""
     if "denoise" in only:
         for form in shapes.grid.further_forms(loras=shapes.model.adapts_unet):
             lane_programs.compile_denoise_form(shapes, compiler, form)
-    if "decode" in only:
-        for pictures in further_sizes(shapes.lane, shapes.seats_per_device):
-            lane_programs.compile_decode(shapes, compiler, pictures=pictures)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -21,10 +20,6 @@ HEADS = (
     *("on", "checkpoint", "seats", "compiles, s", "arguments, temporaries, kept of GiB", "fits", "attention"),
     *("kernels", "branches, open loops", "TFLOP, of the network", "GB of products, of others", "bound, ms"),
     *("of the peak", "pictures/s a chip"),
-)
-DECODER_HEADS = (
-    *("on", "checkpoint", "pictures a call", "compiles, s", "temporaries, GiB", "kernels of a picture"),
-    *("TFLOP of a picture", "its GB of products, of others", "its bound, ms"),
 )
 
 
@@ -83,12 +78,6 @@ class Row:
         """Return the program whose name ends with this word, or None."""
         return next((each for each in self.programs if each.name.endswith(f" {word}")), None)
 
-    @property
-    def decoders(self) -> dict[int, Compiled]:
-        """The programs that decode, by their number of pictures."""
-        named = ((re.search(r" decode(?:, ([0-9]+) pictures)?$", each.name), each) for each in self.programs)
-        return {int(found[1] or 1): each for found, each in named if found}
-
 
 def usable(target: Target) -> int:
     """Return the bytes of a device that a start uses: all but the margin that it keeps free."""
@@ -130,7 +119,7 @@ def exceeds_memory(row: Row) -> bool:
 
 
 def print_tables(rows: list[Row]) -> None:
-    """Print memory and one evaluation of all seats for each row, then traffic by kind, then decoders."""
+    """Print memory and one evaluation of all seats for each row, then traffic by kind."""
     choices = chosen(rows)
     print(f"\n| {' | '.join(HEADS)} |\n|{'---|' * len(HEADS)}")
     for row in rows:
@@ -139,28 +128,6 @@ def print_tables(rows: list[Row]) -> None:
     for row in rows:
         if (denoise := row.program("denoise")) is not None:
             print(f"{head_of(row)} {by_kind(denoise.profile)} |")
-    decoders = [line for row in rows for line in lines_of_decoders(row)]
-    if decoders:
-        print(f"\n| {' | '.join(DECODER_HEADS)} |\n|{'---|' * len(DECODER_HEADS)}")
-        print("\n".join(decoders))
-
-
-def lines_of_decoders(row: Row) -> list[str]:
-    """Return a line of Markdown for each decoder of a row, with its work for one picture of a call."""
-    lines = []
-    for pictures, decoder in sorted(row.decoders.items()):
-        profile = decoder.profile
-        cells = (
-            f"{pictures}",
-            f"{decoder.seconds:.0f}",
-            f"{decoder.temporaries / GIB:.2f}",
-            f"{profile.kernels / pictures:.0f}",
-            f"{profile.flop / pictures / 1e12:.3f}",
-            f"{profile.products / pictures / 1e9:.2f}, {profile.others / pictures / 1e9:.2f}",
-            f"{profile.seconds / pictures * 1e3:.2f}",
-        )
-        lines.append(f"| {row.target} | {row.checkpoint} {row.size}² | {' | '.join(cells)} |")
-    return lines
 
 
 def head_of(row: Row) -> str:
@@ -197,8 +164,9 @@ def fit_of(row: Row) -> str:
 
 
 def pictures_a_second(row: Row, denoise: Compiled) -> float:
-    """Return the bound of the pictures a second of a chip, decoding included by the quickest decoder."""
-    decoding = min((each.profile.seconds / pictures for pictures, each in row.decoders.items()), default=0.0)
+    """Return the bound of the pictures a second of a chip, decoding included."""
+    decode = row.program("decode")
+    decoding = 0.0 if decode is None else decode.profile.seconds
     seconds = row.steps * denoise.profile.seconds / row.seats + decoding
     return TARGETS[row.target].devices_of_a_chip / seconds
 

@@ -262,10 +262,11 @@ def take(x: jax.Array, seat: jax.Array) -> jax.Array:
 def decode(
     networks: Networks,
     parameters: tuple[Parameters, Parameters | None],
-    *latents: jax.Array,
+    latents: jax.Array,
+    *,
     in_float32: bool = False,
-) -> tuple[Decoded, ...]:
-    """Decode the `latents` (1, h, w, c) of each picture, all together, and score the pictures.
+) -> Decoded:
+    """Decode the latents (1, h, w, c) of a picture, and score the picture.
 
     `parameters` are the autoencoder's and the safety checker's. With `in_float32` the autoencoder computes in
     float32, whatever the dtype of its parameters.
@@ -277,13 +278,12 @@ def decode(
     else:
         autoencoder = networks.vae.module(of_vae)
 
-    pictures = autoencoder.decode(jnp.concatenate(latents) / networks.scaling_factor)
-    pixels = to_uint8(to_unit(pictures))
+    picture = autoencoder.decode(latents / networks.scaling_factor)
+    pixels = to_uint8(to_unit(picture))
     scores = judging.safety_scores(networks.safety_checker, networks.preprocessing, of_checker, pixels)
-    finite = jnp.isfinite(pictures).all(axis=(1, 2, 3))
+    finite = jnp.isfinite(picture).all(axis=(1, 2, 3))
     seen = judging.shown(networks.of_classifier, pixels)
-    together = Decoded(pixels=pixels, finite=finite, scores=scores, seen=seen)
-    return tuple(Decoded(*(rows[one : one + 1] for rows in together)) for one in range(len(latents)))
+    return Decoded(pixels=pixels, finite=finite, scores=scores, seen=seen)
 
 
 def to_unit(picture: jax.Array) -> jax.Array:

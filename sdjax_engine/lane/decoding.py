@@ -1,7 +1,4 @@
-"""The decoding of finished pictures: which of them share a call, and their way to the host.
-
-A program decodes a fixed number of pictures of each device. At one place of one program the bits of a picture
-do not depend on the other pictures. Other places and other programs may round its values differently.
+"""The decoding of finished pictures, and their way to the host.
 
 XLA's client for the CPU runs the programs that one thread has queued one after the other on a device,
 whatever they depend on, and those of different threads in parallel. Denoising and decoding each leave cores
@@ -10,8 +7,7 @@ idle: running them at the same time uses both.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,80 +19,13 @@ from sdjax_engine.compiling.compiler import Program
 from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.daemon_thread import DaemonThread
 from sdjax_engine.denoising.traced import Decoded
-from sdjax_engine.lane.rows import ALONE, DecoderPlace, SeatGrid
 from sdjax_engine.lane.runs import are_ready
 from sdjax_engine.lane.verdicts import Verdicts, read_safety_scores
 from sdjax_engine.memory import devices
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.model.picture_classifier import PictureClassifier
-from sdjax_engine.request import Lane
-
-TOGETHER = (2, 4)
-"""The numbers of pictures that programs decode besides one."""
-
-MOST_PIXELS = 1024 * 1024
-"""The most pixels of a device that are decoded together in one call.
-
-With more pixels a kernel takes much longer than its launch, so that fewer launches save little.
-"""
-
 
 Latents = jax.Array | npt.NDArray[np.float32]
-
-
-def further_sizes(lane: Lane, seats_per_device: int) -> list[int]:
-    """Return how many pictures the larger decoders of a lane take, the fewest first."""
-    most = min(seats_per_device, MOST_PIXELS // (lane.height * lane.width))
-    return [size for size in TOGETHER if size <= most]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """Pictures that one call decodes: for each device `size` `seats`, one for each place of the program.
-
-    `places` says from which place the picture of a seat is taken.
-    """
-
-    size: int
-    seats: dict[int, list[int]] = field(default_factory=dict)
-    places: dict[int, DecoderPlace] = field(default_factory=dict)
-
-
-def groups_of(
-    seats: Sequence[int], sizes: Collection[int], wanted: Mapping[int, DecoderPlace | None], grid: SeatGrid
-) -> list[Group]:
-    """Divide seats into groups of the given `sizes`, which include 1.
-
-    A device's first group is decoded first, and each device gets as few groups as possible. A seat with a
-    `wanted` place has a group of its own and repeats its picture in every place, so that it does not change
-    the groups of other seats. If no decoder has that place, the group has size 1.
-    """
-    by_device: defaultdict[int, list[int]] = defaultdict(list)
-    for seat in seats:
-        by_device[grid.device_of(seat)].append(seat)
-    found: dict[tuple[int, int], Group] = {}
-    for device, own in by_device.items():
-        for turn, (those, places) in enumerate(_of_one_device(own, sizes, wanted)):
-            group = found.setdefault((turn, len(those)), Group(size=len(those)))
-            group.seats[device] = those
-            group.places.update(places)
-    return [found[each] for each in sorted(found)]
-
-
-def _of_one_device(
-    seats: Sequence[int], sizes: Collection[int], wanted: Mapping[int, DecoderPlace | None]
-) -> Iterator[tuple[list[int], dict[int, DecoderPlace]]]:
-    """Yield the seats of each group, by place, and the place whose result each seat takes."""
-    free = [seat for seat in seats if wanted.get(seat) is None]
-    while free:
-        size = max(size for size in sizes if size <= len(free))
-        together, free = free[:size], free[size:]
-        yield together, {seat: DecoderPlace(size, place) for place, seat in enumerate(together)}
-    for seat in seats:
-        if (place := wanted.get(seat)) is not None:
-            there = place.pictures in sizes and 0 <= place.place < place.pictures
-            own = place if there else ALONE
-            yield [seat] * own.pictures, {seat: own}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -172,29 +101,21 @@ class DecodingQueue:
         """Return another, for a lane whose thread may be stuck."""
         return DecodingQueue(model=self.model)
 
-    def queue(self, program: Program, latents: Mapping[int, Sequence[Latents]]) -> dict[int, list[Picture]]:
-        """Decode each device's latents (1, h, w, c), one for each place, and start to copy the pictures.
+    def queue(self, program: Program, latents: Mapping[int, Latents]) -> dict[int, Picture]:
+        """Decode the latents (1, h, w, c) of each device, and start to copy the pictures to the host.
 
         `programs` of the pictures is left empty.
         """
-        [size] = {len(own) for own in latents.values()}
-        places = [Shares({device: own[place] for device, own in latents.items()}) for place in range(size)]
-        decoded: Mapping[int, Sequence[Decoded]] = self._call(
-            call_on, program, list(latents), self.model.arrays.decoding, *places
+        decoded: Mapping[int, Decoded] = self._call(
+            call_on, program, list(latents), self.model.arrays.decoding, Shares(latents)
         )
-        judged = [
-            self._judged({device: of[place] for device, of in decoded.items()}) for place in range(size)
-        ]
+        judged = self._judged(decoded)
         return {
-            device: [
-                self._picture(latents[device][place], one, judged[place].get(device))
-                for place, one in enumerate(of)
-            ]
-            for device, of in decoded.items()
+            device: self._picture(latents[device], one, judged.get(device)) for device, one in decoded.items()
         }
 
     def _judged(self, decoded: Mapping[int, Decoded]) -> Shares:
-        """Queue the picture classifier for one picture of each device."""
+        """Queue the picture classifier for the picture of each device."""
         if self.model.classifier is None:
             return Shares()
         seen = Shares({device: each.seen for device, each in decoded.items()})

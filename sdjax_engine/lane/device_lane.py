@@ -19,7 +19,7 @@ from sdjax_engine.compiling.compiler import Compiler, Program
 from sdjax_engine.compiling.per_device import Shares, call_on
 from sdjax_engine.denoising.state import SeatState, StartPicture
 from sdjax_engine.errors import DevicesFailed
-from sdjax_engine.lane.decoding import DecodingQueue, Picture, further_sizes, groups_of
+from sdjax_engine.lane.decoding import DecodingQueue, Picture
 from sdjax_engine.lane.previews import Estimates, compile_previews
 from sdjax_engine.lane.programs import (
     LanePrograms,
@@ -99,17 +99,6 @@ class DeviceLane:
     def fitted(self) -> bool:
         """Whether `prepare_forms` has made a program that costs less than the one that suits every run."""
         return bool(self._later.denoise.get(self.seats_per_device))
-
-    @property
-    def decodes_together(self) -> bool:
-        """Whether a program decodes several pictures of a device in one call."""
-        return len(self._decoders) > 1
-
-    @property
-    def lacks_decoders(self) -> bool:
-        """Whether `prepare_decoders` can add a program: one is missing, and memory never ran short."""
-        sizes = {*further_sizes(self.lane, self.seats_per_device)}
-        return not (self._later.short or sizes <= self._decoders.keys())
 
     @property
     def further_forms(self) -> list[ProgramForm]:
@@ -193,23 +182,20 @@ class DeviceLane:
 
     def decode(self, seats: Sequence[int]) -> dict[int, Picture]:
         """Decode the pictures in these seats and start to copy them to the host."""
-        latents = self._taken(seats)
-        decoders, adapts = self._decoders, self._model.adapts_unet
-        wanted = {seat: self._occupants[seat].place for seat in seats}
+        latents, adapts = self._taken(seats), self._model.adapts_unet
         pictures: dict[int, Picture] = {}
-        for group in groups_of(seats, decoders, wanted, self._grid):
-            of_each = {device: [latents[seat] for seat in own] for device, own in group.seats.items()}
-            decoded = self._decoding.queue(decoders[group.size], of_each)
-            for seat, place in group.places.items():
-                used = as_text(self._occupants[seat].used, place, adapts_unet=adapts)
-                picture = decoded[self._grid.device_of(seat)][place.place]
-                pictures[seat] = replace(picture, programs=used)
+        for wave in self._grid.waves(seats):
+            of_each = {device: latents[seat] for device, seat in wave.items()}
+            decoded = self._decoding.queue(self._programs.decode, of_each)
+            for device, seat in wave.items():
+                used = as_text(self._occupants[seat].used, adapts_unet=adapts)
+                pictures[seat] = replace(decoded[device], programs=used)
         return pictures
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:
         """Decode latents (h, w, c) in float32; None unless `retries`."""
         program = self._later.decode_in_float32
-        return None if program is None else self._decoding.queue(program, {0: [latents[None]]})[0][0]
+        return None if program is None else self._decoding.queue(program, {0: latents[None]})[0]
 
     def reset(self) -> None:
         """Empty every seat: free the devices' memory of all seats, then allocate it again."""
@@ -227,24 +213,16 @@ class DeviceLane:
     def halve(self) -> bool:
         """Use less memory after the devices had too little; False where that is not possible.
 
-        Other models are evicted, and are never all resident together with this one again. A lane that decodes
-        several pictures a call decodes one from now on; any other lane with more than one seat on each device
-        gives up half of its seats, and compiles programs for the rest. Every seat is empty afterwards. If
-        that fails, the lane keeps its seats, and needs a `reset`.
+        Other models are evicted, and are never all resident together with this one again. A lane with more
+        than one seat on each device gives up half of its seats, and compiles programs for the rest. Every
+        seat is empty afterwards. If that fails, the lane keeps its seats, and needs a `reset`.
         """
         fewer = self.seats_per_device // 2
         moved = self._model.residency.leave_alone(self.lane.model)
-        with self._later.changing:
-            spared = self.decodes_together and self._later.spare > 0
-            self._later.decode, self._later.short = {}, True
-            self._claim(self.need)
-        if not (moved or spared or fewer):
-            return False
-        if spared:
-            self._compiler.tell(f"{self.lane} decodes one picture a call from now on: memory was short")
-        if spared or not fewer:
-            self.reset()
-            return True
+        if not fewer:
+            if moved:
+                self.reset()
+            return moved
         self.free()
         shapes = replace(self._shapes, seats_per_device=fewer)
         programs = self._compiled(shapes)
@@ -292,26 +270,6 @@ class DeviceLane:
                 known = self._later.denoise.get(seats, {})
                 self._later.denoise = {**self._later.denoise, seats: {**known, form: program}}
 
-    def prepare_decoders(self) -> None:
-        """Compile the programs that decode several pictures of a device in one call, the smallest first.
-
-        A program is left out where its memory would cost a seat or evict a model, and after a shortage.
-        """
-        for size in further_sizes(self.lane, self.seats_per_device):
-            program = compile_decode(self._shapes, self._compiler, pictures=size)
-            with self._later.changing:
-                if self._later.short:
-                    return
-                smaller = {known: each for known, each in self._later.decode.items() if known < size}
-                decoders = {**smaller, size: program}
-                fits = self._claim(self._need_with(decoders=decoders)) and self._keeps_spare
-                self._later.decode = decoders if fits else smaller
-                if not fits:
-                    self._claim(self.need)
-            if not fits:
-                self._compiler.tell(f"{self.lane} has no decoder of {size} pictures: no memory is left")
-                return
-
     def prepare_retry(self) -> None:
         """Compile the decoding in float32, where that makes a difference and there is memory for it."""
         if self._model.decodes_in_float32:
@@ -341,42 +299,18 @@ class DeviceLane:
         later = self._later.denoise.get(self.seats_per_device, {})
         return {**later, self._suits_all: self._programs.denoise}
 
-    @property
-    def _decoders(self) -> Mapping[int, Program]:
-        """The decoders by their number of pictures; only that of one picture where others need the memory."""
-        larger = self._later.decode
-        return {1: self._programs.decode, **(larger if larger and self._keeps_spare else {})}
-
-    @property
-    def _keeps_spare(self) -> bool:
-        """Whether the lane still has the spare memory that it claimed, if any."""
-        return not self._later.spare or self._model.residency.keeps_spare(self.lane)
-
     def _claim(self, need: Need) -> bool:
         """Claim memory in place of the earlier claim; False, and no change, without room."""
-        fits = self._model.residency.claim(self.lane, need)
-        if fits:  # kept, because XLA takes milliseconds to say what a program needs
-            self._later.spare = need.spare
-        return fits
+        return self._model.residency.claim(self.lane, need)
 
-    def _need_with(
-        self,
-        *more: Program,
-        decode_in_float32: Program | None = None,
-        decoders: Mapping[int, Program] | None = None,
-    ) -> Need:
-        """Return the lane's need with programs that it may get; the memory of larger `decoders` is spare."""
-        larger = self._later.decode if decoders is None else decoders
-        of_one = [decode_in_float32 or self._later.decode_in_float32]
-        working, most = (
-            self._programs.working(
-                *(self._later.begin, *self._denoising.values(), *more),
-                decoders=each,
-                decodes_in_parallel=self._decoding.in_parallel,
-            )
-            for each in (of_one, [*of_one, *larger.values()])
+    def _need_with(self, *more: Program, decode_in_float32: Program | None = None) -> Need:
+        """Return the lane's need with programs that it may get."""
+        working = self._programs.working(
+            *(self._later.begin, *self._denoising.values(), *more),
+            decode_in_float32=decode_in_float32 or self._later.decode_in_float32,
+            decodes_in_parallel=self._decoding.in_parallel,
         )
-        return Need(held=self._shapes.bytes_per_device, working=working, spare=most - working)
+        return Need(held=self._shapes.bytes_per_device, working=working)
 
     def _with_start(self, newcomers: Mapping[int, Prepared]) -> set[int]:
         """Return the seats of the newcomers with a start picture; with an inpainting UNet those of all."""

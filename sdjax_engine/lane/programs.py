@@ -7,7 +7,6 @@ needs no memory on the devices. The program `encode` belongs to the model (see `
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,15 +36,15 @@ class LanePrograms:
     previews: PreviewProgram | None = None
 
     def working(
-        self, *later: Program | None, decoders: Iterable[Program | None], decodes_in_parallel: bool
+        self, *later: Program | None, decode_in_float32: Program | None, decodes_in_parallel: bool
     ) -> int:
         """Return the memory that each device needs while programs run, besides their arguments, in bytes.
 
         One program runs at a time; with `decodes_in_parallel` a decoding runs at the same time as another
-        program. The output of `empty` is the seats' own memory. `later` and `decoders` are programs that the
-        lane got later.
+        program. The output of `empty` is the seats' own memory. `later` and `decode_in_float32` are programs
+        that the lane got later.
         """
-        decoding = most_working_memory(self.decode, *decoders)
+        decoding = most_working_memory(self.decode, decode_in_float32)
         previews = None if self.previews is None else self.previews.program
         others = most_working_memory(self.admit, self.denoise, self.take, previews, *later)
         return decoding + others if decodes_in_parallel else max(decoding, others)
@@ -62,18 +61,13 @@ class LaterPrograms:
 
     Without `begin` the lane's pictures start from noise only. `decode_in_float32` decodes a picture again
     whose values were not finite, where that makes a difference. `denoise` has the programs of further forms,
-    by the number of seats of each device. `decode` has the programs that decode several pictures, by their
-    number; they are removed when memory is `short`. No other program is removed, so a caller that has seen
-    one may rely on it. `spare` is the spare memory that the lane last claimed, in bytes of each device.
-    Hold `changing` to change a lane's programs and claim the memory for them.
+    by the number of seats of each device. No program is removed, so a caller that has seen one may rely on
+    it. Hold `changing` to change a lane's programs and claim the memory for them.
     """
 
     begin: Program | None = None
     decode_in_float32: Program | None = None
     denoise: dict[int, dict[ProgramForm, Program]] = field(default_factory=dict)
-    decode: dict[int, Program] = field(default_factory=dict)
-    spare: int = 0
-    short: bool = False
     changing: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
@@ -204,18 +198,14 @@ def compile_take(shapes: LaneShapes, compiler: Compiler) -> Program:
     )
 
 
-def compile_decode(
-    shapes: LaneShapes, compiler: Compiler, *, pictures: int = 1, in_float32: bool = False
-) -> Program:
-    """(parameters of autoencoder and safety checker, latents of each picture) → `Decoded` of each."""
+def compile_decode(shapes: LaneShapes, compiler: Compiler, *, in_float32: bool = False) -> Program:
+    """(parameters of autoencoder and safety checker, latents of a picture) → `Decoded`."""
     model, lane = shapes.model, shapes.lane
-    how = f", {pictures} pictures" * (pictures > 1) + " in float32" * in_float32
-    latents = [shapes.rows(shapes.devices, *shapes.latents)] * pictures
     return compiler.compile(
-        f"{lane.model}:{lane.width}x{lane.height} decode{how}",
+        f"{lane.model}:{lane.width}x{lane.height} decode{' in float32' * in_float32}",
         partial(traced.decode, model.networks, in_float32=in_float32),
-        *(model.shapes.decoding, *latents),
-        specs=(REPLICATED, *[BY_SEAT] * pictures),
+        *(model.shapes.decoding, shapes.rows(shapes.devices, *shapes.latents)),
+        specs=(REPLICATED, BY_SEAT),
         facts=shapes.facts,
         apart=True,
         retry_shortage=True,

@@ -43,23 +43,6 @@ class ProgramForm:
         return f"{'1 row' if self.rows == 1 else f'{self.rows} rows'}{'' if self.loras else ' without LoRAs'}"
 
 
-class DecoderPlace(NamedTuple):
-    """How many pictures of a device a decoder takes, and which of them a picture is, counted from 0.
-
-    Convolutions of some devices round the last pixels of the last picture differently.
-    """
-
-    pictures: int = 1
-    place: int = 0
-
-    def __str__(self) -> str:
-        """Return it as `as_text` does."""
-        return f"d{self.place + 1}/{self.pictures}"
-
-
-ALONE = DecoderPlace()
-
-
 class Layout(NamedTuple):
     """The rows of all devices and the seats of these rows; both are counted from the device's first."""
 
@@ -119,14 +102,12 @@ class Occupant:
     """What runs must know of the picture in a seat, and the forms of the programs that have evaluated it.
 
     `guided` says of each evaluation whether it is guided; later evaluations are not. `wanted` has the form
-    that each evaluation must have if the lane has it; None: the cheapest. `place` is the place in a decoder
-    that the picture must have if there is such a decoder; None: any.
+    that each evaluation must have if the lane has it; None: the cheapest.
     """
 
     adapted: bool = False
     guided: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     wanted: Sequence[ProgramForm] | None = None
-    place: DecoderPlace | None = None
     used: list[ProgramForm] = field(default_factory=list)
 
     def is_guided(self, evaluation: int) -> bool:
@@ -168,7 +149,6 @@ def occupant_of(one: Prepared, grid: SeatGrid) -> Occupant:
     occupant = Occupant(adapted=bool(lora_scales.any()), guided=one.guided if grid.halves > 1 else NOT_GUIDED)
     if one.programs is not None:
         occupant.wanted = forms_of(one.programs, one.evaluations, grid.suits_all)
-        occupant.place = place_of(one.programs)
     return occupant
 
 
@@ -291,19 +271,17 @@ def lay_out(stretch: Stretch, rows: int, grid: SeatGrid) -> Layout:
     )
 
 
-def as_text(forms: Iterable[ProgramForm], place: DecoderPlace = ALONE, *, adapts_unet: bool = True) -> str:
-    """Return the forms of a picture's evaluations, and its place in the decoder, as text.
+def as_text(forms: Iterable[ProgramForm], *, adapts_unet: bool = True) -> str:
+    """Return the forms of a picture's evaluations as text.
 
-    "15x8 5x4- d2/4" is 15 evaluations of 8 rows, then 5 of 4 rows without LoRAs, then the second place in a
-    decoder of four pictures; a decoder of one is left out. If no LoRA of the model adapts the UNet, every
-    form is written "without LoRAs": these are the programs that the model has without LoRAs once one is on
-    offer.
+    "15x8 5x4-" is 15 evaluations of 8 rows, then 5 of 4 rows without LoRAs. If no LoRA of the model adapts
+    the UNet, every form is written "without LoRAs": these are the programs that the model has without LoRAs
+    once one is on offer.
     """
-    evaluated = [
+    return " ".join(
         f"{len(list(same))}x{form.rows}{'' if form.loras and adapts_unet else '-'}"
         for form, same in groupby(forms)
-    ]
-    return " ".join([*evaluated, *[str(place)] * (place != ALONE)])
+    )
 
 
 def forms_of(text: str, evaluations: int, otherwise: ProgramForm) -> list[ProgramForm]:
@@ -314,9 +292,3 @@ def forms_of(text: str, evaluations: int, otherwise: ProgramForm) -> list[Progra
         for _ in range(min(int(count), evaluations))
     ]
     return [*found, *[otherwise] * evaluations][:evaluations]
-
-
-def place_of(text: str) -> DecoderPlace:
-    """Return the place in the decoder from `as_text`."""
-    found = re.search(r"\bd([0-9]{1,18})/([0-9]{1,18})\b", text)
-    return DecoderPlace(pictures=int(found[2]), place=int(found[1]) - 1) if found else ALONE

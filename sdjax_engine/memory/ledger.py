@@ -3,25 +3,20 @@
 budget = parameters of the resident models            evicted, least recently used first
        + what lanes and encodings hold                allocated all the time
        + the most that any program needs while it runs
-       + what is spare                                given up where a model or a lane needs it
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """What an owner needs besides the models' parameters: `held` all the time, `working` while it runs.
-
-    `spare` is further memory that makes it quicker; it is given up where others need it.
-    """
+    """What an owner needs besides the models' parameters: `held` all the time, `working` while it runs."""
 
     held: int = 0
     working: int = 0
-    spare: int = 0
 
 
 Needs = dict[Hashable, Need]
@@ -33,7 +28,7 @@ class Ledger:
 
     Each model fits into the budget when all others are evicted: `enter` and `claim` refuse a model or a need
     that would break this rule. `bring` says which models to evict; between two calls of it a new claim may
-    exceed the budget. Spare memory is kept only while all models fit beside it, so it evicts none.
+    exceed the budget.
     """
 
     def __init__(self, budget: int | None) -> None:
@@ -64,44 +59,30 @@ class Ledger:
         return sum(self._sizes[name] for name in self._resident) + self.reserved
 
     @property
-    def needed(self) -> int:
-        """The memory that is reserved besides the models, without spare memory."""
-        return reserved(without_spare(self._needs))
-
-    @property
     def room(self) -> int | None:
         """The memory that is left without an eviction; None without a limit."""
         return None if self.budget is None else max(self.budget - self.taken, 0)
 
     def enter(self, name: str, size: int) -> bool:
         """Add a model, not yet resident; False where it never fits."""
-        if self.budget is not None and size + self.needed > self.budget:
+        if self.budget is not None and size + self.reserved > self.budget:
             return False
         self._sizes[name] = size
-        self._needs = self._with_spare_that_fits(self._needs)
         return True
 
     def claim(self, owner: Hashable, need: Need) -> bool:
         """Reserve what `owner` needs, in place of its earlier claim; False, and no change, without room.
 
-        Models that have no room any more are evicted by the next `bring`. The owner's spare memory is left
-        out where it does not fit: `keeps_spare` says so.
+        Models that have no room any more are evicted by the next `bring`.
         """
         if self.lacking(owner, need):
             return False
-        needs = self._needs | {owner: need}
-        if not self._has_room_for_all(needs):
-            needs[owner] = replace(need, spare=0)
-        self._needs = self._with_spare_that_fits(needs)
+        self._needs[owner] = need
         return True
-
-    def keeps_spare(self, owner: Hashable) -> bool:
-        """Whether the claim of `owner` has spare memory."""
-        return owner in self._needs and self._needs[owner].spare > 0
 
     def lacking(self, owner: Hashable, need: Need) -> int:
         """Return how many bytes are missing for what `owner` needs, in place of its earlier claim."""
-        wanted = self._largest + reserved(without_spare(self._needs | {owner: need}))
+        wanted = self._largest + reserved(self._needs | {owner: need})
         return 0 if self.budget is None else max(wanted - self.budget, 0)
 
     def release(self, owner: Hashable) -> None:
@@ -137,7 +118,6 @@ class Ledger:
         if evicted:
             # A lower budget alone is not enough: it must hold the largest model, resident or not.
             self._too_much.add(frozenset(self._resident))
-            self._needs = without_spare(self._needs)
             self.budget = max(self.taken - 1, self._largest + self.reserved)
             self._resident = {name: None} if name in self._resident else {}
         return evicted
@@ -147,14 +127,6 @@ class Ledger:
         over_budget = self.budget is not None and self.taken > self.budget
         return over_budget or any(models <= self._resident.keys() for models in self._too_much)
 
-    def _has_room_for_all(self, needs: Needs) -> bool:
-        """Whether all models fit beside these needs."""
-        return self.budget is None or sum(self._sizes.values()) + reserved(needs) <= self.budget
-
-    def _with_spare_that_fits(self, needs: Needs) -> Needs:
-        """Return the needs, all without spare memory where not all models fit beside it."""
-        return needs if self._has_room_for_all(needs) else without_spare(needs)
-
     @property
     def _largest(self) -> int:
         return max(self._sizes.values(), default=0)
@@ -163,9 +135,4 @@ class Ledger:
 def reserved(needs: Needs) -> int:
     """Return the memory for these needs: all that is held, and the most that one uses while it works."""
     held = sum(need.held for need in needs.values())
-    return held + max((need.working + need.spare for need in needs.values()), default=0)
-
-
-def without_spare(needs: Needs) -> Needs:
-    """Return the needs without their spare memory."""
-    return {owner: replace(need, spare=0) for owner, need in needs.items()}
+    return held + max((need.working for need in needs.values()), default=0)

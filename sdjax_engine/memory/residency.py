@@ -236,7 +236,7 @@ class Residency:
 
     def _too_large(self, name: str, size: int) -> str:
         """Return the sentence about a model that never fits."""
-        needed, budget = self._ledger.needed, self._ledger.budget or 0
+        needed, budget = self._ledger.reserved, self._ledger.budget or 0
         beside = f" beside {in_bytes(needed)} for the work on it" if needed else ""
         lacking = size + needed - budget
         return (
@@ -259,11 +259,6 @@ class Residency:
         with self._lock:
             self._latest = None
             return self._ledger.claim(owner, need)
-
-    def keeps_spare(self, owner: Hashable) -> bool:
-        """Whether the claim of `owner` has spare memory, which others may have taken since."""
-        with self._lock:
-            return self._ledger.keeps_spare(owner)
 
     def lacking(self, owner: Hashable, need: Need) -> int:
         """Return how many bytes of each device are too few for a claim, beside the largest model."""

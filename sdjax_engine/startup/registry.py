@@ -13,7 +13,6 @@ from sdjax_engine.compiling.compiler import Compiler, CompilingStopped
 from sdjax_engine.config import EngineConfig, ModelSpec
 from sdjax_engine.errors import DevicesFailed, EngineError
 from sdjax_engine.lane import seat_count as room
-from sdjax_engine.lane.decoding import further_sizes
 from sdjax_engine.lane.device_lane import DeviceLane
 from sdjax_engine.lane.programs import compile_begin
 from sdjax_engine.lane.rows import SeatGrid
@@ -174,10 +173,6 @@ class Registry:
         grid = SeatGrid(devices=1, seats_per_device=self.seats_per_device, halves=model.halves(lane))
         return bool(self.config.fitted_programs and grid.further_forms(loras=model.adapts_unet))
 
-    def decodes_together(self, lane: Lane) -> bool:
-        """Whether a lane has programs that decode several pictures of a device in one call."""
-        return bool(self.config.fitted_programs and further_sizes(lane, self.seats_per_device))
-
     @property
     def steps_at_once(self) -> int:
         """How many lanes may be made ready at once."""
@@ -335,13 +330,6 @@ ADDITIONS = (
         ready=lambda device: device.fitted,
         prepare=lambda device: device.prepare_forms(),
         failed="computes every seat in every run",
-    ),
-    Addition(
-        name="{} with larger decoders",
-        wanted=Registry.decodes_together,
-        ready=lambda device: not device.lacks_decoders,
-        prepare=lambda device: device.prepare_decoders(),
-        failed="decodes one picture at a time",
     ),
 )
 

@@ -12,7 +12,6 @@ from scripted_devices import prepared
 
 from sdjax_engine.denoising.state import Newcomer
 from sdjax_engine.lane.rows import (
-    DecoderPlace,
     Newcomers,
     Occupant,
     ProgramForm,
@@ -282,11 +281,10 @@ def test_runs_know_of_a_newcomer_its_loras_its_guidance_and_its_wanted_programs(
         (np.ones(2, np.int32), np.ones(2, np.float32)),
     )
     plain = occupant_of(replace(prepared(evaluations=2), loras=none, guided=guided), GUIDED)
-    assert (plain.adapted, plain.wanted, plain.place) == (False, None, None)
+    assert (plain.adapted, plain.wanted) == (False, None)
     assert [plain.is_guided(evaluation) for evaluation in range(3)] == [True, False, False]
-    again = replace(prepared(evaluations=2), loras=some, guided=guided, programs="1x2- d2/4")
+    again = replace(prepared(evaluations=2), loras=some, guided=guided, programs="1x2-")
     recorded = occupant_of(again, GUIDED)
     assert recorded.adapted
     assert recorded.wanted == [form(2, loras=False), form(8)]
-    assert recorded.place == DecoderPlace(pictures=4, place=1)
     assert not occupant_of(again, PLAIN).is_guided(0)

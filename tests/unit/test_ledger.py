@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from sdjax_engine.memory.ledger import Ledger, Need
 
 NAMES = ("a", "b", "c", "d")
-NEEDS = st.builds(Need, held=st.integers(0, 30), working=st.integers(0, 30), spare=st.integers(0, 30))
+NEEDS = st.builds(Need, held=st.integers(0, 30), working=st.integers(0, 30))
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("enter"), st.sampled_from(NAMES), st.integers(1, 80)),
@@ -117,62 +115,3 @@ def test_a_released_claim_frees_its_memory() -> None:
     ledger.release("a lane")
     ledger.release("nobody")
     assert ledger.claim("another lane", Need(held=60))
-
-
-@given(steps=STEPS, budget=st.integers(1, 200))
-def test_spare_memory_refuses_and_evicts_nothing(
-    steps: list[tuple[str, object, object]], budget: int
-) -> None:
-    """A ledger with the same needs, none of them spare, gives the same answers."""
-    ledger, plain, sizes = Ledger(budget), Ledger(budget), dict[str, int]()
-    for what, who, how in steps:
-        match what, who, how:
-            case "enter", str(name), int(size) if name not in sizes:
-                entered = ledger.enter(name, size)
-                assert entered == plain.enter(name, size)
-                sizes |= {name: size} if entered else {}
-            case "claim", _, Need() as need:
-                assert ledger.claim(who, need) == plain.claim(who, replace(need, spare=0))
-            case ("bring", str(name), _) if name in sizes:
-                assert ledger.bring(name) == plain.bring(name)
-            case ("leave", str(name), _):
-                ledger.leave(name)
-                plain.leave(name)
-                sizes.pop(name, None)
-        if any(map(ledger.keeps_spare, range(3))):
-            assert sum(sizes.values()) + ledger.reserved <= budget
-
-
-def with_spare() -> Ledger:
-    """A ledger of 100 bytes with a model and a lane: 30 are free, and the lane has 10 to spare."""
-    ledger = Ledger(100)
-    assert ledger.enter("model", 40)
-    assert ledger.claim("lane", Need(held=10, working=10, spare=10))
-    assert ledger.keeps_spare("lane")
-    return ledger
-
-
-def test_spare_memory_is_given_up_where_a_model_or_another_lane_needs_it() -> None:
-    ledger = with_spare()
-    assert ledger.enter("another", 31)
-    assert not ledger.keeps_spare("lane")
-    ledger = with_spare()
-    assert ledger.claim("another lane", Need(held=31))
-    assert not ledger.keeps_spare("lane")
-
-
-def test_spare_memory_that_does_not_fit_is_left_out_of_its_own_claim_alone() -> None:
-    ledger = with_spare()
-    assert ledger.claim("another lane", Need(working=11, spare=40))
-    assert not ledger.keeps_spare("another lane")
-    assert ledger.keeps_spare("lane")
-
-
-def test_spare_memory_is_given_up_after_a_shortage() -> None:
-    ledger = Ledger(100)
-    for name in ("model", "another"):
-        assert ledger.enter(name, 20)
-        ledger.bring(name)
-    assert ledger.claim("lane", Need(held=10, working=10, spare=10))
-    ledger.tighten("model")
-    assert not ledger.keeps_spare("lane")

@@ -39,16 +39,12 @@ class ScriptedLane:
     broken: bool = False
     retries: bool = False
     fitted: bool = False
-    lacks_decoders: bool = True
 
     def prepare_retry(self) -> None:
         self.prepared.append("retry")
 
     def prepare_forms(self) -> None:
         self.prepared.append("forms")
-
-    def prepare_decoders(self) -> None:
-        self.prepared.append("decoders")
 
     def prepare_pictures(self) -> None:
         if self.broken:
@@ -114,7 +110,7 @@ def test_a_lane_gets_its_fitted_programs_in_any_order_of_opening(
     ("how", "wanted"),
     [
         ({"seats_per_device": 1, "fitted_programs": True}, []),
-        ({"seats_per_device": 2, "fitted_programs": True}, ["fitted programs", "larger decoders"]),
+        ({"seats_per_device": 2, "fitted_programs": True}, ["fitted programs"]),
         ({"seats_per_device": 1, "halves": 2, "fitted_programs": True}, ["fitted programs"]),
         ({"seats_per_device": 1, "loras": True, "fitted_programs": True}, ["fitted programs"]),
         ({"seats_per_device": 2, "loras": True}, []),
@@ -125,18 +121,6 @@ def test_fitted_programs_are_prepared_where_they_can_cost_less(
 ) -> None:
     steps = registry_of(ScriptedLane(), monkeypatch, **how).steps(EngineThread({}, clock=lambda: 0.0))
     assert [step.name for step in steps[3:]] == [f"{LANE} with {each}" for each in wanted]
-
-
-@pytest.mark.parametrize("order", [(0, 3, 4), (4, 3, 0)])
-def test_a_lane_gets_its_larger_decoders_in_any_order_of_opening(
-    order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    device = ScriptedLane()
-    how: dict[str, Any] = {"seats_per_device": 2, "fitted_programs": True}
-    steps = registry_of(device, monkeypatch, **how).steps(EngineThread({}, clock=lambda: 0.0))
-    for place in order:
-        steps[place].make()
-    assert set(device.prepared) == {"forms", "decoders"}
 
 
 def test_after_a_restart_a_step_prepares_the_lane_that_is_served_now(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,11 +56,7 @@ def test_programs_spread_over_the_devices_paint_what_each_devices_own_paint(
     together.prepare_forms()
     rows, [first, last] = painted(together, other, 0, 3)
     assert rows == 2
-    together.prepare_decoders()
-    _, in_twos = painted(together, other, *range(4))
-    for picture, expected in zip((first, last, *in_twos), (every[0], every[3], *every), strict=True):
+    for picture, expected in zip((first, last), (every[0], every[3]), strict=True):
         assert picture is not None
         assert expected is not None
         np.testing.assert_allclose(picture.astype(int), expected.astype(int), rtol=0, atol=1)
-    noted = {seat: picture.programs for seat, picture in together.decode(range(4)).items()}
-    assert noted == {0: "6x4- d1/2", 1: "6x4- d2/2", 2: "6x4- d1/2", 3: "6x4- d2/2"}

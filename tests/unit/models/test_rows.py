@@ -1,8 +1,7 @@
 """A row of a batch has the same bits whatever the other rows hold and wherever in the batch it stands.
 
 The autoencoder is not tested here. XLA's CPU convolutions of some processors round the last pixels of the
-last row differently, so the engine notes each picture's place in a decoder
-(`integration/engine/test_decoders.py`).
+last row differently, so the engine decodes one picture in a call.
 """
 
 from __future__ import annotations
