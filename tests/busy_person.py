@@ -17,13 +17,13 @@ from bot.files import Files
 from bot.store import Store
 from bot.store.library.styles import Style
 from bot.store.library.wildcards import Wildcard
-from bot.store.moderation.known import Hashes
 from bot.store.moderation.policies import PolicyScope
 from bot.store.moderation.prompt_rules import PromptRule
 from bot.store.people.preferences import Owner
 from bot.store.people.preferences import Scope as OwnerScope
 from bot.store.rows.audit import By
 from bot.store.rows.device_time import Spent
+from bot.store.rows.hashes import Hashes
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.sessions import Plan
 from sdjax_engine.request import PromptFacts

@@ -7,8 +7,8 @@ import asyncio
 from bot.app.existing import with_store
 from bot.config import Config
 from bot.store import Store
-from bot.store.moderation.known import Blocked
 from bot.store.rows.audit import EVERYWHERE, OPERATOR, By
+from bot.store.rows.hashes import Blocked
 
 
 def block_picture_now(config: Config, number: int, *, reason: str) -> bool:

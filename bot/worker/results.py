@@ -9,7 +9,7 @@ from bot.domain.jobs import Notes, Showing
 from bot.files import Artifacts, Files
 from bot.process.threads import Threads
 from bot.store import Store
-from bot.store.moderation.known import NO_HASHES, Hashes
+from bot.store.rows.hashes import NO_HASHES, Hashes
 from bot.store.rows.run_times import WorkerClass
 from bot.worker.ends import Ends
 from bot.worker.held_image import HeldImage

@@ -7,7 +7,7 @@ from stores import TTL
 
 from bot.domain.jobs import Job, Origin, Showing
 from bot.store import Store
-from bot.store.moderation.known import Hashes
+from bot.store.rows.hashes import Hashes
 
 PICTURE, OTHER = "aa/picture.png", "bb/other.png"
 

@@ -33,7 +33,6 @@ from bot.store import Store
 from bot.store.database.database import Verbs
 from bot.store.library.styles import Style
 from bot.store.library.wildcards import Wildcard
-from bot.store.moderation.known import Hashes
 from bot.store.moderation.policies import PolicyScope
 from bot.store.moderation.prompt_rules import PromptRule
 from bot.store.moderation.standing import Requester
@@ -41,6 +40,7 @@ from bot.store.people.preferences import Owner
 from bot.store.people.preferences import Scope as OwnerScope
 from bot.store.rows.audit import Act, By
 from bot.store.rows.device_time import Grouping, Spent
+from bot.store.rows.hashes import Hashes
 from bot.store.rows.restrictions import Scope
 from bot.store.rows.run_times import WorkerClass
 from bot.store.rows.sessions import Post, PostKind, TimerKind

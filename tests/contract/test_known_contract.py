@@ -18,8 +18,8 @@ from bot.domain.jobs import Claim, Descent, Job, Notes, Origin, Parent, Showing
 from bot.domain.levels import Level
 from bot.store import Store
 from bot.store.moderation import known
-from bot.store.moderation.known import Hashes
 from bot.store.rows.audit import EVERYWHERE, OPERATOR, Act, By
+from bot.store.rows.hashes import Hashes
 from bot.store.tables.pictures import blocked_pictures, picture_hashes
 from sdjax_engine.scores import PictureScores
 

@@ -29,7 +29,7 @@ from bot.front.results.contact_sheet import contact_sheet
 from bot.front.services.services import Interaction, Services, sender_of, services_of
 from bot.front.uploads.message_pictures import sent_file
 from bot.process.retries import while_unavailable
-from bot.store.moderation.known import Blocked
+from bot.store.rows.hashes import Blocked
 from bot.texts.catalogue import Moment, Texts, shown, tidy
 
 MOST_TILES = 16  # of the newest blocked pictures

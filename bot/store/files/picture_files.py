@@ -16,12 +16,12 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.file_states import DELETION_SECONDS, FileState, Lost, LostFile, Painter
-from bot.domain.jobs import State
+from bot.domain.jobs import COPIES, State
 from bot.store.database.database import Verbs, insert
 from bot.store.rows.jobs import among, notes_from, readable_rows
 from bot.store.rows.recipes import recipe_from
-from bot.store.rows.transitions import lock_jobs
-from bot.store.tables.queue import deliveries, files, images, jobs, start_pictures
+from bot.store.rows.transitions import ACTIVE, lock_jobs
+from bot.store.tables.queue import LENT, OWN, PAINTED, deliveries, files, images, jobs, start_pictures
 from sdjax_engine.request import Lane
 
 WANTED_SECONDS = 3600.0  # the longest that a result waits for a file
@@ -185,3 +185,52 @@ def _painters() -> sa.Select[Any]:
 def _painter(row: Any) -> Painter:
     programs = notes_from(row.notes).programs
     return Painter(job_id=row.job_id, index=row.number, recipe=recipe_from(row.recipe), programs=programs)
+
+
+def is_copy(table: sa.FromClause) -> sa.ColumnElement[bool]:
+    """Return the condition for copies of other jobs that are not deleted."""
+    return table.c.descent.in_(COPIES) & table.c.deleted_at.is_(None)
+
+
+async def files_of(connection: AsyncConnection, job_ids: Collection[str]) -> list[str]:
+    """Return the files that these jobs show or start from."""
+    painted = images.c.job_id.in_(job_ids) & images.c.artifact.is_not(None)
+    named = sa.union(
+        sa.select(images.c.artifact).where(painted),
+        sa.select(start_pictures.c.artifact).where(start_pictures.c.job_id.in_(job_ids)),
+    )
+    return list(await connection.scalars(named))
+
+
+async def let_go_unneeded(connection: AsyncConnection, names: Sequence[str], *, now: float) -> list[str]:
+    """Mark the files that no job needs for deletion, and return their names.
+
+    A job needs the files that it shows and starts from. But an ended repeat does not need the start picture
+    that another job sent.
+    """
+    active = sa.exists().where(jobs.c.id == start_pictures.c.job_id, jobs.c.state.in_(ACTIVE))
+    starts = start_pictures.c.artifact.in_(names) & ((start_pictures.c.source != LENT) | active)
+    needed = sa.union(
+        sa.select(images.c.artifact).where(images.c.artifact.in_(names)),
+        sa.select(start_pictures.c.artifact).where(starts),
+    )
+    kept = set(await connection.scalars(needed))
+    unneeded = [name for name in names if name not in kept]
+    await let_go(connection, unneeded, now=now)
+    return unneeded
+
+
+async def source_of(connection: AsyncConnection, name: str, *, repeats: bool) -> str:
+    """Return the source of a start picture: painted here, sent with this job, or with the repeated job."""
+    painted = sa.select(images.c.id).where(images.c.artifact == name).limit(1)
+    if await connection.scalar(painted) is not None:
+        return PAINTED
+    return LENT if repeats else OWN
+
+
+async def is_lent(connection: AsyncConnection, name: str, parent_id: str, user_id: int) -> bool:
+    """Return whether a job of this person starts from a file of its parent that another person has sent."""
+    other = (jobs.c.user_id != user_id) | (start_pictures.c.source == LENT)
+    look = sa.select(start_pictures.c.job_id).join(jobs, jobs.c.id == start_pictures.c.job_id)
+    theirs = look.where(start_pictures.c.job_id == parent_id, start_pictures.c.artifact == name, other)
+    return await connection.scalar(theirs) is not None

@@ -14,8 +14,7 @@ import sqlalchemy as sa
 from bot.domain.file_states import DELETION_SECONDS, FileState
 from bot.domain.jobs import Showing
 from bot.store.database.database import Verbs, insert
-from bot.store.files.picture_files import let_go, named
-from bot.store.people.erasure import files_of, is_copy
+from bot.store.files.picture_files import files_of, is_copy, let_go, named
 from bot.store.rows.transitions import ACTIVE
 from bot.store.tables.queue import (
     HOLDS_TOKEN,

@@ -19,7 +19,8 @@ from bot.domain.jobs import Origin, Recipe, Showing
 from bot.domain.quotas import Charge
 from bot.store.database.database import Verbs
 from bot.store.moderation.holds import show_withheld, uphold
-from bot.store.queue.new_jobs import Adding, job_of, wait_for_turn
+from bot.store.queue.new_jobs import Adding, job_of
+from bot.store.rows.admission import wait_for_turn
 from bot.store.rows.charges import NO_CHARGE
 from bot.store.rows.jobs import load_job, origin_from, origin_json
 from bot.store.rows.recipes import recipe_from, recipe_values

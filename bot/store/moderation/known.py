@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import UserMistake
 from bot.domain.hashes import (
-    BITS,
-    BLOCKED_DISTANCE,
     LIKELY_DISTANCE,
     SEARCH_DISTANCE,
     bands_of,
     distance,
     is_flat,
-    looked_up,
     name_of,
     read,
     stored,
@@ -27,17 +23,22 @@ from bot.domain.hashes import (
 from bot.domain.holds import Cause, Outcome
 from bot.domain.jobs import Job, Showing
 from bot.store.database.database import Verbs, insert
-from bot.store.database.sqlite_file import BITS_APART
 from bot.store.rows.audit import EVERYWHERE, Act, By, note
+from bot.store.rows.hashes import (
+    MOST_CANDIDATES,
+    START,
+    Blocked,
+    band_values,
+    blocked_from,
+    blocking,
+    near_rows,
+)
 from bot.store.rows.jobs import load_jobs
 from bot.store.rows.revisions import hold_server
 from bot.store.tables.pictures import blocked_pictures, picture_hashes
-from bot.store.tables.queue import images, jobs, start_pictures
+from bot.store.tables.queue import images, jobs
 
-OWN = "own"  # the source of a start picture that the job's person sent
-START = -1  # in place of an image's index
 MAX_BLOCKED = 2000  # pictures of one server
-MOST_CANDIDATES = 5000  # rows read for each band
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,30 +56,6 @@ class Match:
         return self.index == START
 
 
-@dataclass(frozen=True, kw_only=True)
-class Blocked:
-    """A blocked picture by its hash; `guild_id` is 0 for every server, `by` 0 for the operator."""
-
-    guild_id: int
-    hash: int
-    by: int
-    reason: str
-    at: float
-
-    @property
-    def everywhere(self) -> bool:
-        """Whether the operator blocked it in every server."""
-        return self.guild_id == EVERYWHERE
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hashes:
-    """The hashes of a finished image and of the picture it started from, as far as they are known."""
-
-    result: int | None = None
-    start: int | None = None
-
-
 class Known(Verbs):
     """The verbs of known pictures; each that changes something adds its row to the audit log."""
 
@@ -86,7 +63,7 @@ class Known(Verbs):
         """Return the pictures of a server that are most like the one of this hash, the nearest first."""
         async with self._database.read() as connection:
             column = picture_hashes.c
-            near = await _near(connection, column.id, [guild_id], number, SEARCH_DISTANCE)
+            near = await near_rows(connection, column.id, [guild_id], number, SEARCH_DISTANCE)
             found = [row_id for row_id, _ in sorted(near, key=lambda each: (each[1], -each[0]))[:limit]]
             look = sa.select(*_columns(picture_hashes)).where(column.id.in_(found))
             rows = sorted(await connection.execute(look), key=lambda row: found.index(row.id))
@@ -101,7 +78,7 @@ class Known(Verbs):
             return False
         column = picture_hashes.c
         async with self._database.read() as connection:
-            near = await _near(connection, column.id, [guild_id or 0], number, LIKELY_DISTANCE)
+            near = await near_rows(connection, column.id, [guild_id or 0], number, LIKELY_DISTANCE)
             found = column.id.in_([row_id for row_id, _ in near]) & (column.index != START)
             return await connection.scalar(sa.select(column.id).where(found).limit(1)) is not None
 
@@ -118,7 +95,7 @@ class Known(Verbs):
     async def blocking(self, guild_id: int | None, number: int) -> Blocked | None:
         """Return the nearest blocked picture that is too similar to this hash; None without one."""
         async with self._database.read() as connection:
-            return await _blocking(connection, guild_id, number)
+            return await blocking(connection, guild_id, number)
 
     async def is_refused(self, guild_id: int | None, number: int) -> bool:
         """Return whether moderators of a server have rejected the picture of this very hash.
@@ -139,7 +116,7 @@ class Known(Verbs):
         # A copy in the server of its first job has its hash under 0.
         here = (jobs.c.guild_id == guild_id) & column.guild_id.in_((EVERYWHERE, guild_id))
         here &= column.hash == stored(number)
-        band, values = next(iter(_bands(number).items()))  # its index finds the rows
+        band, values = next(iter(band_values(number).items()))  # its index finds the rows
         found = look.where(here, column[band] == values, rejected | reported)
         async with self._database.read() as connection:
             return await connection.scalar(found.limit(1)) is not None
@@ -149,7 +126,7 @@ class Known(Verbs):
 
         Raises UserMistake `known_full`.
         """
-        values: dict[str, Any] = {"guild_id": by.guild_id, "hash": stored(number), **_bands(number)}
+        values: dict[str, Any] = {"guild_id": by.guild_id, "hash": stored(number), **band_values(number)}
         values |= {"by": by.actor_id, "reason": by.reason, "at": self._clock()}
         async with self._changing() as (connection, _):
             if by.guild_id:
@@ -181,7 +158,7 @@ class Known(Verbs):
         look = sa.select(blocked_pictures).where(blocked_pictures.c.guild_id == guild_id)
         ordered = look.order_by(blocked_pictures.c.at.desc(), blocked_pictures.c.hash)
         async with self._database.read() as connection:
-            return [_blocked(row) for row in await connection.execute(ordered)]
+            return [blocked_from(row) for row in await connection.execute(ordered)]
 
     async def kept(self, guild_id: int, numbers: Sequence[int]) -> dict[int, str]:
         """Return the files of pictures of a server by their very hashes, as far as any are kept.
@@ -199,105 +176,6 @@ class Known(Verbs):
         async with self._database.read() as connection:
             rows = await connection.execute(look.order_by(column.id).limit(MOST_CANDIDATES))
             return {read(row.hash): row.artifact for row in rows}
-
-
-NO_HASHES = Hashes()
-
-
-async def note_hashes(connection: AsyncConnection, job_id: str, image_id: int, hashes: Hashes) -> None:
-    """Store the hashes of a finished image, in the transaction of its end.
-
-    The hash of a start picture is stored once for all images of the job, if the job's person sent it.
-    """
-    if hashes == NO_HASHES:
-        return
-    look = sa.select(images.c.index.label("number"), jobs.c.guild_id).join(jobs)
-    row = (await connection.execute(look.where(images.c.id == image_id, jobs.c.id == job_id))).one()
-    found = {row.number: hashes.result}
-    if hashes.start is not None and await _sent_it(connection, job_id):
-        found[START] = hashes.start
-    await _store(connection, job_id, row.guild_id or 0, found)
-
-
-async def hashes_of(connection: AsyncConnection, artifacts: Collection[str]) -> dict[str, int]:
-    """Return the hashes of painted files by the files' names, as far as they are known."""
-    column = picture_hashes.c
-    same = (images.c.job_id == column.job_id) & (images.c.index == column.index)
-    look = sa.select(images.c.artifact, column.hash).join(picture_hashes, same)
-    rows = await connection.execute(look.where(images.c.artifact.in_(artifacts)))
-    return {row.artifact: read(row.hash) for row in rows}
-
-
-async def blocked_among(
-    connection: AsyncConnection, guild_id: int | None, numbers: Mapping[str, int]
-) -> set[str]:
-    """Return which names have the hash of a picture that is blocked in a server, or like a blocked one."""
-    return {
-        name for name, number in numbers.items() if await _blocking(connection, guild_id, number) is not None
-    }
-
-
-async def note_copied(
-    connection: AsyncConnection, job_id: str, guild_id: int, found: Mapping[int, int | None]
-) -> None:
-    """Store the hashes of a copy's pictures by their places; they outlive the first job.
-
-    With `guild_id` 0 `Known.whose` does not find them.
-    """
-    await _store(connection, job_id, guild_id, found)
-
-
-async def _blocking(connection: AsyncConnection, guild_id: int | None, number: int) -> Blocked | None:
-    places, column = sorted({EVERYWHERE, guild_id or EVERYWHERE}), blocked_pictures.c
-    near = await _near(connection, column.hash, places, number, BLOCKED_DISTANCE)
-    if not near:
-        return None
-    nearest, _ = min(near, key=lambda each: each[1])
-    look = sa.select(blocked_pictures).where(column.guild_id.in_(places), column.hash == nearest)
-    return _blocked((await connection.execute(look.limit(1))).one())
-
-
-async def _sent_it(connection: AsyncConnection, job_id: str) -> bool:
-    own = (start_pictures.c.job_id == job_id) & (start_pictures.c.source == OWN)
-    return await connection.scalar(sa.select(start_pictures.c.job_id).where(own).limit(1)) is not None
-
-
-async def _store(
-    connection: AsyncConnection, job_id: str, guild_id: int, found: Mapping[int, int | None]
-) -> None:
-    for place, number in found.items():
-        if number is not None:
-            values = {"job_id": job_id, "index": place, "guild_id": guild_id, "hash": stored(number)}
-            add = insert(connection, picture_hashes).values({**values, **_bands(number)})
-            await connection.execute(add.on_conflict_do_nothing())
-
-
-async def _near(
-    connection: AsyncConnection, key: sa.Column[int], places: Collection[int], number: int, reach: int
-) -> set[tuple[int, int]]:
-    """Return the keys and distances of the hashes of these servers at a distance of at most `reach`.
-
-    One look-up for each band finds the rows whose band is nearly that of the hash. Among a million hashes
-    these are thousands, so the database computes their distances.
-    """
-    column, found = key.table.c, set[tuple[int, int]]()
-    apart = _distance(connection, column.hash, number)
-    for band, values in enumerate(looked_up(number, reach)):
-        for place in places if values else ():
-            look = sa.select(key, apart).where(
-                column.guild_id == place, column[f"band_{band}"].in_(values), apart <= reach
-            )
-            rows = await connection.execute(look.limit(MOST_CANDIDATES))
-            found.update((each, differing) for each, differing in rows)
-    return found
-
-
-def _distance(connection: AsyncConnection, column: sa.Column[int], number: int) -> sa.ColumnElement[int]:
-    """Return the distance of a row from a hash, as an expression."""
-    wanted = sa.literal(stored(number), sa.BigInteger)
-    if connection.dialect.name == "sqlite":
-        return sa.Function(BITS_APART, column, wanted, type_=sa.Integer())
-    return sa.func.bit_count(sa.cast(column.op("#")(wanted), postgresql.BIT(BITS)), type_=sa.Integer())
 
 
 def _columns(table: sa.Table) -> list[Any]:
@@ -318,11 +196,3 @@ async def _matches(connection: AsyncConnection, rows: Sequence[Any], number: int
         for row in rows
         if row.job_id in known
     ]
-
-
-def _bands(number: int) -> dict[str, int]:
-    return {f"band_{band}": value for band, value in enumerate(bands_of(number))}
-
-
-def _blocked(row: Any) -> Blocked:
-    return Blocked(guild_id=row.guild_id, hash=read(row.hash), by=row.by, reason=row.reason, at=row.at)

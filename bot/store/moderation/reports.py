@@ -10,7 +10,7 @@ from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Job, lacking
 from bot.store.database.database import Verbs, insert
 from bot.store.moderation.holds import OPEN, hold_pictures, lock_sharing
-from bot.store.queue.new_jobs import wait_for_turn
+from bot.store.rows.admission import wait_for_turn
 from bot.store.rows.audit import OPERATOR, Act, By, note
 from bot.store.rows.jobs import load_job
 from bot.store.rows.reviews import Kind, about_pictures, message_due, open_review, settings_of, waits

@@ -9,13 +9,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from bot.domain.jobs import COPIES, Job
+from bot.domain.jobs import Job
 from bot.store.database.database import Verbs, insert
-from bot.store.files.picture_files import let_go
+from bot.store.files.picture_files import files_of, is_copy, let_go_unneeded
 from bot.store.people.preferences import Scope
 from bot.store.rows.audit import erased_number, replace_person
 from bot.store.rows.jobs import load_jobs
-from bot.store.rows.recipes import silenced
 from bot.store.rows.restrictions import OF_ANY_KIND, Kind
 from bot.store.rows.reviews import erase_from_reviews, withdraw
 from bot.store.rows.revisions import forget_server, hold_server
@@ -26,6 +25,7 @@ from bot.store.tables.pictures import blocked_pictures
 from bot.store.tables.policies import policies, server_revisions
 from bot.store.tables.queue import (
     ENDED,
+    OWN,
     departures,
     favourites,
     images,
@@ -61,7 +61,6 @@ _GROWING: Mapping[sa.Column[Any], int] = MappingProxyType(
 )
 """Keys of tables that grow, and how many go in one transaction; a session goes with all its votes."""
 SERVERS_AT_ONCE = 1000  # a statement of SQLite or PostgreSQL takes about 32,000 values
-OWN, LENT, PAINTED = "own", "lent", "painted"  # sources of start pictures: see `source_of`
 
 
 class Erasure(Verbs):
@@ -248,11 +247,6 @@ def _jobs_of(*, user_id: int | None, guild_id: int | None) -> list[sa.Select[Any
     return [here.where(jobs.c.state.in_(ACTIVE)), here.where(ENDED).order_by(jobs.c.finished_at.desc())]
 
 
-def is_copy(table: sa.FromClause) -> sa.ColumnElement[bool]:
-    """Return the condition for copies of other jobs that are not deleted."""
-    return table.c.descent.in_(COPIES) & table.c.deleted_at.is_(None)
-
-
 def _goes_with_server(kept: sa.Table) -> sa.ColumnElement[bool]:
     """Return the condition for a server's rows that are deleted with it; the operator's block of it stays."""
     if kept is not restrictions:
@@ -268,59 +262,3 @@ async def leave_sessions(connection: AsyncConnection, user_id: int) -> None:
     await connection.execute(sa.update(sessions).where(sessions.c.id.in_(theirs)).values(host_id=0))
     await connection.execute(sa.delete(session_votes).where(session_votes.c.voter_id == user_id))
     await connection.execute(sa.delete(session_tags).where(session_tags.c.user_id == user_id))
-
-
-async def forget_words(connection: AsyncConnection, job_id: str) -> None:
-    """Delete a job's prompts, file names, interaction token and user name, and the reasons of decisions."""
-    said = (await connection.execute(sa.select(jobs.c.recipe).where(jobs.c.id == job_id))).scalar_one()
-    values: dict[str, Any] = {"recipe": silenced(said), "interaction_token": ""}
-    values |= {"token_expires_at": 0.0, "user_name": ""}
-    values |= {"hold_rule": "", "ruling_reason": ""}
-    await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(values))
-    # The notes quote the cut end of a prompt.
-    unsaid = {"notes": sa.null(), "ruling_reason": ""}
-    await connection.execute(sa.update(images).where(images.c.job_id == job_id).values(unsaid))
-
-
-async def files_of(connection: AsyncConnection, job_ids: Collection[str]) -> list[str]:
-    """Return the files that these jobs show or start from."""
-    painted = images.c.job_id.in_(job_ids) & images.c.artifact.is_not(None)
-    named = sa.union(
-        sa.select(images.c.artifact).where(painted),
-        sa.select(start_pictures.c.artifact).where(start_pictures.c.job_id.in_(job_ids)),
-    )
-    return list(await connection.scalars(named))
-
-
-async def let_go_unneeded(connection: AsyncConnection, names: Sequence[str], *, now: float) -> list[str]:
-    """Mark the files that no job needs for deletion, and return their names.
-
-    A job needs the files that it shows and starts from. But an ended repeat does not need the start picture
-    that another job sent.
-    """
-    active = sa.exists().where(jobs.c.id == start_pictures.c.job_id, jobs.c.state.in_(ACTIVE))
-    starts = start_pictures.c.artifact.in_(names) & ((start_pictures.c.source != LENT) | active)
-    needed = sa.union(
-        sa.select(images.c.artifact).where(images.c.artifact.in_(names)),
-        sa.select(start_pictures.c.artifact).where(starts),
-    )
-    kept = set(await connection.scalars(needed))
-    unneeded = [name for name in names if name not in kept]
-    await let_go(connection, unneeded, now=now)
-    return unneeded
-
-
-async def source_of(connection: AsyncConnection, name: str, *, repeats: bool) -> str:
-    """Return the source of a start picture: painted here, sent with this job, or with the repeated job."""
-    painted = sa.select(images.c.id).where(images.c.artifact == name).limit(1)
-    if await connection.scalar(painted) is not None:
-        return PAINTED
-    return LENT if repeats else OWN
-
-
-async def is_lent(connection: AsyncConnection, name: str, parent_id: str, user_id: int) -> bool:
-    """Return whether a job of this person starts from a file of its parent that another person has sent."""
-    other = (jobs.c.user_id != user_id) | (start_pictures.c.source == LENT)
-    look = sa.select(start_pictures.c.job_id).join(jobs, jobs.c.id == start_pictures.c.job_id)
-    theirs = look.where(start_pictures.c.job_id == parent_id, start_pictures.c.artifact == name, other)
-    return await connection.scalar(theirs) is not None

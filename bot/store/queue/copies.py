@@ -17,9 +17,8 @@ from bot.domain.holds import Hold
 from bot.domain.jobs import COPIES, Descent, ImageRecord, Job, Origin, Recipe, Showing, State, lacking
 from bot.domain.levels import Level
 from bot.store.database.database import insert
-from bot.store.files.picture_files import use_files
-from bot.store.moderation.known import blocked_among, hashes_of, note_copied
-from bot.store.people.erasure import source_of
+from bot.store.files.picture_files import source_of, use_files
+from bot.store.rows.hashes import blocked_among, hashes_of, note_copied
 from bot.store.rows.jobs import (
     check_readable,
     hold_values,

@@ -11,9 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Delivery, Job
 from bot.store.database.database import Verbs
-from bot.store.people.erasure import files_of, forget_words, let_go_unneeded
+from bot.store.files.picture_files import files_of, let_go_unneeded
 from bot.store.rows.audit import Act, By, note
-from bot.store.rows.jobs import MOST_NEWER, load_jobs
+from bot.store.rows.jobs import MOST_NEWER, forget_words, load_jobs
 from bot.store.rows.reviews import withdraw
 from bot.store.rows.transitions import RESULT, cancel_images, lock_job, lock_owned_job
 from bot.store.tables.queue import deliveries, images, jobs, start_pictures

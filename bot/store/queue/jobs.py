@@ -20,14 +20,13 @@ from bot.store.queue.new_jobs import (
     NO_CAPS,
     Adding,
     job_of,
-    lock_session,
     new_job_id,
     refuse_over,
     room_at_full_share,
-    wait_for_turn,
 )
 from bot.store.queue.search import find_words, words_of
 from bot.store.queue.seed_sequences import NextOf
+from bot.store.rows.admission import lock_channel_session, wait_for_turn
 from bot.store.rows.audit import Act, By, note
 from bot.store.rows.charges import NO_CHARGE, refuse_over_quota
 from bot.store.rows.jobs import load_first, load_job, load_jobs
@@ -120,7 +119,7 @@ class Jobs(Verbs):
         session_id: str | None,
     ) -> Job:
         async with self._changing() as (connection, changes):
-            await lock_session(connection, origin.channel_id)
+            await lock_channel_session(connection, origin.channel_id)
             await wait_for_turn(connection, origin.user_id)
             known = await job_of(connection, origin.interaction_id)
             if known is None:

@@ -17,10 +17,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import StaleLease
 from bot.domain.jobs import Claim, Job, Notes, Showing, State
 from bot.store.database.database import SETTLING_SECONDS, Verbs
-from bot.store.moderation.known import NO_HASHES, Hashes, note_hashes
 from bot.store.queue.poison_images import claimable
 from bot.store.rows import fair_order
 from bot.store.rows.device_time import Spent, add_device_time, is_recorded
+from bot.store.rows.hashes import NO_HASHES, Hashes, note_hashes
 from bot.store.rows.jobs import among, load_job, notes_values, readable_rows, showings_from
 from bot.store.rows.pauses import IS_PAUSED
 from bot.store.rows.previews import put_previews

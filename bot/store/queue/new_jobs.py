@@ -21,8 +21,7 @@ from bot.domain.holds import Hold
 from bot.domain.jobs import Origin, Recipe, State
 from bot.domain.quotas import Caps, Charge
 from bot.store.database.database import insert
-from bot.store.files.picture_files import use_files
-from bot.store.people.erasure import is_lent, source_of
+from bot.store.files.picture_files import is_lent, source_of, use_files
 from bot.store.queue.seed_sequences import NextOf, Wanted, next_in_sequence
 from bot.store.rows import fair_order
 from bot.store.rows.admission import Entrance, enter, join_session
@@ -54,20 +53,6 @@ async def job_of(connection: AsyncConnection, interaction_id: int) -> str | None
         sa.select(jobs.c.id).where(jobs.c.interaction_id == interaction_id)
     )
     return found
-
-
-async def lock_session(connection: AsyncConnection, channel_id: int) -> None:
-    """Lock the open session of a channel for reading: sessions, jobs, persons is the order of all locks."""
-    look = sa.select(sessions.c.id).where(sessions.c.open_channel_id == channel_id)
-    await connection.execute(look.with_for_update(read=True))
-
-
-async def wait_for_turn(connection: AsyncConnection, user_id: int) -> None:
-    """Lock the person's row, so that their requests are stored one at a time and each counts the others."""
-    mine = insert(connection, last_tags).values(user_id=user_id, tag=0.0)
-    # One statement makes or locks the row: between two statements the row can be deleted.
-    locked = mine.on_conflict_do_update(index_elements=[last_tags.c.user_id], set_={"tag": last_tags.c.tag})
-    await connection.execute(locked)
 
 
 async def refuse_over(

@@ -20,7 +20,7 @@ from bot.store.database.database import insert
 from bot.store.rows import fair_order
 from bot.store.rows.sessions import Phase, plan_from, round_over
 from bot.store.tables.queue import images, last_tags
-from bot.store.tables.sessions import session_jobs, session_tags
+from bot.store.tables.sessions import session_jobs, session_tags, sessions
 
 REVIEWED = Hold(cause=Cause.SESSION)
 UNCHARGED = (State.FAILED, State.CANCELLED)
@@ -106,3 +106,17 @@ async def refund_in_session(connection: AsyncConnection, job_id: str, shares: It
     tag = session_tags.c.tag - fair_order.refund(shares)
     await connection.execute(sa.update(session_tags).where(mine).values(tag=tag))
     return True
+
+
+async def lock_channel_session(connection: AsyncConnection, channel_id: int) -> None:
+    """Lock the open session of a channel for reading: sessions, jobs, persons is the order of all locks."""
+    look = sa.select(sessions.c.id).where(sessions.c.open_channel_id == channel_id)
+    await connection.execute(look.with_for_update(read=True))
+
+
+async def wait_for_turn(connection: AsyncConnection, user_id: int) -> None:
+    """Lock the person's row, so that their requests are stored one at a time and each counts the others."""
+    mine = insert(connection, last_tags).values(user_id=user_id, tag=0.0)
+    # One statement makes or locks the row: between two statements the row can be deleted.
+    locked = mine.on_conflict_do_update(index_elements=[last_tags.c.user_id], set_={"tag": last_tags.c.tag})
+    await connection.execute(locked)

@@ -13,7 +13,7 @@ from bot.domain.errors import UnknownJob, UnreadableJob
 from bot.domain.holds import Appeal, Cause, Hold, Outcome, Ruling
 from bot.domain.jobs import Descent, ImageRecord, Job, Notes, Origin, Parent, Showing, Showings, State
 from bot.domain.levels import Level
-from bot.store.rows.recipes import UNREADABLE, is_readable, recipe_from, tell_unreadable
+from bot.store.rows.recipes import UNREADABLE, is_readable, recipe_from, silenced, tell_unreadable
 from bot.store.tables.queue import images, jobs
 from sdjax_engine.request import WHOLE, Offer, PromptFacts, SafetyScores, Sampler
 from sdjax_engine.scores import PictureScores
@@ -258,3 +258,15 @@ def among(table: sa.Table, *states: State) -> sa.ColumnElement[bool]:
     """Return the condition for these states, to be combined with a condition that an index serves."""
     # Excluding the other states keeps databases from searching the index of states first.
     return table.c.state.not_in([state for state in State if state not in states])
+
+
+async def forget_words(connection: AsyncConnection, job_id: str) -> None:
+    """Delete a job's prompts, file names, interaction token and user name, and the reasons of decisions."""
+    said = (await connection.execute(sa.select(jobs.c.recipe).where(jobs.c.id == job_id))).scalar_one()
+    values: dict[str, Any] = {"recipe": silenced(said), "interaction_token": ""}
+    values |= {"token_expires_at": 0.0, "user_name": ""}
+    values |= {"hold_rule": "", "ruling_reason": ""}
+    await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(values))
+    # The notes quote the cut end of a prompt.
+    unsaid = {"notes": sa.null(), "ruling_reason": ""}
+    await connection.execute(sa.update(images).where(images.c.job_id == job_id).values(unsaid))

@@ -185,6 +185,8 @@ start_pictures = sa.Table(
     sa.Column("source", sa.String(8), nullable=False, server_default="own"),  # own, lent or painted
     sa.Index(None, "artifact"),
 )
+OWN, LENT, PAINTED = "own", "lent", "painted"
+"""Sources of start pictures: sent with the job, sent with another job, painted here."""
 
 favourites = sa.Table(
     "favourites",

@@ -15,8 +15,8 @@ from bot.domain.hashes import hash_of
 from bot.domain.jobs import Job
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.community import GUILD_ID
-from bot.store.moderation.known import Hashes
 from bot.store.rows.audit import EVERYWHERE, OPERATOR, Act, By
+from bot.store.rows.hashes import Hashes
 from sdjax_engine.images import encode_png
 
 MENU = "Whose picture is this?"
