@@ -34,8 +34,8 @@ from percentiles import percentile
 from store_servers import postgresql
 
 from bot.domain.jobs import Origin, Recipe
-from bot.front.requests.judges import Judging
 from bot.front.requests.standing import check_blocks, check_words
+from bot.front.services.judges import Judging
 from bot.front.services.server_cache import AutomodCache, ServerCache
 from bot.front.services.services import Interaction
 from bot.moderation.always import hard_rule

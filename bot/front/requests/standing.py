@@ -14,7 +14,7 @@ from bot.domain.holds import Cause, Hold
 from bot.domain.jobs import Origin, Recipe
 from bot.domain.quotas import Charge, Quota
 from bot.front.recipes.options import find_offer
-from bot.front.requests.judges import Judgement, RulesHere, judgement
+from bot.front.services.judges import Judgement, RulesHere, judgement
 from bot.front.services.server_cache import Ruled, may_read
 from bot.front.services.services import Interaction, Services, role_ids, sender_of, services_of
 from bot.moderation.generosity import Privacy

@@ -18,7 +18,7 @@ from bot.domain.jobs import Job
 from bot.domain.quotas import Caps
 from bot.files import Artifacts, Files
 from bot.front.recipes.keywords import Keywords
-from bot.front.requests.judges import Judging
+from bot.front.services.judges import Judging
 from bot.front.services.kept_values import Offered
 from bot.front.services.server_cache import AutomodCache, ServerCache
 from bot.front.uploads.attachments import Attachments

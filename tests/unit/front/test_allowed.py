@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bot.domain.errors import UserMistake
-from bot.front.requests.judges import Judging, forms_of
 from bot.front.requests.standing import check_texts
+from bot.front.services.judges import Judging, forms_of
 from bot.moderation import hard_rule
 
 FILLING = "a,1.b;" * 330

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from bot.domain.errors import UserMistake
 from bot.domain.expansion import read_phrase
-from bot.front.requests.judges import MOST_RULES, RULES, Judging, RulesHere, judgement
 from bot.front.requests.server_wildcards import written_out
+from bot.front.services.judges import MOST_RULES, RULES, Judging, RulesHere, judgement
 from bot.moderation import hard_rule
 from bot.moderation.automod import AutomodRule
 from bot.moderation.limits import Sender
