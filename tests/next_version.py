@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.store import migrate
+from bot.store.database import upgrade
 
 MIGRATION = '''
 """A column and a table that the next version has."""
@@ -30,9 +30,9 @@ def upgrade():
 
 @pytest.fixture
 def next_version(tmp_path: Path) -> Path:
-    """A folder of migrations; let `migrate.FOLDER` name it to be the next version."""
+    """A folder of migrations; let `upgrade.FOLDER` name it to be the next version."""
     folder = tmp_path / "migrations"
-    shutil.copytree(migrate.FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(upgrade.FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
     latest = max(file.name[:4] for file in (folder / "versions").glob("v[0-9]*.py"))
     (folder / "versions" / "next_mood.py").write_text(MIGRATION.format(latest=latest))
     return folder

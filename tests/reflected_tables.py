@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 from alembic.script import ScriptDirectory
 
-from bot.store import migrate
 from bot.store.backups import dump, load
+from bot.store.database import upgrade
 
 Reflected = dict[tuple[str, str, frozenset[str]], dict[str, sa.Table]]
 
@@ -37,10 +37,10 @@ def reflected_once(reflections: Reflected) -> Iterator[None]:
             reflections[key] = reflect(connection, names)
         return reflections[key]
 
-    read = cache(lambda folder: ScriptDirectory.from_config(migrate.alembic_config(folder)))
-    scripts = SimpleNamespace(from_config=lambda _config: read(migrate.FOLDER))
+    read = cache(lambda folder: ScriptDirectory.from_config(upgrade.alembic_config(folder)))
+    scripts = SimpleNamespace(from_config=lambda _config: read(upgrade.FOLDER))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dump, "reflected", reflected)
         patch.setattr(load, "reflected", reflected)
-        patch.setattr(migrate, "ScriptDirectory", scripts)
+        patch.setattr(upgrade, "ScriptDirectory", scripts)
         yield

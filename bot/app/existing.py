@@ -9,7 +9,7 @@ from bot.config import Config
 from bot.domain.errors import ConfigurationError, StoreUnavailable
 from bot.store import Store
 from bot.store.database.opening import connect_database, has_tables
-from bot.store.migrate import level
+from bot.store.database.upgrade import level
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from bot.files import Artifacts
 from bot.process.threads import in_uninterruptible_thread
 from bot.store.backups.load import Rows, is_empty, load, not_empty
 from bot.store.database.database import Database
-from bot.store.migrate import is_known
+from bot.store.database.upgrade import is_known
 
 SHOWN_DAMAGES = 3
 

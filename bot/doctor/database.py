@@ -17,7 +17,7 @@ from bot.process.threads import in_thread
 from bot.store.database.database import Database
 from bot.store.database.opening import connect_database
 from bot.store.database.sqlite_file import CONNECTIONS, check_file_system
-from bot.store.migrate import Level, level
+from bot.store.database.upgrade import Level, level
 from bot.store.tables import queue
 
 PART = "database"

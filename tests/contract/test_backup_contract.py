@@ -22,8 +22,8 @@ from bot.backup.manifest import Manifest
 from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import State
 from bot.files import Artifacts, Files
-from bot.store import Store, migrate
-from bot.store.database import postgresql_server
+from bot.store import Store
+from bot.store.database import postgresql_server, upgrade
 
 pytestmark = pytest.mark.usefixtures("reflected_once")
 
@@ -145,7 +145,7 @@ async def test_a_backup_of_an_older_version_is_brought_up_to_date(
     job = await store.jobs.enqueue(RECIPE, ORIGIN)
     await store.close()
     made = await places.back_up(sqlite_url)
-    monkeypatch.setattr(migrate, "FOLDER", next_version)
+    monkeypatch.setattr(upgrade, "FOLDER", next_version)
     await places.restore(target_url)
     after = await all_rows(target_url)
     assert "moods" not in made.tables

@@ -16,13 +16,14 @@ from stores import TTL, Clock
 
 from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import State
-from bot.store import Store, migrate
-from bot.store.database import opening
+from bot.store import Store
+from bot.store.database import opening, upgrade
 
 UPGRADING = """
 import asyncio, pathlib, sys
-from bot.store import Store, migrate
-migrate.FOLDER = pathlib.Path(sys.argv[2])
+from bot.store import Store
+from bot.store.database import upgrade
+upgrade.FOLDER = pathlib.Path(sys.argv[2])
 asyncio.run(Store.open(sys.argv[1]))
 """
 
@@ -39,7 +40,7 @@ async def test_a_migration_keeps_every_row_and_the_older_version_refuses_the_res
     await store.close()
 
     with monkeypatch.context() as upgraded:
-        upgraded.setattr(migrate, "FOLDER", next_version)
+        upgraded.setattr(upgrade, "FOLDER", next_version)
         store = await Store.open(database_url, clock=clock)
         async with store.shared.database.read() as connection:
             rows = await connection.execute(sa.text("SELECT id, mood FROM jobs"))
@@ -62,7 +63,7 @@ async def test_an_upgrade_begins_anew_after_a_deadlock_with_a_process_at_work(
 ) -> None:
     """A claim locks images and then jobs; the migration locks jobs and then images."""
     store = await Store.open(postgres_url)
-    monkeypatch.setattr(migrate, "FOLDER", next_version)
+    monkeypatch.setattr(upgrade, "FOLDER", next_version)
     async with store.shared.database.write() as connection:
         await connection.execute(sa.text("LOCK TABLE images IN ROW EXCLUSIVE MODE"))
         upgrading = asyncio.create_task(Store.open(postgres_url))
@@ -84,10 +85,10 @@ async def test_an_upgrade_during_a_backup_holds_up_no_reader_for_long_and_goes_t
 ) -> None:
     running = await Store.open(postgres_url)
     job = await running.jobs.enqueue(RECIPE, ORIGIN)
-    monkeypatch.setattr(migrate, "LOCK_SECONDS", 1)
+    monkeypatch.setattr(upgrade, "LOCK_SECONDS", 1)
     monkeypatch.setattr(opening, "FIRST_PAUSE", 0.2)
     monkeypatch.setattr(opening, "LONGEST_PAUSE", 0.5)
-    monkeypatch.setattr(migrate, "FOLDER", next_version)
+    monkeypatch.setattr(upgrade, "FOLDER", next_version)
     count, longest = sa.text("SELECT count(*) FROM jobs"), 0.0
     async with running.shared.database.read() as backup:  # one snapshot, for as long as it copies pictures
         await backup.execute(count)
@@ -132,7 +133,7 @@ async def test_a_process_that_is_killed_within_a_migration_leaves_the_tables_as_
     await store.close()
     migration.write_text(whole)
     shutil.rmtree(migration.parent / "__pycache__", ignore_errors=True)
-    monkeypatch.setattr(migrate, "FOLDER", next_version)
+    monkeypatch.setattr(upgrade, "FOLDER", next_version)
     store = await Store.open(database_url)
     async with store.shared.database.read() as connection:
         assert await connection.scalar(sa.text("SELECT mood FROM jobs")) == "calm"
@@ -149,7 +150,7 @@ async def test_a_migration_that_fails_changes_nothing(
     broken = next_version / "versions" / "next_mood.py"
     broken.write_text(broken.read_text() + '    op.execute(sa.text("UPDATE nowhere SET mood = 1"))\n')
     with monkeypatch.context() as upgraded:
-        upgraded.setattr(migrate, "FOLDER", next_version)
+        upgraded.setattr(upgrade, "FOLDER", next_version)
         with pytest.raises((StoreUnavailable, sa.exc.DBAPIError)):
             await Store.open(database_url, clock=clock)
     store = await Store.open(database_url, clock=clock)

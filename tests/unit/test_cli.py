@@ -17,7 +17,8 @@ import pytest
 from recipes import RECIPE, origin
 
 from bot.cli.main import main
-from bot.store import Store, migrate
+from bot.store import Store
+from bot.store.database import upgrade
 from bot.store.moderation.standing import Requester
 from bot.store.rows.restrictions import Restriction
 from bot.telemetry.log import flush
@@ -364,7 +365,7 @@ def test_a_command_of_the_operator_leaves_the_tables_of_an_older_version_as_they
 ) -> None:
     database = f"sqlite+aiosqlite:///{tmp_path}/queue.sqlite3"
     (config := tmp_path / "config.toml").write_text(f'[queue]\ndatabase = "{database}"\n')
-    monkeypatch.setattr(migrate, "FOLDER", next_version)
+    monkeypatch.setattr(upgrade, "FOLDER", next_version)
     assert run(monkeypatch, *command.split(), "--config", str(config)) == 1
     assert "are of an older version of the bot (v001): run this with" in capsys.readouterr().err
     with closing(sqlite3.connect(tmp_path / "queue.sqlite3", isolation_level=None)) as connection:

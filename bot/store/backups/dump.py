@@ -18,7 +18,7 @@ from bot.domain.errors import StoreUnavailable
 from bot.domain.file_states import FileState
 from bot.store.database.database import Database
 from bot.store.database.opening import has_tables
-from bot.store.migrate import level, tables_at
+from bot.store.database.upgrade import level, tables_at
 
 ROWS_AT_ONCE = 500
 BYTES, JSON, PLAIN = "bytes", "json", "plain"

@@ -17,7 +17,7 @@ from bot.domain.errors import BackupRefused, StoreUnavailable
 from bot.domain.jobs import State
 from bot.store.backups.dump import BYTES, JSON, PLAIN, kind_of, reflected
 from bot.store.database.database import Clock, Database
-from bot.store.migrate import make_tables, tables_at, upgrade
+from bot.store.database.upgrade import make_tables, tables_at, upgrade
 from bot.store.rows.transitions import lock_jobs, move, settle
 from bot.store.tables.queue import deliveries, duties, files, images, jobs, previews, processes, workers
 

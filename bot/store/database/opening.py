@@ -16,7 +16,7 @@ from bot.store.database.engines import create_engine, parse_url, patient
 from bot.store.database.failures import is_deadlock, is_locked_out
 from bot.store.database.postgresql_server import postgresql_place
 from bot.store.database.sqlite_file import check_file, sqlite_path
-from bot.store.migrate import upgrade
+from bot.store.database.upgrade import upgrade
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Alembic's entry point: runs on the connection that `bot.store.migrate` hands over."""
+"""Alembic's entry point: runs on the connection that `bot.store.database.upgrade` hands over."""
 
 from __future__ import annotations
 
