@@ -1,7 +1,8 @@
 """Mutation testing of one module: makes small changes to it, and runs tests on each change.
 
-`make mutants MODULE=bot/process/retries.py TESTS=tests/unit/test_retries.py` tries a sample of the changes, the same
-one each time, and prints those that no test notices. Processes that the tests start have no changes.
+`make mutants MODULE=bot/process/retries.py TESTS=tests/unit/test_retries.py` tries a sample of the
+changes, the same one each time, and prints those that no test notices.
+Processes that the tests start have no changes.
 """
 
 from __future__ import annotations
