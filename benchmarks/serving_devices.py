@@ -157,10 +157,6 @@ class SimulatedDevices:
     def reset(self) -> None:
         """Empty every seat, which takes no time."""
 
-    def restarted(self) -> SimulatedDevices:
-        """Return the same devices: they never hang."""
-        return self
-
     def has_done(self, earlier: Sequence[Work]) -> bool:
         """Whether the devices have changed the seats and done all `earlier` work, before now."""
         changed = self._clock.now > self._seats_changed

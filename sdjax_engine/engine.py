@@ -191,11 +191,6 @@ class Engine:
         return tuple(ready) if self._registry is None else self._registry.with_served(ready)
 
     @property
-    def restarts(self) -> int:
-        """How often the engine has replaced its thread because the devices were stuck."""
-        return self._thread.restarts
-
-    @property
     def run_sums(self) -> Sums:
         """How many runs the devices have made, and how long they and their dispatching took."""
         return self._thread.run_sums
@@ -350,9 +345,7 @@ class Engine:
         with self._changing:
             if self._warm_up is not None:
                 self._warm_up.stop()
-        if (
-            self._registry is not None and not self._thread.restarts
-        ):  # a copy to stuck devices may never end, and `settle` waits for it
+        if self._registry is not None and not self._thread.is_hanging:
             self._registry.residency.settle()
 
     def __enter__(self) -> Self:

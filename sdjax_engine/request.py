@@ -326,7 +326,6 @@ def same_shape(size: tuple[int, int], aspect: tuple[int, int]) -> bool:
 class Trouble(StrEnum):
     """Why a request was started again."""
 
-    STUCK = "stuck"
     OUT_OF_MEMORY = "out_of_memory"
     FAILED = "failed"
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
 import io
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ import numpy.typing as npt
 import PIL.Image
 
 from sdjax_engine.config import EngineConfig, ModelSpec
+from sdjax_engine.lane.device_lane import DeviceLane
+from sdjax_engine.lane.rows import Occupant
 from sdjax_engine.request import Image, Offer, Request, Sampler
 
 # The fewest layers with which a network still uses its prompt, and pictures of twice the latents' size: the
@@ -88,3 +92,10 @@ def tiny_config(checkpoint: Path, *, cache_dir: Path | None, **changes: Any) -> 
 def fingerprint(image: Image) -> str:
     """Equal for bit-equal pictures only."""
     return hashlib.sha256(image.pixels.tobytes()).hexdigest()
+
+
+def with_own_seats(lane: DeviceLane) -> DeviceLane:
+    """Return a lane with the same programs, whose seats are its own and need a `reset`."""
+    other = copy.copy(lane)
+    other._state, other._occupants = None, defaultdict(Occupant)
+    return other

@@ -2,6 +2,7 @@
 
 The engine reports an image before its first step, and from then on a drain lets the image finish. When that
 step is done, the engine writes the image's seed and its process into the file `begun` of the cache folder.
+The first process that then removes the file `hang` of that folder has devices that hang.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,10 @@ import numpy as np
 from bot.app import worker
 from bot.cli.main import main as command_line
 from bot.config import Config
+from sdjax_engine.errors import EngineClosed
 from sdjax_engine.request import Image, Lane, Progress, Request
 from sdjax_engine.scheduler.lane_queue import Sums
+from sdjax_engine.scheduler.thread import HANGING
 
 SEATS = 2
 SECONDS_PER_STEP = 0.02
@@ -29,7 +33,6 @@ SECONDS_PER_STEP = 0.02
 class PacedEngine:
     """An engine with SEATS seats in each lane, in which an image takes its steps at a set pace."""
 
-    restarts = 0
     run_sums = Sums()
 
     def __init__(self, config: Config) -> None:
@@ -41,6 +44,7 @@ class PacedEngine:
         self._begun = Path(config.engine.cache_dir, "begun")
         self._seats = {lane: threading.Semaphore(SEATS) for lane in self.lanes}
         self._unwanted: set[Future[Image]] = set()
+        self._hanging = threading.Event()
 
     def capacity(self, _lane: Lane) -> int:
         return SEATS
@@ -60,6 +64,8 @@ class PacedEngine:
     def submit(
         self, request: Request, *, on_progress: Callable[[Progress], None], **_options: Any
     ) -> Future[Image]:
+        if self._hanging.is_set():
+            raise EngineClosed(HANGING)
         future: Future[Image] = Future()
         threading.Thread(target=self._paint, args=(request, future, on_progress), daemon=True).start()
         return future
@@ -85,8 +91,17 @@ class PacedEngine:
                     return
                 if step == 0:
                     self._note(request)
+                if self._hangs():
+                    future.set_exception(EngineClosed(HANGING))
+                    return
             pixels = np.full((request.height, request.width, 3), request.seed % 256, np.uint8)
             future.set_result(Image(request=request, pixels=pixels, seconds=steps * SECONDS_PER_STEP))
+
+    def _hangs(self) -> bool:
+        with suppress(FileNotFoundError):
+            self._begun.with_name("hang").unlink()
+            self._hanging.set()
+        return self._hanging.is_set()
 
     def _note(self, request: Request) -> None:
         with self._begun.open("a") as file:

@@ -166,12 +166,6 @@ class ScriptedDevices:
         self.script.on_call("reset")
         self._seats = {}
 
-    def restarted(self) -> ScriptedDevices:
-        """Return other devices, whose seats must be emptied first."""
-        other = ScriptedDevices(self.script, devices=self._devices, seats_per_device=self.seats_per_device)
-        other._seats = None
-        return other
-
     def admit(self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work]) -> bool:
         """Let newcomers into their seats."""
         self.script.on_call("admit")

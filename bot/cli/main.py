@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FAILED, MISTAKE = 1, 2
+STUCK = 75  # EX_TEMPFAIL: the devices do not answer this process, but may answer a new one
 MAX_VARIANTS = 9
 
 
@@ -146,7 +147,7 @@ def worker(path: Path | None, ready_file: Path | None, only: Sequence[str], acce
             ready=lambda: tell_ready(ready_file),
         )
     except EngineClosed as error:
-        _restart(error)
+        _end(str(error))
 
 
 def _outlive_early_reloads() -> None:
@@ -173,16 +174,22 @@ def reread(path: Path | None, *, front: bool = True, models: Container[str] | No
     return config
 
 
-def _restart(error: EngineClosed) -> NoReturn:
-    """Restart the process after its engine has died: a new process may reach the devices again."""
-    from bot.process import restarts
+def _end(sentence: str) -> NoReturn:
+    """End the process after its engine has died, also while a thread hangs; its supervisor starts another."""
     from bot.process.shutdown import exit_now
+
+    flush()
+    complain(one_line(sentence))
+    exit_now(STUCK)
+
+
+def _restart(error: EngineClosed) -> NoReturn:
+    """Replace the process after its engine has died: `run` has no supervisor on many machines."""
+    from bot.process import restarts
 
     record = restarts.record(os.environ, now=time.time())
     if record is None:
-        hint = f"{restarts.MOST} restarts within an hour have not helped"
-        complain(f"{one_line(str(error))} {hint}: look at the devices.")
-        exit_now(FAILED)
+        _end(f"{error} {restarts.MOST} restarts within an hour have not helped: look at the devices.")
     log.error("%s The bot restarts.", error)
     flush()
     restarts.restart(record)

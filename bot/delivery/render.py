@@ -36,7 +36,6 @@ BAR_CELLS, BAR_FULL, BAR_EMPTY = 12, "█", "░"
 
 TROUBLES: Mapping[str, str] = MappingProxyType(
     {
-        Trouble.STUCK: "The devices did not answer and were restarted; this starts again.",
         Trouble.OUT_OF_MEMORY: (
             "The devices ran out of memory; this starts again with fewer others beside it."
         ),

@@ -118,11 +118,6 @@ class WorkerMetrics:
             "Heartbeats that left their previews out, because the files took too long to encode.",
             registry=registry,
         )
-        self.engine_restarts = Gauge(
-            "sdjax_engine_restarts",
-            "How often the engine restarted in this process because its devices were stuck.",
-            registry=registry,
-        )
         self.process_restarts = Gauge(
             "sdjax_process_restarts",
             "Restarts within an hour that led to this process, because its engine died.",

@@ -89,7 +89,6 @@ class Heartbeats:
         """
         seats = seats_of(self._engine, self._engine.lanes)
         self._metrics.seats.set(max(seats.values(), default=0))
-        self._metrics.engine_restarts.set(self._engine.restarts)
         sums = self._engine.run_sums
         self._metrics.note_runs(sums.runs, sums.late, dispatching=sums.dispatching, finishing=sums.finishing)
         if self._offers:

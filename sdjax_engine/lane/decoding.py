@@ -97,10 +97,6 @@ class DecodingQueue:
         """Whether a decoding runs at the same time as another program."""
         return devices.is_cpu(self.model.mesh)
 
-    def restarted(self) -> DecodingQueue:
-        """Return another, for a lane whose thread may be stuck."""
-        return DecodingQueue(model=self.model)
-
     def queue(self, program: Program, latents: Mapping[int, Latents]) -> dict[int, Picture]:
         """Decode the latents (1, h, w, c) of each device, and start to copy the pictures to the host.
 

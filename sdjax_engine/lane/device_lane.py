@@ -6,7 +6,6 @@ A picture goes this way: `admit` (each new text is encoded, a start picture too)
 
 from __future__ import annotations
 
-import copy
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -202,13 +201,6 @@ class DeviceLane:
         self.free()
         self._occupants.clear()
         self._state = self._programs.empty()
-
-    def restarted(self) -> DeviceLane:
-        """Return a lane with the same programs and seats of its own, which needs a `reset`."""
-        other = copy.copy(self)
-        other._state, other._occupants = None, defaultdict(Occupant)
-        other._decoding = self._decoding.restarted()
-        return other
 
     def halve(self) -> bool:
         """Use less memory after the devices had too little; False where that is not possible.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -147,10 +147,6 @@ class SeatDevices(Protocol):
         """Empty every seat; needed after an error before anything else."""
         ...
 
-    def restarted(self) -> SeatDevices:
-        """Return another with the same programs, which needs a reset and shares no seats."""
-        ...
-
     def has_done(self, earlier: Sequence[Work]) -> bool:
         """Whether all `earlier` work and all work on the seats is done; False if `earlier` is empty."""
         ...
@@ -281,11 +277,6 @@ class LaneQueue:
         each = seconds / evaluations
         self.quickest_evaluations.setdefault(rows, QuickestEvaluation()).add(each, idle_after=idle_after)
         self.seconds_per_evaluation = moving_mean(self.seconds_per_evaluation, each)
-
-    def restarted(self) -> LaneQueue:
-        """Return another queue with the same waiting requests and empty seats."""
-        device = self.device.restarted()
-        return replace(self, device=device, seats=self.seats.restarted(device.seats_per_device), broken=True)
 
     def clear_seats(self) -> list[PendingRequest]:
         """Empty every seat, adopt the number of seats that the devices now have, and return the requests."""

@@ -6,8 +6,7 @@ One turn serves one lane:
     ─► only then wait for the run before this one, tell its progress, answer with its pictures
 
 So the devices always have the next run while the host waits. The `RequestTable` knows where each request is.
-It changes between calls of the devices only, and every such call goes through the `Watchdog`: a thread that
-was abandoned in a call changes nothing afterwards.
+Every call of the devices goes through the `Watchdog`.
 
 An error of the devices may show when a run is queued, when its end is waited for, or when a picture is read.
 Every request that the error can have touched is started again once, and alone, so that an image that breaks
@@ -30,7 +29,7 @@ from sdjax_engine.lane.verdicts import why_no_picture
 from sdjax_engine.memory.devices import is_out_of_memory
 from sdjax_engine.request import Image, Lane, Trouble
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Picture, Sums, moving_mean
-from sdjax_engine.scheduler.next_run import AT_ONCE, RUNS_AHEAD, Demand, LaneShares, next_run_at, runs_ahead
+from sdjax_engine.scheduler.next_run import RUNS_AHEAD, Demand, LaneShares, next_run_at, runs_ahead
 from sdjax_engine.scheduler.pending import PendingRequest
 from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.request_table import InFlightBatch, RequestTable
@@ -41,17 +40,15 @@ from sdjax_engine.wording import first_line
 logger = logging.getLogger(__name__)
 
 MOST_ATTEMPTS = 2
-STUCK = "The devices hung twice while this picture was painted."
 OnFirstPass = Callable[[PendingRequest, Image], None]
 COMPILING = 60.0  # seconds that compiling the programs of a lane takes, about
 
 
 class Scheduler:
-    """The requests of the engine and the work on them; used by one thread at a time.
+    """The requests of the engine and the work on them; used by one thread.
 
-    `table` has the open lanes and the requests in them; `landed` counts the batches that the devices have
-    finished. `on_first_pass` gets each request that has finished the first pass of two, with its picture:
-    the request is in no lane until it comes in again.
+    `table` has the open lanes and the requests in them. `on_first_pass` gets each request that has finished
+    the first pass of two, with its picture: the request is in no lane until it comes in again.
     """
 
     def __init__(
@@ -63,7 +60,6 @@ class Scheduler:
         on_first_pass: OnFirstPass,
     ) -> None:
         self.watchdog = watchdog
-        self.landed = 0
         self.run_sums = Sums()
         self.table = RequestTable(queues)
         self._clock = clock
@@ -74,8 +70,6 @@ class Scheduler:
     @property
     def next_turn_at(self) -> float | None:
         """When a turn has something to do; `AT_ONCE`: now; None: not before something comes in."""
-        if self.table.interrupted:
-            return AT_ONCE
         ready = self._ready_queues()
         if ready or self.table.in_flight:
             return next_run_at(self.table.in_flight, self._landed_at, ready)
@@ -83,8 +77,6 @@ class Scheduler:
 
     def turn(self) -> None:
         """Take the next step for one lane, and answer what is finished."""
-        if self.table.interrupted:
-            self._resume_interrupted()
         in_flight = self.table.in_flight
         while len(in_flight) > RUNS_AHEAD and (in_flight[0].run is None or in_flight[0].run.ready):
             self._land(in_flight[0])  # without waiting: the devices have finished it
@@ -110,17 +102,6 @@ class Scheduler:
         """Wait for everything that the devices have been given."""
         while self.table.in_flight:
             self._land(self.table.in_flight[0])
-
-    def restarted(self, watchdog: Watchdog) -> Scheduler:
-        """Return another with the same requests and empty seats; the thread of this one is abandoned.
-
-        Nothing of this one is changed. The first turn of the other restarts what the devices worked on; a
-        request that is restarted for the second time is answered with an error.
-        """
-        other = Scheduler({}, clock=self._clock, watchdog=watchdog, on_first_pass=self._on_first_pass)
-        other.table = self.table.restarted()
-        other.run_sums = self.run_sums
-        return other
 
     def _ready_queues(self) -> dict[LaneQueue, Readiness]:
         found = ((queue, queue.seats.readiness()) for queue in self.table.queues.values())
@@ -192,7 +173,6 @@ class Scheduler:
             self._recover(queue, self.table.batches_of(queue), error)
             return
         self.table.land(batch)
-        self.landed += 1
         landed_at = self._clock()
         seconds, self._landed_at = landed_at - max(batch.queued_at, self._landed_at), landed_at
         batch.share_out(seconds)
@@ -223,9 +203,9 @@ class Scheduler:
                 if is_out_of_memory(error):
                     shortage = error  # other pictures may be there: they are read first
                 else:
-                    self._try_again(queue, [pending], Trouble.FAILED, failed(error))
+                    self._try_again(queue, [pending], error)
         if shortage is not None and not self._halve(queue, self.table.batches_of(queue)):
-            self._try_again(queue, list(batch.pictures), Trouble.FAILED, failed(shortage))
+            self._try_again(queue, list(batch.pictures), shortage)
 
     def _read(self, batch: InFlightBatch, pending: PendingRequest, picture: Picture | None) -> None:
         """Read a picture and answer with it; a picture that is not finite is decoded again in float32."""
@@ -317,29 +297,19 @@ class Scheduler:
         """Empty the seats, which an error has broken, and restart their requests."""
         requests = self.table.empty(queue, lost)
         queue.broken = True
-        self._try_again(queue, requests, Trouble.FAILED, failed(error))
+        self._try_again(queue, requests, error)
 
-    def _resume_interrupted(self) -> None:
-        """Restart the requests that were with the devices when the last thread was abandoned."""
-        by_queue: dict[LaneQueue, list[PendingRequest]] = {}
-        for pending in self.table.interrupted:
-            by_queue.setdefault(self.table.queues[pending.lane], []).append(pending)
-        for queue, requests in by_queue.items():
-            self._try_again(queue, requests, Trouble.STUCK, PaintingFailed(STUCK))
-
-    def _try_again(
-        self, queue: LaneQueue, requests: Sequence[PendingRequest], trouble: Trouble, error: EngineError
-    ) -> None:
-        """Restart requests before all others, alone after an error; the same trouble twice ends a request."""
-        again = {pending: None for pending in requests if pending.attempts[trouble] + 1 < MOST_ATTEMPTS}
+    def _try_again(self, queue: LaneQueue, requests: Sequence[PendingRequest], error: Exception) -> None:
+        """Restart requests before all others and alone; a second error ends a request."""
+        again = {pending: None for pending in requests if pending.failures + 1 < MOST_ATTEMPTS}
         for pending in again:
-            pending.attempts[trouble] += 1
-        self.table.restart(queue, list(again), alone=trouble is Trouble.FAILED)
+            pending.failures += 1
+        self.table.restart(queue, list(again), alone=True)
         for pending in requests:
             if pending in again:
-                pending.tell_trouble(trouble)
+                pending.tell_trouble(Trouble.FAILED)
             else:
-                self._fail(pending, error)
+                self._fail(pending, PaintingFailed(f"The devices failed: {first_line(error)}"))
 
     def _fail(self, pending: PendingRequest, error: EngineError) -> None:
         self.table.remove(pending)
@@ -354,8 +324,3 @@ def without_previews(queue: LaneQueue) -> Iterator[None]:
     except Exception:
         logger.exception("%s makes no more previews", queue.lane)
         queue.previews = None
-
-
-def failed(error: Exception) -> PaintingFailed:
-    """Return the answer to a request that an error of the devices has touched twice."""
-    return PaintingFailed(f"The devices failed: {first_line(error)}")

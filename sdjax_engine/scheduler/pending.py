@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -53,7 +52,7 @@ class PendingRequest:
     """A request in the engine.
 
     The future may be cancelled at any moment, from any thread; the cancellation or the answer counts,
-    whichever comes first. With `previews`, its progress has previews. `attempts` counts, for each reason,
+    whichever comes first. With `previews`, its progress has previews. `failures` counts
     how often its pass was started again, except after a shortage of memory; `decoded_again` says whether its
     latents have been decoded a second time. `prepared` and `lane` are those of the pass that it is in, and
     `request` is the whole request. `lanes` are those of its passes, by default the request's own.
@@ -67,7 +66,7 @@ class PendingRequest:
     on_progress: OnProgress | None = None
     previews: bool = False
     seated_at: float = 0.0
-    attempts: Counter[Trouble] = field(default_factory=Counter)
+    failures: int = 0
     decoded_again: bool = False
     lanes: tuple[Lane, ...] = ()
     _state: State = State.WAITING
@@ -124,7 +123,7 @@ class PendingRequest:
                 self.prepared, self.lane = replace(second, picture=start), self.lanes[-1]
                 self.programs, self.programs_of_latents = image.programs, ""
                 self.decoded_again = False
-                self.attempts.clear()
+                self.failures = 0
                 self._work_done = work_of(first)
                 self._state = State.WAITING
 

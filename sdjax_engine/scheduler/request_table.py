@@ -4,8 +4,7 @@
     SEATED              in a seat of its lane
     IN_FLIGHT, DECODED  among the pictures of one batch
 
-No method waits for the devices or calls a caller back, and each moves requests completely or not at
-all. Between two methods the table can therefore be read by the thread that takes over.
+No method waits for the devices or calls a caller back.
 """
 
 from __future__ import annotations
@@ -71,14 +70,12 @@ class RequestTable:
     """The open lanes, and the requests by the queues and batches that they are in; one thread changes it.
 
     `present` are all requests of the table, wherever they are.
-    `interrupted` requests were in flight when the earlier thread was abandoned; they are in no other place.
     """
 
     def __init__(self, queues: Mapping[Lane, LaneQueue]) -> None:
         self.queues = dict(queues)
         self.in_flight: deque[InFlightBatch] = deque()
         self.preparing: InFlightBatch | None = None
-        self.interrupted: dict[PendingRequest, None] = {}
         self.present: dict[PendingRequest, None] = {}
 
     def open(self, queue: LaneQueue) -> None:
@@ -141,7 +138,6 @@ class RequestTable:
         if pending not in self.present:
             return
         del self.present[pending]
-        self.interrupted.pop(pending, None)
         self._take_from_batches([pending])
         if pending.state is not State.DECODED:
             self.queues[pending.lane].seats.leave(pending)
@@ -158,17 +154,18 @@ class RequestTable:
         """Put requests back at the front of their queue; those to be painted `alone` share no run."""
         self._take_from_batches(requests)
         for pending in requests:
-            self.interrupted.pop(pending, None)
             pending.decoded_again = False
             pending.move(State.WAITING)
         first = [(pending, pending.prepared.evaluations) for pending in requests]
         queue.seats.rejoin(first, alone=alone)
 
     def empty(self, queue: LaneQueue, lost: Sequence[InFlightBatch]) -> list[PendingRequest]:
-        """Interrupt and return every request in a seat of a lane or in one of its `lost` batches."""
+        """Take every request from the seats of a lane and from its `lost` batches, and return them.
+
+        The caller restarts or removes each of them.
+        """
         requests = [pending for batch in lost for pending in batch.pictures]
         requests += queue.clear_seats()
-        self.interrupted |= dict.fromkeys(requests)
         self.in_flight = deque(batch for batch in self.in_flight if batch not in lost)
         if self.preparing in lost:
             self.preparing = None
@@ -183,15 +180,6 @@ class RequestTable:
     def batches_of(self, queue: LaneQueue) -> list[InFlightBatch]:
         """Return the batches of one lane."""
         return [batch for batch in self.every_batch() if batch.queue is queue]
-
-    def restarted(self) -> RequestTable:
-        """Return a table with the same requests: waiting ones stay in place, seats and batches are empty."""
-        other = RequestTable({lane: queue.restarted() for lane, queue in self.queues.items()})
-        for pending in self.present:
-            other.present[pending] = None
-            if pending.state is not State.WAITING:
-                other.interrupted[pending] = None
-        return other
 
     def _take_from_batches(self, requests: Iterable[PendingRequest]) -> None:
         for pending in requests:

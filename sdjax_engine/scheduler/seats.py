@@ -6,16 +6,15 @@
 Requests wait in the order of their arrival. A seat counts its own evaluations, so a request takes a free
 seat at the end of any run while the other seats go on. An empty seat may be computed with the batch; its
 result is dropped. Nothing here knows devices, pictures or threads: a request is any hashable object of the
-caller. Only `waiting`, `requests` and `restarted` take longer when more requests wait.
+caller. Only `waiting` and `requests` take longer when more requests wait.
 """
 
 from __future__ import annotations
 
-import copy
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 Request = TypeVar("Request", bound=Hashable)
 
@@ -144,13 +143,6 @@ class Seats(Generic[Request]):
         """Give every device so many empty seats; the line stays."""
         self._seats_per_device = seats_per_device
         self._seats: list[Seated[Request] | None] = [None] * (self._devices * seats_per_device)
-
-    def restarted(self, seats_per_device: int) -> Self:
-        """Return the same line with so many empty seats on each device."""
-        other = copy.copy(self)
-        other.line = self.line.copy()
-        other.resize(seats_per_device)
-        return other
 
     def join(self, request: Request, evaluations: int) -> None:
         """Put a request at the end of the line; its picture takes `evaluations` of the network."""

@@ -1,9 +1,7 @@
 """The engine's thread, on which the scheduler works, and a second thread that watches it.
 
-Devices that do not answer any more cannot be interrupted. The thread that waits for them is abandoned, and
-another starts with the same requests and empty seats. If the devices do not answer that thread either, or it
-cannot be started, the engine is given up: every request is answered with an error, and only a new process
-can help.
+A call of devices that do not answer cannot be interrupted. The engine is then closed for good, and every
+request is answered with an error: only a new process can help.
 """
 
 from __future__ import annotations
@@ -19,13 +17,13 @@ from sdjax_engine.scheduler.intake import Intake
 from sdjax_engine.scheduler.lane_queue import LaneQueue, Sums
 from sdjax_engine.scheduler.loop import Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest
-from sdjax_engine.scheduler.watchdog import Abandoned, Watchdog
+from sdjax_engine.scheduler.watchdog import Watchdog
 from sdjax_engine.wording import first_line
 
 logger = logging.getLogger(__name__)
 
 STOPPED = "The engine has stopped."
-HANGING = "The devices answer nothing any more, even after a restart."
+HANGING = "The devices answer nothing any more."
 LOOKS = 10  # the least number of checks by the watching thread within `stuck_after`
 MOST_SECONDS_BETWEEN_LOOKS = 5.0
 
@@ -43,17 +41,18 @@ class EngineThread:
         clock: Callable[[], float],
         stuck_after: float = 0.0,
     ) -> None:
-        self._clock = clock
         self._stuck_after = stuck_after
         self.intake = Intake(clock)
-        self._restarts = 0
-        self._hanging = False
+        self.is_hanging = False
         self._ended = threading.Event()
         self._enlarging = DaemonThread("sdjax-enlarge")
         self._scheduler = Scheduler(
-            queues, clock=clock, watchdog=self._new_watchdog(), on_first_pass=self._on_first_pass
+            queues,
+            clock=clock,
+            watchdog=Watchdog(clock=clock, stuck_after=stuck_after),
+            on_first_pass=self._on_first_pass,
         )
-        self._thread = self._thread_for(self._scheduler)
+        self._thread = threading.Thread(target=self._work, name="sdjax-engine", daemon=True)
         self._guarding = threading.Thread(target=self._guard, name="sdjax-engine watch", daemon=True)
 
     @property
@@ -65,11 +64,6 @@ class EngineThread:
     def run_sums(self) -> Sums:
         """How many runs there were, and how long they took to dispatch and to finish."""
         return self._scheduler.run_sums
-
-    @property
-    def restarts(self) -> int:
-        """How often a stuck thread was abandoned for a new one."""
-        return self._restarts
 
     @property
     def is_current(self) -> bool:
@@ -95,26 +89,15 @@ class EngineThread:
         self._enlarging.close()
         if self._stuck_after:
             self._guarding.join()
-        if not self._hanging:
+        if not self.is_hanging:
             self._thread.join()
 
-    def _new_watchdog(self) -> Watchdog:
-        return Watchdog(clock=self._clock, stuck_after=self._stuck_after)
-
-    def _thread_for(self, scheduler: Scheduler) -> threading.Thread:
-        return threading.Thread(target=self._work, args=(scheduler,), name="sdjax-engine", daemon=True)
-
-    def _work(self, scheduler: Scheduler) -> None:
+    def _work(self) -> None:
         try:
-            while self.intake.wait_for_work(scheduler):
-                scheduler.turn()
-            scheduler.land_everything()  # a process that ends while the devices work could abort
-        except Abandoned:  # the requests belong to the next thread
-            logger.warning("the devices have answered the abandoned thread")
-        except BaseException:
-            self._end(STOPPED)
-            raise
-        else:
+            while self.intake.wait_for_work(self._scheduler):
+                self._scheduler.turn()
+            self._scheduler.land_everything()  # a process that ends while the devices work could abort
+        finally:
             self._end(STOPPED)
 
     def _on_first_pass(self, pending: PendingRequest, image: Image) -> None:
@@ -142,26 +125,7 @@ class EngineThread:
     def _guard(self) -> None:
         """Check again and again whether the devices keep the thread waiting for too long."""
         while not self._ended.wait(min(MOST_SECONDS_BETWEEN_LOOKS, self._stuck_after / LOOKS)):
-            try:
-                if self._scheduler.watchdog.abandon():
-                    self._replace()
-            except Exception:
-                logger.exception("the thread that hangs cannot be replaced: the engine is given up")
-                self._give_up()
-
-    def _replace(self) -> None:
-        """Abandon the stuck thread for another; give the engine up where that has not helped before."""
-        stuck = self._scheduler
-        if self._restarts and not stuck.landed:
-            logger.error("the devices still do not answer: the engine is given up")
-            self._give_up()
-            return
-        logger.error("the devices do not answer: their work is started again")
-        self._scheduler = stuck.restarted(self._new_watchdog())
-        self._thread = self._thread_for(self._scheduler)
-        self._restarts += 1
-        self._thread.start()
-
-    def _give_up(self) -> None:
-        self._hanging = True
-        self._end(HANGING)
+            if self._scheduler.watchdog.is_overdue:
+                logger.error("the devices do not answer: the engine is given up")
+                self.is_hanging = True
+                self._end(HANGING)

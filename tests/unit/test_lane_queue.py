@@ -141,19 +141,6 @@ def test_several_devices_are_seen_by_their_seats() -> None:
     assert queue(lane_on(1, 4), seats_per_device=4).lane == "lane"
 
 
-def test_a_queue_that_starts_again_keeps_who_waits_and_has_the_new_devices_seats() -> None:
-    fresh = lane_on(1, 2)
-    old = queue(lane_on(1, 1, restarted=lambda: fresh), seats_per_device=1, seconds_per_evaluation=0.5)
-    seated, waiting = request(), request()
-    for each in (seated, waiting):
-        old.seats.join(each, 10)
-    old.seats.take_seats()
-    new = old.restarted()
-    assert (new.device, len(new.seats), new.seats.requests) == (fresh, 2, [waiting])
-    assert (new.broken, old.broken, new.seconds_per_evaluation) == (True, False, 0.5)
-    assert old.seats.requests == [seated, waiting]
-
-
 def test_cleared_seats_are_as_many_as_the_devices_now_have() -> None:
     device = lane_on(1, 4)
     one = queue(device, seats_per_device=4)

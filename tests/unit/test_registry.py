@@ -14,7 +14,6 @@ from sdjax_engine.memory.devices import open_mesh, setup_cpu
 from sdjax_engine.memory.residency import Residency
 from sdjax_engine.model.loaded import LoadedModel
 from sdjax_engine.request import Lane, Offer, Sampler
-from sdjax_engine.scheduler.intake import Intake
 from sdjax_engine.scheduler.thread import EngineThread
 from sdjax_engine.startup import registry
 from sdjax_engine.startup.registry import Registry, lanes, served_by_others
@@ -50,9 +49,6 @@ class ScriptedLane:
         if self.broken:
             raise RuntimeError("an error that nobody expected")
         self.prepared.append("pictures")
-
-    def restarted(self) -> ScriptedLane:
-        return ScriptedLane()
 
 
 def registry_of(
@@ -121,19 +117,6 @@ def test_fitted_programs_are_prepared_where_they_can_cost_less(
 ) -> None:
     steps = registry_of(ScriptedLane(), monkeypatch, **how).steps(EngineThread({}, clock=lambda: 0.0))
     assert [step.name for step in steps[3:]] == [f"{LANE} with {each}" for each in wanted]
-
-
-def test_after_a_restart_a_step_prepares_the_lane_that_is_served_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    device, thread = ScriptedLane(), EngineThread({}, clock=lambda: 0.0)
-    lane, pictures, _retry = registry_of(device, monkeypatch).steps(thread)
-    lane.make()
-    stuck = thread._scheduler
-    stuck.table.open(thread.queues[LANE])
-    thread.intake = Intake(lambda: 0.0)
-    thread._scheduler = stuck.restarted(thread._new_watchdog())
-    pictures.make()
-    served = cast("ScriptedLane", thread.queues[LANE].device)
-    assert (device.prepared, served.prepared) == ([], ["pictures"])
 
 
 @pytest.mark.parametrize("order", [("lane", "pictures"), ("pictures", "lane")])

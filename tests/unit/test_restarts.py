@@ -64,7 +64,7 @@ async def test_a_bot_whose_engine_keeps_dying_restarts_with_its_arguments_and_th
         )
         ended = await end(bot)
     assert out.read_text().splitlines() == ["painting with 17"] * (1 + restarts)
-    assert ended.status == 1
+    assert ended.status == 75
     assert sentences(ended.err) == [
         "sdjax-bot: The devices answer nothing any more. 5 restarts within an hour have not helped: "
         "look at the devices."

@@ -229,17 +229,5 @@ def test_a_suspected_request_shares_no_run_with_others() -> None:
     assert together == ["a", "b", "c"]
 
 
-def test_another_of_the_same_line_shares_nothing_with_the_first() -> None:
-    seats = lane(devices=1, seats_per_device=1)
-    for request in "ab":
-        seats.join(request, 20)
-    seats.take_seats()
-    other = seats.restarted(2)
-    assert (other.seated, other.waiting, len(other)) == ([], ["b"], 2)
-    other.take_seats()
-    seats.plan_run()
-    assert (seats.requests, other.requests) == (["a", "b"], ["b"])
-
-
 def test_a_slice_of_the_cpu_has_one_seat_and_an_accelerator_four_unless_told_otherwise() -> None:
     assert (suitable_seats(on_cpu=True), suitable_seats(on_cpu=False)) == (1, 4)

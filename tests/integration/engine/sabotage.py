@@ -9,6 +9,7 @@ from enum import Enum
 
 import jax
 import numpy as np
+from engines import with_own_seats
 
 from sdjax_engine.lane.decoding import Picture
 from sdjax_engine.lane.device_lane import DeviceLane
@@ -33,12 +34,12 @@ class SabotagedLane(DeviceLane):
     `fault` breaks the next run, and the seats until they are reset. `breaks_after_decoding` breaks the run
     after the next run that finishes a picture. `breaks_on` breaks every run with a request of this seed.
     `shortages` is the number of runs that run out of memory. In each of the next `spoil_pictures` decodings
-    one picture is unreadable. The seed POISON gives NaN. Each event in `stuck`, which a replacement of this
-    lane shares, makes one run wait for it. `hung` are the seeds in that run and in those queued behind it.
+    one picture is unreadable. The seed POISON gives NaN. Each event in `stuck`
+    makes one run wait for it.
     """
 
     def __init__(self, lane: DeviceLane) -> None:
-        vars(self).update(vars(lane.restarted()))
+        vars(self).update(vars(with_own_seats(lane)))
         self.reset()
         self.fault: Fault | None = None
         self.spoil_pictures = 0
@@ -50,7 +51,6 @@ class SabotagedLane(DeviceLane):
     def reset(self) -> None:
         super().reset()
         self.seeds: dict[int, int] = {}
-        self.hung: set[int] = set()
 
     def admit(self, newcomers: Mapping[int, Prepared], earlier: Sequence[Work] = ()) -> bool:
         self.seeds |= {seat: prepared.request.seed for seat, prepared in newcomers.items()}
@@ -71,8 +71,6 @@ class SabotagedLane(DeviceLane):
                 array.delete()
         if fault is Fault.QUEUEING:
             raise RuntimeError("out of memory\nand what the devices have to say of it")
-        if self.stuck or self.hung:
-            self.hung |= {self.seeds[seat] for seat in spans}
         return HangingRun(done=run.done, rows=run.rows, until=self.stuck.pop()) if self.stuck else run
 
     def decode(self, seats: Sequence[int]) -> dict[int, Picture]:

@@ -13,7 +13,7 @@ import pytest
 from scripted_devices import LANE, Script, ScriptedDevices, prepared
 
 from sdjax_engine.errors import DevicesFailed, EngineClosed
-from sdjax_engine.request import Image, Progress, Trouble
+from sdjax_engine.request import Image, Progress
 from sdjax_engine.scheduler.intake import Intake
 from sdjax_engine.scheduler.lane_queue import LaneQueue
 from sdjax_engine.scheduler.loop import Scheduler
@@ -45,18 +45,6 @@ class Hanging:
             self.answers.wait(DEADLINE)
 
 
-class Rigged(ScriptedDevices):
-    """Devices that call `in_place_of` when others are to take their place."""
-
-    def __init__(self, script: Script, in_place_of: Callable[[], None]) -> None:
-        super().__init__(script, devices=1, seats_per_device=2)
-        self._in_place_of = in_place_of
-
-    def restarted(self) -> ScriptedDevices:
-        self._in_place_of()
-        return super().restarted()
-
-
 @pytest.fixture
 def hanging() -> Iterator[Hanging]:
     how = Hanging()
@@ -67,6 +55,10 @@ def hanging() -> Iterator[Hanging]:
 def queue_of(device: ScriptedDevices) -> LaneQueue:
     seats = Seats[PendingRequest](devices=1, seats_per_device=device.seats_per_device)
     return LaneQueue(device=device, seats=seats)
+
+
+def devices_of(hanging: Hanging) -> ScriptedDevices:
+    return ScriptedDevices(hanging.script, devices=1, seats_per_device=2)
 
 
 def started(hanging: Hanging, *queues: LaneQueue) -> EngineThread:
@@ -85,54 +77,38 @@ def ends(call: Callable[[], object]) -> bool:
     return not other.is_alive()
 
 
-def nothing() -> None:
-    """Do nothing."""
-
-
-def test_an_engine_whose_hanging_thread_cannot_be_replaced_fails_all_requests_and_closes(
+def test_an_engine_whose_devices_hang_fails_all_requests_and_stays_closed_when_they_answer(
     hanging: Hanging,
 ) -> None:
-    def refuse() -> None:
-        raise RuntimeError("can't start new thread")
-
     hanging.next_hangs = True
-    thread = started(hanging, queue_of(Rigged(hanging.script, refuse)))
-    future = thread.intake.submit(PendingRequest(prepared=prepared()))
-    with pytest.raises(EngineClosed):
-        future.result(DEADLINE)
+    thread = started(hanging, queue_of(devices_of(hanging)))
+    told: list[Progress] = []
+    futures = [
+        thread.intake.submit(PendingRequest(prepared=prepared(), on_progress=told.append)) for _ in range(3)
+    ]
+    for future in futures:
+        with pytest.raises(EngineClosed, match="answer nothing"):
+            future.result(DEADLINE)
     with pytest.raises(EngineClosed):
         thread.intake.submit(PendingRequest(prepared=prepared()))
     assert ends(lambda: thread.close(drain=True))
-
-
-def test_a_thread_that_returns_while_it_is_replaced_does_no_more_work(
-    hanging: Hanging,
-) -> None:
-    def come_back() -> None:
-        left = thread._thread
-        hanging.answers.set()
-        left.join(DEADLINE)
-        assert not left.is_alive()
-
-    hanging.next_hangs = True
-    thread = started(hanging, queue_of(Rigged(hanging.script, come_back)))
-    assert thread.intake.submit(PendingRequest(prepared=prepared())).result(DEADLINE)
-    assert thread.restarts == 1
-    thread.close(drain=True)
+    known = list(told)
+    hanging.answers.set()
+    thread._thread.join(DEADLINE)
+    assert not thread._thread.is_alive()
+    assert told == known
 
 
 @pytest.mark.parametrize("why", ["closed", "lane failed", "given up"])
 def test_a_callback_may_wait_for_another_thread_that_uses_the_engine(why: str, hanging: Hanging) -> None:
-    thread = started(hanging, *([queue_of(Rigged(hanging.script, nothing))] if why == "given up" else []))
+    thread = started(hanging, *([queue_of(devices_of(hanging))] if why == "given up" else []))
     ended: list[bool] = []
 
     def look(_future: Future[Image]) -> None:
         ended.append(ends(lambda: thread.queues))
 
     hanging.next_hangs = why == "given up"
-    future = thread.intake.submit(
-        PendingRequest(prepared=prepared(), on_progress=lambda _progress: hang_again(hanging))
-    )
+    future = thread.intake.submit(PendingRequest(prepared=prepared()))
     future.add_done_callback(look)
     if why == "closed":
         assert ends(lambda: thread.close(drain=False))
@@ -140,24 +116,6 @@ def test_a_callback_may_wait_for_another_thread_that_uses_the_engine(why: str, h
         thread.intake.fail_lane(LANE, DevicesFailed("The devices are too small."))
     wait([future], DEADLINE)
     thread.close(drain=False)
-    assert ended == [True]
-
-
-def hang_again(hanging: Hanging) -> None:
-    hanging.next_hangs = True
-
-
-def test_a_restarted_request_is_notified_without_a_held_lock(hanging: Hanging) -> None:
-    ended: list[bool] = []
-
-    def look(progress: Progress) -> None:
-        if progress.trouble is Trouble.STUCK:
-            ended.append(ends(lambda: thread.queues))
-
-    hanging.next_hangs = True
-    thread = started(hanging, queue_of(Rigged(hanging.script, nothing)))
-    assert thread.intake.submit(PendingRequest(prepared=prepared(), on_progress=look)).result(DEADLINE)
-    thread.close(drain=True)
     assert ended == [True]
 
 

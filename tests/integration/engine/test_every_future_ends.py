@@ -1,8 +1,4 @@
-"""Every future ends with the right picture or a reason, wherever devices hang, fail or lack memory.
-
-A thread is abandoned within a call of the devices: here the call itself lets another loop take over, which
-works for some turns before the devices answer after all.
-"""
+"""Every future ends with the right picture or a reason, wherever devices fail or lack memory."""
 
 from __future__ import annotations
 
@@ -26,9 +22,8 @@ from sdjax_engine.scheduler.loop import MOST_ATTEMPTS, Scheduler
 from sdjax_engine.scheduler.pending import PendingRequest, State
 from sdjax_engine.scheduler.previews import Previews
 from sdjax_engine.scheduler.seats import Seats
-from sdjax_engine.scheduler.watchdog import Abandoned, Watchdog
+from sdjax_engine.scheduler.watchdog import Watchdog
 
-STUCK_AFTER = 5.0
 BROKEN = 13  # the seed of a picture that is no number until it is decoded again
 HALVINGS = 2  # of four seats on a device
 
@@ -40,14 +35,6 @@ def without_log() -> Iterator[None]:
     logger.disabled = True
     yield
     logger.disabled = False
-
-
-@dataclass(frozen=True)
-class Hang:
-    """The thread is abandoned in the call; another works for some turns before the call ends or fails."""
-
-    turns: int = 0
-    fails: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +63,7 @@ class Come:
     wanted: Prepared
 
 
-Event = Hang | Fail | Unjudged | Cancel | Come
+Event = Fail | Unjudged | Cancel | Come
 
 
 COLOURS = np.array([[1 / (4 * 127.5)] * 3] * 4 + [[-1.0] * 3])
@@ -84,7 +71,7 @@ COLOURS = np.array([[1 / (4 * 127.5)] * 3] * 4 + [[-1.0] * 3])
 
 
 class Evening:
-    """A loop on scripted devices, and its successors; `events` has the event of a call by its number."""
+    """A loop on scripted devices; `events` has the event of a call by its number."""
 
     def __init__(self, events: Mapping[int, Event]) -> None:
         self.now = 0.0
@@ -103,15 +90,12 @@ class Evening:
         self.scheduler = Scheduler(
             {queue.lane: queue},
             clock=self.clock,
-            watchdog=self.watchdog(),
+            watchdog=Watchdog(clock=self.clock, stuck_after=0.0),
             on_first_pass=self.begin_second_pass,
         )
 
     def clock(self) -> float:
         return self.now
-
-    def watchdog(self) -> Watchdog:
-        return Watchdog(clock=self.clock, stuck_after=STUCK_AFTER)
 
     def come(self, wanted: Prepared) -> None:
         told: list[Progress] = []
@@ -129,28 +113,16 @@ class Evening:
         check_places(self.scheduler)
         event = self.events.get(len(self.calls))
         self.calls.append(name)
-        if isinstance(event, Hang):
-            self.hang(event)
-        elif isinstance(event, Fail):
+        if isinstance(event, Fail):
             raise SHORTAGE if event.shortage else RuntimeError("the devices broke")
-        elif isinstance(event, Unjudged):
+        if isinstance(event, Unjudged):
             raise PaintingFailed("no numbers")
-        elif isinstance(event, Cancel):
+        if isinstance(event, Cancel):
             pending = self.requests[event.number % len(self.requests)]
             pending.future.cancel()
             self.cancelled.append(pending)
         elif isinstance(event, Come):
             self.come(event.wanted)
-
-    def hang(self, how: Hang) -> None:
-        stuck = self.scheduler
-        self.now += 1e6
-        assert stuck.watchdog.abandon()
-        self.scheduler = stuck.restarted(self.watchdog())
-        for _ in range(how.turns):
-            self.turn()
-        if how.fails:
-            raise RuntimeError("the devices answered after all, with an error")
 
     def turn(self) -> None:
         for pending in self.coming:
@@ -158,14 +130,8 @@ class Evening:
         for pending in self.cancelled:
             self.scheduler.table.remove(pending)
         self.coming, self.cancelled = [], []
-        scheduler = self.scheduler
-        self.now = max(self.now, scheduler.next_turn_at or self.now)
-        try:
-            scheduler.turn()
-        except Abandoned:
-            assert scheduler is not self.scheduler
-        else:
-            assert scheduler is self.scheduler, "a thread that was abandoned went on"
+        self.now = max(self.now, self.scheduler.next_turn_at or self.now)
+        self.scheduler.turn()
 
     def serve(self, wanted: Sequence[Prepared]) -> None:
         for each in wanted:
@@ -190,8 +156,6 @@ def check_places(scheduler: Scheduler) -> None:
     for batch in table.every_batch():
         for pending in batch.pictures:
             places[pending].append({State.IN_FLIGHT, State.DECODED})
-    for pending in table.interrupted:
-        places[pending].append(set(State) - {State.WAITING})
     for pending, found in places.items():
         if not pending.answered:
             [states] = found
@@ -210,15 +174,14 @@ def check_answers(evening: Evening) -> None:
         except CancelledError:
             continue
         except PaintingFailed:
-            assert max(pending.attempts.values()) + 1 == MOST_ATTEMPTS
+            assert pending.failures + 1 == MOST_ATTEMPTS
         else:
             assert image.request == request
             assert np.array_equal(image.pixels, pixels_of(request.seed))
         troubles = [progress for progress in evening.told[pending] if progress.trouble]
         in_second_pass = pending.seconds_of_first_pass is not None
-        counted = Counter(each.trouble for each in troubles if each.in_second_pass == in_second_pass)
-        del counted[Trouble.OUT_OF_MEMORY]
-        assert counted == +pending.attempts
+        failures = [each for each in troubles if each.trouble is Trouble.FAILED]
+        assert pending.failures == sum(each.in_second_pass == in_second_pass for each in failures)
         if asked[request] == 1:
             assert evening.script.admitted[request] <= 1 + len(troubles), "painted without need"
 
@@ -272,22 +235,7 @@ def test_previews_that_cannot_be_made_cost_nobody_a_second_start(call: str) -> N
     assert evening.calls.count(call) == 1, "previews go on after an error"
 
 
-@pytest.mark.parametrize("how", [Hang(), Hang(turns=3), Hang(turns=3, fails=True)], ids=str)
-def test_a_thread_may_be_abandoned_in_any_call_of_the_devices(how: Hang) -> None:
-    for call in range(len(spend({}).calls)):
-        evening = spend({call: how})
-        assert all(pending.future.exception(0) is None for pending in evening.requests), call
-
-
-@pytest.mark.parametrize("failure", [Fail(), Fail(shortage=True)], ids=str)
-def test_a_thread_may_be_abandoned_while_it_recovers_from_an_error(failure: Fail) -> None:
-    for call in range(len(spend({}, CROWD).calls)):
-        for later in (call + 1, call + 2):
-            spend({call: failure, later: Hang(turns=1)}, CROWD)
-
-
 events = st.one_of(
-    st.builds(Hang, turns=st.integers(0, 4), fails=st.booleans()),
     st.builds(Fail, shortage=st.booleans()),
     st.builds(Cancel, st.integers(0, 9)),
     st.builds(
@@ -308,23 +256,10 @@ def test_every_future_ends_whatever_becomes_of_the_devices(events: Mapping[int, 
     spend(events)
 
 
-def test_an_image_between_its_passes_survives_an_abandoned_thread() -> None:
-    two_passes = prepared(seed=70, evaluations=2, second=3)
-    for call in range(len(spend({}, [two_passes]).calls)):
-        evening = spend({call: Hang(turns=3)}, [two_passes])
-        [pending] = evening.requests[:1]
-        assert pending.seconds_of_first_pass is not None
-        assert pending.future.exception(0) is None
-
-
-def test_a_hang_and_an_error_and_an_error_of_another_pass_have_a_retry_each() -> None:
+def test_an_error_of_each_pass_has_a_retry() -> None:
     two_passes = prepared(seed=70, evaluations=2, second=3)
     calls = spend({}, [two_passes]).calls
     first_read, last_read = (place for place, name in enumerate(calls) if name == "fetch")
-    for hang in range(first_read):
-        for error in range(hang + 2, len(spend({hang: Hang()}, [two_passes]).calls)):
-            evening = spend({hang: Hang(), error: Fail()}, [two_passes])
-            assert all(pending.future.exception(0) is None for pending in evening.requests), (hang, error)
     for error in (first_read, first_read - 1):
         failed = spend({error: Fail()}, [two_passes]).calls
         again = len(failed) - len(calls) + last_read
@@ -349,4 +284,4 @@ def test_a_picture_that_cannot_be_judged_fails_at_once_and_no_other() -> None:
         evening.serve(wanted)
     assert evening.script.mistakes == []
     [unjudged] = [pending for pending in evening.requests if pending.future.exception(0) is not None]
-    assert (unjudged.attempts.total(), str(unjudged.future.exception(0))) == (0, "no numbers")
+    assert (unjudged.failures, str(unjudged.future.exception(0))) == (0, "no numbers")

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from engines import PLAIN, like
+from engines import PLAIN, like, with_own_seats
 from scripted_devices import Script, ScriptedPicture, ScriptedRun
 
 from sdjax_engine.lane.device_lane import DeviceLane
@@ -25,7 +25,7 @@ STEPS = 120  # evaluations of a tiny network: half a second or more
 @pytest.fixture
 def lane(device_lanes: Mapping[Lane, DeviceLane]) -> DeviceLane:
     """A lane of two seats on each of two devices, all empty."""
-    own = device_lanes[PLAIN.lane].restarted()
+    own = with_own_seats(device_lanes[PLAIN.lane])
     own.reset()
     return own
 

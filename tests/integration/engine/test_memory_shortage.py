@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 import pytest
-from engines import PLAIN, TINY, like
+from engines import PLAIN, TINY, like, with_own_seats
 from jax.sharding import Mesh
 from jax.stages import Compiled, Lowered
 
@@ -62,7 +62,7 @@ def test_a_lane_needs_the_memory_of_its_seats_and_its_programs(
 def test_out_of_memory_halves_the_seats_and_painting_goes_on(
     device_lanes: dict[Lane, DeviceLane], model: LoadedModel
 ) -> None:
-    lane = device_lanes[UNGUIDED.lane].restarted()
+    lane = with_own_seats(device_lanes[UNGUIDED.lane])
     lane.reset()
     before = paint(lane, model).fetch()
     more = lane.need
@@ -118,7 +118,7 @@ def test_a_lane_allocates_its_seats_only_after_their_memory_was_claimed(
 def test_empty_seats_are_allocated_after_those_before_were_freed(
     model: LoadedModel, compiler: Compiler, device_lanes: dict[Lane, DeviceLane]
 ) -> None:
-    lane, before = device_lanes[UNGUIDED.lane].restarted(), live_arrays()
+    lane, before = with_own_seats(device_lanes[UNGUIDED.lane]), live_arrays()
     programs, held = lane._programs, []
 
     def empty() -> Any:
@@ -191,7 +191,6 @@ def test_a_lane_starts_from_pictures_only_once_memory_for_it_was_claimed(
         lane.prepare_pictures()
     assert watched.at_claim == [False]
     assert lane.starts_from_pictures is grants
-    assert lane.restarted().starts_from_pictures is grants
 
 
 @pytest.mark.parametrize(
@@ -255,7 +254,7 @@ def test_a_picture_beyond_bfloat16_is_decoded_again_in_float32(
 
 
 def test_an_autoencoder_in_float32_is_not_tried_again(device_lanes: dict[Lane, DeviceLane]) -> None:
-    lane = device_lanes[UNGUIDED.lane].restarted()
+    lane = with_own_seats(device_lanes[UNGUIDED.lane])
     lane.prepare_retry()
     assert not lane.retries
     assert lane.decode_again(np.zeros((8, 8, 4), np.float32)) is None

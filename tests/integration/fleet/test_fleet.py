@@ -181,6 +181,20 @@ async def test_a_node_that_dies_costs_no_request_and_a_drained_group_ends(
     painters.stop()
 
 
+async def test_devices_that_hang_cost_no_request_and_their_worker_starts_again(
+    painters: Fleet, queue: Store
+) -> None:
+    painters.start(least=2, most=2)
+    asking = Asking(queue)
+    await asking.keep_asking(until=lambda: len(processes_of(painters)) == 2)
+    (painters.folder / "cache" / "hang").touch()
+    await asking.keep_asking(until=lambda: has(painters, "The devices answer nothing any more. (status 75)"))
+    await asking.keep_asking(until=lambda: len(processes_of(painters)) == 3)
+    await asking.all_painted()
+    await seen(painters, "2 wanted, 2 painting")
+    painters.stop()
+
+
 async def test_a_head_that_dies_and_returns_costs_no_request(
     nodes: Nodes, painters: Fleet, queue: Store
 ) -> None:

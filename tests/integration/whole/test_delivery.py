@@ -182,7 +182,7 @@ async def test_progress_that_is_late_is_dropped_and_the_newest_shown(
 async def test_the_reason_of_a_restart_is_shown_in_the_persons_language(served: Served, yuna: Member) -> None:
     await ask(yuna, served.store)
     (claim,) = await served.store.leases.claim("test", limit=1, ttl=60.0)
-    await served.store.leases.heartbeat({claim: 0}, ttl=60.0, troubles={claim: Trouble.STUCK})
+    await served.store.leases.heartbeat({claim: 0}, ttl=60.0, troubles={claim: Trouble.FAILED})
     await yuna.wait_for_message(lambda message: "장치가 응답하지 않아 다시 시작했습니다." in text_of(message))
     await served.store.leases.heartbeat({claim: 7}, ttl=60.0)
     await yuna.wait_for_message(lambda message: "\n그리는 중: 20스텝 중 7스텝.\n" in text_of(message))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import SLOW_BOT, START, end, finished, running, sentences, write_config
+from processes import BOT, SLOW_BOT, START, Bot, end, finished, running, sentences, start, write_config
 from results import shows_result
 
 from bot.sandbox.client import Member
@@ -142,7 +143,42 @@ async def test_after_hanging_devices_a_new_process_delivers_once(
         assert stopped.status == 0, stopped.err
         assert stopped.err.count("The bot restarts.") == 1
         assert_each_once(await mina.messages(), interactions)
-        assert any("The devices did not answer and were restarted" in str(event) for event in mina.events)
+
+
+@pytest.mark.slow
+async def test_a_worker_on_hanging_devices_ends_and_the_next_worker_delivers_once(
+    sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
+) -> None:
+    config = write_config(
+        tmp_path,
+        api_url=sandbox.api_url,
+        gateway_url=sandbox.gateway_url,
+        checkpoint=tiny_checkpoint,
+        cache=compile_cache,
+        engine="stuck_seconds = 3.0",
+    )
+
+    async def started(role: str, name: str, program: Sequence[str] = BOT) -> Bot:
+        return await start(role, "--config", str(config), err=tmp_path / f"{name}.err", program=program)
+
+    async with Member(sandbox.address, "Mina") as mina:
+        hanging = await started("worker", "hanging", ("-c", HANGS))
+        front = await started("front", "front")
+        await connected(sandbox)
+        interactions = [
+            await mina.imagine(prompt=f"a green star {number}", seed=number) for number in range(3)
+        ]
+        ended = await end(hanging)
+        assert (ended.status, sentences(ended.err)) == (
+            75,
+            ["sdjax-bot: The devices answer nothing any more."],
+        )
+        assert with_pictures(await mina.messages()) == []
+        worker = await started("worker", "next")
+        await delivered(mina, 3)
+        for process in (worker, front):
+            assert (await end(process, signal.SIGTERM)).status == 0
+        assert_each_once(await mina.messages(), interactions)
 
 
 async def test_a_wrong_token_is_one_sentence_and_a_mistake_of_configuration(

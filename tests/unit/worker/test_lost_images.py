@@ -62,7 +62,7 @@ async def test_a_lost_image_is_renewed_no_more_and_counted_once(is_recorded: boo
         wake_ups=SimpleNamespace(cancellations=leases),
     )
     sums = SimpleNamespace(runs=0, late=0, dispatching=0.0, finishing=0.0)
-    engine: Any = SimpleNamespace(lanes=[], restarts=0, run_sums=sums)
+    engine: Any = SimpleNamespace(lanes=[], run_sums=sums)
     held = {number: HeldImage(claim=replace(CLAIM, image_id=number)) for number in (LOST, KEPT)}
     beating = Heartbeats(
         engine,

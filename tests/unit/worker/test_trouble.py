@@ -24,16 +24,16 @@ def told(*progress: tuple[int, Trouble | None]) -> list[tuple[int, Trouble | Non
 
 
 def test_a_trouble_is_reported_until_the_image_is_further_than_before() -> None:
-    stuck, failed = Trouble.STUCK, Trouble.FAILED
-    assert told((4, None), (8, None), (0, stuck), (4, None), (8, None), (12, None)) == [
+    short, failed = Trouble.OUT_OF_MEMORY, Trouble.FAILED
+    assert told((4, None), (8, None), (0, short), (4, None), (8, None), (12, None)) == [
         (4, None),
         (8, None),
-        (0, stuck),
-        (4, stuck),
-        (8, stuck),
+        (0, short),
+        (4, short),
+        (8, short),
         (12, None),
     ]
-    assert told((8, None), (0, stuck), (4, None), (0, failed), (8, None), (9, None))[3:] == [
+    assert told((8, None), (0, short), (4, None), (0, failed), (8, None), (9, None))[3:] == [
         (0, failed),
         (8, failed),
         (9, None),
@@ -50,7 +50,7 @@ def test_the_stages_of_an_image_follow_what_the_engine_tells() -> None:
     for progress in (
         Progress(step=0, steps=8),
         Progress(step=4, steps=8),
-        Progress(step=0, steps=8, trouble=Trouble.STUCK),
+        Progress(step=0, steps=8, trouble=Trouble.FAILED),
         Progress(step=0, steps=8),
         Progress(step=5, steps=8, in_second_pass=True),
         Progress(step=8, steps=8, in_second_pass=True),
@@ -70,7 +70,7 @@ def test_the_pace_of_an_image_is_that_after_its_first_run_and_begins_again_after
     assert image.pace is None
     image.on_progress(Progress(step=15, steps=20))
     assert image.pace == 0.1
-    image.on_progress(Progress(step=0, steps=20, trouble=Trouble.STUCK))
+    image.on_progress(Progress(step=0, steps=20, trouble=Trouble.FAILED))
     image.on_progress(Progress(step=10, steps=20))
     assert image.pace is None
     image.on_progress(Progress(step=20, steps=20))
