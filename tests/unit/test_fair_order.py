@@ -238,38 +238,3 @@ def test_in_a_session_all_have_one_pace_and_neither_it_nor_the_server_starves_th
         paces = {user: served[user] * cost / weight for user, (cost, weight) in costs.items()}
         largest = sorted(cost / weight for cost, weight in costs.values())[-2:]
         assert max(paces.values()) - min(paces.values()) <= sum(largest) * 1.0001
-
-
-def test_the_tags_of_new_images_follow_the_later_of_virtual_time_and_the_last_tag() -> None:
-    def tags(virtual_time: float, last_tag: float) -> list[float]:
-        return fair_order.tag_images(virtual_time=virtual_time, last_tag=last_tag, shares=[1.0, 2.0])
-
-    assert tags(5.0, 3.0) == [6.0, 8.0]
-    assert tags(3.0, 5.0) == [6.0, 8.0]
-
-
-def test_images_beyond_the_full_share_cost_twice_as_much() -> None:
-    assert fair_order.shares(3.0, count=2, room=None) == [3.0, 3.0]
-    assert fair_order.shares(3.0, count=3, room=1) == [3.0, 6.0, 6.0]
-    assert fair_order.shares(3.0, count=2, room=9) == [3.0, 3.0]
-    assert fair_order.shares(3.0, count=2, room=-1) == [6.0, 6.0]
-
-
-def test_virtual_time_follows_the_claimed_tags_up_to_the_first_that_waits() -> None:
-    assert fair_order.advance(1.0, [2.0, 4.0], []) == 4.0
-    assert fair_order.advance(1.0, [2.0, 4.0], [3.0, 5.0]) == 3.0
-    assert fair_order.advance(6.0, [2.0, 4.0], [3.0]) == 6.0
-    assert fair_order.advance(1.0, [], [0.5]) == 1.0
-    assert fair_order.advance(1.0, [], []) == 1.0
-
-
-def test_a_share_is_the_cost_by_the_weight_and_both_are_positive() -> None:
-    assert fair_order.share(6.0, 2.0) == 3.0
-    for cost, weight in ((0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, -1.0)):
-        with pytest.raises(ValueError, match=f"cost {cost} and weight {weight} must be positive"):
-            fair_order.share(cost, weight)
-
-
-def test_a_refund_is_the_sum_of_what_was_added() -> None:
-    assert fair_order.refund([0.5, 1.5]) == 2.0
-    assert fair_order.refund([]) == 0.0

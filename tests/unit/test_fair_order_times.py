@@ -16,7 +16,6 @@ from bot.store.rows.fair_order import (
     overtaking,
     seconds_to_start,
     spans,
-    steps_ahead,
 )
 from bot.store.rows.traffic import Flow, faster
 
@@ -154,25 +153,9 @@ def test_lanes_share_the_devices_as_they_would_moment_by_moment(
     assert faster("a", steps, flows) == pytest.approx(worked_off("a", steps, flows), rel=0.01)
 
 
-def test_a_lane_that_gets_as_much_as_it_does_never_ends() -> None:
-    assert faster("a", 20, {"a": flow(), "b": flow(inflow=1.0)}) == pytest.approx(1.0)
-
-
-def test_without_steps_the_pace_is_the_present_one() -> None:
-    assert faster("a", 0, {"a": flow(), "b": flow()}) == 1.0
-
-
-def test_a_lane_without_a_taken_seat_counts_as_one_seat() -> None:
-    assert faster("a", 20, {"a": flow(taken=0), "b": flow()}) == pytest.approx(0.75)
-
-
 def test_each_claimed_image_has_its_start_and_end_in_order() -> None:
     assert spans(WorkerSeats(seats=2, running=(6, 2, 4, 10)), 0.5) == [(0, 3), (0, 1), (1, 3), (3, 8)]
     assert spans(WorkerSeats(seats=1, running=(-3, 2)), 0.5) == [(0, 0), (0, 1)]
-
-
-def test_all_steps_before_an_image_are_counted() -> None:
-    assert steps_ahead(line((1, (4, 5)), (2, (6,))), Ahead(images=3, steps=30)) == 45
 
 
 def test_of_workers_with_room_at_the_same_time_any_may_claim_first() -> None:
@@ -190,12 +173,6 @@ def test_overtaking_is_by_the_second_and_only_of_what_came_with_less_lead() -> N
         seats_by_worker=some.seats_by_worker, pace=PACE, arrivals=(Arrival(user_id=2, steps=60, lead=-1.0),)
     )
     assert overtaking(first, Ahead(images=0, steps=0, lead=0.0)) == 0.0
-
-
-def test_overtaking_is_a_fraction_of_what_the_lane_paints() -> None:
-    came = (Arrival(user_id=2, steps=12, lead=0.0),)  # a step in five seconds, a tenth of what is painted
-    wait = Ahead(images=9, steps=90, lead=1.0, user_id=1)
-    assert seconds_to_start(line((1, ()), arrivals=came), wait) == pytest.approx(10 * 10 * PACE)
 
 
 def test_a_worker_with_room_claims_before_one_that_is_full_for_less_than_a_second() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
 from checkpoints import make_tiny_checkpoint
 from hypothesis import assume, given, settings
@@ -38,23 +37,6 @@ def test_encoders_whose_tokenizers_need_different_numbers_of_chunks_get_as_many(
     alone = long.tokens(prompt, max_chunks=3)
     assert second.ids[:1].tolist() == alone.ids.tolist()
     assert (second.count, second.limit, second.cut) == (alone.count, alone.limit, alone.cut)
-
-
-@pytest.mark.parametrize("text", ["", "  ", "()", "[(:1.5)]"])
-def test_nothing_is_one_chunk_of_start_end_and_padding(text: str, tokenizer: Tokenizer) -> None:
-    tokens = tokenizer.tokens(read_prompt(text), max_chunks=3)
-
-    assert tokens.ids.tolist() == [[tokenizer.start_id, tokenizer.end_id, *[tokenizer.pad_id] * 75]]
-    assert (tokens.weights == 1).all()
-    assert (tokens.count, tokens.limit, tokens.cut) == (0, 225, "")
-
-
-def test_a_prompt_without_brackets_has_the_plain_ids_and_weights_of_one(tokenizer: Tokenizer) -> None:
-    tokens = tokenizer.tokens(read_prompt("a red  circle, &amp; 빨간 별"), max_chunks=3)
-
-    assert tokens.ids.tolist() == [tokenizer.encode("a red  circle, &amp; 빨간 별").tolist()]
-    assert (tokens.ids.dtype, tokens.weights.dtype) == (np.int32, np.float32)
-    assert (tokens.weights == 1).all()
 
 
 def test_each_token_of_a_piece_has_its_weight(tokenizer: Tokenizer) -> None:

@@ -50,17 +50,6 @@ async def test_any_other_error_is_raised_at_once() -> None:
     assert verb.calls == 1
 
 
-async def test_a_plain_function_may_return_the_coroutine() -> None:
-    verb = Refusing(1)
-    assert await while_unavailable(60.0, lambda: verb("a", twice=True)) == "aa"
-
-
-async def test_a_pause_can_be_cancelled() -> None:
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.01):
-            await while_unavailable(60.0, Refusing(1000), "a", twice=False)
-
-
 async def test_the_pauses_are_random_and_grow_between_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
 

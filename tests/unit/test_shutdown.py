@@ -7,12 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
 from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested
-from bot.process.threads import in_uninterruptible_thread, uninterruptible_thread_runs
 
 
 async def forever() -> None:
@@ -23,20 +21,6 @@ async def fail(error: Exception, *, after: asyncio.Event | None = None) -> None:
     if after is not None:
         await after.wait()
     raise error
-
-
-async def test_a_wait_returns_its_result_while_the_tasks_go_on() -> None:
-    async with BackgroundTasks(Shutdown()) as tasks:
-        task = tasks.start(forever(), "forever")
-        assert await tasks.wait_for(asyncio.sleep(0, "result")) == "result"
-        assert not task.done()
-    assert task.cancelled()
-
-
-async def test_a_wait_raises_its_own_failure() -> None:
-    async with BackgroundTasks(Shutdown()) as tasks:
-        with pytest.raises(ZeroDivisionError):
-            await tasks.wait_for(fail(ZeroDivisionError()))
 
 
 @pytest.mark.parametrize("with_result", [False, True])
@@ -106,20 +90,6 @@ async def test_a_task_s_failure_comes_before_a_shutdown_and_before_a_result() ->
             await tasks.wait_for(asyncio.sleep(0))
 
 
-async def test_a_task_that_ends_without_a_failure_ends_a_wait() -> None:
-    async with BackgroundTasks(Shutdown()) as tasks:
-        tasks.start(asyncio.sleep(0), "ends")
-        with pytest.raises(ShutdownRequested):
-            await tasks.wait_for_shutdown()
-
-
-async def test_a_task_that_is_cancelled_from_outside_cancels_a_wait() -> None:
-    async with BackgroundTasks(Shutdown()) as tasks:
-        tasks.start(forever(), "forever").cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await tasks.wait_for_shutdown()
-
-
 async def test_a_body_that_is_cancelled_cancels_its_wait_and_every_task() -> None:
     waited, started = asyncio.get_running_loop().create_future(), []
 
@@ -135,23 +105,6 @@ async def test_a_body_that_is_cancelled_cancels_its_wait_and_every_task() -> Non
         await running
     assert waited.cancelled()
     assert started[0].cancelled()
-
-
-async def test_leaving_waits_for_the_end_of_each_task_with_any_error() -> None:
-    ended = []
-
-    async def slow_to_end() -> None:
-        try:
-            await forever()
-        finally:
-            await asyncio.sleep(0.01)
-            ended.append("slow")
-            raise ZeroDivisionError
-
-    async with BackgroundTasks(Shutdown()) as tasks:
-        tasks.start(slow_to_end(), "slow")
-        await asyncio.sleep(0)
-    assert ended == ["slow"]
 
 
 async def test_a_hangup_asks_for_a_reload_and_for_the_end_where_the_terminal_is_gone(
@@ -176,38 +129,6 @@ async def test_a_hangup_asks_for_a_reload_and_for_the_end_where_the_terminal_is_
         os.close(theirs)
 
 
-async def test_a_drain_outlasts_the_first_request_and_ends_with_the_second() -> None:
-    shutdown, work = Shutdown(), asyncio.create_task(forever())
-    shutdown.request()
-    draining = asyncio.create_task(shutdown.drain(work))
-    await asyncio.sleep(0.01)
-    assert not work.done()
-    shutdown.request()
-    await draining
-    assert work.cancelled()
-
-
-async def test_a_drain_waits_for_the_end_of_the_work_and_raises_no_failure_of_it() -> None:
-    now = asyncio.Event()
-    work = asyncio.create_task(fail(ZeroDivisionError(), after=now))
-    draining = asyncio.create_task(Shutdown().drain(work))
-    await asyncio.sleep(0.01)
-    assert not draining.done()
-    now.set()
-    await draining
-    assert isinstance(work.exception(), ZeroDivisionError)
-
-
-async def test_a_cancelled_drain_cancels_the_work_and_waits_for_its_end() -> None:
-    work = asyncio.create_task(forever())
-    draining = asyncio.create_task(Shutdown().drain(work))
-    await asyncio.sleep(0.01)
-    draining.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await draining
-    assert work.cancelled()
-
-
 async def test_each_signal_is_a_request() -> None:
     shutdown, loop = Shutdown(), asyncio.get_running_loop()
     shutdown.listen()
@@ -222,17 +143,6 @@ async def test_each_signal_is_a_request() -> None:
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
         loop.remove_signal_handler(signal.SIGINT)
-
-
-async def test_a_thread_counts_as_uninterruptible_until_its_work_ends() -> None:
-    go_on = threading.Event()
-    finished = in_uninterruptible_thread(go_on.wait)
-    assert uninterruptible_thread_runs()
-    go_on.set()
-    assert await finished
-    async with asyncio.timeout(20):
-        while uninterruptible_thread_runs():  # noqa: ASYNC110 - the end of a thread sets no event
-            await asyncio.sleep(0.01)
 
 
 def test_a_process_with_a_thread_that_still_compiles_ends_without_unloading_libraries() -> None:

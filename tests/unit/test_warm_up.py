@@ -52,30 +52,12 @@ def warm_up(
     )
 
 
-def test_steps_run_in_order_and_are_reported() -> None:
-    made: list[str] = []
-    said: list[str] = []
-    steps = [step(name, make=lambda name=name: made.append(name)) for name in ("b", "a")]
-    assert warm_up(*steps, report=said.append).wait(DEADLINE)
-    assert made == ["b", "a"]
-    assert said == [
-        "ready for the first after 2.0 s",
-        "ready for b after 2.0 s (2 of 3)",
-        "ready for a after 2.0 s",
-        "everything ready after 2.0 s",
-    ]
-
-
 def test_a_waiting_caller_continues_although_the_report_fails() -> None:
     def report(line: str) -> None:
         if line.startswith("everything"):
             raise OSError("standard error is closed")
 
     assert warm_up(step("a"), report=report).wait(DEADLINE)
-
-
-def test_without_steps_everything_is_ready() -> None:
-    assert warm_up().wait(0)
 
 
 def test_a_step_that_fails_fails_alone(caplog: pytest.LogCaptureFixture) -> None:
@@ -150,41 +132,6 @@ def test_after_the_order_to_begin_no_more_only_the_step_begins_that_a_request_wa
     assert made == []
     warming.stop()
     assert (made, warming.wait(0)) == ([], True)
-
-
-class Looks(RunningRequests):
-    """Requests that wait for nothing until they have been looked at a few times."""
-
-    def __init__(self) -> None:
-        self.has_requests, self.count = True, 0
-
-    @property
-    def awaited(self) -> Collection[Wanted]:  # type: ignore[override]
-        self.count += 1
-        return [LANE] if self.count > 3 else []
-
-
-def test_after_the_order_to_begin_no_more_each_look_is_at_every_step() -> None:
-    here, begun = Looks(), threading.Event()
-    counts: list[int] = []
-
-    def make() -> None:
-        counts.append(here.count)
-        begun.set()
-
-    awaited = replace(step("awaited", make), opens=frozenset([LANE]))
-    others = [step(str(number), make=lambda: None) for number in range(50)]
-    warming = WarmUp(
-        [awaited, *others],
-        at_once=1,
-        report=lambda _line: None,
-        seconds=lambda: 2.0,
-        requests=here,
-        ending=True,
-    )
-    assert begun.wait(DEADLINE)
-    warming.stop()
-    assert counts == [4]
 
 
 def test_a_warm_up_that_begins_no_more_begins_only_the_half_that_a_request_waits_for() -> None:

@@ -16,7 +16,6 @@ from bot.fleet.launch import Launch
 from bot.fleet.planning import Phase
 from bot.fleet.unit_process import UnitState
 from bot.store import Store
-from bot.store.queue.demand import Demands
 
 TEXT = """
 [queue]
@@ -147,31 +146,6 @@ async def test_a_queue_that_is_away_changes_nothing_and_is_told(tmp_path: Path, 
     running.cancel()
     assert machines.of("cpu") == ["cpu/old/1"]
     assert next(lines(controller.report)).startswith("The fleet stays as it is: ")
-
-
-async def test_a_queue_that_can_only_be_read_is_opened_once(
-    text: str, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[str] = []
-    opens = Store.open
-
-    async def noted(url: str) -> Store:
-        opened.append(url)
-        return await opens(url)
-
-    async def refused(_demands: Demands, _names: object) -> None:
-        raise StoreUnavailable("read only")
-
-    controller = Controller(Spec(config=text), Machines())
-    with monkeypatch.context() as only_read:
-        only_read.setattr(Store, "open", noted)
-        only_read.setattr(Demands, "know", refused)
-        for _ in range(2):
-            with pytest.raises(StoreUnavailable):
-                await controller.look()
-    await controller.look()
-    assert len(opened) == 1
-    await controller.close()
 
 
 async def test_a_look_that_fails_is_repeated(text: str, store: Store) -> None:

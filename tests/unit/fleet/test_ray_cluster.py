@@ -1,8 +1,6 @@
-"""What a controller knows of units that an earlier controller has started, without a Ray cluster."""
+"""What is said of a cluster that refuses a connection."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
@@ -10,47 +8,6 @@ ray = pytest.importorskip("ray")
 
 from bot.domain.errors import FleetUnavailable  # noqa: E402
 from bot.fleet import ray_cluster  # noqa: E402 - Ray is an extra
-from bot.fleet.planning import Phase  # noqa: E402
-
-NAME = "cpu/abc/1"
-
-
-class Silent:
-    """The handle of an actor that does not answer."""
-
-    @property
-    def state(self) -> Silent:
-        return self
-
-    def remote(self) -> str:
-        return "no answer yet"
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """A cluster with one unit that does not answer; return the time."""
-    now = [1000.0]
-
-    def listed(**_: object) -> list[dict[str, str]]:
-        return [{"name": NAME, "namespace": "fleet"}]
-
-    def waited(asked: list[Any], **_: object) -> tuple[list[Any], list[Any]]:
-        return [], asked
-
-    monkeypatch.setattr(ray.util, "list_named_actors", listed)
-    monkeypatch.setattr(ray, "get_actor", lambda _name, **_: Silent())
-    monkeypatch.setattr(ray, "wait", waited)
-    monkeypatch.setattr(ray_cluster.time, "monotonic", lambda: now[0])
-    return now
-
-
-def test_a_unit_that_has_not_answered_a_new_controller_yet_is_not_taken_for_an_unplaced_one(
-    clock: list[float],
-) -> None:
-    cluster = ray_cluster.RayCluster("fleet")
-    assert cluster.units()[NAME].phase is Phase.STARTING, "a unit that is pending would be ended at once"
-    clock[0] += ray_cluster.SILENT_SECONDS
-    assert cluster.units()[NAME].phase is Phase.PENDING
 
 
 @pytest.mark.parametrize(

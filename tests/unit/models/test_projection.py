@@ -1,6 +1,6 @@
-"""Keys and values computed once per prompt give the same prediction as its encoding, at no cost per step.
+"""Keys and values of a prompt are computed once, and depend on no state beyond the prompt's length.
 
-The engine paints with them, so every comparison of its pictures with the reference's tests them too.
+The engine paints with them, so each comparison of its pictures with the reference's tests their values.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 import pytest
 from checkpoints import UNET, UNET_XL
-from engines import SMALLEST
 from jaxprs import equations
 
 from sdjax_engine.models.cross_attention_inputs import Projection
@@ -21,10 +19,8 @@ from sdjax_engine.models.layers import Linear
 from sdjax_engine.models.lora import layers_of
 from sdjax_engine.models.lora_bank import Factors
 from sdjax_engine.models.unet import UNet2DConditionModel
-from sdjax_engine.models.unet_config import cross_attentions, settle_unet_config
 from sdjax_engine.weights.blueprint import Blueprint, Parameters, layout_of
 
-Array = npt.NDArray[Any]
 SEATS, HALVES, KEYS, RANK = 2, 2, 9, 2
 ROWS = SEATS * HALVES
 LENGTHS = np.array([9, 4, 1, 9], np.int32)
@@ -34,13 +30,8 @@ ONLY_CROSS = {
     "only_cross_attention": (True, False),
 }
 UNETS: dict[str, dict[str, Any]] = {
-    "SD 1": UNET,
-    "SD 1, one block": UNET | SMALLEST["unet"],
     "SDXL": UNET_XL,
     "only cross-attention": UNET | ONLY_CROSS,
-    "only cross-attention, down": UNET
-    | ONLY_CROSS
-    | {"mid_block_type": None, "up_block_types": ("UpBlock2D",) * 2},
 }
 
 
@@ -88,20 +79,6 @@ class ProjectedUNet:
         return predicted
 
 
-@pytest.mark.parametrize(
-    ("name", "loras"), [("SD 1, one block", True), ("SDXL", False), ("only cross-attention, down", True)]
-)
-def test_a_projection_predicts_what_its_context_predicts(name: str, loras: bool) -> None:
-    network = ProjectedUNet(UNETS[name], loras=loras)
-    projection = jax.jit(network.project)(network.parameters, network.context)
-
-    ours = jax.jit(network.ask_with_projection)(network.parameters, projection)
-    theirs = jax.jit(network.ask_with_context)(network.parameters, network.context)
-
-    difference = np.abs(np.asarray(ours) - np.asarray(theirs)).max()
-    assert difference <= 1e-6 * np.abs(np.asarray(theirs)).max()
-
-
 @pytest.mark.parametrize("loras", [False, True])
 def test_states_beyond_the_lengths_do_not_change_a_projection(loras: bool) -> None:
     network = ProjectedUNet(UNETS["only cross-attention"], loras=loras)
@@ -123,14 +100,3 @@ def test_a_step_with_a_projection_computes_no_keys_and_values_of_the_prompt(name
 
     without = products(network.ask_with_projection, projection)
     assert products(network.ask_with_context, network.context) == without + 2 * len(projection.keys_values)
-
-
-@pytest.mark.parametrize(
-    ("name", "first", "second"), [("SD 1", 0, 4), ("SDXL", 0, 8), ("only cross-attention", 3, 7)]
-)
-def test_each_layer_that_attends_to_the_prompt_has_its_place(name: str, first: int, second: int) -> None:
-    """The SD 1 network here has one such block down, the middle, and two up; SDXL's have two layers each."""
-    network = ProjectedUNet(UNETS[name])
-    places = jax.eval_shape(network.project, network.parameters, network.context).keys_values.keys()
-    assert [sum(place.endswith(each) for place in places) for each in ("attn1", "attn2")] == [first, second]
-    assert places == set(cross_attentions(network.parameters, settle_unet_config(UNETS[name])))

@@ -10,7 +10,6 @@ import pytest
 from bot.app.worker import run_until_shutdown
 from bot.domain.errors import NameTaken
 from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested
-from sdjax_engine.errors import EngineClosed
 
 
 class ScriptedWorker:
@@ -69,14 +68,6 @@ async def test_a_failure_beside_the_worker_drains_it_and_is_raised_afterwards() 
     assert worker.events == ["drains", "finished"]
 
 
-async def test_a_failure_of_the_worker_is_raised_itself() -> None:
-    worker, beside = ScriptedWorker(), asyncio.get_running_loop().create_future()
-    worker.failure = EngineClosed("dead")
-    with pytest.raises(EngineClosed, match="dead"):
-        await role(worker, Shutdown(), beside)
-    assert beside.cancelled()
-
-
 async def test_a_request_drains_the_worker_and_a_second_one_cancels_it() -> None:
     worker, shutdown, beside = ScriptedWorker(), Shutdown(), asyncio.get_running_loop().create_future()
     running = await begun(worker, shutdown, beside)
@@ -100,17 +91,5 @@ async def test_a_failure_during_the_drain_does_not_cut_it_short() -> None:
     assert worker.events == ["drains"]
     worker.finish.set()
     with pytest.raises(ShutdownRequested):
-        await running
-    assert worker.events == ["drains", "finished"]
-
-
-async def test_a_cancelled_role_drains_the_worker_and_stays_cancelled() -> None:
-    worker, beside = ScriptedWorker(), asyncio.get_running_loop().create_future()
-    running = await begun(worker, Shutdown(), beside)
-    running.cancel()
-    await asyncio.sleep(0.01)
-    assert worker.events == ["drains"]
-    worker.finish.set()
-    with pytest.raises(asyncio.CancelledError):
         await running
     assert worker.events == ["drains", "finished"]
