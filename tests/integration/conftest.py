@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
 
 import pytest
 from discord.gateway import DiscordWebSocket
@@ -109,18 +108,6 @@ async def member() -> AsyncIterator[MakeMember]:
 
 
 @pytest.fixture
-async def store(sqlite_url: str) -> AsyncIterator[Store]:
-    store = await Store.open(sqlite_url)
-    yield store
-    await store.close()
-
-
-@pytest.fixture
-def artifacts(tmp_path: Path) -> Artifacts:
-    return Artifacts(str(tmp_path / "artifacts"))
-
-
-@pytest.fixture
 async def served(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, discord_address: object
 ) -> AsyncIterator[Served]:
@@ -130,26 +117,22 @@ async def served(
 
 
 @pytest.fixture
-async def mina(sandbox: Sandbox) -> AsyncIterator[Member]:
+async def mina(sandbox: Sandbox, member: MakeMember) -> Member:
     """Mina, who moderates."""
-    async with Member(sandbox.address, "Mina") as mina:
-        yield mina
+    return await member(sandbox, "Mina")
 
 
 @pytest.fixture
-async def ravi(sandbox: Sandbox) -> AsyncIterator[Member]:
-    async with Member(sandbox.address, "Ravi") as ravi:
-        yield ravi
+async def ravi(sandbox: Sandbox, member: MakeMember) -> Member:
+    return await member(sandbox, "Ravi")
 
 
 @pytest.fixture
-async def yuna(sandbox: Sandbox) -> AsyncIterator[Member]:
+async def yuna(sandbox: Sandbox, member: MakeMember) -> Member:
     """Yuna, who reads Korean."""
-    async with Member(sandbox.address, "Yuna") as yuna:
-        yield yuna
+    return await member(sandbox, "Yuna")
 
 
 @pytest.fixture
-async def omar(sandbox: Sandbox) -> AsyncIterator[Member]:
-    async with Member(sandbox.address, "Omar") as omar:
-        yield omar
+async def omar(sandbox: Sandbox, member: MakeMember) -> Member:
+    return await member(sandbox, "Omar")

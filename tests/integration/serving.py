@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,7 +30,11 @@ from bot.store import Store
 from bot.telemetry.tracing import NO_TRACING, Tracing
 from sdjax_engine.images import encode_png
 
+if TYPE_CHECKING:
+    from bot.worker.worker import Worker
+
 DEADLINE = 20.0
+DRAIN_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,3 +140,13 @@ async def serving(
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def working(worker: Worker) -> AsyncIterator[asyncio.Task[None]]:
+    """Let a worker paint until the block ends, and drain it."""
+    task = asyncio.create_task(worker.run())
+    yield task
+    worker.drain()
+    async with asyncio.timeout(DRAIN_SECONDS):
+        await task

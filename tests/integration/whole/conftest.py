@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -11,7 +10,8 @@ from pathlib import Path
 import pytest
 from checkpoints import make_tiny_checkpoint
 from engines import SMALLEST
-from serving import Served, serving
+from processes import write_config
+from serving import Served, serving, working
 from slow_devices import slow_devices
 
 from bot.config import Config, ModelConfig
@@ -87,11 +87,19 @@ async def painting(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, tiny_engine: Engine, discord_address: object
 ) -> AsyncIterator[Served]:
     """The shipped bot on the sandbox, and a worker with its engine."""
-    worker = Worker(tiny_engine, store, artifacts, name="worker", lease_seconds=30.0)
     config = Config(models=(ModelConfig(name="tiny", sizes=("64x64",), num_inference_steps=2),))
-    async with serving(sandbox, store, artifacts, config) as served:
-        working = asyncio.create_task(worker.run())
+    worker = Worker(tiny_engine, store, artifacts, name="worker", lease_seconds=30.0)
+    async with serving(sandbox, store, artifacts, config) as served, working(worker):
         yield served
-        worker.drain()
-        async with asyncio.timeout(60.0):
-            await working
+
+
+@pytest.fixture
+def config(sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path) -> Path:
+    """The file of the configuration of shipped processes."""
+    return write_config(
+        tmp_path,
+        api_url=sandbox.api_url,
+        gateway_url=sandbox.gateway_url,
+        checkpoint=tiny_checkpoint,
+        cache=compile_cache,
+    )

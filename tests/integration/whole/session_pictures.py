@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), *(str(ROOT / "tests" / part) for part in ("", "demo",
 
 from chromium import launched  # noqa: E402 - found by the line above
 from first_pictures import IMAGES, Keep, Visit, arrive, small  # noqa: E402
-from serving import serving  # noqa: E402
+from serving import serving, working  # noqa: E402
 
 from bot.config import Config  # noqa: E402
 from bot.files.artifacts import Artifacts  # noqa: E402
@@ -270,12 +270,9 @@ async def painted(
     try:
         async with Sandbox(observer=observer) as sandbox:
             prepare(sandbox)
-            async with serving(sandbox, store, artifacts, config):
-                worker = Worker(engine, store, artifacts, name="worker", lease_seconds=60.0)
-                working = asyncio.create_task(worker.run())
+            worker = Worker(engine, store, artifacts, name="worker", lease_seconds=60.0)
+            async with serving(sandbox, store, artifacts, config), working(worker):
                 yield sandbox
-                worker.drain()
-                await working
     finally:
         await store.close()
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 from backups import backed_up, restored
-from serving import serving
+from serving import serving, working
 from test_restart import assert_each_once, delivered
 
 from bot.config import Config, ModelConfig
@@ -51,11 +50,8 @@ async def test_a_bot_restored_into_postgresql_paints_what_waited_and_delivers_ea
 
         store = await Store.open(bare_postgres_url)
         worker = Worker(tiny_engine, store, new, name="new worker", lease_seconds=30.0)
-        async with serving(sandbox, store, new, CONFIG, name="new front"):
-            working = asyncio.create_task(worker.run())
+        async with serving(sandbox, store, new, CONFIG, name="new front"), working(worker):
             await delivered(mina, REQUESTS)
-            worker.drain()
-            await working
         counts = await store.jobs.counts()
         await store.close()
         assert {state.value: count for state, count in counts.items() if count} == {"done": REQUESTS}

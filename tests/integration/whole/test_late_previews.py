@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from recipes import origin
-from test_worker import SMALL, ended, working
+from serving import working
+from test_worker import SMALL, ended
 
 from bot.domain.jobs import State
 from bot.files.artifacts import Artifacts

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from processes import SLOW_BOT, Bot, end, running, write_config
+from processes import SLOW_BOT, Bot, end, running
 from results import shows_result
 from safetensors.numpy import load_file, save_file
 
@@ -32,17 +32,6 @@ def write_lora(checkpoint: Path, file: Path) -> Path:
     factors = {"lora_down": (1, into), "lora_up": (out, 1)}
     save_file({f"{layer}.{name}.weight": np.ones(shape, np.float32) for name, shape in factors.items()}, file)
     return file
-
-
-@pytest.fixture
-def config(sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path) -> Path:
-    return write_config(
-        tmp_path,
-        api_url=sandbox.api_url,
-        gateway_url=sandbox.gateway_url,
-        checkpoint=tiny_checkpoint,
-        cache=compile_cache,
-    )
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import time
-from collections.abc import AsyncIterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,8 @@ import PIL.Image
 import pytest
 import sqlalchemy as sa
 from recipes import origin, recipe
-from serving import Served, until
+from serving import Served, until, working
+from test_worker import make_worker
 
 from bot.domain.errors import MissingArtifact
 from bot.domain.file_states import FileState
@@ -30,24 +30,11 @@ from bot.sandbox.client import Member
 from bot.store import Store
 from bot.store.tables.queue import files
 from bot.worker import repaint
-from bot.worker.worker import Worker
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
 from sdjax_engine.request import Image, Request
 
 SMALL = recipe(width=64, height=64, model="tiny", num_inference_steps=3)
-
-
-@asynccontextmanager
-async def working(
-    engine: Engine, store: Store, artifacts: Artifacts, lease_seconds: float = 5.0
-) -> AsyncIterator[None]:
-    worker = Worker(engine, store, artifacts, name="worker", lease_seconds=lease_seconds)
-    task = asyncio.create_task(worker.run())
-    yield
-    worker.drain()
-    async with asyncio.timeout(60):
-        await task
 
 
 async def painted(store: Store, recipe: Recipe, number: int) -> Job:
@@ -75,7 +62,7 @@ async def pixels(artifacts: Artifacts, name: str) -> bytes:
 async def test_a_chain_of_lost_start_pictures_is_repainted_bit_for_bit(
     tiny_engine: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    async with working(tiny_engine, store, artifacts):
+    async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=5.0)):
         first = await painted(store, replace(SMALL, variants=2), 1)
         start = name_of(first, 1)
         second = await painted(store, replace(SMALL, init_image=start, strength=0.5), 2)
@@ -104,7 +91,7 @@ async def test_a_picture_is_repainted_with_its_programs_once_they_are_there(
         early.set_result(replace(image, pixels=image.pixels ^ 1, programs=("3x1",)))
         return early
 
-    async with working(tiny_engine, store, artifacts):
+    async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=5.0)):
         job = await painted(store, SMALL, 1)
         lost = name_of(job)
         whole = await artifacts.get(lost)
@@ -136,7 +123,7 @@ async def test_a_file_whose_programs_an_engine_is_without_is_left_to_other_worke
         painted_otherwise.set()
         return other
 
-    async with working(tiny_engine, store, artifacts):
+    async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=5.0)):
         job = await painted(store, SMALL, 1)
         lost = name_of(job)
         whole = await artifacts.get(lost)
@@ -158,7 +145,7 @@ async def test_a_file_whose_programs_an_engine_is_without_is_left_to_other_worke
 async def test_a_damaged_picture_is_repainted(
     tiny_engine: Engine, store: Store, artifacts: Artifacts, tmp_path: Path
 ) -> None:
-    async with working(tiny_engine, store, artifacts):
+    async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=5.0)):
         first = await painted(store, SMALL, 1)
         path = tmp_path / "artifacts" / name_of(first)
         whole = path.read_bytes()
@@ -173,7 +160,7 @@ async def test_a_lost_upload_is_not_repainted_and_fails_the_image(
 ) -> None:
     upload = await Files(store.files, artifacts).keep(b"what a person sent", ".png")
     await artifacts.delete(upload)
-    async with working(tiny_engine, store, artifacts):
+    async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=5.0)):
         failed = await painted(store, replace(SMALL, init_image=upload), 1)
     assert failed.images[0].failure == "start_missing"
 
@@ -186,7 +173,7 @@ async def test_a_lost_picture_of_a_size_that_is_no_longer_offered_is_not_repaint
     lost = await Files(store.files, artifacts).keep(b"a picture of that size", ".png")
     await store.leases.complete(claim, artifact=lost, seconds=1.0)
     await artifacts.delete(lost)
-    async with working(tiny_engine, store, artifacts):
+    async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=5.0)):
         failed = await painted(store, replace(SMALL, init_image=lost), 2)
     assert (await store.jobs.get(old.id)).state is State.DONE
     assert failed.images[0].failure == "start_not_offered"
@@ -211,7 +198,7 @@ async def test_an_image_waits_for_a_lost_picture_that_only_another_worker_repain
         await store.files.end_wait(lost)
         return True
 
-    async with working(tiny_engine, store, artifacts):
+    async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=5.0)):
         job = await store.jobs.enqueue(replace(SMALL, init_image=lost, strength=0.5), origin(2))
         await until(paint_again)
 
@@ -235,7 +222,7 @@ async def test_a_repaint_is_retried_while_its_file_cannot_be_written(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with working(tiny_engine, store, artifacts, lease_seconds=0.2):
+    async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=0.2)):
         name = name_of(await painted(store, SMALL, 1))
         whole = await artifacts.get(name)
         await artifacts.delete(name)
@@ -267,7 +254,7 @@ async def test_a_recipe_that_now_gives_another_picture_does_not_replace_the_lost
     lost = await Files(store.files, artifacts).keep(b"painted by earlier weights", ".png")
     await store.leases.complete(claim, artifact=lost, seconds=1.0)
     await artifacts.delete(lost)
-    async with working(tiny_engine, store, artifacts):
+    async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=5.0)):
         failed = await painted(store, replace(SMALL, init_image=lost), 2)
     assert failed.images[0].failure == "start_changed"
     with pytest.raises(MissingArtifact):

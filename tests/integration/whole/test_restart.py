@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import BOT, SLOW_BOT, START, Bot, end, finished, running, sentences, start, write_config
+from processes import BOT, SLOW_BOT, START, Bot, end, finished, running, sentences, start
 from results import shows_result
 
 from bot.sandbox.client import Member
@@ -22,15 +22,8 @@ LONG = {"steps": 24, "variants": 3}
 START_SECONDS = 200.0
 
 
-@pytest.fixture
-def config(sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path) -> Path:
-    return write_config(
-        tmp_path,
-        api_url=sandbox.api_url,
-        gateway_url=sandbox.gateway_url,
-        checkpoint=tiny_checkpoint,
-        cache=compile_cache,
-    )
+def change(file: Path, before: str, after: str) -> None:
+    file.write_text(file.read_text().replace(before, after, 1))
 
 
 async def connected(sandbox: Sandbox) -> None:
@@ -121,17 +114,8 @@ sys.orig_argv = [sys.executable, "-m", "bot", *sys.argv[1:]]
 
 
 @pytest.mark.slow
-async def test_after_hanging_devices_a_new_process_delivers_once(
-    sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
-) -> None:
-    config = write_config(
-        tmp_path,
-        api_url=sandbox.api_url,
-        gateway_url=sandbox.gateway_url,
-        checkpoint=tiny_checkpoint,
-        cache=compile_cache,
-        engine="stuck_seconds = 3.0",
-    )
+async def test_after_hanging_devices_a_new_process_delivers_once(sandbox: Sandbox, config: Path) -> None:
+    change(config, "[engine]", "[engine]\nstuck_seconds = 3.0")
     async with Member(sandbox.address, "Mina") as mina:
         async with running(config, program=("-c", HANGS)) as process:
             await connected(sandbox)
@@ -147,19 +131,14 @@ async def test_after_hanging_devices_a_new_process_delivers_once(
 
 @pytest.mark.slow
 async def test_a_worker_on_hanging_devices_ends_and_the_next_worker_delivers_once(
-    sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
+    sandbox: Sandbox, config: Path
 ) -> None:
-    config = write_config(
-        tmp_path,
-        api_url=sandbox.api_url,
-        gateway_url=sandbox.gateway_url,
-        checkpoint=tiny_checkpoint,
-        cache=compile_cache,
-        engine="stuck_seconds = 3.0",
-    )
+    change(config, "[engine]", "[engine]\nstuck_seconds = 3.0")
 
     async def started(role: str, name: str, program: Sequence[str] = BOT) -> Bot:
-        return await start(role, "--config", str(config), err=tmp_path / f"{name}.err", program=program)
+        return await start(
+            role, "--config", str(config), err=config.with_suffix(f".{name}.err"), program=program
+        )
 
     async with Member(sandbox.address, "Mina") as mina:
         hanging = await started("worker", "hanging", ("-c", HANGS))
@@ -181,53 +160,21 @@ async def test_a_worker_on_hanging_devices_ends_and_the_next_worker_delivers_onc
         assert_each_once(await mina.messages(), interactions)
 
 
-async def test_a_wrong_token_is_one_sentence_and_a_mistake_of_configuration(
-    sandbox: Sandbox, tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
+@pytest.mark.parametrize(
+    ("file", "before", "after", "status", "said"),
+    [
+        ("config.toml", "api_url =", 'api_url = "http://127.0.0.1:9/api/v10" #', 1, "cannot be reached"),
+        ("config.toml", "checkpoint =", 'checkpoint = "nothing here" #', 1, "nothing here"),
+        ("token", "a-token", "wrong-token", 2, "refuses the token"),
+    ],
+    ids=["an unreachable Discord", "an unreadable checkpoint", "a wrong token"],
+)
+async def test_a_start_that_fails_is_one_sentence_and_its_status_says_whether_a_restart_can_help(
+    config: Path, file: str, *, before: str, after: str, status: int, said: str
 ) -> None:
-    config = write_config(
-        tmp_path,
-        api_url=sandbox.api_url,
-        gateway_url=sandbox.gateway_url,
-        checkpoint=tiny_checkpoint,
-        cache=compile_cache,
-        token="wrong-token",
-    )
+    change(config.parent / file, before, after)
     ended = await finished(config)
-    assert ended.status == 2, ended.err
+    assert ended.status == status, ended.err
     assert len(sentences(ended.err)) == 1
-    assert "refuses the token" in ended.err
-    assert "Traceback" not in ended.err
-
-
-async def test_an_unreachable_discord_is_one_sentence_and_a_failure(
-    tmp_path: Path, tiny_checkpoint: Path, compile_cache: Path
-) -> None:
-    config = write_config(
-        tmp_path,
-        api_url="http://127.0.0.1:9/api/v10",
-        gateway_url="ws://127.0.0.1:9/gateway",
-        checkpoint=tiny_checkpoint,
-        cache=compile_cache,
-    )
-    ended = await finished(config)
-    assert ended.status == 1, ended.err
-    assert len(sentences(ended.err)) == 1
-    assert "cannot be reached" in ended.err
-    assert "Traceback" not in ended.err
-
-
-async def test_an_unreadable_checkpoint_is_one_sentence_and_a_failure(
-    sandbox: Sandbox, tmp_path: Path, compile_cache: Path
-) -> None:
-    config = write_config(
-        tmp_path,
-        api_url=sandbox.api_url,
-        gateway_url=sandbox.gateway_url,
-        checkpoint=tmp_path / "nothing here",
-        cache=compile_cache,
-    )
-    ended = await finished(config)
-    assert ended.status == 1, ended.err
-    assert len(sentences(ended.err)) == 1
-    assert "nothing here" in ended.err
+    assert said in ended.err
     assert "Traceback" not in ended.err

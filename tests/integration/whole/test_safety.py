@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import sqlite3
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 import pytest
-from serving import Served, serving
+from serving import Served, serving, working
 
 from bot.config import Config, ModelConfig
 from bot.domain.hashes import hash_of
@@ -35,6 +34,7 @@ from sdjax_engine.engine import Engine
 from sdjax_engine.request import Image, Request, SafetyScores
 from sdjax_engine.scores import PictureScores
 
+CONFIG = Config(models=(ModelConfig(name="tiny", sizes=("64x64",), num_inference_steps=2),))
 FLAGGED_SEED = 8
 GALLERY = 12
 Message = dict[str, Any]
@@ -71,13 +71,8 @@ async def judged(
     """The shipped bot on the sandbox, and a worker whose engine's checker flags one seed."""
     engine: Any = Judging(tiny_engine)
     worker = Worker(engine, store, artifacts, name="worker", lease_seconds=30.0)
-    config = Config(models=(ModelConfig(name="tiny", sizes=("64x64",), num_inference_steps=2),))
-    async with serving(sandbox, store, artifacts, config) as served:
-        working = asyncio.create_task(worker.run())
+    async with serving(sandbox, store, artifacts, CONFIG) as served, working(worker):
         yield served
-        worker.drain()
-        async with asyncio.timeout(60.0):
-            await working
 
 
 async def painted(member: Member, channel: str, *, variants: int) -> Message:
@@ -157,13 +152,8 @@ async def classified(
     """The shipped bot on the sandbox, and a worker whose engine has a picture classifier."""
     engine: Any = Classifying(tiny_engine)
     worker = Worker(engine, store, artifacts, name="worker", lease_seconds=30.0, rules={"tiny": RULES})
-    config = Config(models=(ModelConfig(name="tiny", sizes=("64x64",), num_inference_steps=2),))
-    async with serving(sandbox, store, artifacts, config) as served:
-        working = asyncio.create_task(worker.run())
+    async with serving(sandbox, store, artifacts, CONFIG) as served, working(worker):
         yield served
-        worker.drain()
-        async with asyncio.timeout(60.0):
-            await working
 
 
 async def test_levels_decide_tile_by_tile_and_a_picture_like_a_blocked_one_is_withheld(

@@ -6,18 +6,17 @@ Where requests must wait, no worker runs: the evening is the same on a quick mac
 
 from __future__ import annotations
 
-import asyncio
 import io
 import zipfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import PIL.Image
 import pytest
-from serving import Served, serving, until
+from serving import Served, serving, until, working
 from tour import Guest, Message, Used, is_within_limits, offered_in, text_of, unused
 from tour_known import know_pictures
 from tour_review import review_everything
@@ -73,17 +72,10 @@ class Evening:
     def __getattr__(self, name: str) -> Guest:
         return self.guests[name]
 
-    @asynccontextmanager
-    async def painting(self) -> AsyncIterator[None]:
+    def painting(self) -> AbstractAsyncContextManager[object]:
         """Paint while the block runs; afterwards what is asked for waits."""
         store, artifacts = self.served.store, self.served.artifacts
-        worker = Worker(self.engine, store, artifacts, name="worker", lease_seconds=60.0)
-        working = asyncio.create_task(worker.run())
-        try:
-            yield
-        finally:
-            worker.drain()
-            await working
+        return working(Worker(self.engine, store, artifacts, name="worker", lease_seconds=60.0))
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 from collector import CollectedSpan, Collector, collecting
-from serving import serving, until
+from serving import serving, until, working
 
 from bot.config import Config, ModelConfig
 from bot.files.artifacts import Artifacts
@@ -39,11 +38,8 @@ async def worker(
     """A worker with traces."""
     tracing = OtlpTracing(name="the-worker", role="worker", version="1")
     worker = Worker(tiny_engine, store, artifacts, name="the-worker", lease_seconds=30.0, tracing=tracing)
-    working = asyncio.create_task(worker.run())
-    yield worker
-    worker.drain()
-    async with asyncio.timeout(SECONDS):
-        await working
+    async with working(worker):
+        yield worker
     await tracing.close()
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import io
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import PIL.Image
@@ -14,7 +13,8 @@ import pytest
 from checkpoints import make_tiny_checkpoint
 from engines import SMALLEST, TINY
 from recipes import origin, recipe
-from serving import until
+from serving import until, working
+from test_worker import make_worker
 
 from bot.domain.jobs import Job, Recipe, State
 from bot.files.artifacts import Artifacts
@@ -40,16 +40,6 @@ def two_sizes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         yield engine
 
 
-@asynccontextmanager
-async def working(engine: Engine, store: Store, artifacts: Artifacts) -> AsyncIterator[Worker]:
-    worker = Worker(engine, store, artifacts, name="worker", lease_seconds=30.0)
-    task = asyncio.create_task(worker.run())
-    yield worker
-    worker.drain()
-    async with asyncio.timeout(60):
-        await task
-
-
 async def painted(store: Store, wanted: Recipe, number: int) -> Job:
     job = await store.jobs.enqueue(wanted, origin(number))
 
@@ -63,7 +53,7 @@ async def painted(store: Store, wanted: Recipe, number: int) -> Job:
 async def test_a_job_of_two_passes_ends_with_large_pictures_whose_files_paint_them_again(
     two_sizes: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    async with working(two_sizes, store, artifacts):
+    async with working(make_worker(two_sizes, store, artifacts)):
         job = await painted(store, LARGE, 1)
         assert job.state is State.DONE
         assert job.work.step == job.work.steps == 3 * (4 + 2 * 4)
@@ -79,7 +69,7 @@ async def test_a_job_of_two_passes_ends_with_large_pictures_whose_files_paint_th
 async def test_a_lost_file_of_two_passes_is_repainted_bit_for_bit(
     two_sizes: Engine, store: Store, artifacts: Artifacts
 ) -> None:
-    async with working(two_sizes, store, artifacts):
+    async with working(make_worker(two_sizes, store, artifacts)):
         job = await painted(store, dataclasses.replace(LARGE, variants=1), 1)
         name = str(job.images[0].artifact)
         before = await artifacts.get(name)
@@ -110,7 +100,7 @@ async def test_a_worker_that_is_cancelled_in_a_second_pass_gives_the_image_back(
     states = {image.state for image in (await store.jobs.get(job.id)).images}
     assert State.RUNNING not in states
     assert State.FAILED not in states
-    async with working(two_sizes, store, artifacts):
+    async with working(make_worker(two_sizes, store, artifacts)):
 
         async def ended() -> bool:
             return (await store.jobs.get(job.id)).state is State.DONE

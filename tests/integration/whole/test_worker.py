@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import threading
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +13,7 @@ import numpy as np
 import PIL.Image
 import pytest
 from recipes import ORIGIN, origin, recipe
-from serving import until
+from serving import until, working
 
 from bot.domain.errors import StoreUnavailable
 from bot.domain.holds import Cause, Hold, Outcome
@@ -38,15 +36,6 @@ SMALL = recipe(width=64, height=64, model="tiny", num_inference_steps=3)
 
 def make_worker(engine: Engine, store: Store, artifacts: Artifacts, *, lease_seconds: float = 30.0) -> Worker:
     return Worker(engine, store, artifacts, name="worker", lease_seconds=lease_seconds)
-
-
-@asynccontextmanager
-async def working(worker: Worker) -> AsyncIterator[asyncio.Task[None]]:
-    task = asyncio.create_task(worker.run())
-    yield task
-    worker.drain()
-    async with asyncio.timeout(DEADLINE):
-        await task
 
 
 async def ended(store: Store, *jobs: Job) -> list[Job]:

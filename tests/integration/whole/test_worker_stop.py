@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from recipes import origin
-from serving import until
-from test_worker import DEADLINE, SMALL, ended, enqueue_much, images_of, make_worker, working
+from serving import until, working
+from test_worker import DEADLINE, SMALL, ended, enqueue_much, images_of, make_worker
 
 from bot.domain.jobs import Claim, State
 from bot.files.artifacts import Artifacts

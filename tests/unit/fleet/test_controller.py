@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -76,13 +76,6 @@ async def until(holds: Callable[[], bool]) -> None:
 @pytest.fixture
 def text(tmp_path: Path) -> str:
     return TEXT.format(file=tmp_path / "queue.sqlite3")
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = await Store.open(f"sqlite+aiosqlite:///{tmp_path / 'queue.sqlite3'}")
-    yield opened
-    await opened.close()
 
 
 async def test_units_follow_the_waiting_work(text: str, store: Store) -> None:

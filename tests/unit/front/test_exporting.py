@@ -6,8 +6,7 @@ import gc
 import io
 import json
 import zipfile
-from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -26,18 +25,6 @@ from bot.store.rows.restrictions import Kind, Restriction, Scope
 from bot.store.tables.queue import files, images, jobs
 
 MINA, OMAR = 11, 12
-
-
-@pytest.fixture
-async def store(sqlite_url: str) -> AsyncIterator[Store]:
-    store = await Store.open(sqlite_url)
-    yield store
-    await store.close()
-
-
-@pytest.fixture
-def artifacts(tmp_path: Path) -> Artifacts:
-    return Artifacts(str(tmp_path / "artifacts"))
 
 
 async def painted(store: Store, artifacts: Artifacts, number: int, *sizes: int, user_id: int = MINA) -> Job:
