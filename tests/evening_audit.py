@@ -14,7 +14,8 @@ from evening import Message, Person, interaction_of, is_final, is_of_job
 from bot.domain.jobs import State
 from bot.sandbox.client import Member
 from bot.store import Store
-from bot.store.tables.queue import deliveries, images, jobs
+from bot.store.tables.outbox import outbox
+from bot.store.tables.queue import images, jobs
 
 # The last words of the violation that a request causes if it is lost with its front before it is accepted.
 DIED = "deferred and never answered within 15 min"
@@ -92,9 +93,13 @@ async def audit(store: Store, member: Member, people: Sequence[Person], *, worke
 
 
 async def _read(store: Store) -> tuple[list[Any], dict[str, list[Any]]]:
-    columns = (jobs.c.id, jobs.c.interaction_id, jobs.c.state, deliveries.c.outcome, deliveries.c.message_id)
+    columns = (jobs.c.id, jobs.c.interaction_id, jobs.c.state, outbox.c.outcome, jobs.c.message_id)
     async with store.shared.database.read() as connection:
-        with_delivery = sa.select(*columns).join(deliveries, isouter=True).order_by(jobs.c.created_at)
+        with_delivery = (
+            sa.select(*columns)
+            .join(outbox, outbox.c.job_id == jobs.c.id, isouter=True)
+            .order_by(jobs.c.created_at)
+        )
         rows = list(await connection.execute(with_delivery))
         of_job: dict[str, list[Any]] = defaultdict(list)
         for image in await connection.execute(sa.select(images)):

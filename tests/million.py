@@ -42,7 +42,7 @@ def fill_statements(jobs: int) -> Iterator[str]:
     yield "UPDATE jobs SET started_at = NULL WHERE state = 'waiting'"
     yield "UPDATE jobs SET finished_at = NULL WHERE state IN ('waiting', 'running')"
     yield _insert("files", jobs * PICTURES_OF_JOB, _FILE, jobs)
-    yield _insert("deliveries", jobs - ACTIVE, _DELIVERY, jobs)
+    yield _insert("outbox", jobs - ACTIVE, _DELIVERY, jobs)
     yield _insert("picture_hashes", jobs, _HASH, jobs)
     for table, (part, columns) in _OTHERS.items():
         yield _insert(table, max(1, int(jobs * part)), columns, jobs)

@@ -74,9 +74,10 @@ TABLES: Mapping[str, Kept] = {
         other="bytes state changed_at used_at leased_until failure",
         unexported="the pictures themselves are in the archive",
     ),
-    "deliveries": Kept(
-        other="id job_id kind created_at attempts fencing_token next_try_at outcome message_id settled_at",
-        unexported="how the sending of a result stands",
+    "outbox": Kept(
+        other="id kind job_id review_id post_id front created_at attempts fencing_token next_try_at outcome "
+        "settled_at",
+        unexported="how the sending of a message stands",
     ),
     "last_tags": Kept(gone="user_id", other="tag", unexported="a number that orders the queue"),
     "session_tags": Kept(gone="user_id", other="session_id tag", unexported="a number that orders the queue"),

@@ -19,11 +19,12 @@ from bot.app.reloading import Load, Reloading, Take
 from bot.config import Config
 from bot.delivery.outbox import Outbox
 from bot.delivery.progress import MessageLocks, Progress
+from bot.delivery.result_outbox import Results
 from bot.delivery.review_outbox import ReviewOutbox
-from bot.delivery.sender import Sender
+from bot.delivery.sender import Sender, Sent
 from bot.delivery.uploads import Uploads
 from bot.domain.errors import CommandsRefused
-from bot.domain.jobs import Job
+from bot.domain.jobs import Delivery, Job
 from bot.front.client import Bot
 from bot.front.gateway.address import use_address
 from bot.front.recipes.keywords import keywords_of
@@ -33,6 +34,7 @@ from bot.process.garbage import exclude_existing
 from bot.process.shutdown import BackgroundTasks, Shutdown, ShutdownRequested, run_process
 from bot.process.threads import in_thread
 from bot.provenance.opening import open_signing
+from bot.provenance.signing import Signing
 from sdjax_engine.request import Offer
 
 log = logging.getLogger(__name__)
@@ -102,7 +104,8 @@ class FrontSide:
 
     client: Bot
     progress: Progress
-    outbox: Outbox
+    results: Results
+    outbox: Outbox[Delivery, Sent]
     reviews: ReviewOutbox
     desk: Desk
 
@@ -120,7 +123,7 @@ class FrontSide:
 
     async def change_offers(self, offers: tuple[Offer, ...]) -> None:
         """Replace the offers; raises like `Bot.change_offers`."""
-        self.outbox.offers = offers
+        self.results.offers = offers
         await self.client.change_offers(offers)
 
     async def drain(self, shutdown: Shutdown) -> None:
@@ -149,7 +152,7 @@ async def prepare_front(config: Config, *, front: FrontSide, queue: Queue, follo
     async def take() -> None:
         queue.change(config)
         front.client.change(config, keywords)
-        front.outbox.label = config.provenance.label
+        front.results.label = config.provenance.label
         await following.reconfigure(config)
 
     return take
@@ -164,13 +167,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         await progress.announce(job)
 
     metrics, clock, name = queue.metrics, steady_clock(), queue.name
-    opening = functools.partial(
-        open_signing,
-        config.provenance,
-        metrics=metrics.provenance,
-        starts=queue.artifacts.reader(asyncio.get_running_loop()),
-    )
-    signing = await in_thread(opening, "certificate")
+    signing = await _open_signing(config, queue)
     client = Bot(
         *(config, queue.store, queue.artifacts),
         name=name,
@@ -182,14 +179,8 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         tracing=queue.tracing,
     )
     await stack.enter_async_context(client)
-    guard, message_locks = client.rate_guard, MessageLocks()
-    sender = Sender(
-        *(client, queue.artifacts),
-        clock=clock,
-        rate_guard=guard,
-        limits=client.limits_on_files,
-        signing=signing,
-    )
+    guard, limits, message_locks = client.rate_guard, client.limits_on_files, MessageLocks()
+    sender = Sender(*(client, queue.artifacts), clock=clock, rate_guard=guard, limits=limits, signing=signing)
     membership = queue.membership
     progress = Progress(
         queue.store,
@@ -201,7 +192,7 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         fronts=lambda: membership.fronts,
         signing=signing,
     )
-    outbox = Outbox(
+    results = Results(
         *(queue.store, sender, message_locks),
         front=name,
         clock=queue.store.clock,
@@ -210,8 +201,23 @@ async def open_front(config: Config, queue: Queue, stack: AsyncExitStack) -> Fro
         metrics=metrics.delivery,
         tracing=queue.tracing,
     )
+    outbox = Outbox(results)
     desk = Desk(client, lambda: client.services, rate_guard=guard, clock=clock)
     queue.checks.update(gateway=client.health, outbox=outbox.health, signing=signing.health)
     exclude_existing()  # all modules are imported, and no command waits yet
-    reviews = ReviewOutbox(queue.store, client, sender, Uploads(queue.artifacts, signing))
-    return FrontSide(client=client, progress=progress, outbox=outbox, reviews=reviews, desk=desk)
+    return FrontSide(
+        client=client,
+        progress=progress,
+        results=results,
+        outbox=outbox,
+        reviews=ReviewOutbox(queue.store, client, sender, Uploads(queue.artifacts, signing)),
+        desk=desk,
+    )
+
+
+async def _open_signing(config: Config, queue: Queue) -> Signing:
+    starts = queue.artifacts.reader(asyncio.get_running_loop())
+    opening = functools.partial(
+        open_signing, config.provenance, metrics=queue.metrics.provenance, starts=starts
+    )
+    return await in_thread(opening, "certificate")

@@ -1,8 +1,8 @@
-"""The outbox: sends the result of every finished job, then marks the delivery.
+"""The outbox: sends every message that is due, and stores how it ended, whatever dies in between.
 
-A result is an edit of the job's own message, which is idempotent, or a new message. The sender searches for
-an earlier copy before it posts a new message again, so a crash between sending and marking shows no result
-twice. If a result was sent but not marked, only the marking is retried.
+Each kind of messages says how one is claimed, sent and settled. A message that is sent again is searched for
+before it is posted, so a crash between sending and settling shows nothing twice. If a message was sent and
+not settled, only the settling is retried.
 """
 
 from __future__ import annotations
@@ -12,31 +12,29 @@ import functools
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
-from bot.delivery.progress import MessageLocks
-from bot.delivery.refusals import DeliveryDelayed, FilesGone
-from bot.delivery.render import render, without_picture
-from bot.delivery.sender import Sender, Sent
+from bot.delivery.refusals import DeliveryDelayed
 from bot.domain.errors import DeliveryRefused, StoreUnavailable
-from bot.domain.jobs import Delivery, Job
-from bot.store.store import Store
-from bot.telemetry.metrics import WELL, DeliveryMetrics, Metrics
-from bot.telemetry.tracing import NO_TRACING, Stages, Tracing, about
-from bot.texts.catalogue import Texts
-from sdjax_engine.request import Offer
+from bot.domain.outbox import Due
+from bot.store.database.database import WakeUp
+from bot.telemetry.metrics import WELL
+from bot.telemetry.tracing import Stages
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 8
 POLL_SECONDS = 1.0
 LONGEST_WAIT = 300.0
 LONGEST_PUT_OFF = 600.0  # also the limit of Discord's Retry-After; well below the store's FURTHEST_RETRY
 SILENCE_SECONDS = 60.0
 MAX_ATTEMPTS = 105  # the waits between them take at least four hours, six on average
 LATER, GAVE_UP = "later", "gave_up"
-SHOWN = ("edited", "sent", "sent_directly", "refused", "deleted")  # outcomes that are no failures
-LOST_SECONDS = 600.0  # how long a result waits for its files to be repainted
+
+D = TypeVar("D", bound=Due)
+S = TypeVar("S")
 
 
 def backoff(attempts: int, jitter: float) -> float:
@@ -44,56 +42,75 @@ def backoff(attempts: int, jitter: float) -> float:
     return min(LONGEST_WAIT, 2.0 ** min(attempts, 10)) * (0.5 + jitter / 2)
 
 
-class Outbox:
-    """Sends the results that are due for `front`, several at once, one at a time for each job.
+@dataclass(kw_only=True)
+class Attempt:
+    """One attempt to send a message: its stages, and the outcome that was stored, or LATER."""
 
-    `offers` decide which buttons a picture has. With `label`, results say that they are AI-generated. Both
-    may change. `tracing` records a span for each attempt.
+    stages: Stages
+    outcome: str = LATER
+
+
+class Messages(Protocol[D, S]):
+    """A kind of messages: which are due, how one is sent, and how its end is stored.
+
+    `name` is that of one message in the log, and `at_once` how many are sent at the same time. A message
+    that `gives_up` ends after MAX_ATTEMPTS.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        sender: Sender,
-        message_locks: MessageLocks,
-        *,
-        front: str,
-        clock: Callable[[], float],
-        offers: Sequence[Offer] = (),
-        label: bool = True,
-        metrics: DeliveryMetrics | None = None,
-        tracing: Tracing = NO_TRACING,
-    ) -> None:
-        self._store = store
-        self._sender = sender
-        self._message_locks = message_locks
-        self._front = front
-        self._clock = clock
-        self.offers = offers
-        self.label = label
-        self._metrics = metrics or Metrics().delivery
-        self._tracing = tracing
+    name: str
+    at_once: int
+    gives_up: bool
+    wake_up: WakeUp
+    clock: Callable[[], float]
+
+    async def claim(self, *, limit: int, held: Collection[int]) -> list[D]:
+        """Claim messages that are due now, without those in `held`."""
+
+    def attempt(self, due: D) -> AbstractAsyncContextManager[Attempt]:
+        """Return the context of an attempt."""
+
+    async def send(self, due: D, stages: Stages) -> S:
+        """Send a message, or edit it.
+
+        Raises DeliveryRefused with the outcome to store, or DeliveryDelayed.
+        """
+
+    def same(self, before: D, now: D) -> bool:
+        """Return whether a message that was sent still shows what it must show."""
+
+    async def settle(self, due: D, outcome: str | None, sent: S | None) -> str:
+        """Store how a message ended, `outcome` or by what was `sent`; return the outcome."""
+
+    async def retry(self, due: D, *, at: float) -> None:
+        """Make a message due again at `at`."""
+
+
+class Outbox(Generic[D, S]):
+    """Sends the messages of one kind that are due, several at once."""
+
+    def __init__(self, messages: Messages[D, S]) -> None:
+        self._messages = messages
         self._read_at = time.monotonic()
         self._sending: dict[int, asyncio.Task[None]] = {}
-        self._unmarked: dict[str, tuple[Job, Sent]] = {}  # by job
+        self._unsettled: dict[object, tuple[D, S]] = {}  # by subject
         self._claiming = asyncio.Lock()
 
     async def run(self) -> None:
-        """Deliver until cancelled; a delivery that is cancelled is repeated by the next start."""
+        """Send until cancelled; a message that is cancelled is sent again by the next start."""
         try:
             while True:
                 if not await self._start_some():
-                    await self._store.wake_ups.results.wait(POLL_SECONDS)
+                    await self._messages.wake_up.wait(POLL_SECONDS)
         finally:
             await _cancelled(list(self._sending.values()))
 
     async def health(self) -> str:
-        """Return "well", or why no results are read."""
+        """Return "well", or why no messages are read."""
         silence = time.monotonic() - self._read_at
         return WELL if silence < SILENCE_SECONDS else f"the outbox was last read {silence:.0f} s ago"
 
     async def flush(self, *, seconds: float) -> None:
-        """Wait until every result that is due now is sent, for at most `seconds`."""
+        """Wait until every message that is due now is sent, for at most `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 while await self._start_some() or self._sending:
@@ -105,140 +122,81 @@ class Outbox:
                 log.warning("the outbox could not be read: results that are due wait for the next start")
 
     async def _start_some(self) -> bool:
-        """Begin to send the results that are due; False if none is, or if the store cannot be read.
+        """Begin to send the messages that are due; False if none is, or if the store cannot be read.
 
         Only one claim runs at a time: `flush` runs beside `run`, and the second of two claims would take the
-        deliveries of the first.
+        messages of the first.
         """
         async with self._claiming:
-            room = AT_ONCE - len(self._sending)
+            room = self._messages.at_once - len(self._sending)
             if room <= 0:
                 await self._one_sent()
                 return True
             try:
-                new = await self._store.deliveries.claim(self._front, limit=room, held=[*self._sending])
+                new = await self._messages.claim(limit=room, held=[*self._sending])
             except StoreUnavailable as error:
                 log.error("the outbox cannot be read: %s", error)
                 return False
             self._read_at = time.monotonic()
-            for delivery in new:
-                task = asyncio.create_task(self._attempt(delivery), name=f"delivery {delivery.id}")
-                self._sending[delivery.id] = task
-                task.add_done_callback(functools.partial(self._sent, delivery.id))
+            for due in new:
+                task = asyncio.create_task(self._attempt(due), name=f"delivery {due.id}")
+                self._sending[due.id] = task
+                task.add_done_callback(functools.partial(self._sent, due.id))
             return bool(new)
 
     async def _one_sent(self) -> None:
-        """Wait until one of the running deliveries has ended; return at once where none runs."""
+        """Wait until one of the running attempts has ended; return at once where none runs."""
         if self._sending:
             await asyncio.wait(list(self._sending.values()), return_when=asyncio.FIRST_COMPLETED)
 
-    def _sent(self, delivery_id: int, _task: asyncio.Task[None]) -> None:
-        self._sending.pop(delivery_id, None)
+    def _sent(self, row_id: int, _task: asyncio.Task[None]) -> None:
+        self._sending.pop(row_id, None)
 
-    async def _attempt(self, delivery: Delivery) -> None:
-        """Send one result; an error affects this delivery only."""
-        job, stages, outcome = delivery.job, Stages(), LATER
-        with about(job.id, traceparent=job.origin.traceparent):
-            try:
-                async with self._message_locks.of(job.id):
-                    outcome = await self._settle(delivery, stages)
-            except StoreUnavailable as error:
-                log.error("the delivery cannot be recorded: %s", error)
-                stages.end()
-                await asyncio.sleep(POLL_SECONDS)
-            finally:
-                self._report(delivery, stages, outcome)
-
-    async def _settle(self, delivery: Delivery, stages: Stages) -> str:
-        """Send one result, and return the outcome that is stored, or LATER."""
+    async def _attempt(self, due: D) -> None:
+        """Send one message; an error affects this message only."""
         try:
-            sent = self._sent_before(delivery.job) or await self._send(delivery, stages)
+            async with self._messages.attempt(due) as attempt:
+                attempt.outcome = await self._settle(due, attempt.stages)
+        except StoreUnavailable as error:
+            log.error("the delivery of %s cannot be recorded: %s", self._messages.name, error)
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _settle(self, due: D, stages: Stages) -> str:
+        """Send one message, and return the outcome that is stored, or LATER."""
+        name = self._messages.name
+        try:
+            sent = self._sent_before(due) or await self._messages.send(due, stages)
         except DeliveryRefused as error:
-            log.warning("the result cannot be delivered: %s", error.outcome)
-            await self._mark(delivery, error.outcome)
-            return error.outcome
+            log.warning("%s cannot be delivered: %s", name, error.outcome)
+            return await self._messages.settle(due, error.outcome, None)
         except DeliveryDelayed as error:
-            log.warning("the result is delivered later: %s", error)
-            return await self._postpone(delivery, error.seconds)
+            log.warning("%s is delivered later: %s", name, error)
+            return await self._postpone(due, error.seconds)
         except Exception:
             log.exception(
-                "the result could not be sent, because of an unexpected error; it is tried again later"
+                "%s could not be sent, because of an unexpected error; it is tried again later", name
             )
-            return await self._postpone(delivery)
+            return await self._postpone(due)
         stages.enter("record")
-        self._unmarked[delivery.job.id] = delivery.job, sent
-        wanted = await self._mark(delivery, sent.outcome, sent)
-        del self._unmarked[delivery.job.id]
-        if not wanted:
-            await self._sender.withdraw(delivery.job, sent)
-        return sent.outcome
+        self._unsettled[due.subject] = due, sent
+        outcome = await self._messages.settle(due, None, sent)
+        del self._unsettled[due.subject]
+        return outcome
 
-    def _report(self, delivery: Delivery, stages: Stages, outcome: str) -> None:
-        """Log how an attempt ended and how long each stage took, and record its span."""
-        stages.end()
-        durations, lane = stages.durations, str(delivery.job.recipe.lane)
-        log.info(
-            "delivery %s, after %.2f s",
-            *(outcome, durations["total"]),
-            extra={"lane": lane, "durations": durations},
-        )
-        self._tracing.record_stages(
-            "deliver",
-            parent=delivery.job.origin.traceparent,
-            stages=stages,
-            attributes={
-                "job": delivery.job.id,
-                "lane": lane,
-                "front": self._front,
-                "attempt": delivery.attempts + 1,
-                "outcome": outcome,
-            },
-            failed=outcome not in (*SHOWN, LATER),
-        )
+    def _sent_before(self, due: D) -> S | None:
+        """Return what was sent and not settled; None without it, or if the message has changed."""
+        before, sent = self._unsettled.get(due.subject, (None, None))
+        return sent if before is not None and self._messages.same(before, due) else None
 
-    def _sent_before(self, job: Job) -> Sent | None:
-        """Return the message that was sent and not marked; None without one, or if the result has changed."""
-        before, sent = self._unmarked.get(job.id, (None, None))
-        if before is None:
-            return None
-        same = before.images == job.images and before.ruling == job.ruling and before.appeal is job.appeal
-        return sent if same else None
-
-    async def _mark(self, delivery: Delivery, outcome: str, sent: Sent | None = None) -> bool:
-        """Store the outcome, and return whether the job still exists."""
-        message_id, channel_id = (sent.message_id, sent.channel_id) if sent else (None, None)
-        wanted = await self._store.deliveries.mark_delivered(
-            delivery, outcome=outcome, message_id=message_id, channel_id=channel_id
-        )
-        self._metrics.deliveries.labels(outcome).inc()
-        return wanted
-
-    async def _send(self, delivery: Delivery, stages: Stages) -> Sent:
-        job = delivery.job
-        stages.enter("files")
-        if job.deleted_at is not None:
-            raise DeliveryRefused("deleted")
-        texts = Texts.for_locale(job.origin.locale)
-        content = render(job, None, texts, offers=self.offers, label=self.label)
-        try:
-            return await self._sender.deliver(delivery, content, entered=stages.enter)
-        except FilesGone as gone:
-            lost = await self._store.files.want(gone.names)
-            if lost.failure is None and self._clock() < lost.since + LOST_SECONDS:
-                raise DeliveryDelayed(f"{gone}, and are painted again") from None
-            return await self._sender.deliver(delivery, without_picture(content, texts), entered=stages.enter)
-
-    async def _postpone(self, delivery: Delivery, seconds: float = 0.0) -> str:
-        if (made := delivery.attempts + 1) >= MAX_ATTEMPTS:
-            log.error("the delivery is given up after %d attempts", made)
-            await self._mark(delivery, GAVE_UP)
-            return GAVE_UP
-        self._metrics.retries.inc()
-        wait = backoff(delivery.attempts, random.random())  # noqa: S311 - spreads load, guards nothing
+    async def _postpone(self, due: D, seconds: float = 0.0) -> str:
+        if self._messages.gives_up and (made := due.attempts + 1) >= MAX_ATTEMPTS:
+            log.error("%s is given up after %d attempts", self._messages.name, made)
+            return await self._messages.settle(due, GAVE_UP, None)
+        wait = backoff(due.attempts, random.random())  # noqa: S311 - spreads load, guards nothing
         # A later retry time would mean that the clock was set back, and be due at once. While Discord's rate
         # limit holds, the rate guard delays each attempt without a request.
         wait = min(max(wait, seconds), LONGEST_PUT_OFF)
-        await self._store.deliveries.retry(delivery, at=self._clock() + wait)
+        await self._messages.retry(due, at=self._messages.clock() + wait)
         return LATER
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from bot.domain.holds import Appeal, Cause, Hold, Ruling
 from bot.domain.levels import Level
+from bot.domain.outbox import Due, Outgoing
 from sdjax_engine.request import (
     WHOLE,
     Lane,
@@ -372,21 +373,15 @@ class Claim:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delivery:
-    """A job's result that is being delivered; `attempts` is how many attempts were made.
+class Delivery(Due):
+    """A job's result that is being delivered."""
 
-    Every verb after the claim carries `fencing_token`.
-    """
-
-    id: int
     job: Job
-    attempts: int
-    fencing_token: int
 
     @property
-    def tried_before(self) -> bool:
-        """Whether an earlier attempt may have posted the result, even if it reported an error."""
-        return self.fencing_token > 1
+    def subject(self) -> tuple[Outgoing, str | int]:
+        """What is delivered: the result of the job."""
+        return Outgoing.RESULT, self.job.id
 
 
 def lacking(images: Iterable[ImageRecord]) -> str:

@@ -8,9 +8,12 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.errors import NameTaken
+from bot.domain.outbox import Outgoing
 from bot.store.database.database import SETTLING_SECONDS, Verbs, insert
+from bot.store.rows.outbox import UNSETTLED
 from bot.store.rows.transitions import ACTIVE
-from bot.store.tables.queue import deliveries, jobs, processes
+from bot.store.tables.outbox import outbox
+from bot.store.tables.queue import jobs, processes
 
 _JOIN_LOCK = 0x5D_1A_C6  # an advisory lock that nothing else in the database takes
 
@@ -75,7 +78,7 @@ class Processes(Verbs):
         async with self._changing() as (connection, changes):
             left = await connection.execute(sa.delete(processes).where(_is(process)))
             if left.rowcount:
-                await _release_jobs(connection, process.name)
+                await _release(connection, process.name)
             changes.results = True
 
     async def release_dead(self) -> list[str]:
@@ -97,7 +100,7 @@ class Processes(Verbs):
                 )
             )
             for name in dead:
-                await _release_jobs(connection, name)
+                await _release(connection, name)
             await connection.execute(sa.delete(processes).where(processes.c.name.in_(dead)))
             changes.results = bool(dead)
         return dead
@@ -139,14 +142,17 @@ async def _write(connection: AsyncConnection, process: Process, *, now: float, e
     )
 
 
-async def _release_jobs(connection: AsyncConnection, front: str) -> None:
+async def _release(connection: AsyncConnection, front: str) -> None:
     # A union, as PostgreSQL uses no index for an OR of the two.
     active = sa.select(jobs.c.id).where(jobs.c.front == front, jobs.c.state.in_(ACTIVE))
-    undelivered = sa.select(deliveries.c.job_id).join(jobs, jobs.c.id == deliveries.c.job_id)
-    undelivered = undelivered.where(jobs.c.front == front, deliveries.c.outcome.is_(None))
+    undelivered = sa.select(outbox.c.job_id).join(jobs, jobs.c.id == outbox.c.job_id)
+    undelivered = undelivered.where(jobs.c.front == front, UNSETTLED)
     unfinished = sa.union(active, undelivered)
     theirs = sa.select(jobs.c.id).where(jobs.c.id.in_(unfinished)).order_by(jobs.c.id).with_for_update()
     await connection.execute(sa.update(jobs).where(jobs.c.id.in_(theirs)).values(front=None))
+    kinds = [kind.value for kind in Outgoing]  # so that an index finds the unsettled messages
+    unsent = sa.update(outbox).where(outbox.c.kind.in_(kinds), UNSETTLED, outbox.c.front == front)
+    await connection.execute(unsent.values(front=None))
 
 
 def _plain(row: sa.Row[tuple[object, ...]]) -> LivingProcess:

@@ -28,7 +28,7 @@ from bot.store.database import postgresql_server, upgrade
 pytestmark = pytest.mark.usefixtures("reflected_once")
 
 OF_PROCESSES = {"processes", "workers", "offered_lanes", "duties", "previews"}
-FREED = {"jobs": ["front"], "files": ["leased_until"], "deliveries": ["fencing_token", "next_try_at"]}
+FREED = {"jobs": ["front"], "files": ["leased_until"], "outbox": ["fencing_token", "next_try_at", "front"]}
 KILLED = in_tests("""
 import asyncio, os, pathlib, signal, sys
 from backups import restored

@@ -13,7 +13,7 @@ from bot.domain.errors import StaleLease, UserMistake
 from bot.domain.jobs import Job, State
 from bot.domain.quotas import Caps
 from bot.store import Store
-from bot.store.tables.queue import deliveries
+from bot.store.tables.outbox import outbox
 
 EXPECTED = (StaleLease, UserMistake)
 ROUNDS = 5
@@ -68,12 +68,12 @@ async def test_no_job_gets_stuck_under_load_and_every_job_ends_once(
     people = [person(one, number) for number, one in enumerate(stores * 2)]
     workers = [worker(one, f"worker-{number}") for number, one in enumerate(stores)]
     async with asyncio.timeout(120):
-        await asyncio.gather(*people, *workers, outbox(store))
+        await asyncio.gather(*people, *workers, deliver(store))
         await finish(store)
     counts = await store.jobs.counts()
     assert counts[State.WAITING] == counts[State.RUNNING] == 0
     async with store.shared.database.read() as connection:
-        results = await connection.scalar(sa.select(sa.func.count()).select_from(deliveries))
+        results = await connection.scalar(sa.select(sa.func.count()).select_from(outbox))
     assert results == sum(counts.values()) == len(people) * ROUNDS
 
 
@@ -109,7 +109,7 @@ async def worker(store: Store, name: str) -> None:
         await store.offers.fail_unoffered(grace=-TTL if turn % 4 == 3 else TTL)  # with -TTL, of every lane
 
 
-async def outbox(store: Store) -> None:
+async def deliver(store: Store) -> None:
     """Mark due results as delivered, three at a time, in a fixed number of turns."""
     for _ in range(2 * ROUNDS):
         for delivery in await store.deliveries.undelivered(limit=3):

@@ -89,7 +89,7 @@ async def test_an_unreadable_result_waits_for_a_front_that_can_read_it(store: St
         row = (
             await connection.execute(
                 sa.text(
-                    "SELECT front, fencing_token, outcome FROM deliveries JOIN jobs ON jobs.id = job_id "
+                    "SELECT jobs.front, fencing_token, outcome FROM outbox JOIN jobs ON jobs.id = job_id "
                     "WHERE job_id = :id"
                 ),
                 {"id": first.id},
@@ -148,7 +148,7 @@ async def test_old_requests_are_forgotten_though_they_cannot_be_read(store: Stor
     await pair(store, how, painted=True)
     for delivery in await store.deliveries.claim(FRONT, limit=9):
         await store.deliveries.mark_delivered(delivery, outcome="edited", message_id=1)
-    await damage(store, "UPDATE deliveries SET outcome = 'edited' WHERE outcome IS NULL")
+    await damage(store, "UPDATE outbox SET outcome = 'edited' WHERE outcome IS NULL")
     forgotten, _files = await store.retention.forget_jobs(before=store.clock() + 1, limit=9)
     assert forgotten == 2
 

@@ -14,6 +14,7 @@ import numpy as np
 from bot.config import Config
 from bot.delivery.outbox import Outbox
 from bot.delivery.progress import MessageLocks, Progress
+from bot.delivery.result_outbox import Results
 from bot.delivery.review_outbox import ReviewOutbox
 from bot.delivery.sender import Sender
 from bot.delivery.uploads import Uploads
@@ -113,7 +114,7 @@ async def serving(
     limits = bot.limits_on_files
     sender = Sender(bot, artifacts, clock=time.time, rate_guard=guard, limits=limits, signing=signing)
     progress = Progress(store, artifacts, sender, message_locks, front=name, clock=time.time, signing=signing)
-    outbox = Outbox(
+    results = Results(
         *(store, sender, message_locks),
         front=name,
         clock=time.time,
@@ -121,6 +122,7 @@ async def serving(
         label=config.provenance.label,
         tracing=tracing,
     )
+    outbox = Outbox(results)
     reviews = ReviewOutbox(store, bot, sender, Uploads(artifacts, signing))
     desk = Desk(bot, lambda: bot.services, rate_guard=guard, clock=time.time)
     async with bot:

@@ -18,8 +18,10 @@ from bot.domain.jobs import State
 from bot.store.backups.dump import BYTES, JSON, PLAIN, kind_of, reflected
 from bot.store.database.database import Clock, Database
 from bot.store.database.upgrade import make_tables, tables_at, upgrade
+from bot.store.rows.outbox import UNSETTLED
 from bot.store.rows.transitions import lock_jobs, move, settle
-from bot.store.tables.queue import deliveries, duties, files, images, jobs, previews, processes, workers
+from bot.store.tables.outbox import outbox
+from bot.store.tables.queue import duties, files, images, jobs, previews, processes, workers
 
 _RUNNING = images.c.state == State.RUNNING
 _NO_ROWS = (sa.exc.IntegrityError, sa.exc.InterfaceError, OverflowError, TypeError, ValueError)
@@ -155,5 +157,5 @@ async def _release(connection: AsyncConnection, *, now: float) -> None:
         await connection.execute(sa.delete(table))
     await connection.execute(sa.update(jobs).where(jobs.c.front.is_not(None)).values(front=None))
     await connection.execute(sa.update(files).values(leased_until=None))
-    due = sa.update(deliveries).where(deliveries.c.outcome.is_(None))
-    await connection.execute(due.values(fencing_token=deliveries.c.fencing_token + 1, next_try_at=now))
+    due = {"fencing_token": outbox.c.fencing_token + 1, "next_try_at": now, "front": None}
+    await connection.execute(sa.update(outbox).where(UNSETTLED).values(due))

@@ -19,9 +19,11 @@ from bot.domain.file_states import DELETION_SECONDS, FileState, Lost, LostFile, 
 from bot.domain.jobs import COPIES, State
 from bot.store.database.database import Verbs, insert
 from bot.store.rows.jobs import among, notes_from, readable_rows
+from bot.store.rows.outbox import UNSETTLED
 from bot.store.rows.recipes import recipe_from
 from bot.store.rows.transitions import ACTIVE, lock_jobs
-from bot.store.tables.queue import LENT, OWN, PAINTED, deliveries, files, images, jobs, start_pictures
+from bot.store.tables.outbox import outbox
+from bot.store.tables.queue import LENT, OWN, PAINTED, files, images, jobs, start_pictures
 from sdjax_engine.request import Lane
 
 WANTED_SECONDS = 3600.0  # the longest that a result waits for a file
@@ -144,8 +146,8 @@ class Files(Verbs):
         async with self._changing() as (connection, changes):
             # The lock order of every transaction: jobs, then their deliveries, then files.
             job_ids = await lock_jobs(connection, images.c.artifact == name)
-            due = deliveries.c.job_id.in_(job_ids) & deliveries.c.outcome.is_(None)
-            await connection.execute(sa.update(deliveries).where(due).values(next_try_at=now))
+            due = sa.update(outbox).where(outbox.c.job_id.in_(job_ids), UNSETTLED)
+            await connection.execute(due.values(next_try_at=now))
             wanted = (files.c.name == name) & (files.c.state == FileState.WANTED)
             await connection.execute(sa.update(files).where(wanted).values(values))
             changes.results = True

@@ -15,10 +15,11 @@ from bot.domain.file_states import DELETION_SECONDS, FileState
 from bot.domain.jobs import Showing
 from bot.store.database.database import Verbs, insert
 from bot.store.files.picture_files import files_of, is_copy, let_go, named
+from bot.store.rows.outbox import UNSETTLED
 from bot.store.rows.transitions import ACTIVE
+from bot.store.tables.outbox import outbox
 from bot.store.tables.queue import (
     HOLDS_TOKEN,
-    deliveries,
     duties,
     favourites,
     files,
@@ -129,7 +130,7 @@ class Retention(Verbs):
             .where(images.c.job_id == jobs.c.id, others.c.artifact == images.c.artifact)
             .where(others.c.job_id != jobs.c.id)
         )
-        undelivered = sa.exists().where(deliveries.c.job_id == jobs.c.id, deliveries.c.outcome.is_(None))
+        undelivered = sa.exists().where(outbox.c.job_id == jobs.c.id, UNSETTLED)
         favourite = (favourites.c.job_id == jobs.c.id) & jobs.c.deleted_at.is_(None)
         held = sa.exists().where(
             images.c.job_id == jobs.c.id, images.c.artifact.is_not(None), images.c.showing == Showing.HOLD
@@ -219,8 +220,8 @@ def _unneeded() -> sa.ColumnElement[bool]:
     )
     undelivered = sa.exists().where(
         images.c.artifact == files.c.name,
-        deliveries.c.job_id == images.c.job_id,
-        deliveries.c.outcome.is_(None),
+        outbox.c.job_id == images.c.job_id,
+        UNSETTLED,
     )
     held = sa.exists().where(images.c.artifact == files.c.name, images.c.showing == Showing.HOLD)
     return ~started & ~painted & ~undelivered & ~held

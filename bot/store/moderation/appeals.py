@@ -33,7 +33,7 @@ from bot.store.rows.reviews import (
     readable_reviews,
     settings_of,
 )
-from bot.store.rows.transitions import lock_job, renew
+from bot.store.rows.transitions import lock_job, renew_results
 from bot.store.tables.queue import jobs
 from bot.store.tables.reviews import reviews
 
@@ -150,7 +150,7 @@ class Appeals(Verbs):
                 values |= {"interaction_token": pressed.token, "token_expires_at": pressed.expires_at}
             await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(values))
             if own or by_bot:
-                await renew(connection, [job_id], now=now)
+                await renew_results(connection, [job_id], now=now)
             changes.results = True
 
     async def answers_left(self, user_id: int) -> list[Review]:
@@ -199,7 +199,7 @@ async def _end_about_pictures(
         return
     if appeal is Appeal.DECLINED:
         await uphold(connection, job_id, ruling.reason)
-    await renew(connection, [job_id], now=now)
+    await renew_results(connection, [job_id], now=now)
 
 
 async def _paint(connection: AsyncConnection, request: Mapping[str, Any], *, now: float) -> None:

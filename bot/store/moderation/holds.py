@@ -18,7 +18,7 @@ from bot.domain.holds import Hold, Outcome, Ruling
 from bot.domain.jobs import Showing
 from bot.store.rows.charges import recount
 from bot.store.rows.jobs import hold_values
-from bot.store.rows.transitions import renew
+from bot.store.rows.transitions import renew_results
 from bot.store.tables.queue import images, jobs
 
 SHOWN_AS: Mapping[Outcome, Showing] = MappingProxyType(
@@ -85,7 +85,7 @@ async def _change(
     await connection.execute(sa.update(jobs).where(jobs.c.id.in_(job_ids)).values(dict(of_jobs)))
     for each in job_ids:
         await recount(connection, each)  # what is withheld counts against no quota
-    await renew(connection, job_ids, now=now)
+    await renew_results(connection, job_ids, now=now)
     return job_ids
 
 

@@ -8,7 +8,10 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import State
-from bot.store.tables.queue import deliveries, images
+from bot.domain.outbox import Outgoing
+from bot.store.rows.outbox import UNSETTLED
+from bot.store.tables.outbox import outbox
+from bot.store.tables.queue import images
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +30,13 @@ class Backlog:
 
 async def read_backlog(connection: AsyncConnection, *, now: float) -> Backlog:
     """Count the open work; finished jobs are not read."""
-    open_results = sa.select(sa.func.count(), sa.func.min(deliveries.c.created_at))
+    results = outbox.c.kind == Outgoing.RESULT.value
+    open_results = sa.select(sa.func.count(), sa.func.min(outbox.c.created_at)).where(results, UNSETTLED)
     waits = images.c.state == State.WAITING
     waiting = await connection.scalar(_count(waits, ~images.c.paused))
     paused = await connection.scalar(_count(waits, images.c.paused))
     running = await connection.scalar(_count(images.c.state == State.RUNNING))
-    undelivered, oldest = (await connection.execute(open_results.where(deliveries.c.outcome.is_(None)))).one()
+    undelivered, oldest = (await connection.execute(open_results)).one()
     return Backlog(
         waiting=waiting or 0,
         paused=paused or 0,

@@ -16,6 +16,7 @@ from bot.domain.errors import UnknownJob, UserMistake
 from bot.domain.holds import Hold
 from bot.domain.jobs import COPIES, Descent, ImageRecord, Job, Origin, Recipe, Showing, State, lacking
 from bot.domain.levels import Level
+from bot.domain.outbox import Outgoing
 from bot.store.database.database import insert
 from bot.store.files.picture_files import source_of, use_files
 from bot.store.rows.hashes import blocked_among, hashes_of, note_copied
@@ -27,10 +28,12 @@ from bot.store.rows.jobs import (
     origin_values,
     showings_from,
 )
+from bot.store.rows.outbox import UNSETTLED, add
 from bot.store.rows.recipes import recipe_values
 from bot.store.rows.reviews import open_for_held
-from bot.store.rows.transitions import lock_job, make_due
-from bot.store.tables.queue import deliveries, images, jobs, start_pictures
+from bot.store.rows.transitions import lock_job
+from bot.store.tables.outbox import outbox
+from bot.store.tables.queue import images, jobs, start_pictures
 
 PUBLISHED_SECONDS = 3600.0  # within which a result is published once in a channel
 
@@ -87,7 +90,7 @@ async def add_copy(
         # In its first job's server the copy is stored under 0: there `Known.whose` finds only the first job.
         where = 0 if origin.guild_id == parent.origin.guild_id else origin.guild_id or 0
         await note_copied(connection, added, where, places)
-        await make_due(connection, added, now=now)
+        await add(connection, Outgoing.RESULT, added, now=now)
         await open_for_held(connection, added, now=now)
     return added
 
@@ -115,7 +118,7 @@ async def _is_there(connection: AsyncConnection, job_id: str, origin: Origin, *,
     published = (jobs.c.parent_id == job_id) & (jobs.c.descent == Descent.PUBLICATION)
     here = (jobs.c.channel_id == origin.channel_id) & (jobs.c.interaction_id != origin.interaction_id)
     kept = jobs.c.deleted_at.is_(None) & (jobs.c.created_at > now - PUBLISHED_SECONDS)
-    comes = sa.exists().where(deliveries.c.job_id == jobs.c.id, deliveries.c.outcome.is_(None))
+    comes = sa.exists().where(outbox.c.job_id == jobs.c.id, UNSETTLED)
     arrived = jobs.c.message_id.is_not(None) & jobs.c.message_channel_id.is_(None)  # not as a direct message
     look = sa.select(jobs.c.id).where(published, here, kept, arrived | comes).limit(1)
     return await connection.scalar(look) is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,20 +10,21 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.domain.jobs import Delivery, Job
-from bot.store.database.database import Verbs
+from bot.domain.outbox import Outgoing
 from bot.store.files.picture_files import files_of, let_go_unneeded
 from bot.store.rows.audit import Act, By, note
-from bot.store.rows.jobs import MOST_NEWER, forget_words, load_jobs
+from bot.store.rows.jobs import forget_words, load_jobs
+from bot.store.rows.outbox import UNSETTLED, OutboxVerbs, ended, look_for, readable
 from bot.store.rows.reviews import withdraw
-from bot.store.rows.transitions import RESULT, cancel_images, lock_job, lock_owned_job
-from bot.store.tables.queue import deliveries, images, jobs, start_pictures
+from bot.store.rows.transitions import cancel_images, lock_job, lock_owned_job
+from bot.store.tables.outbox import outbox
+from bot.store.tables.queue import images, jobs, start_pictures
 
 DELETED = "deleted"
-FURTHEST_RETRY = 900.0  # seconds; no pause between two attempts is longer
 
 
-class Deliveries(Verbs):
-    """The verbs of the outbox."""
+class Deliveries(OutboxVerbs):
+    """The verbs of results."""
 
     async def claim(self, front: str, *, limit: int, held: Collection[int] = ()) -> list[Delivery]:
         """Claim results that are due now for this front, the longest due first.
@@ -33,27 +34,15 @@ class Deliveries(Verbs):
         deliveries again. Pass the ids that it is sending now as `held`.
         """
         await self._shared.tell_time()
-        statement = (
-            sa.select(deliveries.c.id, deliveries.c.job_id, deliveries.c.attempts)
-            .join(jobs)
-            .where(_due(self._clock()), deliveries.c.id.not_in(held), shown_by(front))
-            .order_by(deliveries.c.next_try_at, deliveries.c.id)
-            .with_for_update(skip_locked=True, of=[deliveries, jobs])
-        )
+        due = look_for(Outgoing.RESULT, self._clock(), held=held)
+        mine = due.join(jobs, jobs.c.id == outbox.c.job_id).where(shown_by(front))
+        mine = mine.with_for_update(skip_locked=True, of=[outbox, jobs])
         async with self._database.write() as connection:
-            found = await _readable(connection, statement, limit=limit)
-            if not found:
-                return []
-            await _adopt(connection, front, [row.job_id for row, _ in found])
-            tokens = await _claim(connection, [row.id for row, _ in found])
+            found = await self._claim(connection, mine, _jobs, limit=limit)
+            await _adopt(connection, front, [job.id for _, job in found])
         return [
-            Delivery(
-                id=row.id,
-                job=replace(job, origin=replace(job.origin, front=front)),
-                attempts=row.attempts,
-                fencing_token=tokens[row.id],
-            )
-            for row, job in found
+            Delivery(**values, job=replace(job, origin=replace(job.origin, front=front)))
+            for values, job in found
         ]
 
     async def adopt(self, front: str, job_ids: Sequence[str]) -> set[str]:
@@ -63,17 +52,12 @@ class Deliveries(Verbs):
 
     async def undelivered(self, *, limit: int) -> list[Delivery]:
         """Return the results that are due now for any front, the longest due first."""
-        statement = (
-            sa.select(deliveries.c.id, deliveries.c.job_id, deliveries.c.attempts, deliveries.c.fencing_token)
-            .where(_due(self._clock()))
-            .order_by(deliveries.c.next_try_at, deliveries.c.id)
-        )
+        due = look_for(Outgoing.RESULT, self._clock())
         async with self._database.read() as connection:
-            found = await _readable(connection, statement, limit=limit)
-        return [
-            Delivery(id=row.id, job=job, attempts=row.attempts, fencing_token=row.fencing_token)
-            for row, job in found
-        ]
+            return [
+                Delivery(id=row.id, job=job, attempts=row.attempts, fencing_token=row.fencing_token)
+                for row, job in await readable(connection, due, _jobs, limit=limit)
+            ]
 
     async def mark_delivered(
         self,
@@ -88,27 +72,18 @@ class Deliveries(Verbs):
         `message_id` is the message that shows the result, `channel_id` its channel where that is not the
         job's. After a later claim only the message is stored, if the job has none.
         """
-        values: dict[str, Any] = {"outcome": outcome, "message_id": message_id, "settled_at": self._clock()}
         job_id = delivery.job.id
         async with self._database.write() as connection:
             await lock_job(connection, job_id)
-            changed = await connection.execute(_ended(delivery, **values))
+            changed = await ended(connection, delivery, outcome=outcome, settled_at=self._clock())
             if message_id is not None:
                 place = {"message_id": message_id, "message_channel_id": channel_id}
                 here = sa.update(jobs).where(jobs.c.id == job_id)
                 # After a later claim the job keeps the message that it already has.
-                here = here if changed.rowcount else here.where(jobs.c.message_id.is_(None))
+                here = here if changed else here.where(jobs.c.message_id.is_(None))
                 await connection.execute(here.values(place))
             wanted = sa.select(jobs.c.id).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
             return await connection.scalar(wanted) is not None
-
-    async def retry(self, delivery: Delivery, *, at: float) -> None:
-        """Make a failed delivery due again at `at`, in seconds since the epoch.
-
-        Nothing changes after a later claim of the delivery.
-        """
-        async with self._database.write() as connection:
-            await connection.execute(_ended(delivery, next_try_at=at))
 
     async def delete_result(self, job_id: str, *, user_id: int | None, by: By | None = None) -> list[str]:
         """Delete the images and the words of a job; unfinished images are cancelled and never delivered.
@@ -149,17 +124,6 @@ class Deliveries(Verbs):
             return count, await let_go_unneeded(connection, names, now=now)
 
 
-def _due(now: float) -> sa.ColumnElement[bool]:
-    """Return the condition for deliveries that are due now.
-
-    A retry time beyond the longest pause means that the clock was set back: the row is due, as is a row that
-    was not tried yet.
-    """
-    at = deliveries.c.next_try_at
-    over = (at <= now) | (at > now + FURTHEST_RETRY) | (deliveries.c.attempts == 0)
-    return deliveries.c.outcome.is_(None) & over
-
-
 async def _delete(connection: AsyncConnection, job_id: str, *, now: float) -> bool:
     """Delete the images and the words of a locked job; return whether it was not deleted before."""
     await cancel_images(connection, job_id, now=now)
@@ -168,11 +132,8 @@ async def _delete(connection: AsyncConnection, job_id: str, *, now: float) -> bo
     await forget_words(connection, job_id)
     there = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.deleted_at.is_(None))
     changed = await connection.execute(there.values(deleted_at=now))
-    await connection.execute(
-        sa.update(deliveries)
-        .where(deliveries.c.job_id == job_id, deliveries.c.kind == RESULT, deliveries.c.outcome.is_(None))
-        .values(outcome=DELETED, settled_at=now)
-    )
+    unsent = sa.update(outbox).where(outbox.c.job_id == job_id, UNSETTLED)
+    await connection.execute(unsent.values(outcome=DELETED, settled_at=now))
     return bool(changed.rowcount)
 
 
@@ -186,38 +147,12 @@ def shown_by(front: str) -> sa.ColumnElement[bool]:
     return (jobs.c.front == front) | jobs.c.front.is_(None)
 
 
-async def _readable(
-    connection: AsyncConnection, look: sa.Select[Any], *, limit: int
-) -> list[tuple[Any, Job]]:
-    """Return the first `limit` rows of deliveries, each with its job, without unreadable jobs."""
-    passed: set[int] = set()
-    while True:
-        others = look.where(deliveries.c.id.not_in(passed)) if passed else look
-        rows = list(await connection.execute(others.limit(limit)))
-        of_id = {job.id: job for job in await load_jobs(connection, [row.job_id for row in rows])}
-        newer = {row.id for row in rows if row.job_id not in of_id}
-        if not newer or len(passed) > MOST_NEWER:
-            return [(row, of_id[row.job_id]) for row in rows if row.id not in newer]
-        passed |= newer
+async def _jobs(connection: AsyncConnection, rows: Sequence[Any]) -> Mapping[int, Job]:
+    of_id = {job.id: job for job in await load_jobs(connection, [row.job_id for row in rows])}
+    return {row.id: of_id[row.job_id] for row in rows if row.job_id in of_id}
 
 
 async def _adopt(connection: AsyncConnection, front: str, job_ids: Sequence[str]) -> set[str]:
     free = sa.select(jobs.c.id).where(jobs.c.id.in_(job_ids), jobs.c.front.is_(None)).order_by(jobs.c.id)
     mine = sa.update(jobs).where(jobs.c.id.in_(free.with_for_update())).values(front=front)
     return set(await connection.scalars(mine.returning(jobs.c.id)))
-
-
-async def _claim(connection: AsyncConnection, delivery_ids: Sequence[int]) -> dict[int, int]:
-    raised = {"fencing_token": deliveries.c.fencing_token + 1}
-    statement = sa.update(deliveries).where(deliveries.c.id.in_(delivery_ids)).values(raised)
-    rows = await connection.execute(statement.returning(deliveries.c.id, deliveries.c.fencing_token))
-    return {row.id: row.fencing_token for row in rows}
-
-
-def _ended(delivery: Delivery, **values: Any) -> sa.Update:
-    """Return the statement that ends an attempt, unless a later claim was made."""
-    # The job too, because SQLite reuses the ids of deleted rows.
-    ours = (deliveries.c.id == delivery.id) & (deliveries.c.job_id == delivery.job.id)
-    ours &= deliveries.c.fencing_token == delivery.fencing_token
-    ended = sa.update(deliveries).where(ours, deliveries.c.outcome.is_(None))
-    return ended.values(attempts=deliveries.c.attempts + 1, **values)

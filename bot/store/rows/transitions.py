@@ -11,16 +11,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.domain.errors import NotYours, UnknownJob
 from bot.domain.holds import Cause
 from bot.domain.jobs import ALLOWED, Showing, State, state_of_job
-from bot.store.database.database import insert
+from bot.domain.outbox import Outgoing
 from bot.store.rows import fair_order
 from bot.store.rows.admission import refund_in_session
 from bot.store.rows.charges import recount
+from bot.store.rows.outbox import UNSETTLED, add, renew
 from bot.store.rows.previews import drop_previews
 from bot.store.rows.reviews import open_for_held
-from bot.store.tables.queue import deliveries, images, jobs, last_tags
+from bot.store.tables.outbox import outbox
+from bot.store.tables.queue import images, jobs, last_tags
 
 ACTIVE = (State.WAITING, State.RUNNING)
-RESULT = "result"  # the kind of a delivery of a job's pictures
 
 
 def move(to: State, condition: sa.ColumnElement[bool], **values: Any) -> sa.Update:
@@ -81,7 +82,7 @@ async def settle(connection: AsyncConnection, job_id: str, *, now: float) -> boo
         return False
     await drop_previews(connection, job_id)
     await recount(connection, job_id)
-    await make_due(connection, job_id, now=now)
+    await add(connection, Outgoing.RESULT, job_id, now=now)
     await open_for_held(connection, job_id, now=now)
     return True
 
@@ -95,27 +96,15 @@ def _hold_of_pictures(job_id: str) -> sa.ColumnElement[str | None]:
     return sa.case((held, sa.literal(Cause.PICTURE.value)), else_=sa.null())
 
 
-async def make_due(connection: AsyncConnection, job_id: str, *, now: float) -> None:
-    """Add the delivery of a job's result, unless there is one."""
-    await connection.execute(
-        insert(connection, deliveries)
-        .values(job_id=job_id, kind=RESULT, created_at=now, attempts=0, next_try_at=now)
-        .on_conflict_do_nothing()
-    )
-
-
-async def renew(connection: AsyncConnection, job_ids: Sequence[str], *, now: float) -> None:
+async def renew_results(connection: AsyncConnection, job_ids: Sequence[str], *, now: float) -> None:
     """Make the results of locked jobs due again, because their messages must change.
 
     An attempt under way can no longer settle its delivery. A result that was settled goes to any front, as
     its own may be gone.
     """
-    mine = deliveries.c.job_id.in_(job_ids) & (deliveries.c.kind == RESULT)
-    settled = sa.select(deliveries.c.job_id).where(mine, deliveries.c.outcome.is_not(None))
+    settled = sa.select(outbox.c.job_id).where(outbox.c.job_id.in_(job_ids), ~UNSETTLED)
     await connection.execute(sa.update(jobs).where(jobs.c.id.in_(settled)).values(front=None))
-    anew = {"outcome": None, "settled_at": None, "attempts": 0, "next_try_at": now, "created_at": now}
-    token = {"fencing_token": deliveries.c.fencing_token + 1}
-    await connection.execute(sa.update(deliveries).where(mine).values({**anew, **token}))
+    await renew(connection, Outgoing.RESULT, job_ids, now=now)
 
 
 async def cancel_images(connection: AsyncConnection, job_id: str, *, now: float) -> bool:

@@ -224,23 +224,6 @@ duties = sa.Table(
     sa.Column("expires_at", sa.Double, nullable=False),
 )
 
-deliveries = sa.Table(
-    "deliveries",
-    metadata,
-    sa.Column("id", _RowId, primary_key=True),
-    sa.Column("job_id", sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
-    sa.Column("kind", sa.String(16), nullable=False),
-    sa.Column("created_at", sa.Double, nullable=False),
-    sa.Column("attempts", sa.Integer, nullable=False),
-    sa.Column("fencing_token", sa.BigInteger, nullable=False, server_default="0"),
-    sa.Column("next_try_at", sa.Double, nullable=False),
-    sa.Column("outcome", sa.Text),  # null until it is settled
-    sa.Column("message_id", sa.BigInteger),
-    sa.Column("settled_at", sa.Double),
-    sa.UniqueConstraint("job_id", "kind"),
-    sa.Index(None, "outcome", "next_try_at"),
-)
-
 last_tags = sa.Table(
     "last_tags",
     metadata,

@@ -20,7 +20,8 @@ from bot.domain.jobs import Job, State
 from bot.fleet import ray_cluster
 from bot.fleet.controller import Spec
 from bot.store import Store
-from bot.store.tables.queue import deliveries, images
+from bot.store.tables.outbox import outbox
+from bot.store.tables.queue import images
 
 pytestmark = [
     pytest.mark.postgres,
@@ -69,7 +70,7 @@ class Asking:
                 await asyncio.sleep(0.2)
         async with self._store.shared.database.read() as connection:
             states = Counter(await connection.scalars(sa.select(images.c.state)))
-            results = Counter(await connection.scalars(sa.select(deliveries.c.job_id)))
+            results = Counter(await connection.scalars(sa.select(outbox.c.job_id)))
         assert states == {State.DONE: 3 * len(self.jobs)}
         assert results == {job.id: 1 for job in self.jobs}
 

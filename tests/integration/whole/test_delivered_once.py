@@ -21,6 +21,7 @@ from bot.delivery.content import MessageContent
 from bot.delivery.outbox import MAX_ATTEMPTS, Outbox
 from bot.delivery.progress import MessageLocks
 from bot.delivery.refusals import DeliveryDelayed
+from bot.delivery.result_outbox import Results
 from bot.delivery.sender import Sender, Sent
 from bot.domain.errors import StoreUnavailable
 from bot.domain.jobs import Delivery
@@ -144,10 +145,10 @@ async def test_a_result_is_given_up_when_its_last_attempt_fails(store: Store, tm
 
     await finish_a_job(store)
     sender = AwaySender()
-    outbox = Outbox(store, sender, MessageLocks(), front="front", clock=time.time)
+    outbox = Outbox(Results(store, sender, MessageLocks(), front="front", clock=time.time))
     for made, settled in ((MAX_ATTEMPTS - 2, False), (MAX_ATTEMPTS - 1, True)):
         with closing(sqlite3.connect(tmp_path / "queue.sqlite3")) as database, database:
-            database.execute("UPDATE deliveries SET attempts = ?, next_try_at = 0", (made,))
+            database.execute("UPDATE outbox SET attempts = ?, next_try_at = 0", (made,))
         await outbox.flush(seconds=20.0)
         assert await is_settled(store) is settled
     assert len(sender.sent) == 2
@@ -169,7 +170,7 @@ async def test_a_flush_beside_the_running_outbox_sends_nothing_a_second_time(
 
     monkeypatch.setattr(store.deliveries, "claim", slow_at_first)
     sender = RecordingSender()
-    outbox = Outbox(store, sender, MessageLocks(), front="front", clock=time.time)
+    outbox = Outbox(Results(store, sender, MessageLocks(), front="front", clock=time.time))
     running = asyncio.create_task(outbox.run())
     await asked.wait()
     flushing = asyncio.create_task(outbox.flush(seconds=20.0))

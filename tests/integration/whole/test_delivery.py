@@ -38,7 +38,7 @@ def outcomes(store: Store, tmp_path: Path) -> Iterator[Any]:
 
     def read() -> list[str]:
         with sqlite3.connect(tmp_path / "queue.sqlite3") as database:
-            rows = database.execute("SELECT outcome FROM deliveries WHERE outcome IS NOT NULL").fetchall()
+            rows = database.execute("SELECT outcome FROM outbox WHERE outcome IS NOT NULL").fetchall()
         database.close()
         return [row[0] for row in rows]
 

@@ -170,7 +170,7 @@ async def test_what_moderators_decided_before_a_kill_is_delivered_once_after_it(
     await mina.press(about_star, acts_of(about_star)["approve"])
     await scene.front.dead()
     scene.sandbox.misbehave(rest_5xx=0)
-    await scene.front.live(Death(method="bot.delivery.outbox:Outbox._mark", after=False))
+    await scene.front.live(Death(method="bot.delivery.result_outbox:Results.settle", after=False))
     await scene.front.dead()  # a result is posted, and not marked
     await scene.front.live(Death(method="bot.store.rows.restrictions:Moderation.block"))
     await scene.decided(about_star, "has approved it")

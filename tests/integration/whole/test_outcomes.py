@@ -28,7 +28,7 @@ class DeliveryOutcomes:
 
     def read(self) -> list[str]:
         with sqlite3.connect(self._database) as database:
-            rows = database.execute("SELECT outcome FROM deliveries WHERE outcome IS NOT NULL").fetchall()
+            rows = database.execute("SELECT outcome FROM outbox WHERE outcome IS NOT NULL").fetchall()
         database.close()
         return [row[0] for row in rows]
 

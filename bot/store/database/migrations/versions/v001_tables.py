@@ -105,15 +105,6 @@ CREATE INDEX ix_blocked_pictures_guild_id_band_0 ON blocked_pictures (guild_id, 
 CREATE INDEX ix_blocked_pictures_guild_id_band_1 ON blocked_pictures (guild_id, band_1);
 CREATE INDEX ix_blocked_pictures_guild_id_band_2 ON blocked_pictures (guild_id, band_2);
 CREATE INDEX ix_blocked_pictures_guild_id_band_3 ON blocked_pictures (guild_id, band_3);
-CREATE TABLE deliveries (
-    id {row_id} NOT NULL, job_id VARCHAR(16) NOT NULL, kind VARCHAR(16) NOT NULL,
-    created_at {double} NOT NULL, attempts INTEGER NOT NULL, fencing_token BIGINT DEFAULT '0' NOT NULL,
-    next_try_at {double} NOT NULL, outcome TEXT, message_id BIGINT, settled_at {double},
-    CONSTRAINT fk_deliveries_job_id FOREIGN KEY (job_id) REFERENCES jobs (id) ON DELETE CASCADE,
-    CONSTRAINT pk_deliveries PRIMARY KEY (id),
-    CONSTRAINT uq_deliveries_job_id UNIQUE (job_id, kind)
-);
-CREATE INDEX ix_deliveries_outcome_next_try_at ON deliveries (outcome, next_try_at);
 CREATE TABLE last_tags (
     user_id BIGINT NOT NULL, tag {double} NOT NULL,
     CONSTRAINT pk_last_tags PRIMARY KEY (user_id)
@@ -323,6 +314,20 @@ CREATE TABLE session_votes (
 );
 CREATE INDEX ix_session_votes_job_id ON session_votes (job_id);
 CREATE INDEX ix_session_votes_voter_id ON session_votes (voter_id);
+CREATE TABLE outbox (
+    id {row_id} NOT NULL, kind VARCHAR(8) NOT NULL, job_id VARCHAR(16), review_id {id}, post_id {id},
+    front VARCHAR(255), created_at {double} NOT NULL, attempts INTEGER NOT NULL,
+    fencing_token BIGINT DEFAULT '0' NOT NULL, next_try_at {double} NOT NULL, outcome TEXT,
+    settled_at {double},
+    CONSTRAINT fk_outbox_job_id FOREIGN KEY (job_id) REFERENCES jobs (id) ON DELETE CASCADE,
+    CONSTRAINT fk_outbox_review_id FOREIGN KEY (review_id) REFERENCES reviews (id) ON DELETE CASCADE,
+    CONSTRAINT fk_outbox_post_id FOREIGN KEY (post_id) REFERENCES session_posts (id) ON DELETE CASCADE,
+    CONSTRAINT pk_outbox PRIMARY KEY (id),
+    CONSTRAINT uq_outbox_job_id UNIQUE (job_id),
+    CONSTRAINT uq_outbox_review_id UNIQUE (review_id),
+    CONSTRAINT uq_outbox_post_id UNIQUE (post_id)
+);
+CREATE INDEX ix_outbox_kind_outcome_next_try_at ON outbox (kind, outcome, next_try_at);
 INSERT INTO virtual_clock (id, time) VALUES (1, 0);
 INSERT INTO accelerators (name) VALUES ('cpu'), ('nvidia'), ('tpu');
 """
