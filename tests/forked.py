@@ -222,6 +222,7 @@ class Forks:
 @cache
 def forks(root: Path) -> Forks:
     """The forks of this test process; their parent has imported the bot of `root`."""
-    made = Forks({**os.environ, "PYTHONPATH": str(root)})
+    # numpy's OpenBLAS begins threads on import where nothing forbids it, and forks would lack them.
+    made = Forks({**os.environ, "PYTHONPATH": str(root), "OPENBLAS_NUM_THREADS": "1"})
     atexit.register(made.close)
     return made
