@@ -15,7 +15,7 @@ MOST_BUTTONS = 4  # pictures of a grid with buttons of their own, as many as fit
 
 SINGLE, VARY, ENLARGE, FILES, PUBLISH = "single", "vary", "enlarge", "files", "publish"
 REMIX = "remix"
-MORE, NEAR, INFO, STAR = "more", "near", "info", "star"  # a menu and the values of its choices
+MORE, NEAR, FROM, INFO, STAR = "more", "near", "from", "info", "star"  # a menu and the values of its choices
 PICK = "pick"  # menus that name one picture, whose ids end with what to do with it
 NEED_FILE = frozenset({SINGLE, VARY, ENLARGE, FILES, PUBLISH})
 """The first words of the ids of buttons that need a picture's file."""
@@ -137,6 +137,11 @@ def more_menu(job: Job, done: Sequence[ImageRecord], texts: Texts) -> MenuConten
         )
         for number, image in enumerate(done, start=1)
     ]
+    start = Choice(
+        label=texts.gettext("Remix from a picture"),
+        value=FROM,
+        description=texts.gettext("With a start picture and a mask of yours"),
+    )
     info = Choice(
         label=texts.gettext("Info"),
         value=INFO,
@@ -147,7 +152,8 @@ def more_menu(job: Job, done: Sequence[ImageRecord], texts: Texts) -> MenuConten
         value=STAR,
         description=texts.gettext("Add it to your favourites, or remove it"),
     )
-    choices = (*near, star, info)
+    hidden = job.hides_words and not job.origin.private
+    choices = (*near, star, info) if hidden else (*near, start, star, info)
     return MenuContent(custom_id=f"{MORE}:{job.id}", placeholder=texts.gettext("More"), choices=choices)
 
 

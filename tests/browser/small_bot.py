@@ -9,7 +9,8 @@ import discord
 from discord import app_commands
 from PIL import Image
 
-from bot.front.gateway.command_tree import FILE_TYPES, FileCommand
+from bot.front.gateway.command_tree import FileCommand
+from bot.front.uploads.sent_file import FILE_TYPES
 
 KOREAN = {"Paint a picture": "그림을 그립니다", "What the picture shows": "그림에 담을 내용"}
 SIZES = ("128x128", "192x128", "128x192")

@@ -18,7 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import PIL.Image
-from playwright.async_api import Browser, BrowserContext, Locator, Page, ViewportSize, expect
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    FilePayload,
+    Locator,
+    Page,
+    ViewportSize,
+    expect,
+)
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -35,6 +43,7 @@ PATIENCE = 120_000.0  # milliseconds
 STEPS = 60  # of the first grid: time for a screenshot of a preview that is nearly finished
 PROMPT = "a red heart left of a blue star"
 OTHER = "a green heart left of a blue star"
+HEARTS = "two pink hearts"
 MOON = "a large yellow moon above a small pink heart on a purple background"
 
 Keep = Callable[[str, bytes], None]
@@ -132,6 +141,31 @@ async def remix(visit: Visit, alone: Locator) -> None:
     await changed.wait_for(timeout=PATIENCE)
     await shown(changed)
     await visit.shoot("first-remix-3")
+    await remix_from(visit, changed)
+
+
+async def remix_from(visit: Visit, message: Locator) -> None:
+    """Paint again from a picture and a mask of a form."""
+    page = visit.page
+    await message.get_by_label("More").select_option("from")
+    form = page.get_by_role("dialog")
+    await form.get_by_label("Prompt").fill(HEARTS)
+    await form.get_by_label("Start picture").set_input_files(files=picture_file("start.png", "navy"))
+    await form.get_by_label("Mask", exact=True).set_input_files(files=picture_file("mask.png", "white"))
+    await form.get_by_label("0.75", exact=True).check()
+    await form.get_by_label("Start picture").scroll_into_view_if_needed()
+    await visit.shoot("first-remix-4")
+    await form.get_by_role("button", name="Submit").click()
+    painted = visit.message(HEARTS, button="Again")
+    await shown(painted)
+    await expect(painted).to_contain_text("strength 0.75")
+
+
+def picture_file(name: str, colour: str) -> FilePayload:
+    """A plain picture as a file for an upload."""
+    file = io.BytesIO()
+    PIL.Image.new("RGB", (128, 128), colour).save(file, "PNG")
+    return {"name": name, "mimeType": "image/png", "buffer": file.getvalue()}
 
 
 async def look_around(visit: Visit) -> None:

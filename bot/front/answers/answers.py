@@ -19,6 +19,7 @@ from bot.domain.errors import DiscordUnavailable, PictureUnsigned, StoreUnavaila
 from bot.front.answers.first_answers import ALREADY_ACKNOWLEDGED, FIRST_ANSWER, Answered, answered, say
 from bot.front.answers.modals import filled_with
 from bot.front.services.services import Interaction, services_of
+from bot.front.uploads.sent_file import SentFile
 from bot.texts.catalogue import MISTAKES, Texts, shown
 from sdjax_engine.errors import InvalidRequest
 
@@ -164,20 +165,24 @@ async def tell_end(interaction: Interaction, text: str) -> None:
 
 
 async def give_back(
-    interaction: Interaction, error: Exception, custom_id: str, typed: Mapping[str, str]
+    interaction: Interaction, error: Exception, custom_id: str, typed: Mapping[str, str | SentFile]
 ) -> None:
     """Answer the error of a form with one sentence and a button that opens it as it was filled in.
 
-    `typed` has its values by the ids of its inputs. Where the form is not known, because it was opened before
-    a restart, the words are shown to be copied.
+    `typed` has its values by the ids of its inputs. Files are not kept, and a line says so. Where the form is
+    not known, because it was opened before a restart, the words are shown to be copied.
     """
-    person, forms = interaction.user.id, services_of(interaction).forms
-    form = forms.get(custom_id, user_id=person)
+    person, services = interaction.user.id, services_of(interaction)
+    words = {name: value for name, value in typed.items() if isinstance(value, str)}
+    form, below = services.forms.get(custom_id, user_id=person), ""
     if form is None:
         await report(interaction, error)
-        await show_words(interaction, *typed.values())
+        await show_words(interaction, *words.values())
         return
-    await report(interaction, error, again=forms.keep(filled_with(form, typed), user_id=person))
+    if words.keys() != typed.keys():
+        below = services.texts(interaction).gettext("Pictures of a form are not kept: choose them again.")
+    again = services.forms.keep(filled_with(form, words), user_id=person)
+    await report(interaction, error, again=again, below=below)
 
 
 async def show_words(interaction: Interaction, *typed: str) -> None:

@@ -13,9 +13,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
+from discord import ComponentType
+
 from bot.front.answers.answers import give_back, report
 from bot.front.answers.controls import answer_press
 from bot.front.services.services import Interaction
+from bot.front.uploads.message_pictures import file_name
+from bot.front.uploads.sent_file import SentFile
 from bot.telemetry.tracing import about
 
 
@@ -23,8 +27,9 @@ from bot.telemetry.tracing import about
 class Form:
     """A form by the template of its `custom_id`.
 
-    `act` is called with the interaction, the named groups, and what was filled in, by the inputs' ids. With
-    `again` a refused form can be opened again, filled in: it must not depend on the message of its button.
+    `act` is called with the interaction, the named groups, and what was filled in, by the inputs' ids: texts,
+    and a SentFile for an upload. With `again` a refused form can be opened again, filled in: it must not
+    depend on the message of its button.
     """
 
     template: str
@@ -40,18 +45,31 @@ async def submitted(interaction: Interaction, forms: Sequence[Form]) -> None:
             continue
         ids, job_id = match.groupdict(), match.groupdict().get("job_id")
         with about(job_id) if job_id else nullcontext():
-            filled = dict(_filled(data.get("components") or []))
+            sent = (data.get("resolved") or {}).get("attachments") or {}
+            filled = dict(_filled(data.get("components") or [], sent))
             act = functools.partial(form.act, interaction, **filled)
             back = functools.partial(give_back, custom_id=match[0], typed=filled)
             await answer_press(interaction, act, ids, tell=back if form.again else report)
         return
 
 
-def _filled(parts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the id of each input, and its text or what is chosen; nothing where nothing is."""
+def _filled(
+    parts: Sequence[Mapping[str, Any]], sent: Mapping[str, Mapping[str, Any]]
+) -> Iterator[tuple[str, str | SentFile]]:
+    """Yield the id of each input, and its text, what is chosen or the file; nothing where nothing is.
+
+    `sent` has the files of the form by their ids.
+    """
     for part in parts:
         field = part.get("component", part)
         if "custom_id" in field and field.get("value") is not None:
             yield str(field["custom_id"]), str(field["value"])
         elif "custom_id" in field and field.get("values"):
-            yield str(field["custom_id"]), str(field["values"][0])
+            first = str(field["values"][0])
+            is_file = field.get("type") == ComponentType.file_upload.value
+            yield str(field["custom_id"]), _sent_file(sent[first]) if is_file else first
+
+
+def _sent_file(file: Mapping[str, Any]) -> SentFile:
+    """Return a file of a form, which sentences call by its name."""
+    return SentFile(address=str(file["url"]), what=f"“{file_name(str(file['filename']))}”", size=file["size"])

@@ -8,6 +8,7 @@ from typing import Any
 import discord
 
 from bot.front.services.services import FormPayload
+from bot.front.uploads.sent_file import FILE_TYPES, PICTURES
 from bot.texts.catalogue import Texts
 
 MAX_TITLE = 45  # characters
@@ -61,22 +62,24 @@ def choice_field(
     choices: Sequence[str],
     *,
     chosen: int = 0,
+    values: Sequence[str] = (),
     description: str | None = None,
 ) -> discord.ui.Label[Any]:
     """Return radio buttons for up to ten `choices`, or a menu; the one at `chosen` is preselected.
 
-    The values are their indices.
+    Without `values` their values are their indices.
     """
-    values: list[dict[str, Any]] = [
-        {"label": each, "value": str(i), "default": i == chosen} for i, each in enumerate(choices)
+    options: list[dict[str, Any]] = [
+        {"label": each, "value": values[i] if values else str(i), "default": i == chosen}
+        for i, each in enumerate(choices)
     ]
     part: discord.ui.Item[Any]
     if len(choices) in RADIO_BUTTONS:
-        buttons = [discord.RadioGroupOption(**value) for value in values]
+        buttons = [discord.RadioGroupOption(**option) for option in options]
         part = discord.ui.RadioGroup(custom_id=custom_id, options=buttons)
     else:
         part = discord.ui.Select(
-            custom_id=custom_id, options=[discord.SelectOption(**value) for value in values]
+            custom_id=custom_id, options=[discord.SelectOption(**option) for option in options]
         )
     return discord.ui.Label(text=label, description=description, component=part)
 
@@ -99,6 +102,24 @@ def text_field(
     """Return an input for text, filled with `text`; `how` are the arguments of discord.py's `TextInput`."""
     typed: discord.ui.TextInput[Any] = discord.ui.TextInput(custom_id=custom_id, default=text or None, **how)
     return discord.ui.Label(text=label, description=description, component=typed)
+
+
+def picture_field(
+    label: str, custom_id: str, *, description: str, required: bool = False
+) -> discord.ui.Label[Any]:
+    """Return an input for one picture, which Discord's client lets a person choose among picture files."""
+    upload: discord.ui.FileUpload[Any] = _PictureUpload(
+        custom_id=custom_id, required=required, min_values=int(required), max_values=1
+    )
+    return discord.ui.Label(text=label, description=description, component=upload)
+
+
+class _PictureUpload(discord.ui.FileUpload[Any]):
+    """An upload that tells Discord the types of its files, which discord.py 2.7 cannot."""
+
+    def to_component_dict(self) -> Any:
+        """Return Discord's form of the upload."""
+        return {**super().to_component_dict(), FILE_TYPES: list(PICTURES)}
 
 
 def settings_field(texts: Texts, line: str, *, description: str | None = None) -> discord.ui.Label[Any]:

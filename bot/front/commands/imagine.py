@@ -12,7 +12,7 @@ from discord.app_commands import Range, locale_str
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.jobs import MAX_VARIANTS, Recipe
 from bot.front.answers.answers import add, report, show_words
-from bot.front.gateway.command_tree import PICTURES, Command, Option, make_command
+from bot.front.gateway.command_tree import Command, Option, make_command
 from bot.front.recipes.options import (
     LORA,
     MAX_CHOICE,
@@ -38,7 +38,7 @@ from bot.front.requests.server_styles import suggest_styles
 from bot.front.requests.server_wildcards import drawn
 from bot.front.requests.start_pictures import started_from
 from bot.front.services.services import Interaction, services_of
-from bot.front.uploads.sent_file import SentFile
+from bot.front.uploads.sent_file import PICTURES, SentFile
 from bot.texts.catalogue import Texts, shown
 from sdjax_engine.errors import InvalidRequest
 from sdjax_engine.request import (

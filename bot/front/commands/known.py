@@ -21,13 +21,14 @@ from bot.front.answers.permissions import acting, moderated_server
 from bot.front.commands.history import tile_of
 from bot.front.commands.moderate import MOST_REASON, who
 from bot.front.commands.whose import BLOCK
-from bot.front.gateway.command_tree import PICTURES, Group, Option, for_moderators, make_command, make_group
+from bot.front.gateway.command_tree import Group, Option, for_moderators, make_command, make_group
 from bot.front.recipes.options import MAX_CHOICE, MAX_CHOICES
 from bot.front.requests.intake import PATIENCE_SECONDS
 from bot.front.requests.picture_checks import hash_sent
 from bot.front.results.contact_sheet import contact_sheet
 from bot.front.services.services import Interaction, Services, sender_of, services_of
 from bot.front.uploads.message_pictures import sent_file
+from bot.front.uploads.sent_file import PICTURES
 from bot.process.retries import while_unavailable
 from bot.store.rows.hashes import Blocked
 from bot.texts.catalogue import Moment, Texts, shown, tidy

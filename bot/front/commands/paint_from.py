@@ -14,14 +14,14 @@ from bot.front.answers.first_answers import open_form
 from bot.front.answers.modals import choice_field, modal
 from bot.front.commands.imagine import filled, hint
 from bot.front.gateway.command_tree import MessageMenu, make_menu
-from bot.front.recipes.options import Asked, find_offer, may_expand, parse_by_any, reported_with, start_from
+from bot.front.recipes.options import Asked, may_expand, parse_by_any, reported_with
 from bot.front.recipes.settings_line import settings_in
 from bot.front.recipes.variations import picture_of
 from bot.front.requests.defaults import name_left_out
 from bot.front.requests.intake import accept, announce, check_caps, enqueue, repeatable
-from bot.front.requests.recipe_form import as_in_imagine, in_time, names_of, recipe_fields
-from bot.front.requests.standing import check_blocks, offers_here
-from bot.front.requests.start_pictures import started_from
+from bot.front.requests.recipe_form import as_in_imagine, in_time, mask_field, names_of, recipe_fields
+from bot.front.requests.standing import check_blocks
+from bot.front.requests.start_pictures import KeptPicture, started_from
 from bot.front.services.services import Interaction, services_of
 from bot.front.uploads.message_pictures import (
     OfferedPicture,
@@ -59,7 +59,7 @@ async def paint_from(interaction: Interaction, message: discord.Message) -> None
         choice = [choice_field(texts.gettext("Picture"), PICTURE, [each.name for each in offered.pictures])]
     fields = recipe_fields(texts, about=as_in_imagine(interaction))
     title = names_of(interaction).pgettext("name", NAME)
-    await open_form(interaction, modal(title, f"{FORM}:{key}", *choice, *fields))
+    await open_form(interaction, modal(title, f"{FORM}:{key}", *choice, *fields, mask_field(texts)))
 
 
 async def _offered(interaction: Interaction, message: discord.Message) -> PicturesOffered:
@@ -82,6 +82,7 @@ async def start(
     negative_prompt: str = "",
     settings: str = "",
     picture: str = "0",
+    mask: SentFile | None = None,
 ) -> None:
     """Queue a job that starts from the chosen picture."""
     services = services_of(interaction)
@@ -89,12 +90,19 @@ async def start(
     if not picture.isdecimal() or int(picture) >= len(offered.pictures):
         raise UserMistake("form_forgotten")
     typed, wrong = settings_in(settings, names_of(interaction))
-    asked = Asked(prompt=prompt, negative_prompt=negative_prompt or None, **typed, image=True)
+    asked = Asked(
+        prompt=prompt,
+        negative_prompt=negative_prompt or None,
+        **typed,
+        image=True,
+        mask=mask is not None,
+    )
     with reported_with(wrong):
         recipe = parse_by_any(asked, services.offers)
     if may_expand(prompt) and read_phrase(prompt).count > 1:
         raise UserMistake("expansion_image")
-    job, unsuitable = await _queued(interaction, offered, offered.pictures[int(picture)], asked, recipe)
+    chosen = offered.pictures[int(picture)]
+    job, unsuitable = await _queued(interaction, offered, chosen, asked, recipe, mask=mask)
     await announce(interaction, job)
     if unsuitable:
         await name_left_out(interaction, unsuitable)
@@ -102,40 +110,36 @@ async def start(
 
 
 async def _queued(
-    interaction: Interaction, offered: PicturesOffered, picture: OfferedPicture, asked: Asked, recipe: Recipe
+    interaction: Interaction,
+    offered: PicturesOffered,
+    picture: OfferedPicture,
+    asked: Asked,
+    recipe: Recipe,
+    *,
+    mask: SentFile | None,
 ) -> tuple[Job, list[str]]:
     """Return the stored job, and the preferences that do not suit it."""
-    if offered.job_id:
-        origin = await accept(
-            interaction, private=offered.private, parent=_parent(interaction, offered, picture)
-        )
-        asked, recipe, unsuitable = await filled(interaction, asked, recipe)
-        started = await _started_from_job(interaction, offered, picture, asked, recipe)
-        return await enqueue(interaction, started, origin), unsuitable
-    if picture.size is not None:
-        services_of(interaction).attachments.check(picture.size, what=picture.what)
-    origin = await accept(interaction, private=offered.private, files=1)
-    await check_caps(interaction, origin, recipe)
+    parent = _parent(interaction, offered, picture) if offered.job_id else None
+    image = None if offered.job_id else picture.sent
+    sent = [file for file in (image, mask) if file is not None]
+    for file in sent:
+        if file.size is not None:
+            services_of(interaction).attachments.check(file.size, what=file.what)
+    origin = await accept(interaction, private=offered.private, files=1 if sent else 0, parent=parent)
+    if sent:
+        await check_caps(interaction, origin, recipe)
     asked, recipe, unsuitable = await filled(interaction, asked, recipe)
-    image = SentFile(address=picture.address, what=picture.what)
-    with of_message():
-        async with started_from(interaction, recipe, asked, image=image) as started:
+    start = image or await _of_job(interaction, offered, picture)
+    with of_message(picture.what):
+        async with started_from(interaction, recipe, asked, image=start, mask=mask) as started:
             return await enqueue(interaction, started, origin), unsuitable
 
 
-async def _started_from_job(
-    interaction: Interaction, offered: PicturesOffered, picture: OfferedPicture, asked: Asked, recipe: Recipe
-) -> Recipe:
-    """Return the recipe with a picture of an earlier job, whose file is there already."""
+async def _of_job(interaction: Interaction, offered: PicturesOffered, picture: OfferedPicture) -> KeptPicture:
+    """Return a picture of an earlier job, whose file is there already."""
     job = await repeatable(interaction, offered.job_id, privately=offered.private)
-    return start_from(
-        recipe,
-        asked,
-        find_offer(recipe.model, offers_here(interaction)),
-        size=(job.recipe.width, job.recipe.height),
-        picture=picture_of(job, picture.index),
-        mask=None,
-    )
+    size = job.recipe.width, job.recipe.height
+    return KeptPicture(name=picture_of(job, picture.index), size=size)
 
 
 def _parent(interaction: Interaction, offered: PicturesOffered, picture: OfferedPicture) -> Parent:

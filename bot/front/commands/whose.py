@@ -20,7 +20,6 @@ from bot.front.answers.first_answers import acknowledge
 from bot.front.answers.permissions import moderated_server
 from bot.front.commands.moderate import who
 from bot.front.gateway.command_tree import (
-    PICTURES,
     Command,
     MessageMenu,
     Option,
@@ -33,7 +32,7 @@ from bot.front.requests.picture_checks import clean_sent
 from bot.front.services.services import Interaction, sender_of, services_of
 from bot.front.uploads.message_pictures import pictures_among, sent_file
 from bot.front.uploads.messages import files_of, of_message, result_of
-from bot.front.uploads.sent_file import SentFile
+from bot.front.uploads.sent_file import PICTURES, SentFile
 from bot.process.retries import while_unavailable
 from bot.store.moderation.known import Match
 from bot.texts.catalogue import Moment, Texts
@@ -159,7 +158,7 @@ async def _of_message(interaction: Interaction, guild_id: int, message: discord.
     if not pictures:
         raise UserMistake("whose_no_picture")
     with of_message():
-        sent = [SentFile(address=each.address, what=each.what) for each in pictures]
+        sent = [each.sent for each in pictures]
         return await _look_up(interaction, guild_id, sent)
 
 

@@ -17,13 +17,12 @@ from bot.domain.errors import CommandsRefused, UserMistake
 from bot.front.answers.answers import open_until_answered, report
 from bot.front.gateway.registration import refusal, unchanged
 from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.uploads.sent_file import FILE_TYPES
 
 log = logging.getLogger(__name__)
 
 INVALID_FORM = 50035  # of Discord's codes
-FILE_TYPES = "file_types"
 MAX_MENUS = 15  # of each type
-PICTURES = ("image",)  # the types of files that are pictures, as Discord calls them
 
 Command = app_commands.Command[Any, ..., None]
 Group = app_commands.Group

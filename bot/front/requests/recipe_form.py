@@ -11,9 +11,9 @@ from typing import Any
 import discord
 
 from bot.domain.errors import StoreUnavailable
-from bot.domain.jobs import Recipe
+from bot.domain.jobs import Job, Recipe
 from bot.front.answers.first_answers import FORM_READ_SECONDS, open_form
-from bot.front.answers.modals import MAX_NAME, menu_field, modal, settings_field, text_field
+from bot.front.answers.modals import MAX_NAME, menu_field, modal, picture_field, settings_field, text_field
 from bot.front.recipes.options import (
     MAX_CHOICES,
     PICTURE_STRENGTH,
@@ -35,6 +35,7 @@ from sdjax_engine.request import MAX_PROMPT_CHARACTERS, SAMPLER_NAMES, Offer
 from sdjax_engine.sampler_aliases import parse_sampler
 
 PROMPT, NEGATIVE_PROMPT, SIZE, SAMPLER = "prompt", "negative_prompt", "size", "sampler"
+MASK = "mask"
 MAX_PARTS = 5  # of a form
 RECIPE = "recipe"  # the first part of an id
 ALL, ALONE = "all", "alone"  # in an id: who sees the result
@@ -49,21 +50,26 @@ async def open_remix(
     person alone sees it. Raises UnknownJob, also for a job that the person may not see, and UserMistake where
     they are blocked.
     """
-    message = message or interaction.message
-    privately = message is not None and message.flags.ephemeral
-    async with in_time():
-        await check_blocks(interaction)
-        job = await repeatable(interaction, job_id, privately=privately)
-    texts = services_of(interaction).texts(interaction)
+    job, target = await repeated_in(interaction, job_id, message or interaction.message)
     fields = painted_fields(
         interaction,
         prompt=job.recipe.prompt,
         negative_prompt=job.recipe.negative_prompt,
         values=settings_of(job.recipe),
     )
-    target = ALONE if privately or message is None else message.id
-    custom_id = f"remix:{job.id}:{target}"
-    await open_form(interaction, modal(texts.gettext("Remix"), custom_id, *fields))
+    title = services_of(interaction).texts(interaction).gettext("Remix")
+    await open_form(interaction, modal(title, f"remix:{job.id}:{target}", *fields))
+
+
+async def repeated_in(
+    interaction: Interaction, job_id: str, message: discord.Message | None
+) -> tuple[Job, str]:
+    """Return the job for a form that repeats it, and the last part of the form's id: see `open_remix`."""
+    privately = message is not None and message.flags.ephemeral
+    async with in_time():
+        await check_blocks(interaction)
+        job = await repeatable(interaction, job_id, privately=privately)
+    return job, ALONE if privately or message is None else str(message.id)
 
 
 def painted_fields(
@@ -152,6 +158,13 @@ def recipe_fields(
     ]
 
 
+def mask_field(texts: Texts) -> discord.ui.Item[Any]:
+    """Return the input for the mask of a start picture, which may stay empty."""
+    return picture_field(
+        texts.gettext("Mask"), MASK, description=texts.gettext("White is repainted, black is kept.")
+    )
+
+
 def recipe_form(title: str, *fields: discord.ui.Item[Any], above: str, private: bool) -> discord.ui.Modal:
     """Return the form of a recipe, with a text `above` its fields, if any.
 
@@ -191,31 +204,57 @@ async def recipe_of(
 ) -> Recipe:
     """Return the recipe of the form; the start picture and mask of the `earlier` recipe stay.
 
-    A setting that is typed too counts before the choice of a menu. A style in the settings puts its texts
-    around the words. Raises as `parse` and `style_of`.
+    Raises as `asked_in`.
+    """
+    started = earlier is not None and earlier.init_image is not None
+    asked, recipe = await asked_in(
+        interaction,
+        prompt=prompt,
+        negative_prompt=negative_prompt,
+        settings=settings,
+        chosen=chosen_in(size, sampler),
+        earlier=earlier,
+        image=started,
+        mask=earlier is not None and earlier.mask_image is not None,
+    )
+    if earlier is None or not started:
+        return recipe
+    strength = earlier.strength if asked.strength is None else recipe.strength
+    recipe = with_second_pass(recipe, asked, find_offer(recipe.model, services_of(interaction).offers))
+    return replace(recipe, init_image=earlier.init_image, mask_image=earlier.mask_image, strength=strength)
+
+
+async def asked_in(
+    interaction: Interaction,
+    *,
+    prompt: str,
+    negative_prompt: str,
+    settings: str,
+    chosen: Mapping[str, str],
+    earlier: Recipe | None,
+    image: bool,
+    mask: bool,
+) -> tuple[Asked, Recipe]:
+    """Return the options of a form, and their recipe without the start picture.
+
+    A setting that is typed too counts before the one `chosen` in a menu. A style in the settings puts its
+    texts around the words. Raises as `parse` and `style_of`.
     """
     typed, wrong = settings_in(settings, names_of(interaction))
-    started = earlier is not None and earlier.init_image is not None
     asked = Asked(
         prompt=prompt,
         negative_prompt=negative_prompt,
-        **{"model": earlier.model if earlier else None, **chosen_in(size, sampler), **typed, STYLE: None},
-        image=started,
-        mask=earlier is not None and earlier.mask_image is not None,
+        **{"model": earlier.model if earlier else None, **chosen, **typed, STYLE: None},
+        image=image,
+        mask=mask,
     )
     if typed.get(STYLE) not in (None, NO_STYLE):
         asked = styled(asked, await style_of(interaction, typed[STYLE]))
     with reported_with(wrong):
         recipe = parse(asked, offers_here(interaction))
-    if earlier is None:
-        return recipe
-    if recipe.seed == earlier.seed:
+    if earlier is not None and recipe.seed == earlier.seed:
         recipe = replace(recipe, variations=earlier.variations)
-    if not started:
-        return recipe
-    strength = recipe.strength if "strength" in typed else earlier.strength
-    recipe = with_second_pass(recipe, asked, find_offer(recipe.model, services_of(interaction).offers))
-    return replace(recipe, init_image=earlier.init_image, mask_image=earlier.mask_image, strength=strength)
+    return asked, recipe
 
 
 def names_of(interaction: Interaction) -> Texts:

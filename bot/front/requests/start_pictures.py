@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from bot.domain.errors import StoreUnavailable, UserMistake
 from bot.domain.jobs import Recipe
@@ -20,26 +21,50 @@ from sdjax_engine.errors import InvalidRequest
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, kw_only=True)
+class KeptPicture:
+    """A picture whose file is kept for a job already, perhaps with its mask: names of files.
+
+    `size` is (width, height) in pixels.
+    """
+
+    name: str
+    size: tuple[int, int]
+    mask: str | None = None
+
+
 @asynccontextmanager
 async def started_from(
-    interaction: Interaction, recipe: Recipe, asked: Asked, *, image: SentFile, mask: SentFile | None = None
+    interaction: Interaction,
+    recipe: Recipe,
+    asked: Asked,
+    *,
+    image: SentFile | KeptPicture,
+    mask: SentFile | None = None,
 ) -> AsyncIterator[Recipe]:
-    """Yield the recipe with its start picture, fetched, cleaned and kept; a refusal deletes the file."""
+    """Yield the recipe with its start picture; files that were sent are fetched, cleaned and kept.
+
+    A refusal deletes the files that were sent.
+    """
     services = services_of(interaction)
     picture, hole = await _clean(interaction, image=image, mask=mask)
-    await refuse_blocked(interaction, picture.png, what=image.what)
     kept: list[KeptFile] = []
+
+    async def keep(png: bytes) -> str:
+        kept.append(await services.files.keep_for_now(png, ".png"))
+        return kept[-1].name
+
     try:
-        for png in (picture.png, hole):
-            if png is not None:
-                kept.append(await services.files.keep_for_now(png, ".png"))
+        if isinstance(picture, Picture):
+            size = picture.width, picture.height
+            picture = KeptPicture(name=await keep(picture.png), size=size)
         yield start_from(
             recipe,
             asked,
             find_offer(recipe.model, offers_here(interaction)),
-            size=(picture.width, picture.height),
-            picture=kept[0].name,
-            mask=None if hole is None else kept[1].name,
+            size=picture.size,
+            picture=picture.name,
+            mask=picture.mask if hole is None else await keep(hole),
         )
     except (InvalidRequest, StoreUnavailable, UserMistake):
         await _take_back(services, kept)
@@ -55,12 +80,22 @@ async def _take_back(services: Services, kept: Sequence[KeptFile]) -> None:
 
 
 async def _clean(
-    interaction: Interaction, *, image: SentFile, mask: SentFile | None
-) -> tuple[Picture, bytes | None]:
-    """Return the start picture and its mask: the mask that was sent, or else the transparent part."""
-    attachments, sender = services_of(interaction).attachments, sender_of(interaction)
-    async with attachments.turn(sender) as turn:
-        picture = await attachments.start(image.address, what=image.what, turn=turn)
-        if mask is None:
-            return picture, picture.mask
-        return picture, await attachments.mask(mask.address, what=mask.what, turn=turn)
+    interaction: Interaction, *, image: SentFile | KeptPicture, mask: SentFile | None
+) -> tuple[Picture | KeptPicture, bytes | None]:
+    """Return the start picture and its mask: the mask that was sent, or else the transparent part.
+
+    Raises UserMistake, also `start_known` for a picture that is blocked here.
+    """
+    if isinstance(image, KeptPicture) and mask is None:
+        return image, None
+    attachments, hole = services_of(interaction).attachments, None
+    async with attachments.turn(sender_of(interaction)) as turn:
+        if isinstance(image, SentFile):
+            picture = await attachments.start(image.address, what=image.what, turn=turn)
+            hole = picture.mask
+        if mask is not None:
+            hole = await attachments.mask(mask.address, what=mask.what, turn=turn)
+    if isinstance(image, KeptPicture):
+        return image, hole
+    await refuse_blocked(interaction, picture.png, what=image.what)
+    return picture, hole

@@ -32,6 +32,11 @@ class OfferedPicture:
         """The name of the picture in sentences."""
         return f"“{self.name}”"
 
+    @property
+    def sent(self) -> SentFile:
+        """The file at the picture's address."""
+        return SentFile(address=self.address, what=self.what, size=self.size)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PicturesOffered:

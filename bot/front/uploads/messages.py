@@ -73,12 +73,15 @@ class MessageFile:
 
 
 @contextmanager
-def of_message() -> Iterator[None]:
-    """Replace errors about a sent file by errors about a message's file, which cannot be sent again."""
+def of_message(what: str = "") -> Iterator[None]:
+    """Replace errors about a sent file by errors about a message's file, which cannot be sent again.
+
+    With `what` only errors about the file of this name are replaced.
+    """
     try:
         yield
     except UserMistake as error:
-        if error.message_id not in OF_MESSAGE:
+        if error.message_id not in OF_MESSAGE or what not in ("", error.details["what"]):
             raise
         raise UserMistake(OF_MESSAGE[error.message_id], **error.details) from error
 

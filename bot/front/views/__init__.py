@@ -22,7 +22,7 @@ from bot.front.views.policy import POLICY_FORM
 from bot.front.views.privacy import PrivacyButton
 from bot.front.views.publish import PublishButton
 from bot.front.views.recipe import RECIPE_FORM, RecipeButton
-from bot.front.views.remix import REMIX_FORM, RemixButton
+from bot.front.views.remix import REMIX_FORM, REMIX_FROM_FORM, RemixButton
 from bot.front.views.retry import RetryButton
 from bot.front.views.review import (
     APPEAL_FORM,
@@ -81,6 +81,7 @@ FORMS = (
     POLICY_FORM,
     RECIPE_FORM,
     REMIX_FORM,
+    REMIX_FROM_FORM,
     REPORT_FORM,
     REVIEW_FORM,
     RULE_FORM,

@@ -1,10 +1,10 @@
-"""The menu of further actions under a result: pictures near one of its own, favourites, facts about it."""
+"""The menu of further actions under a result: near pictures, another start picture, favourites, facts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bot.delivery.buttons import MORE, NEAR, STAR
+from bot.delivery.buttons import FROM, MORE, NEAR, STAR
 from bot.domain.errors import UnknownJob
 from bot.domain.jobs import Job, Recipe
 from bot.front.answers.answers import add_page, page
@@ -14,6 +14,7 @@ from bot.front.answers.permissions import may_repeat
 from bot.front.recipes.options import number_text
 from bot.front.results.favourites import change_favourite
 from bot.front.services.services import Interaction, sender_of, services_of
+from bot.front.views.remix import open_remix_from
 from bot.front.views.vary import vary_near
 from bot.texts.catalogue import Texts
 from sdjax_engine.images import parameters_text
@@ -26,6 +27,8 @@ async def choose(interaction: Interaction, values: Sequence[str], job_id: str) -
     action, _, index = values[0].partition(":")
     if action == NEAR and index.isdecimal():
         await vary_near(interaction, job_id, int(index))
+    elif action == FROM:
+        await open_remix_from(interaction, job_id)
     elif action == STAR:
         await change_favourite(interaction, job_id)
     else:

@@ -1,22 +1,46 @@
-"""The button that opens a form with a result's words and settings; submitting it queues a job."""
+"""The forms that change a result: its words and settings, or the picture that it starts from."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from bot.domain.jobs import Descent
+import discord
+
+from bot.domain.jobs import Descent, Parent, Recipe
 from bot.front.answers.controls import Button
+from bot.front.answers.first_answers import open_form
 from bot.front.answers.forms import Form
+from bot.front.answers.modals import choice_field, modal, picture_field
+from bot.front.recipes.options import PICTURE_STRENGTH, WHOLLY, number_text
+from bot.front.recipes.settings_line import options_line, settings_of
 from bot.front.requests.intake import (
     accept,
     announce,
+    check_caps,
     enqueue,
     parent_of,
     pressed_privately,
     repeatable,
 )
-from bot.front.requests.recipe_form import ALONE, open_remix, recipe_of
-from bot.front.services.services import Interaction
+from bot.front.requests.recipe_form import (
+    ALONE,
+    asked_in,
+    mask_field,
+    names_of,
+    open_remix,
+    recipe_fields,
+    recipe_of,
+    repeated_in,
+)
+from bot.front.requests.start_pictures import KeptPicture, started_from
+from bot.front.services.services import Interaction, services_of
+from bot.front.uploads.sent_file import SentFile
+from bot.texts.catalogue import Texts
+
+IMAGE, STRENGTH = "image", "strength"
+USUAL = "usual"  # the strength of /imagine without one
+STRENGTHS = (0.3, 0.5, PICTURE_STRENGTH, WHOLLY)  # to choose from
 
 
 async def remix(
@@ -35,10 +59,7 @@ async def remix(
     `target` is the message that shows the earlier result, or `alone` where only the person sees that message;
     an older version of the bot left it out.
     """
-    parent = parent_of(interaction, job_id, Descent.REMIX)
-    if target and target != ALONE:
-        parent = replace(parent, channel_id=interaction.channel_id, message_id=int(target))
-    privately = target == ALONE or (not target and pressed_privately(interaction))
+    parent, privately = _parent(interaction, job_id, target)
     origin = await accept(interaction, private=privately, parent=parent)
     # A form is accepted even if its result has been deleted since it was opened.
     earlier = await repeatable(interaction, job_id, privately=privately, deleted=True)
@@ -55,6 +76,107 @@ async def remix(
     await announce(interaction, job)
 
 
+async def open_remix_from(interaction: Interaction, job_id: str) -> None:
+    """Open the form that repeats a result from another start picture, another mask or at another strength.
+
+    Raises UnknownJob, also for a job that the person may not see, and UserMistake where they are blocked.
+    """
+    job, target = await repeated_in(interaction, job_id, interaction.message)
+    texts, started = services_of(interaction).texts(interaction), job.recipe.init_image is not None
+    values = settings_of(job.recipe)
+    del values[STRENGTH]
+    if job.recipe.second_pass is None:  # a second pass belongs to one size
+        del values["size"]
+    prompt, _, settings = recipe_fields(
+        texts,
+        prompt=job.recipe.prompt,
+        settings=options_line(values, names_of(interaction)),
+        about=texts.gettext("The shape of the picture decides the size. The negative prompt stays."),
+    )
+    about = texts.gettext("A PNG, JPEG or WebP file. Its transparent parts are repainted.")
+    if started:
+        about = texts.gettext("Without a file, the picture that the result started from.")
+    image = picture_field(texts.gettext("Start picture"), IMAGE, description=about, required=not started)
+    parts = (prompt, image, mask_field(texts), _strength_field(job.recipe, texts), settings)
+    title = texts.gettext("Remix from a picture")
+    await open_form(interaction, modal(title, f"remix_from:{job.id}:{target}", *parts))
+
+
+def _strength_field(recipe: Recipe, texts: Texts) -> discord.ui.Label[Any]:
+    """Return the choice of strengths; that of a result which started from a picture is among them."""
+    usual = texts.gettext(
+        "Usual: {strength}, or {wholly} with a mask",
+        strength=number_text(PICTURE_STRENGTH),
+        wholly=number_text(WHOLLY),
+    )
+    before = {recipe.strength} if recipe.init_image is not None else set()
+    strengths = sorted({*STRENGTHS, *before})
+    return choice_field(
+        texts.gettext("How much to change the picture"),
+        STRENGTH,
+        [usual, *map(number_text, strengths)],
+        values=[USUAL, *map(number_text, strengths)],
+        chosen=1 + strengths.index(recipe.strength) if before else 0,
+        description=texts.gettext("A little near 0, completely at 1."),
+    )
+
+
+async def remix_from(
+    interaction: Interaction,
+    job_id: str,
+    target: str,
+    *,
+    prompt: str,
+    settings: str = "",
+    strength: str = USUAL,
+    image: SentFile | None = None,
+    mask: SentFile | None = None,
+) -> None:
+    """Queue a job of the form's words and settings that starts from its picture.
+
+    Without an `image` the start picture of the earlier result stays; its mask stays too without a `mask`.
+    """
+    services, sent = services_of(interaction), [file for file in (image, mask) if file is not None]
+    for file in sent:
+        services.attachments.check(file.size or 0, what=file.what)
+    parent, privately = _parent(interaction, job_id, target)
+    origin = await accept(interaction, private=privately, files=1 if sent else 0, parent=parent)
+    earlier = (await repeatable(interaction, job_id, privately=privately, deleted=True)).recipe
+    start = image or _start_of(earlier)
+    asked, recipe = await asked_in(
+        interaction,
+        prompt=prompt,
+        negative_prompt=earlier.negative_prompt,
+        settings=settings if strength == USUAL else f"{STRENGTH} {strength}, {settings}",
+        chosen={} if image else {"size": f"{earlier.width}x{earlier.height}"},
+        earlier=earlier,
+        image=start is not None,
+        mask=mask is not None,
+    )
+    if start is None:
+        job = await enqueue(interaction, recipe, origin)
+    else:
+        await check_caps(interaction, origin, recipe)
+        async with started_from(interaction, recipe, asked, image=start, mask=mask) as started:
+            job = await enqueue(interaction, started, origin)
+    await announce(interaction, job)
+
+
+def _start_of(recipe: Recipe) -> KeptPicture | None:
+    if recipe.init_image is None:
+        return None
+    size = recipe.width, recipe.height
+    return KeptPicture(name=recipe.init_image, size=size, mask=recipe.mask_image)
+
+
+def _parent(interaction: Interaction, job_id: str, target: str | None) -> tuple[Parent, bool]:
+    """Return the parent of a form's job, and whether the new job is private."""
+    parent = parent_of(interaction, job_id, Descent.REMIX)
+    if target and target != ALONE:
+        parent = replace(parent, channel_id=interaction.channel_id, message_id=int(target))
+    return parent, target == ALONE or (not target and pressed_privately(interaction))
+
+
 class RemixButton(Button, template=r"remix:(?P<job_id>[0-9a-z]+)"):
     """For any person who sees the pictures; the new job and its message are theirs."""
 
@@ -62,3 +184,6 @@ class RemixButton(Button, template=r"remix:(?P<job_id>[0-9a-z]+)"):
 
 
 REMIX_FORM = Form(template=rf"remix:(?P<job_id>[0-9a-z]+)(?::(?P<target>[0-9]{{1,20}}|{ALONE}))?", act=remix)
+REMIX_FROM_FORM = Form(
+    template=rf"remix_from:(?P<job_id>[0-9a-z]+):(?P<target>[0-9]{{1,20}}|{ALONE})", act=remix_from
+)

@@ -212,6 +212,7 @@ FORMS: Mapping[str, Row] = {
     ),
     "RECIPE_FORM": Row(refused=PAINTS, custom_id="recipe:all", fields=WORDS),
     "REMIX_FORM": Row(refused=REPEATS, custom_id="remix:{job}", fields=WORDS),
+    "REMIX_FROM_FORM": Row(refused=REPEATS, custom_id="remix_from:{job}:alone", fields={"prompt": "a kite"}),
     "REPORT_FORM": Row(
         refused={**SEES, **dict.fromkeys((Who.ELSEWHERE, Who.DIRECT), "unknown_job")},
         custom_id="report:{job}",

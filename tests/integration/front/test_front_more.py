@@ -20,7 +20,13 @@ def options(message: dict[str, Any]) -> list[str]:
 
 async def test_a_picture_is_varied_a_little_eight_times(served: Served, ravi: Member) -> None:
     job, message = await finished(served, ravi, "boats", variants=2, seed=5)
-    assert options(message) == ["Vary 1 a little", "Vary 2 a little", "★ Favourite", "Info"]
+    assert options(message) == [
+        "Vary 1 a little",
+        "Vary 2 a little",
+        "Remix from a picture",
+        "★ Favourite",
+        "Info",
+    ]
     for times in range(1, 9):
         answer = await ravi.message_of(await ravi.press(message, "More", values=[message_value(message, 1)]))
         (near,) = await served.store.jobs.active()

@@ -63,7 +63,12 @@ async def test_any_members_picture_is_cleaned_stored_and_painted_from(
     message = await ravi.say("my cat", ("cat.jpg", picture(kind="JPEG"), "image/jpeg"))
     form = await opened(omar, message)
     assert form["title"] == MENU
-    assert [part["custom_id"] for _, part, _ in inputs(form)] == ["prompt", "negative_prompt", "settings"]
+    assert [part["custom_id"] for _, part, _ in inputs(form)] == [
+        "prompt",
+        "negative_prompt",
+        "settings",
+        "mask",
+    ]
     job = await painted(
         served, omar, form, "a tiger", negative_prompt="fog", settings="strength 0.4, steps 9"
     )
@@ -114,6 +119,37 @@ async def test_a_result_of_this_bot_offers_each_picture_in_full_size(
     assert parent is not None
     assert (parent.job_id, parent.descent, parent.index) == (job.id, Descent.VARIATION, 1)
     assert (parent.channel_id, parent.message_id) == (int(message["channel_id"]), int(message["id"]))
+
+
+async def test_a_part_of_a_picture_is_repainted_by_the_mask_of_the_form(
+    served: Served, ravi: Member, omar: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mask = picture((255, 255, 255), size=(30, 30))
+    job, result = await finished(served, ravi, "boats", variants=2)
+    said = await ravi.say("my cat", ("cat.png", picture()))
+    form = await opened(omar, result)
+    repainted = await painted(served, omar, form, "a ship", picture=["1"], mask=mask)
+    other = await painted(served, omar, await opened(omar, said), "a tiger", mask=mask)
+    assert repainted.recipe.init_image == job.images[1].artifact
+    for each in (repainted, other):
+        assert each.recipe.strength == 1.0
+        assert each.recipe.mask_image is not None
+        kept = PIL.Image.open(io.BytesIO(await served.artifacts.get(each.recipe.mask_image)), formats=["PNG"])
+        assert (kept.size, kept.getpixel((5, 5))) == ((30, 30), 255)
+    submitted = await omar.submit(form, prompt="a boat", mask=("hole.png", b"#!/bin/sh"))
+    unreadable = "“hole.png” is not a picture that can be read: send a PNG, JPEG or WebP file."
+    assert (
+        await refusal(omar, submitted) == f"{unreadable}\nPictures of a form are not kept: choose them again."
+    )
+    fetch = served.bot.services.attachments.fetch
+
+    async def late(address: str, **how: Any) -> bytes:
+        served.sandbox.misbehave(expire_attachments=True)
+        return await fetch(address, **how)
+
+    monkeypatch.setattr(served.bot.services.attachments, "fetch", late)
+    gone = await refusal(omar, await omar.submit(form, prompt="a boat", mask=("hole.png", mask)))
+    assert gone.startswith("“hole.png” is no longer on Discord: send it again.")
 
 
 async def test_a_private_result_is_painted_from_privately(served: Served, ravi: Member) -> None:

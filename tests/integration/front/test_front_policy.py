@@ -154,11 +154,15 @@ async def test_every_way_to_a_picture_keeps_within_the_policy(
     assert "may not start" in await refusal(ravi, await ravi.press(message, "Vary"))
     form = await ravi.modal_of(await ravi.menu(message, "Paint from this picture"))
     assert "may not start" in await refusal(ravi, await ravi.submit(form, prompt="a tree"))
+    form = await ravi.modal_of(await ravi.press(message, "More", values=["from"]))
+    file = ("start.png", b"\x89PNG")
+    assert "may not start" in await refusal(ravi, await ravi.submit(form, prompt="a tree", image=file))
     await put(served, PolicyScope.CHANNEL, ART, paint=False)
     for interaction in (
         await ravi.press(message, "Again"),
         await ravi.imagine(prompt="a tree"),
         await ravi.press(message, "Remix"),
+        await ravi.press(message, "More", values=["from"]),
         await ravi.imagine(prompt="a {red, blue} tree"),
         await ravi.menu(text, "Use this recipe"),
         await ravi.menu(message, "Paint from this picture"),

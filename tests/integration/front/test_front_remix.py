@@ -1,17 +1,27 @@
-"""Changing the words and settings of a result in a form."""
+"""Changing the words, the settings and the start picture of a result in forms."""
 
 from __future__ import annotations
 
-import io
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
-import PIL.Image
+import pytest
 from front_tools import ephemeral, fields, finished, job_of, refusal, refused_form, text_of
-from serving import Served
+from serving import Served, serving
+from test_front_known import file_of, shapes
+from test_front_pictures import TWO_SIZES, kept, picture
 
+from bot.config import Config
+from bot.domain.hashes import hash_of_file
 from bot.domain.jobs import Descent
-from bot.sandbox.client import Member
+from bot.files.artifacts import Artifacts
+from bot.sandbox.client import Member, RefusedByClient
+from bot.sandbox.community import GUILD_ID, PEOPLE
 from bot.sandbox.modal_rules import inputs
+from bot.sandbox.server import Sandbox
+from bot.store import Store
+from bot.store.rows.audit import By
 
 
 async def test_the_form_holds_the_words_and_settings_and_paints_what_was_changed(
@@ -41,10 +51,7 @@ async def test_the_form_holds_the_words_and_settings_and_paints_what_was_changed
 
 
 async def test_a_remix_keeps_the_start_picture_and_its_strength(served: Served, ravi: Member) -> None:
-    file = io.BytesIO()
-    PIL.Image.new("RGB", (128, 128), "navy").save(file, "PNG")
-    picture = ("start.png", file.getvalue(), "image/png")
-    job, message = await finished(served, ravi, "a boat", image=picture, strength=0.4)
+    job, message = await finished(served, ravi, "a boat", image=picture(), strength=0.4)
     form = await ravi.modal_of(await ravi.press(message, "Remix"))
     await ravi.message_of(await ravi.submit(form, prompt="a ship", settings="steps 8"))
     recipe = (await job_of(served.store, "a ship")).recipe
@@ -102,3 +109,150 @@ async def test_a_size_that_is_no_longer_offered_is_not_preselected(served: Serve
     assert fields(form)["size"] == ""
     await ravi.message_of(await ravi.submit(form, prompt="a ship", size="256x256 demo"))
     assert (await job_of(served.store, "a ship")).recipe.width == 256
+
+
+WHITE = (255, 255, 255)
+NOT_KEPT = "\nPictures of a form are not kept: choose them again."
+MINA = By(actor_id=PEOPLE[0].id, guild_id=GUILD_ID)
+
+
+async def opened(member: Member, message: dict[str, Any], *, menu: str = "More") -> dict[str, Any]:
+    """The form of “Remix from a picture” in the menu More."""
+    return await member.modal_of(await member.press(message, menu, values=["from"]))
+
+
+async def test_a_result_is_remixed_from_a_picture_and_a_mask_of_the_form(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, omar: Member
+) -> None:
+    async with serving(sandbox, store, artifacts, TWO_SIZES) as served:
+        _, message = await finished(served, ravi, "a boat", negative_prompt="fog", seed=5, steps=9)
+        form = await opened(omar, message)
+        assert fields(form) == {
+            "prompt": "a boat",
+            "image": "",
+            "mask": "",
+            "strength": "usual",
+            "settings": "variants 1, steps 9, guidance 2.2, sampler DDIM, seed 5, model demo",
+        }
+        uploads = [part for _, part, _ in inputs(form) if part["custom_id"] in ("image", "mask")]
+        assert [(part["required"], part["file_types"]) for part in uploads] == [
+            (True, ["image"]),
+            (False, ["image"]),
+        ]
+        files = {"image": ("wide.png", picture((900, 600))), "mask": picture(colour=WHITE)}
+        await omar.message_of(await omar.submit(form, prompt="a ship", **files))
+        job = await job_of(store, "a ship")
+        recipe = job.recipe
+        assert (recipe.width, recipe.height, recipe.strength) == (192, 128, 1.0)
+        assert (recipe.seed, recipe.num_inference_steps, recipe.negative_prompt) == (5, 9, "fog")
+        assert (await kept(served, recipe.init_image)).getpixel((45, 30)) == (255, 0, 0)
+        assert (await kept(served, recipe.mask_image)).getpixel((5, 5)) == 255
+        assert job.origin.parent is not None
+        assert (job.origin.parent.descent, job.origin.parent.message_id) == (
+            Descent.REMIX,
+            int(message["id"]),
+        )
+        assert str(job.origin.user_id) == (await omar.state())["me"]["id"]
+
+
+async def test_without_a_file_the_start_picture_and_mask_stay_and_each_can_be_replaced_alone(
+    served: Served, ravi: Member
+) -> None:
+    files = {"image": picture(), "mask": picture(colour=WHITE)}
+    job, message = await finished(served, ravi, "a boat", strength=0.4, **files)
+    form = await opened(ravi, message)
+    assert fields(form)["strength"] == "0.4"
+    strengths = next(part for _, part, _ in inputs(form) if part["custom_id"] == "strength")
+    assert [option["value"] for option in strengths["options"]] == ["usual", "0.3", "0.4", "0.5", "0.75", "1"]
+    before = (job.recipe.init_image, job.recipe.mask_image)
+    remixed = {}
+    for prompt, given in {
+        "none": {},
+        "mask": {"mask": picture((30, 30), WHITE), "strength": "0.75"},
+        "image": {"image": picture((60, 60)), "strength": "usual"},
+        "typed": {"strength": "0.3", "settings": "strength 0.9, size 128x128"},
+    }.items():
+        await ravi.message_of(await ravi.submit(form, prompt=prompt, **given))
+        remixed[prompt] = (await job_of(served.store, prompt)).recipe
+    assert (remixed["none"].init_image, remixed["none"].mask_image) == before
+    assert remixed["mask"].init_image == before[0]
+    assert (await kept(served, remixed["mask"].mask_image)).size == (30, 30)
+    assert (await kept(served, remixed["image"].init_image)).size == (60, 60)
+    assert remixed["image"].mask_image is None
+    assert [recipe.strength for recipe in remixed.values()] == [0.4, 0.75, 0.75, 0.9]
+
+
+def hostile() -> Iterator[tuple[dict[str, Any], str]]:
+    """Files of the form, and the sentence that refuses them."""
+    fine, script = picture(), ("cat.png", b"#!/bin/sh")
+    unreadable = "“cat.png” is not a picture that can be read: send a PNG, JPEG or WebP file."
+    yield {"image": script}, unreadable
+    yield {"image": fine, "mask": script}, unreadable
+    yield {"image": ("cat.png", fine[:60])}, unreadable
+    yield (
+        {"image": ("cat.png", bytes(1 + (1 << 19)))},
+        "“cat.png” is larger than 0.5 MB: send a smaller file.",
+    )
+    yield (
+        {"image": fine, "mask": ("cat.png", bytes(1 + (1 << 19)))},
+        "“cat.png” is larger than 0.5 MB: send a smaller file.",
+    )
+    yield (
+        {"image": ("cat.png", picture((101, 100)))},
+        "“cat.png” has more than 0.01 million pixels: send a smaller picture.",
+    )
+    yield (
+        {"image": ("boat.png", file_of(shapes(1)))},
+        "“boat.png” is blocked here, or almost identical to a blocked picture: start from another.",
+    )
+    yield (
+        {"image": fine, "mask": ("hole.png", picture(colour=(0, 0, 0)))},
+        "The mask has nothing white: make the part white that is to be repainted.",
+    )
+
+
+@pytest.mark.parametrize("case", range(8))
+async def test_files_of_a_form_have_the_limits_and_checks_of_imagine_and_refused_ones_leave_no_file(
+    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member, *, case: int
+) -> None:
+    config = Config.parse({"pictures": {"max_bytes": 1 << 19, "max_pixels": 20_000 if case == 6 else 10_000}})
+    files, sentence = list(hostile())[case]
+    async with serving(sandbox, store, artifacts, config) as served:
+        _, message = await finished(served, ravi, "a boat")
+        await store.known.block(hash_of_file(file_of(shapes(1))), MINA)
+        there = [files async for files in artifacts.listing()]
+        form = await opened(ravi, message)
+        submitted = await ravi.submit(form, prompt="a ship", **files)
+        assert await refusal(ravi, submitted) == sentence + NOT_KEPT
+        again = await refused_form(ravi, submitted)
+        assert (fields(again)["prompt"], fields(again)["image"]) == ("a ship", "")
+        assert await store.jobs.active() == []
+        assert [files async for files in artifacts.listing()] == there
+
+
+async def test_a_form_takes_picture_files_only_and_needs_one_where_the_result_started_from_none(
+    served: Served, ravi: Member
+) -> None:
+    _, message = await finished(served, ravi, "a boat")
+    form = await opened(ravi, message)
+    with pytest.raises(RefusedByClient, match="is not of a type that is taken"):
+        await ravi.submit(form, prompt="a ship", image=("cat.svg", b"<svg/>"))
+    with pytest.raises(RefusedByClient, match="Start picture: this field is required"):
+        await ravi.submit(form, prompt="a ship")
+
+
+async def test_the_form_is_in_the_language_of_the_person_and_a_private_result_stays_private(
+    served: Served, yuna: Member
+) -> None:
+    _, message = await finished(served, yuna, "a secret", private=True)
+    form = await opened(yuna, message, menu="더 보기")
+    assert form["title"] == "그림에서 바꿔 그리기"
+    assert [label for _, _, label in inputs(form)] == [
+        "프롬프트",
+        "시작 그림",
+        "마스크",
+        "그림에서 벗어나는 정도",
+        "설정",
+    ]
+    answer = await yuna.message_of(await yuna.submit(form, prompt="another secret", image=picture()))
+    assert ephemeral(answer)

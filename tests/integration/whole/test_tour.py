@@ -156,6 +156,10 @@ async def paint_and_pick(evening: Evening) -> Message:
     assert "96×96" in text_of(larger)
     form = await wei.press(like, views.RemixButton)
     await wei.result(await wei.fill(form, prompt="a blue star", settings="size 64x64, steps 3"))
+    form = await mina.choose(like, views.MoreMenu, "from")
+    await mina.result(
+        await mina.fill(form, prompt="a pink star", image=png("RGB", "navy"), mask=png("L", "white"))
+    )
     near, info = (
         await omar.choose(again, views.MoreMenu, "near"),
         await mina.choose(grid, views.MoreMenu, "info"),

@@ -84,7 +84,7 @@ class Guest:
             self._used.things |= set(map(choice_of, chosen))
         return await self.member.press(message, menu["custom_id"], values=chosen)
 
-    async def fill(self, interaction: str, **values: str) -> str:
+    async def fill(self, interaction: str, **values: Any) -> str:
         """Fill in the form that an interaction opened, and submit it; return the new interaction's id."""
         form = await self.member.modal_of(interaction, timeout=PATIENCE)
         self._used.things |= {form_of(template) for template in templates_of(form["custom_id"])}
