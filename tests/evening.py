@@ -20,9 +20,9 @@ from typing import Any
 
 import aiohttp
 from processes import BOT, Bot, start
+from results import labels, text_of
 
 from bot.sandbox.client import Member, RefusedByClient
-from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
 
 Message = dict[str, Any]
@@ -265,16 +265,6 @@ class Person:
             self.promised.add(interaction)
             if is_final(message):
                 self._open.pop(interaction, None)
-
-
-def labels(message: Message) -> list[str]:
-    """Return the labels of a message's buttons."""
-    return [part["label"] for _, part in walk(message["components"]) if "label" in part]
-
-
-def text_of(message: Message) -> str:
-    """Return the text of a message."""
-    return "\n".join(part["content"] for _, part in walk(message["components"]) if "content" in part)
 
 
 def interaction_of(message: Message) -> str:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from evening import Role, alive, interaction_of, is_final, text_of, write_role
+from evening import Role, alive, interaction_of, is_final, write_role
 from forked import CLOCK
 from processes import SLOW_DEVICES, START, Bot
+from results import text_of
 
 from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox

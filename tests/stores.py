@@ -22,6 +22,18 @@ class Clock:
         return self.now
 
 
+class Hands:
+    """What the wall clock shows, and how long the machine has run."""
+
+    def __init__(self) -> None:
+        self.wall = 1_000_000.0
+        self.steady = 50.0
+
+    def go_on(self, seconds: float) -> None:
+        self.wall += seconds
+        self.steady += seconds
+
+
 @contextmanager
 def small_disk() -> Iterator[None]:
     """Limit all files to 8 KiB: writes fail as on a full disk.

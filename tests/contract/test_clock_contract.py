@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from recipes import ORIGIN, RECIPE, origin
-from stores import TTL
+from stores import TTL, Hands
 
 from bot.domain.jobs import State
 from bot.domain.quotas import Charge, Measure, Quota
@@ -13,18 +13,6 @@ from bot.store.database.database import SETTLING_SECONDS, Clock
 
 DAY = 86_400.0
 LATER = SETTLING_SECONDS + 1.0
-
-
-class Hands:
-    """What the wall clock shows, and how long the machine has run."""
-
-    def __init__(self) -> None:
-        self.wall = 1_000_000.0
-        self.steady = 50.0
-
-    def go_on(self, seconds: float) -> None:
-        self.wall += seconds
-        self.steady += seconds
 
 
 @pytest.fixture

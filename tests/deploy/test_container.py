@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 import sys
 from pathlib import Path
 
 import pytest
+from evening import free_port
 
 from bot.telemetry.metrics import Metrics
 from bot.web.server import serving
@@ -16,12 +16,6 @@ from bot.web.server import serving
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "container"
 TEXT = (FOLDER / "Containerfile").read_text()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
 
 
 async def health(address: str) -> tuple[int | None, str]:

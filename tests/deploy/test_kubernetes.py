@@ -6,7 +6,6 @@ The schemas of KEDA and Ray are not published with Kubernetes: `deploy/README.md
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import aiohttp
 import kubernetes_validate
 import pytest
 import yaml
+from evening import free_port
 
 from bot.config import Config
 from bot.telemetry.metrics import Metrics
@@ -100,12 +100,6 @@ async def test_every_probe_asks_a_page_that_needs_no_token() -> None:
 
 async def _nothing() -> None:
     """A refresh without work."""
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
 
 
 @pytest.mark.parametrize("kind", CLASSES)

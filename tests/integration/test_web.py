@@ -13,6 +13,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from evening import free_port
 from recipes import RECIPE
 from stores import Clock
 
@@ -26,12 +27,6 @@ from bot.telemetry.metrics import WELL, Metrics
 from bot.web.connections import MOST_CONNECTIONS
 from bot.web.health import Check, examine
 from bot.web.server import serving
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
 
 
 async def nothing() -> None:

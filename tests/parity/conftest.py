@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from sampler_reference import Figures, Reference, print_figures
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -15,3 +16,16 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def reference(monkeypatch: pytest.MonkeyPatch) -> Reference:
+    return Reference(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def figures() -> Iterator[Figures]:
+    """Collect the worst difference of each sampler and print them at the end."""
+    worst: Figures = {}
+    yield worst
+    print_figures(worst)

@@ -20,7 +20,6 @@ from sampler_reference import (
     Reference,
     config_for,
     paint_tables,
-    print_figures,
     relative_difference,
 )
 
@@ -41,19 +40,6 @@ SPACINGS = ("leading", "linspace", "trailing")
 TOLERANCE = 1e-4
 SPACED = "1–60 steps, every spacing and prediction type"
 OPTIONAL = "other options and sources"
-
-
-@pytest.fixture
-def reference(monkeypatch: pytest.MonkeyPatch) -> Reference:
-    return Reference(monkeypatch)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def figures() -> Iterator[Figures]:
-    """Collect the worst difference of each sampler and print them at the end."""
-    worst: Figures = {}
-    yield worst
-    print_figures(worst)
 
 
 def compare(

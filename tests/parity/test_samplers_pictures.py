@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from sampler_reference import (
@@ -12,7 +10,6 @@ from sampler_reference import (
     Reference,
     config_for,
     paint_tables,
-    print_figures,
     relative_difference,
 )
 
@@ -39,19 +36,6 @@ WISHES = [
     (1, 1.0),
 ]
 """Steps and strengths."""
-
-
-@pytest.fixture
-def reference(monkeypatch: pytest.MonkeyPatch) -> Reference:
-    return Reference(monkeypatch)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def figures() -> Iterator[Figures]:
-    """Collect the worst difference of each sampler and print them at the end."""
-    worst: Figures = {}
-    yield worst
-    print_figures(worst)
 
 
 @pytest.mark.parametrize("sampler", Sampler)

@@ -23,13 +23,6 @@ WEB = Process(name="web-1", secret="a", role="front", machine="web", folder="s3:
 OTHER = replace(WEB, name="web-2", secret="b")
 
 
-@pytest.fixture
-async def store(sqlite_url: str) -> AsyncIterator[Store]:
-    store = await Store.open(sqlite_url)
-    yield store
-    await store.close()
-
-
 def member(store: Store, process: Process) -> Membership:
     return Membership(Processes(store.shared), process, beat_seconds=BEAT, ttl_seconds=LIFE)
 

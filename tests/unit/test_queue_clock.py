@@ -4,20 +4,9 @@ import logging
 import math
 
 import pytest
+from stores import Hands
 
 from bot.store.database.database import Clock
-
-
-class Hands:
-    """The wall clock and the machine's running time, both set by a test."""
-
-    def __init__(self) -> None:
-        self.wall = 1_000_000.0
-        self.steady = 50.0
-
-    def go_on(self, seconds: float) -> None:
-        self.wall += seconds
-        self.steady += seconds
 
 
 @pytest.mark.parametrize("jump", [3600.0, -3600.0])

@@ -14,6 +14,7 @@ import discord
 import pytest
 from discord.app_commands import locale_str
 from front_tools import ephemeral, job_of, queued, text_of
+from results import labels
 from serving import Served, serving, until
 
 from bot.app.offers import Following
@@ -25,16 +26,11 @@ from bot.front.client import JOIN_WAIT, REFUSED_WAIT
 from bot.front.gateway.command_tree import make_command
 from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
-from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from sdjax_engine.request import SAMPLER_NAMES, Sampler
 
 SUITED = (Sampler.DDIM, Sampler.EULER)
-
-
-def labels(message: dict[str, Any]) -> list[str]:
-    return [part["label"] for _, part in walk(message["components"]) if "label" in part]
 
 
 async def samplers(member: Member) -> list[str]:

@@ -7,22 +7,18 @@ import zipfile
 from typing import Any
 
 from front_tools import delete, ephemeral, finished, gone, job_of, refusal, sees, text_of
+from results import labels
 from serving import Served, serving
 
 from bot.config import Config
 from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
-from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 
 
 def shown(message: dict[str, Any]) -> bool:
     return bool(message["attachments"])
-
-
-def labels(message: dict[str, Any]) -> list[str]:
-    return [part["label"] for _, part in walk(message["components"]) if "label" in part]
 
 
 async def test_one_picture_is_shown_alone_in_full_size_with_a_link_to_its_grid(

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import PIL.Image
+from results import text_of
 from serving import Served
 
 from bot.sandbox.client import Member
-from bot.sandbox.component_rules import walk
 
 Message = dict[str, Any]
 SIDE = 64
@@ -24,10 +24,6 @@ async def tiles(member: Member, message: Message) -> list[bytes]:
     """The two pictures of a grid."""
     grid = np.asarray(PIL.Image.open(io.BytesIO(await member.attachment_bytes(message))))
     return [grid[:, :SIDE].tobytes(), grid[:, SIDE:].tobytes()]
-
-
-def text_of(message: Message) -> str:
-    return "\n".join(part["content"] for _, part in walk(message["components"]) if "content" in part)
 
 
 async def test_every_press_of_again_shows_new_pictures(painting: Served, mina: Member, ravi: Member) -> None:

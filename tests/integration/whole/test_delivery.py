@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import PIL.Image
 import pytest
+from results import labels, text_of
 from serving import DEADLINE, Served, serving, until
 
 from bot.config import Config
@@ -20,7 +21,6 @@ from bot.domain.jobs import Claim, Job
 from bot.files.artifacts import Artifacts
 from bot.front.commands.history import message_address
 from bot.sandbox.client import Member
-from bot.sandbox.component_rules import walk
 from bot.sandbox.exchange import Exchange
 from bot.sandbox.rules import Limits
 from bot.sandbox.server import Sandbox
@@ -88,14 +88,6 @@ async def settled(store: Store, outcomes: Any) -> list[str]:
     await until(done)
     found: list[str] = outcomes()
     return found
-
-
-def text_of(message: Message) -> str:
-    return "\n".join(part["content"] for _, part in walk(message["components"]) if "content" in part)
-
-
-def labels(message: Message) -> list[str]:
-    return [part["label"] for _, part in walk(message["components"]) if "label" in part]
 
 
 async def test_one_message_goes_from_queued_to_the_painted_picture(

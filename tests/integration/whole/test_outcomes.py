@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from results import text_of
 from serving import Served, until
 
 from bot.domain.jobs import Job
 from bot.sandbox.client import Member
-from bot.sandbox.component_rules import walk
 from bot.sandbox.permissions import Permission
 from bot.sandbox.server import Sandbox
 
@@ -68,10 +68,6 @@ async def direct(member: Member) -> list[Message]:
     return [
         message for each in channels if each["type"] == 1 for message in await member.messages(each["id"])
     ]
-
-
-def text_of(message: Message) -> str:
-    return "\n".join(part["content"] for _, part in walk(message["components"]) if "content" in part)
 
 
 async def test_after_a_removal_from_the_server_no_delivery_is_retried(

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 import pytest
+from results import text_of
 from serving import Served, serving, working
 
 from bot.config import Config, ModelConfig
@@ -89,10 +90,6 @@ def files_in(folder: Path) -> list[Path]:
 
 def galleries(message: Message) -> list[Message]:
     return [part["items"][0] for _, part in walk(message["components"]) if part["type"] == GALLERY]
-
-
-def text_of(message: Message) -> str:
-    return "\n".join(part["content"] for _, part in walk(message["components"]) if "content" in part)
 
 
 async def test_a_flagged_picture_is_withheld_alone_its_scores_are_kept_and_its_person_is_told(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from recipes import ORIGIN, recipe
+from stores import Clock
 
 from bot.app.fleet import lines
 from bot.domain.errors import StoreUnavailable
@@ -58,13 +59,6 @@ class Machines:
 
     def of(self, group: str) -> list[str]:
         return [name for name in self.states if name.startswith(f"{group}/")]
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 async def until(holds: Callable[[], bool]) -> None:

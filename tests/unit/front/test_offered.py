@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from recipes import job_of
+from stores import Clock
 
 from bot.config import Config
 from bot.domain.errors import UserMistake
@@ -24,13 +25,6 @@ ENGLISH = Texts.for_locale("en")
 ME, OTHER = 1, 2
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_an_offered_value_is_found_by_its_person_until_it_expires_or_is_evicted() -> None:
     clock = Clock()
     offered: Offered[str] = Offered(clock=clock, most=2, seconds=10)
@@ -43,7 +37,7 @@ def test_an_offered_value_is_found_by_its_person_until_it_expires_or_is_evicted(
     offered.keep("third", user_id=ME)
     with pytest.raises(UserMistake):
         offered.find(first, user_id=ME)
-    clock.now = 11.0
+    clock.now += 11.0
     with pytest.raises(UserMistake):
         offered.find(second, user_id=ME)
 
