@@ -111,23 +111,6 @@ async def test_an_image_cancelled_before_it_ran_is_refunded(store: Store) -> Non
     assert wanted.id in [claim.job_id for claim in claims]
 
 
-async def test_simultaneous_claims_never_get_the_same_image(store: Store, open_store: OpenStore) -> None:
-    for number in range(12):
-        await store.jobs.enqueue(recipe(variants=5), origin(number, user_id=number % 3))
-    stores = [store, await open_store(), await open_store(), await open_store()]
-
-    async def drain(number: int, one: Store) -> list[Claim]:
-        mine: list[Claim] = []
-        while claims := await one.leases.claim(f"worker-{number}", limit=3, ttl=TTL):
-            mine += claims
-        return mine
-
-    drained = await asyncio.gather(*(drain(number, one) for number, one in enumerate(stores)))
-    image_ids = [claim.image_id for claims in drained for claim in claims]
-    assert len(image_ids) == 60
-    assert len(set(image_ids)) == 60
-
-
 async def test_the_last_images_of_a_job_that_end_together_end_the_job_once(
     store: Store, open_store: OpenStore
 ) -> None:

@@ -1,10 +1,9 @@
 """When leases end, and what the queue remembers of a lease's images."""
 
-import pytest
-from recipes import ORIGIN, RECIPE, origin, recipe
+from recipes import ORIGIN, RECIPE, recipe
 from stores import TTL, Clock
 
-from bot.domain.jobs import Claim, State
+from bot.domain.jobs import Claim
 from bot.store import Store
 from bot.store.queue.leases import FURTHEST_LEASE
 
@@ -12,28 +11,6 @@ from bot.store.queue.leases import FURTHEST_LEASE
 async def claim_one(store: Store, *, ttl: float = TTL) -> Claim:
     (claim,) = await store.leases.claim("worker", limit=1, ttl=ttl)
     return claim
-
-
-async def test_a_lease_lasts_until_its_last_second(store: Store, clock: Clock) -> None:
-    await store.jobs.enqueue(RECIPE, ORIGIN)
-    claim = await claim_one(store)
-    assert await store.leases.expire() == 0
-    clock.now += TTL - 1
-    assert await store.leases.expire() == 0
-    clock.now += 1
-    assert await store.leases.expire() == 1
-    assert (await store.jobs.get(claim.job_id)).state is State.WAITING
-
-
-async def test_a_heartbeat_counts_the_new_end_from_its_own_time(store: Store, clock: Clock) -> None:
-    await store.jobs.enqueue(RECIPE, ORIGIN)
-    claim = await claim_one(store)
-    clock.now += 10
-    assert await store.leases.heartbeat({claim: 1}, ttl=2 * TTL) == set()
-    clock.now += 2 * TTL - 1
-    assert await store.leases.expire() == 0
-    clock.now += 1
-    assert await store.leases.expire() == 1
 
 
 async def test_a_lease_that_ends_too_far_ahead_is_taken_back(store: Store) -> None:
@@ -63,16 +40,3 @@ async def test_an_image_given_back_shows_no_step(store: Store) -> None:
     assert (await store.jobs.get(claim.job_id)).images[0].step == 5
     await store.leases.give_back(claim)
     assert (await store.jobs.get(claim.job_id)).images[0].step == 0
-
-
-async def test_a_heartbeat_without_images_loses_none(store: Store) -> None:
-    assert await store.leases.heartbeat({}, ttl=TTL) == set()
-
-
-async def test_each_run_moves_the_mean_by_a_fifth_of_the_difference(store: Store) -> None:
-    for number in range(2):
-        await store.jobs.enqueue(RECIPE, origin(number, user_id=number))
-    first, second = await store.leases.claim("worker", limit=2, ttl=TTL)
-    await store.leases.complete(first, artifact="aa/aa.png", seconds=2.0)
-    await store.leases.complete(second, artifact="bb/bb.png", seconds=4.0)
-    assert await store.leases.run_seconds(RECIPE.lane) == pytest.approx(2.4)

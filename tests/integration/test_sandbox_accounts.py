@@ -1,11 +1,9 @@
-"""The bot in a member's account: where it works, its events, and the limits of its token."""
+"""The bot in a member's account: when groups exist, and the limits of its token."""
 
 from __future__ import annotations
 
-import pytest
 from sandbox_tools import GLOBAL_COMMANDS, PAINT, MakeMember, Raw
 
-from bot.sandbox.client import RefusedByClient
 from bot.sandbox.community import GROUP
 from bot.sandbox.server import Sandbox
 
@@ -20,23 +18,6 @@ async def test_a_group_exists_if_commands_are_user_installable(sandbox: Sandbox,
         await bot.call("PUT", GLOBAL_COMMANDS, [TAKEN_ALONG])
     assert "weekend" in [each.get("name") for each in (await ravi.state())["channels"]]
     assert "weekend" not in [each.get("name") for each in (await yuna.state())["channels"]]
-
-
-async def test_a_command_works_in_a_group_for_those_who_have_it_in_their_account(
-    sandbox: Sandbox, member: MakeMember
-) -> None:
-    ravi, omar = await member(sandbox, "Ravi"), await member(sandbox, "Omar")
-    async with Raw(sandbox) as bot:
-        await bot.call("PUT", GLOBAL_COMMANDS, [TAKEN_ALONG])
-        with pytest.raises(RefusedByClient):
-            await ravi.use(PAINT["name"], channel=GROUP.name, words="x")
-        await ravi.install()
-        await ravi.use(PAINT["name"], channel=GROUP.name, words="x")
-        with pytest.raises(RefusedByClient):
-            await omar.use(PAINT["name"], channel=GROUP.name, words="x")
-        await ravi.install(False)
-        with pytest.raises(RefusedByClient):
-            await ravi.use(PAINT["name"], channel=GROUP.name, words="x")
 
 
 async def test_the_bots_own_token_does_not_reach_a_group(lenient: Sandbox) -> None:

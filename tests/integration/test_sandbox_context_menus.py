@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import discord
 import pytest
-from discord import app_commands
-from sandbox_bot import SmallBot
 from sandbox_tools import (
     GLOBAL_COMMANDS,
     GUILD_COMMANDS,
     MESSAGES,
     FakeClock,
     Line,
-    MakeBot,
     MakeMember,
     Raw,
 )
@@ -140,26 +136,6 @@ async def test_pictures_in_embeds_have_the_addresses_of_their_files_or_of_a_prox
             assert await served.read() == GIF
         assert other["thumbnail"]["url"] == "https://example.org/a.png"
         assert other["thumbnail"]["proxy_url"].startswith(f"{sandbox.address}/external/")
-
-
-@app_commands.context_menu(name="Count Letters")
-async def count_letters(interaction: discord.Interaction, message: discord.Message) -> None:
-    await interaction.response.send_message(f"{len(message.content)} letters")
-
-
-async def test_a_real_client_answers_and_the_answer_says_which_message_was_meant(
-    sandbox: Sandbox, log_in: MakeBot, member: MakeMember
-) -> None:
-    bot = SmallBot()
-    bot.tree.add_command(count_letters)
-    await log_in(sandbox, bot)
-    ravi = await member(sandbox, "Ravi")
-    for channel in ("art", "dm"):
-        said = await ravi.say("four", channel=channel)
-        answer = await ravi.message_of(await ravi.menu(said, "Count Letters"), channel=channel)
-        assert answer["content"] == "4 letters"
-        assert answer["type"] == 23
-        assert answer["interaction_metadata"]["target_message_id"] == said["id"]
 
 
 async def test_only_what_is_registered_and_seen_and_allowed_can_be_chosen(

@@ -72,10 +72,6 @@ async def test_files_over_the_limit_are_refused(documents: Any) -> None:
         assert len(sandbox.violations) == 2
 
 
-async def test_the_limit_on_files_is_discords_by_default() -> None:
-    assert Limits() == Limits(file=20 * 1024 * 1024, request=25 * 1024 * 1024, stated=20 * 1024 * 1024)
-
-
 async def test_a_file_within_an_overstated_limit_is_refused_without_a_violation(documents: Any) -> None:
     async with Sandbox(observer=documents, limits=Limits(file=1000)) as sandbox, Raw(sandbox) as bot:
         answer = await bot.call("POST", MESSAGES, {"content": "x"}, files={"a.bin": b"x" * 1001})

@@ -8,7 +8,7 @@ import warnings
 
 import aiohttp
 import pytest
-from sandbox_tools import GLOBAL_COMMANDS, MESSAGES, PAINT, MakeMember, Raw
+from sandbox_tools import MESSAGES, MakeMember, Raw
 
 from bot.sandbox.client import Member, RefusedByClient
 from bot.sandbox.server import Sandbox
@@ -31,22 +31,6 @@ async def test_the_state_is_the_server_as_the_member_sees_it(sandbox: Sandbox, m
     assert (await (await member(sandbox)).state())["me"]["moderator"]
 
 
-async def test_without_a_name_the_state_is_the_owners(sandbox: Sandbox) -> None:
-    async with aiohttp.ClientSession() as session, session.get(f"{sandbox.address}/sandbox/state") as answer:
-        assert (await answer.json())["me"]["username"] == "mina"
-
-
-async def test_every_user_has_an_avatar(sandbox: Sandbox, member: MakeMember) -> None:
-    people = (await (await member(sandbox)).state())["members"]
-    async with aiohttp.ClientSession() as session:
-        for person in people:
-            async with session.get(sandbox.address + person["avatar_url"]) as answer:
-                assert answer.content_type == "image/svg+xml"
-                assert person["global_name"] in await answer.text()
-        async with session.get(f"{sandbox.address}/avatars/1.svg") as answer:
-            assert answer.status == 404
-
-
 async def test_direct_messages_are_seen_by_their_recipient_alone(
     sandbox: Sandbox, member: MakeMember
 ) -> None:
@@ -60,26 +44,6 @@ async def test_direct_messages_are_seen_by_their_recipient_alone(
     assert channel not in [each["id"] for each in (await mina.state())["channels"]]
     with pytest.raises(RefusedByClient):
         await mina.messages(channel)
-
-
-async def test_events_arrive_as_they_happen(sandbox: Sandbox, member: MakeMember) -> None:
-    mina = await member(sandbox)
-    async with Raw(sandbox) as bot:
-        await bot.call("PUT", GLOBAL_COMMANDS, [PAINT])
-        await bot.call("POST", MESSAGES.replace("messages", "typing"))
-        sent = await bot.call("POST", MESSAGES, {"content": "x"})
-        path = f"{MESSAGES}/{sent.body['id']}"
-        await bot.call("PATCH", path, {"content": "y"})
-        await bot.call("DELETE", path)
-    await mina.wait_for(lambda _: [each for each in mina.events if each["type"] == "MESSAGE_DELETE"])
-    assert [each["type"] for each in mina.events] == [
-        "COMMANDS_UPDATE",
-        "TYPING",
-        "MESSAGE_CREATE",
-        "MESSAGE_UPDATE",
-        "MESSAGE_DELETE",
-    ]
-    assert mina.events[3]["data"]["content"] == "y"
 
 
 async def test_only_a_moderator_deletes_a_public_message(sandbox: Sandbox, member: MakeMember) -> None:

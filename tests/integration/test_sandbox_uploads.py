@@ -8,11 +8,8 @@ from io import BytesIO
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import discord
 import pytest
-from discord import app_commands
 from PIL import Image
-from sandbox_bot import SmallBot
 from sandbox_tools import GLOBAL_COMMANDS, FakeClock, Line, MakeBot, MakeMember, Raw
 
 from bot.sandbox.client import Member, RefusedByClient
@@ -66,33 +63,6 @@ async def studio(timed: Sandbox, member: MakeMember) -> AsyncIterator[Studio]:
         await line.event("GUILD_CREATE")
         yield Studio(bot, await member(timed), line)
     assert timed.violations == []
-
-
-async def test_a_real_client_reads_back_what_a_member_uploaded(
-    sandbox: Sandbox, log_in: MakeBot, member: MakeMember
-) -> None:
-    told: list[Any] = []
-
-    @app_commands.command(description="Change a picture")
-    async def imagine(
-        interaction: discord.Interaction, image: discord.Attachment, mask: discord.Attachment | None = None
-    ) -> None:
-        for file in (image, mask):
-            assert file is not None
-            told.append((file.filename, file.content_type, file.size, file.width, await file.read()))
-        assert image.ephemeral
-        await interaction.response.send_message("thanks", ephemeral=True)
-
-    bot = SmallBot()
-    bot.tree.add_command(imagine, override=True)
-    await log_in(sandbox, bot)
-    mina = await member(sandbox)
-    picture, text = png(), b"no picture"
-    await mina.message_of(await mina.imagine(image=picture, mask=("mask.txt", text)))
-    assert told == [
-        ("image.png", "image/png", len(picture), 24, picture),
-        ("mask.txt", "text/plain", len(text), None, text),
-    ]
 
 
 async def test_the_attachment_object_has_all_of_discords_fields(studio: Studio) -> None:
@@ -226,10 +196,6 @@ async def test_malformed_types_of_files_are_refused(
     assert answer.code == 50035
     assert answer.error("0", "options", "0", *where)
     assert len(lenient.violations) == 1
-
-
-async def test_ten_mebibytes_are_the_limit_for_members() -> None:
-    assert Limits().member == 20 * 1024 * 1024
 
 
 @pytest.mark.parametrize(

@@ -104,20 +104,6 @@ def test_nobody_waits_longer_than_their_share_says(
             assert ahead[user] * cost / weight <= (number * share + cost / weight) * 1.0001
 
 
-@given(seed=st.integers(0, 2**16), users=st.integers(2, 6))
-def test_everybody_who_asked_is_served(seed: int, users: int) -> None:
-    chance, queue, asked, served = random.Random(seed), Queue(), Counter[int](), Counter[int]()
-    for _ in range(200):
-        if chance.random() < 0.4:
-            user, count = chance.randrange(users), chance.randint(1, 9)
-            queue.ask(user, chance.uniform(0.1, 20.0), weight=chance.choice([0.5, 1.0, 2.0]), count=count)
-            asked[user] += count
-        elif queue.waiting:
-            served[queue.serve()[0]] += 1
-    served.update(queue.serve_all())
-    assert served == asked
-
-
 def test_an_hour_of_mixed_load_is_shared_as_evenly_as_it_can_be() -> None:
     """Some always have work waiting, others sometimes request less than their share: all get what is due."""
     chance, queue, now, served = random.Random(7), Queue(), 0.0, Counter[int]()
@@ -143,51 +129,6 @@ def test_an_hour_of_mixed_load_is_shared_as_evenly_as_it_can_be() -> None:
 
 def jain(shares: Sequence[float]) -> float:
     return sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))
-
-
-@given(weight=st.sampled_from([0.5, 2.0, 3.0, 5.0]), cost=COSTS)
-def test_a_weight_counts_that_many_times_while_both_wait(weight: float, cost: float) -> None:
-    queue = Queue()
-    queue.ask(1, cost, count=1000)
-    queue.ask(2, cost, weight=weight, count=1000)
-    turns = Counter(queue.serve()[0] for _ in range(300))
-    assert turns[2] / turns[1] == pytest.approx(weight, rel=0.03)
-
-
-@given(share=COSTS, count=st.integers(1, 9), room=st.none() | st.integers(0, 12))
-def test_beyond_the_full_share_a_picture_costs_twice(share: float, count: int, room: int | None) -> None:
-    shares = fair_order.shares(share, count=count, room=room)
-    full = count if room is None else min(count, room)
-    assert shares == [share] * full + [2 * share] * (count - full)
-
-
-@given(idle=st.integers(1, 500), cost=COSTS)
-def test_time_without_asking_earns_no_credit(idle: int, cost: float) -> None:
-    queue = Queue()
-    queue.ask(2, cost)
-    queue.ask(1, cost, count=idle + 50)
-    for _ in range(idle + 1):
-        queue.serve()
-    queue.ask(2, cost, count=50)
-    turns = [queue.serve()[0] for _ in range(20)]
-    assert 9 <= turns.count(2) <= 11
-
-
-@given(
-    virtual_time=st.floats(0, 1e9),
-    last_tag=st.floats(0, 1e9),
-    cost=COSTS,
-    weight=WEIGHTS,
-    n=st.integers(1, 9),
-)
-def test_tags_grow_from_the_later_of_both_times(
-    virtual_time: float, last_tag: float, cost: float, weight: float, n: int
-) -> None:
-    share = fair_order.share(cost, weight)
-    tags = fair_order.tag_images(virtual_time=virtual_time, last_tag=last_tag, shares=[share] * n)
-    assert tags == sorted(set(tags))
-    assert tags[0] == max(virtual_time, last_tag) + share
-    assert tags[-1] == pytest.approx(max(virtual_time, last_tag) + n * share)
 
 
 def test_virtual_time_never_goes_back() -> None:

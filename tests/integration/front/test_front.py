@@ -86,10 +86,6 @@ async def test_moderators_are_offered_their_commands_too(served: Served, mina: M
     assert offered[0] - offered[1] == {*theirs, "Whose picture is this?"}
 
 
-async def test_a_second_start_registers_nothing_again(served: Served) -> None:
-    assert not await served.bot.tree.register()
-
-
 async def test_imagine_is_queued_with_its_options_and_shows_its_place(served: Served, ravi: Member) -> None:
     message = await queued(ravi, "a *red* circle", seed=5, steps=9, variants=2, size="1:1", sampler="euler")
     assert "a \\*red\\* circle" in text_of(message)
@@ -144,16 +140,6 @@ async def test_a_wrong_size_is_one_korean_sentence_for_the_korean_member_alone(
     assert "128x128 (1:1)" in told
     assert await ravi.messages() == []
     assert await served.store.jobs.active() == []
-
-
-async def test_a_blank_prompt_is_refused(served: Served, ravi: Member) -> None:
-    told = await refusal(ravi, await ravi.imagine(prompt="   "))
-    assert told == "The prompt is empty: write what the picture should show."
-
-
-async def test_sizes_are_suggested(served: Served, ravi: Member) -> None:
-    choices = await ravi.autocomplete("imagine", "size", "1:", prompt="x")
-    assert choices == [{"name": "128x128 (1:1)", "value": "128x128"}]
 
 
 async def test_a_full_queue_refuses_with_a_sentence_and_leaves_no_waiting_message(

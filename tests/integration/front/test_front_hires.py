@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from front_tools import finished, job_of, refusal, text_of
+from front_tools import finished, job_of, text_of
 from serving import Served, serving
 
 from bot.config import Config, ModelConfig
@@ -37,17 +37,6 @@ async def test_a_second_pass_is_queued_shown_remixed_and_repeated(
 
         await ravi.message_of(await ravi.press(message, "Again"))
         assert (await job_of(store, "a boat")).recipe.second_pass == SECOND
-
-
-async def test_the_larger_sizes_are_suggested_and_other_texts_refused(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
-) -> None:
-    async with serving(sandbox, store, artifacts, TWO_SIZES):
-        choices = await ravi.autocomplete("imagine", "hires", "", prompt="a boat")
-        assert [choice["value"] for choice in choices][:2] == ["256x256", "256x256 0.3"]
-        told = await refusal(ravi, await ravi.imagine(prompt="a boat", hires="huge"))
-        assert "Sizes: 256x256." in told
-        assert await store.jobs.active() == []
 
 
 async def test_a_bot_without_larger_sizes_has_no_such_option(served: Served, ravi: Member) -> None:

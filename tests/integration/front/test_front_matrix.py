@@ -299,17 +299,6 @@ def test_every_command_menu_button_and_form_has_a_row() -> None:
     assert set(forms().values()) == set(views.FORMS)
 
 
-def test_discord_offers_moderators_commands_to_moderators_in_servers_alone() -> None:
-    for name, command in leaves().items():
-        row = COMMANDS[name]
-        assert (command.default_permissions is not None) == (row.moderating or row.hosting), name
-        if row.moderating or row.hosting:
-            assert command.default_permissions.value == _permission(row), name
-            assert command.guild_only
-            assert command.allowed_contexts.to_array() == [0], name
-            assert command.allowed_installs.to_array() == [0], name
-
-
 def _permission(row: Row) -> Permission:
     return Permission.MANAGE_EVENTS if row.hosting else Permission.MANAGE_MESSAGES
 

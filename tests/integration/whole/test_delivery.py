@@ -180,13 +180,6 @@ async def test_the_reason_of_a_restart_is_shown_in_the_persons_language(served: 
     await yuna.wait_for_message(lambda message: "\n그리는 중: 20스텝 중 7스텝.\n" in text_of(message))
 
 
-async def test_a_cancelled_job_says_so_in_its_message(served: Served, mina: Member) -> None:
-    queued, _ = await ask(mina, served.store)
-    await mina.press(queued, "Cancel")
-    message = await mina.wait_for_message(lambda message: "Cancelled." in text_of(message))
-    assert message["id"] == queued["id"]
-
-
 async def test_after_the_tokens_end_the_bot_edits_the_same_message(
     served: Served, sandbox: Sandbox, mina: Member, outcomes: Any
 ) -> None:

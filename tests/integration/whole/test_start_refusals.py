@@ -20,7 +20,7 @@ from bot.app.offers import Following
 from bot.app.queue import Queue
 from bot.cli.demo import first_picture
 from bot.config import Config
-from bot.domain.errors import BotError, CommandsRefused, ConfigurationError, DiscordUnavailable
+from bot.domain.errors import BotError, CommandsRefused, DiscordUnavailable
 from bot.front.client import LONGEST_WAIT
 from bot.front.gateway.command_tree import Option, make_command
 from bot.process.shutdown import BackgroundTasks, Shutdown
@@ -87,26 +87,12 @@ async def connects(config: Config, sandbox: Sandbox) -> None:
         await serving
 
 
-async def test_a_wrong_token_is_a_mistake_of_configuration(
-    sandbox: Sandbox, discord_address: SetAddress
-) -> None:
-    error = await refusal(sandbox.api_url, discord_address, token="wrong-token")
-    assert isinstance(error, ConfigurationError)
-    assert "refuses the token" in str(error)
-
-
 async def test_an_address_where_another_server_answers_is_reported_with_its_answer(
     sandbox: Sandbox, discord_address: SetAddress
 ) -> None:
     error = await refusal(f"{sandbox.address}/elsewhere/v10", discord_address)
     assert isinstance(error, DiscordUnavailable)
     assert str(error).startswith(f"Discord at {sandbox.address}/elsewhere/v10 answers: 404 Not Found")
-
-
-async def test_an_address_without_a_server_is_reported(discord_address: SetAddress) -> None:
-    error = await refusal("http://127.0.0.1:9/api/v10", discord_address)
-    assert isinstance(error, DiscordUnavailable)
-    assert "cannot be reached" in str(error)
 
 
 async def test_refused_commands_are_a_mistake_of_configuration_where_the_process_itself_offers_them(

@@ -205,29 +205,10 @@ def test_what_was_left_out_of_a_negative_prompt_is_said_too() -> None:
     )
 
 
-def test_nothing_is_said_of_tokens_where_nothing_is_known_of_them() -> None:
-    content = render(job_of(State.DONE), None, ENGLISH)
-    assert "token" not in content.text
-
-
 def test_no_pictures_no_word_of_their_prompts() -> None:
     notes = Notes(prompt=PromptFacts(tokens=229, limit=225, cut="a moon"))
     assert render(job_of(State.CANCELLED, notes=notes), None, ENGLISH).status.startswith("Cancelled.")
     assert "moon" not in render(job_of(State.FAILED, notes=notes), None, ENGLISH).text
-
-
-@pytest.mark.parametrize(
-    ("language", "sentence"),
-    [
-        ("ko", "프롬프트에서 앞의 225토큰만 반영되었습니다. 빠진 부분: “달”"),
-        ("zh", "提示词只采用了前 225 个词元，略去了：“달”"),
-        ("ar", "لم يتسع المجال إلا لأول 225 رمزًا من الوصف. ما حُذف: “달”"),
-    ],
-)
-def test_what_was_left_out_is_said_in_the_persons_language(language: str, sentence: str) -> None:
-    notes = Notes(prompt=PromptFacts(tokens=226, limit=225, cut="달"))
-    said = render(job_of(State.DONE, notes=notes), None, Texts.for_locale(language)).status
-    assert said.replace("\N{FIRST STRONG ISOLATE}", "").replace("\N{POP DIRECTIONAL ISOLATE}", "") == sentence
 
 
 def test_a_cancelled_job_says_so() -> None:
@@ -365,13 +346,13 @@ def test_a_picture_beside_others_says_which_it_is() -> None:
     ]
 
 
-def test_the_picture_is_an_attachment_of_the_message_with_its_alt_text() -> None:
-    container = layout(render(job_of(State.DONE), None, ENGLISH), file_names=["abc.webp"]).to_components()[0]
-    gallery = next(part for part in container["components"] if part["type"] == 12)
-    assert gallery["items"][0]["media"]["url"] == "attachment://abc.webp"
-    assert gallery["items"][0]["description"] == f"AI-generated · {RECIPE.prompt}, seed 7"
+def test_a_job_that_has_begun_is_not_said_to_be_next_while_another_picture_of_it_waits() -> None:
+    later = Position(place=1, ahead=0, seconds=4.0, end=8.0)
+    said = render(job_of(State.DONE, State.RUNNING), later, ENGLISH).status
+    assert said.startswith("Painting: step 20 of 40, 1 of 2 pictures finished. Done in about 8 s.\n")
 
 
-async def test_discord_py_is_not_asked_to_remember_the_view() -> None:
-    view = layout(render(job_of(State.DONE), None, ENGLISH), file_names=["abc.png"])
-    assert view.is_finished()
+def test_after_the_last_step_all_is_done_and_a_picture_beside_it_is_told() -> None:
+    shared = Position(place=0, ahead=0, seconds=0.0, end=1.0, seats=2, taken=2)
+    said = render(job_of(State.RUNNING, step=20), shared, ENGLISH).status
+    assert said.splitlines()[1] == "-# ████████████ · 100 % · painted together with 1 other picture"

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 from recipes import job_of, recipe
 
-from bot.delivery.content import MAX_ALT, shortened
 from bot.delivery.result import settings_text
-from bot.domain.jobs import ImageRecord, Job, Recipe, State
+from bot.domain.jobs import ImageRecord, Job, State
 from bot.texts.catalogue import Texts
 from sdjax_engine.request import Lora, SecondPass, Variation
 
@@ -44,22 +43,11 @@ def test_what_a_picture_was_made_with_follows_its_settings(values: dict[str, obj
     assert said(job_of(State.DONE, recipe=recipe(**values))) == FIRST + added
 
 
-def test_one_step_is_said_in_the_singular() -> None:
-    assert "· 1 step ·" in said(job_of(State.DONE, recipe=recipe(num_inference_steps=1)))
-
-
 @pytest.mark.parametrize(("steps", "counted"), [(1, "1 step"), (12, "12 steps")])
 def test_a_second_pass_is_said_with_the_size_that_it_began_from(steps: int, counted: str) -> None:
     second = SecondPass(width=256, height=192, num_inference_steps=steps, strength=0.4)
     assert said(job_of(State.DONE, recipe=recipe(height=96, second_pass=second))) == (
         FIRST.replace("128×128", "256×192") + f" · enlarged from 128×96, strength 0.4, {counted}"
-    )
-
-
-def test_two_pictures_have_both_seeds_and_the_meaning_of_their_buttons() -> None:
-    assert said(job_of(State.DONE, State.DONE)) == (
-        FIRST.replace("seed 7", "seeds 7, 8")
-        + "\n-# U1–U2 show one picture alone, V1–V2 paint others like it."
     )
 
 
@@ -75,16 +63,3 @@ def test_pictures_of_one_varied_seed_name_the_seeds_of_their_last_variation() ->
     images: tuple[ImageRecord, ...] = tuple(replace(image, seed=7) for image in job.images)
     lines = said(replace(job, images=images)).split("\n")
     assert lines[0] == FIRST + " · varied by seed 3 · varied by seeds 5, 6"
-
-
-def test_the_words_of_the_label_and_what_was_left_out_of_the_picture() -> None:
-    made: Recipe = recipe(negative_prompt="a moon")
-    assert said(job_of(State.DONE, recipe=made), label=True) == (
-        FIRST.replace("-# ", "-# AI-generated · ") + "\n-# without: a moon"
-    )
-
-
-@pytest.mark.parametrize("over", [-1, 0, 1, 50])
-def test_alternative_text_is_cut_only_where_it_is_too_long(over: int) -> None:
-    alt = "a" * (MAX_ALT + over)
-    assert shortened(alt) == (alt if over <= 0 else "a" * (MAX_ALT - 1) + "…")

@@ -48,32 +48,6 @@ def option(commands: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return next(option for option in imagine["options"] if option["name"] == name)
 
 
-async def test_all_commands_are_there() -> None:
-    names = [command["name"] for command in await payload(OFFER)]
-    assert names == [
-        "imagine",
-        "queue",
-        "history",
-        "show",
-        "stats",
-        "cancel",
-        "settings",
-        "style",
-        "wildcard",
-        "rules",
-        "review",
-        "session",
-        "privacy",
-        "limits",
-        "moderate",
-        "policy",
-        "audit",
-        "whose",
-        "known",
-        "help",
-    ]
-
-
 async def test_names_and_descriptions_keep_discords_rules_in_every_language() -> None:
     found = await payload(OFFER, OTHER)
     for item in [*found, *(option for command in found for option in command["options"])]:
@@ -254,19 +228,6 @@ async def test_any_change_is_registered(change: Any) -> None:
     change(registered[-1])
     assert registered[-1]["options"] is not None
     assert not unchanged(defined, registered)
-
-
-async def test_commands_for_moderators_are_offered_in_servers_to_whoever_manages_messages() -> None:
-    found = {command["name"]: command for command in await payload(OFFER)}
-    [found["menu"]] = [menu for menu in await menu_payload() if menu["name"] == "Whose picture is this?"]
-    theirs = ("rules", "review", "moderate", "policy", "audit", "whose", "known", "menu")
-    for name in theirs:
-        assert found[name]["default_member_permissions"] == discord.Permissions(manage_messages=True).value
-        assert (found[name]["contexts"], found[name]["integration_types"]) == ([0], [0])
-    assert found["session"]["default_member_permissions"] == discord.Permissions(manage_events=True).value
-    assert (found["session"]["contexts"], found["session"]["integration_types"]) == ([0], [0])
-    others = [command for name, command in found.items() if name not in (*theirs, "session")]
-    assert all(command["default_member_permissions"] is None for command in others)
 
 
 async def test_a_command_too_few_or_too_many_is_registered() -> None:

@@ -10,13 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recipes import RECIPE, job_of, recipe
 
-from bot.delivery.buttons import ENLARGE
-from bot.delivery.render import render
 from bot.domain.errors import UserMistake
 from bot.domain.jobs import Recipe, State
 from bot.domain.sizes import nearest_larger
 from bot.front.recipes.options import Asked, hires_choices, hires_text, parse, start_from
-from bot.front.recipes.settings_line import read_settings_line, settings_line
 from bot.front.recipes.variations import enlarged, varied, varied_near
 from bot.store.rows.recipes import recipe_from, recipe_values
 from bot.texts.catalogue import Texts
@@ -137,13 +134,6 @@ def test_a_factor_is_named_where_a_model_has_it_else_its_larger_sizes_are_sugges
     assert hires_choices("900x600", "768x512", OFFER) == []
 
 
-def test_the_settings_line_has_the_second_pass_and_reads_it_again() -> None:
-    line = settings_line(LARGE, ENGLISH)
-    assert "hires 1024x1024 0.5 20" in line
-    assert read_settings_line(line, ENGLISH)["hires"] == hires_text(SECOND)
-    assert parsed(hires_text(SECOND)).second_pass == SECOND
-
-
 def test_the_store_keeps_the_whole_recipe_and_reads_older_recipes() -> None:
     for whole in (LARGE, replace(RECIPE, guidance_interval=(0.1, 0.6))):
         assert recipe_from(json.loads(json.dumps(recipe_values(whole)))) == whole
@@ -165,13 +155,6 @@ def test_a_job_from_a_two_pass_picture_has_its_size_and_one_pass() -> None:
     assert varied(job, 0, seed=3).picture_size == (1024, 1024)
     assert enlarged(job, 0, OFFER).picture_size == (2048, 2048)
     assert varied_near(job, 0, seed=3).second_pass == SECOND
-
-
-def test_the_message_says_the_size_of_the_picture_and_of_the_first_pass() -> None:
-    content = render(job_of(State.DONE, recipe=LARGE), None, ENGLISH, offers=(OFFER,))
-    assert "1024×1024" in content.text
-    assert "enlarged from 512×512, strength 0.5, 20 steps" in content.text
-    assert f"{ENLARGE}:abc:0" in [button.custom_id for button in content.buttons]
 
 
 def test_the_nearest_larger_size_is_the_one_with_as_many_pixels() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from dataclasses import replace
 
@@ -12,16 +11,16 @@ from recipes import job_of, origin, recipe
 
 from bot.config import MAX_MODELS, Config
 from bot.delivery.discord_requests import layout
-from bot.domain.errors import StoreUnavailable, UserMistake
+from bot.domain.errors import UserMistake
 from bot.domain.jobs import Job, State
 from bot.domain.positions import Position
 from bot.front.answers.answers import MAX_PAGE, page_lines, sentence_for
 from bot.front.commands import commands, menus, other_commands
-from bot.front.commands.cancel import choosing, said_of_cancelled
+from bot.front.commands.cancel import choosing
 from bot.front.commands.help import Limits, commands_for, help_text, models_text
 from bot.front.commands.imagine import imagine_options
 from bot.front.commands.naming import request_facts, request_name
-from bot.front.commands.queue import Listing, batch_lines, queue_lines, totals_line
+from bot.front.commands.queue import Listing, batch_lines, queue_lines
 from bot.store.queue.batches import Batch, Seated
 from bot.texts.catalogue import LANGUAGES, Texts
 from sdjax_engine.errors import InvalidRequest
@@ -74,26 +73,6 @@ def test_the_queue_lists_jobs_in_fair_order_with_honest_times() -> None:
     ]
 
 
-def test_a_private_prompt_is_shown_to_its_owner_alone() -> None:
-    private = job("secret", private=True)
-    for_owner, for_others = (
-        queue_lines(listing(private), {}, viewer=viewer, seen={"secret"}, texts=ENGLISH)[0]
-        for viewer in (ME, OTHER)
-    )
-    assert "secret" in for_owner
-    assert "secret" not in for_others
-    assert "*private*" in for_others
-
-
-def test_words_of_a_channel_that_is_closed_to_the_viewer_are_not_shown() -> None:
-    mine, closed = queue_lines(
-        listing(job("mine"), job("closed", user=OTHER)), {}, viewer=ME, seen=(), texts=ENGLISH
-    )
-    assert "mine" in mine
-    assert "closed" not in closed
-    assert "*private*" in closed
-
-
 def test_prompts_in_the_queue_mean_nothing_to_discord() -> None:
     line = queue_lines(listing(job("bold", user=OTHER)), {}, viewer=ME, seen={"bold"}, texts=ENGLISH)[0]
     assert "\\*bold\\*" in line
@@ -109,17 +88,6 @@ def test_a_long_queue_is_cut_and_the_rest_counted() -> None:
     assert page[2:] == ["and 28 more", "below"]
     page = page_lines(["x" * 3000, "y" * 3000], ENGLISH, further=28, below=["below"]).splitlines()
     assert page[1:] == ["and 29 more", "below"]
-
-
-def test_an_empty_queue_says_so() -> None:
-    assert queue_lines(listing(), {}, viewer=ME, seen=(), texts=KOREAN) == [
-        "기다리는 그림도, 그리는 중인 그림도 없습니다."
-    ]
-
-
-def test_totals_count_everywhere() -> None:
-    counts = dict.fromkeys(State, 0) | {State.WAITING: 3, State.RUNNING: 1}
-    assert totals_line(counts, ENGLISH) == "Everywhere: 3 requests wait, 1 is being painted."
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -197,25 +165,8 @@ def test_a_request_offered_for_choice_fits_a_choice(language: str) -> None:
 RAVIS = origin(1, user_id=OTHER, user_name="Ravi")
 
 
-def test_a_moderator_chooses_by_person_pictures_age_and_words() -> None:
-    theirs = job_of(*[State.WAITING] * 4, recipe=recipe(prompt="a boat"), origin=RAVIS)
-    assert request_name(theirs, now=180.0, texts=ENGLISH, named=True) == (
-        "Ravi · 4 pictures · 3 minutes ago · waiting · a boat"
-    )
-    (menu,) = choosing([], [theirs], now=180.0, texts=ENGLISH).menus
-    (choice,) = menu.choices
-    assert (choice.label, choice.description) == ("a boat", "Ravi · 4 pictures · 3 minutes ago · waiting")
-
-
 def test_an_asker_whose_name_is_not_known_is_a_number() -> None:
     assert request_facts(job("x", user=OTHER), now=9.0, texts=ENGLISH, named=True).startswith("2 · ")
-
-
-def test_a_private_request_shows_its_words_to_its_owner_alone() -> None:
-    private = job("abcd1234", private=True)
-    mine, theirs = (request_name(private, now=9.0, texts=ENGLISH, named=named) for named in (False, True))
-    assert mine.endswith(" · *abcd1234* <@3>")
-    assert theirs.endswith(" · private")
 
 
 def test_how_many_requests_there_are_is_followed_by_them() -> None:
@@ -226,46 +177,12 @@ def test_how_many_requests_there_are_is_followed_by_them() -> None:
     assert [button.label for button in content.buttons] == ["Cancel all of mine"]
 
 
-def test_what_was_cancelled_is_said() -> None:
-    assert said_of_cancelled([job("one")], ENGLISH, secret=False).startswith("Cancelled: \\*one\\*")
-    assert said_of_cancelled([job("one"), job("two")], ENGLISH, secret=False) == "Cancelled 2 requests."
-
-
-def test_what_of_a_cancelled_request_was_painted_already_is_said() -> None:
-    partly = job_of(State.DONE, State.CANCELLED, State.CANCELLED, recipe=recipe(prompt="a boat"))
-    kept = "1 of {} pictures were painted already and are kept."
-    assert said_of_cancelled([partly], ENGLISH, secret=False) == f"Cancelled: a boat\n{kept.format(3)}"
-    both = said_of_cancelled([partly, job("two")], ENGLISH, secret=False)
-    assert both == f"Cancelled 2 requests. {kept.format(4)}"
-
-
 def test_a_persons_mistake_is_told_in_their_language_with_nothing_for_discord_to_read() -> None:
     error = InvalidRequest("model", value="*bold* @everyone", choices="demo")
     told = sentence_for(error, KOREAN)
     assert "모델은 없습니다" in told
     assert "\\*bold\\*" in told
     assert "@everyone" not in told
-
-
-def test_a_fault_of_the_bot_is_a_number_to_the_person_and_a_traceback_to_the_log(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    try:
-        raise ZeroDivisionError("inside")
-    except ZeroDivisionError as error:
-        told = sentence_for(error, ENGLISH)
-    (record,) = caplog.records
-    incident = record.getMessage().removeprefix("incident ")
-    assert told.endswith(f"tell its owner this number: {incident}.")
-    assert "inside" not in told
-    assert record.exc_info
-
-
-def test_an_unreachable_queue_is_logged_and_told(caplog: pytest.LogCaptureFixture) -> None:
-    told = sentence_for(StoreUnavailable("disk full"), ENGLISH)
-    assert told == "The queue cannot be reached right now: please ask again in a minute."
-    assert caplog.records[0].levelno == logging.ERROR
-    assert "disk full" in caplog.records[0].getMessage()
 
 
 def test_a_refusal_is_short_whatever_was_typed() -> None:

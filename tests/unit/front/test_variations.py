@@ -164,15 +164,6 @@ def test_only_the_picture_that_is_held_is_said_to_be_held() -> None:
         assert refused.value.message_id == problem
 
 
-def test_the_settings_say_what_a_picture_was_started_from() -> None:
-    footer = render(job_of(State.DONE, recipe=MASKED), None, ENGLISH).footer
-    assert "part of a picture repainted, strength 0.9 · with LoRA ink" in footer
-    started = replace(MASKED, mask_image=None, loras=(Lora(name="fog", weight=0.25), Lora(name="ink")))
-    footer = render(job_of(State.DONE, recipe=started), None, ENGLISH).footer
-    assert "from a picture, strength 0.9 · with LoRA fog:0.25, ink" in footer
-    assert "strength" not in render(job_of(State.DONE), None, ENGLISH).footer
-
-
 def test_a_picture_from_a_start_picture_counts_its_real_steps() -> None:
     job = job_of(State.RUNNING, step=3, recipe=replace(MASKED, strength=0.5))
     assert render(job, None, ENGLISH).status.startswith("Painting: step 3 of 10.\n")
