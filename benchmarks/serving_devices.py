@@ -86,7 +86,6 @@ class SimulatedPicture:
     clock: VirtualClock
     end: float
     deliver: float
-    programs: str = ""
 
     @property
     def ready(self) -> bool:

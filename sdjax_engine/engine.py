@@ -265,14 +265,11 @@ class Engine:
         start: Fitted | None = None,
         on_progress: OnProgress | None = None,
         previews: bool = False,
-        programs: Sequence[str] | None = None,
     ) -> Future[Image]:
         """Queue the request; if its lane is not ready yet, the request waits until it is.
 
         `start` is `pictures.fitted(request)` for a caller that has it; else it is made here, which takes a
-        tenth of a second or more for a large picture. `programs` are the `Image.programs` of a picture to
-        repaint: it is equal in every bit if the engine has them. Pass "" for a picture without a note of its
-        programs, None for a new picture.
+        tenth of a second or more for a large picture.
 
         The future always ends: with the image, with PaintingFailed, with DevicesFailed where its lane could
         not be made ready, cancelled, or with EngineClosed if the engine itself breaks. `on_progress` is
@@ -284,7 +281,7 @@ class Engine:
         while True:
             model = self._model_of(request)
             model.offer.check(request)
-            prepared = model.prepare(request, start, programs=programs)
+            prepared = model.prepare(request, start)
             lanes = self._lanes_for(request, prepared)
             pending = PendingRequest(
                 prepared=prepared, lanes=lanes, on_progress=on_progress, previews=previews

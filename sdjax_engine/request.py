@@ -373,8 +373,7 @@ class Image:
 
     `seconds` is the time from taking a seat to the finished pixels, `device_seconds` is its share of the
     devices' time. `prompt` and `negative_prompt` are facts of the texts. `safety` is None without a safety
-    checker, `classified` without a picture classifier. `programs` says for each pass which programs made its
-    evaluations: with them, the picture can be painted again bit for bit.
+    checker, `classified` without a picture classifier.
     """
 
     request: Request
@@ -385,7 +384,6 @@ class Image:
     safety: SafetyScores | None = None
     classified: PictureScores | None = None
     device_seconds: float = 0.0
-    programs: tuple[str, ...] = ()
 
 
 OnProgress = Callable[[Progress], None]

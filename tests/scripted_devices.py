@@ -91,7 +91,6 @@ class ScriptedPicture:
     seed: int
     broken: bool = False
     ready: bool = False
-    programs: str = ""
 
     def fetch(self) -> npt.NDArray[np.uint8] | None:
         """Return the pixels, or None if broken, unless the script raises."""

@@ -22,12 +22,12 @@ class FileState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Painter:
-    """The origin of a file: the image at `index` of a job, painted with the `programs` of its notes."""
+    """The origin of a file: the image at `index` of a job, and its picture's perceptual `hash`, if known."""
 
     job_id: str
     index: int
     recipe: Recipe
-    programs: tuple[str, ...] = ()
+    hash: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

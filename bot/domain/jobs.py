@@ -249,7 +249,6 @@ class Notes:
 
     `safety` and `classified` are the scores of the safety checker and of the picture classifier, `level` what
     follows from them. `known` is true for a picture that is withheld because it is like a blocked one.
-    `programs` are `Image.programs`, empty for a picture of an earlier version.
     """
 
     prompt: PromptFacts | None = None
@@ -258,7 +257,6 @@ class Notes:
     classified: PictureScores | None = None
     level: Level = Level.NONE
     known: bool = False
-    programs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

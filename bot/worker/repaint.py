@@ -1,4 +1,8 @@
-"""Repaints files that are lost, bit for bit, from the recipe of the image that each file belongs to.
+"""Repaints files that are lost from the recipe of the image that each file belongs to.
+
+A file's name is the hash of its content. Where programs that round differently repaint the picture, its
+values may differ by 1 of 255, and its file has another name: jobs then name this file instead. The picture's
+perceptual hash tells it from that of other weights.
 
 The start picture of a lost picture may be lost too. It is repainted first, and so on back to a file that
 still exists. A lost upload cannot be repainted.
@@ -19,6 +23,7 @@ from weakref import WeakValueDictionary
 
 from bot.domain.errors import BotError, LostForGood, MissingArtifact, StoreUnavailable
 from bot.domain.file_states import LostFile, Painter
+from bot.domain.hashes import LIKELY_DISTANCE, distance, hash_of_pixels
 from bot.files import Artifacts, Files
 from bot.process.retries import while_unavailable
 from bot.process.threads import Threads
@@ -149,65 +154,69 @@ class Repaint:
             return error.failure
         return None
 
-    async def _wait_for_other_worker(self, name: str, lane: Lane, failure: str) -> bytes:
+    async def _wait_for_other_worker(self, name: str, painter: Painter, lane: Lane) -> bytes:
         """Return the file once a worker that offers `lane` has repainted it.
 
-        Raises LostForGood with `failure` where none does in OTHER_WORKER_SECONDS.
+        Raises LostForGood where none does in OTHER_WORKER_SECONDS.
         """
         until = time.monotonic() + OTHER_WORKER_SECONDS
         while time.monotonic() < until and await self._persistently(
             lambda: self._store.offers.is_offered(lane)
         ):
-            lost = await self._persistently(lambda: self._store.files.want([name]))
+            now_named = functools.partial(self._store.files.of_image, painter.job_id, painter.index)
+            wanted = await self._persistently(now_named) or name
+            lost = await self._persistently(functools.partial(self._store.files.want, [wanted]))
             if lost.failure is not None:
                 raise LostForGood(f"No worker can repaint {name}.", failure=lost.failure)
             await asyncio.sleep(POLL_SECONDS)
             with contextlib.suppress(MissingArtifact):
-                return await self._persistently(lambda: self._artifacts.get(name))
-        raise LostForGood(f"No worker repaints {name}, of {lane}.", failure=failure)
+                return await self._persistently(functools.partial(self._artifacts.get, wanted))
+        raise LostForGood(f"No worker repaints {name}, of {lane}.", failure=START_NOT_OFFERED)
 
     async def _repaint(self, name: str, painter: Painter, begun: Begun) -> bytes:
         log.info("the lost file %s is repainted: picture %d of job %s", name, painter.index, painter.job_id)
-        lanes, request = painter.recipe.request(painter.index).lanes, None
-        while True:
-            for lane in lanes:  # the models may have changed while this waited
-                if lane not in self._engine.lanes:
-                    return await self._wait_for_other_worker(name, lane, START_NOT_OFFERED)
-            request = request or await self._request(name, painter, begun)
-            all_programs = self._engine.wait_until_ready(0)
-            png, programs = await self._file_of(request, painter, name, begun)
-            if await self._artifacts.name(png, PNG) == name:
-                await self._persistently(functools.partial(self._files.keep, png, PNG))
-                return png
-            if not painter.programs or programs == painter.programs:
-                raise LostForGood(f"The recipe of {name} now gives another picture.", failure=START_CHANGED)
-            if all_programs:  # another worker may have them, with other seats or more memory
-                log.warning("the lost file %s needs programs that this engine is without", name)
-                return await self._wait_for_other_worker(name, lanes[0], START_CHANGED)
-            await self._until_ready()
+        if (lane := self._lacking(painter)) is None:
+            request = await self._request(name, painter, begun)
+            lane = self._lacking(painter)  # the models may have changed while this waited
+        if lane is not None:
+            return await self._wait_for_other_worker(name, painter, lane)
+        image = await self._image(request, painter, name, begun)
+        png = await self._threads.run(
+            encode_png, image.pixels, image.request, extra=metadata_of(painter.job_id)
+        )
+        now_named = await self._artifacts.name(png, PNG)
+        if now_named != name and not await self._shows_the_same(image, painter):
+            raise LostForGood(f"The recipe of {name} now gives another picture.", failure=START_CHANGED)
+        await self._persistently(functools.partial(self._files.keep, png, PNG))
+        if now_named != name:
+            await self._persistently(functools.partial(self._store.files.replace, name, now_named))
+        return png
 
-    async def _file_of(
-        self, request: Request, painter: Painter, name: str, begun: Begun
-    ) -> tuple[bytes, tuple[str, ...]]:
-        """Repaint a file, with its first programs if the engine has them; return it and the programs used."""
+    def _lacking(self, painter: Painter) -> Lane | None:
+        """Return a lane of a lost picture that this engine is without."""
+        lanes = painter.recipe.request(painter.index).lanes
+        return next((lane for lane in lanes if lane not in self._engine.lanes), None)
+
+    async def _shows_the_same(self, image: Image, painter: Painter) -> bool:
+        """Return whether a picture is almost identical to the lost one, as far as that is known."""
+        if painter.hash is None:
+            return False
+        number = await self._threads.run(hash_of_pixels, image.pixels)
+        return distance(number, painter.hash) <= LIKELY_DISTANCE
+
+    async def _image(self, request: Request, painter: Painter, name: str, begun: Begun) -> Image:
+        """Paint a lost picture again; raises LostForGood."""
         recipe = painter.recipe
         try:
             async with self._models.of(request.model):
                 start = await self._starts.fitted(request, recipe.init_image, recipe.mask_image)
-                image = await self._painted(request, start, painter.programs, begun)
+                image = await self._painted(request, start, begun)
         except InvalidRequest as error:
             raise LostForGood(f"The engine refuses {name}: {error}", failure=START_NOT_OFFERED) from error
         spent = Spent(accelerator=self._accelerator, seconds=image.device_seconds)
         adding = self._store.device_time.add_repaint
         await self._persistently(lambda: adding(painter.job_id, recipe.model, spent))
-        extra = metadata_of(painter.job_id)
-        png = await self._threads.run(encode_png, image.pixels, image.request, extra=extra)
-        return png, image.programs
-
-    async def _until_ready(self) -> None:
-        """Return once the engine has every program that it prepares."""
-        while not self._engine.wait_until_ready(0):  # noqa: ASYNC110 - the engine sets no event
-            await asyncio.sleep(POLL_SECONDS)
+        return image
 
     async def _request(self, name: str, painter: Painter, begun: Begun) -> Request:
         """Return the request of the lost file, with its start picture and mask."""
@@ -217,11 +226,9 @@ class Repaint:
         start, mask = await self.files((recipe.init_image, recipe.mask_image), begun=begun)
         return replace(recipe.request(painter.index), init_image=start, mask_image=mask)
 
-    async def _painted(
-        self, request: Request, start: Fitted | None, programs: Sequence[str], begun: Begun
-    ) -> Image:
+    async def _painted(self, request: Request, start: Fitted | None, begun: Begun) -> Image:
         future: Future[Image] = self._engine.submit(
-            request, start=start, on_progress=lambda _progress: begun(), programs=programs
+            request, start=start, on_progress=lambda _progress: begun()
         )
         finished = asyncio.wrap_future(future)
         try:

@@ -49,7 +49,6 @@ class Results:
             classified=image.classified,
             level=judged.level,
             known=known.blocked,
-            programs=image.programs,
         )
         hashes = NO_HASHES if withheld else Hashes(result=known.hash, start=held.start_hash)
         complete = functools.partial(

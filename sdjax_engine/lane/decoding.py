@@ -32,8 +32,7 @@ Latents = jax.Array | npt.NDArray[np.float32]
 class Picture:
     """A decoded picture, being copied to the host; every array has one row, `latents` are (1, h, w, c).
 
-    `probabilities` are those of the `classifier`; without one both are None. `programs` says which programs
-    made its evaluations and decoded it, as `rows.as_text` does; it is empty where that is not known.
+    `probabilities` are those of the `classifier`; without one both are None.
     """
 
     latents: Latents = field(repr=False)
@@ -42,7 +41,6 @@ class Picture:
     scores: jax.Array = field(repr=False)
     probabilities: jax.Array | None = field(default=None, repr=False)
     classifier: PictureClassifier | None = field(default=None, repr=False)
-    programs: str = ""
 
     @property
     def ready(self) -> bool:
@@ -98,10 +96,7 @@ class DecodingQueue:
         return devices.is_cpu(self.model.mesh)
 
     def queue(self, program: Program, latents: Mapping[int, Latents]) -> dict[int, Picture]:
-        """Decode the latents (1, h, w, c) of each device, and start to copy the pictures to the host.
-
-        `programs` of the pictures is left empty.
-        """
+        """Decode the latents (1, h, w, c) of each device, and start to copy the pictures to the host."""
         decoded: Mapping[int, Decoded] = self._call(
             call_on, program, list(latents), self.model.arrays.decoding, Shares(latents)
         )
@@ -123,7 +118,6 @@ class DecodingQueue:
         return Picture(
             latents=latents,
             classifier=self.model.classifier,
-            programs="",
             **copied_to_host(pixels=decoded.pixels, finite=decoded.finite, scores=decoded.scores, **judged),
         )
 

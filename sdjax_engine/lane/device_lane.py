@@ -28,7 +28,7 @@ from sdjax_engine.lane.programs import (
     compile_denoise_form,
     compile_lane,
 )
-from sdjax_engine.lane.rows import Newcomers, Occupant, ProgramForm, as_text, newcomers_by_device, occupant_of
+from sdjax_engine.lane.rows import Newcomers, Occupant, ProgramForm, newcomers_by_device, occupant_of
 from sdjax_engine.lane.runs import Run, Work, are_ready, calls_of, make_turn
 from sdjax_engine.lane.shapes import LaneShapes, zeros
 from sdjax_engine.memory.ledger import Need
@@ -165,9 +165,8 @@ class DeviceLane:
         most = 0
         for call in calls_of(spans, self._denoising, occupants, self._grid):
             for turn in range(max(1, call.length) if self._model.counted_by_host else 1):
-                for parts in call.groups:
-                    sampler, done = make_turn(parts, parameters, self._seated, turn, mesh)
-                    self._state = self._seated._replace(sampler=sampler)
+                sampler, done = make_turn(call.parts, parameters, self._seated, turn, mesh)
+                self._state = self._seated._replace(sampler=sampler)
             most = max(most, call.rows)
         return Run(done=done, rows=most)
 
@@ -181,14 +180,13 @@ class DeviceLane:
 
     def decode(self, seats: Sequence[int]) -> dict[int, Picture]:
         """Decode the pictures in these seats and start to copy them to the host."""
-        latents, adapts = self._taken(seats), self._model.adapts_unet
+        latents = self._taken(seats)
         pictures: dict[int, Picture] = {}
         for wave in self._grid.waves(seats):
-            of_each = {device: latents[seat] for device, seat in wave.items()}
-            decoded = self._decoding.queue(self._programs.decode, of_each)
-            for device, seat in wave.items():
-                used = as_text(self._occupants[seat].used, adapts_unet=adapts)
-                pictures[seat] = replace(decoded[device], programs=used)
+            decoded = self._decoding.queue(
+                self._programs.decode, {device: latents[seat] for device, seat in wave.items()}
+            )
+            pictures |= {seat: decoded[device] for device, seat in wave.items()}
         return pictures
 
     def decode_again(self, latents: npt.NDArray[np.float32]) -> Picture | None:

@@ -7,9 +7,8 @@ repeat another row. It works on a fixed number of seats; its spare seats stay as
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import Any, NamedTuple
@@ -97,26 +96,20 @@ class SeatGrid:
         return [ProgramForm(rows=rows, loras=each) for rows in sizes for each in with_or_without][:-1]
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Occupant:
-    """What runs must know of the picture in a seat, and the forms of the programs that have evaluated it.
+    """What runs must know of the picture in a seat.
 
-    `guided` says of each evaluation whether it is guided; later evaluations are not. `wanted` has the form
-    that each evaluation must have if the lane has it; None: the cheapest.
+    `adapted` says that it uses LoRAs, `guided` of each evaluation whether it is guided; later evaluations are
+    not.
     """
 
     adapted: bool = False
     guided: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
-    wanted: Sequence[ProgramForm] | None = None
-    used: list[ProgramForm] = field(default_factory=list)
 
     def is_guided(self, evaluation: int) -> bool:
         """Whether an evaluation needs the row of the negative prompt."""
         return evaluation < len(self.guided) and bool(self.guided[evaluation])
-
-    def form_wanted(self, evaluation: int) -> ProgramForm | None:
-        """Return the form that an evaluation must have; None: any."""
-        return self.wanted[evaluation] if self.wanted and evaluation < len(self.wanted) else None
 
 
 Occupants = Mapping[int, Occupant]
@@ -146,22 +139,15 @@ def newcomers_by_device(
 def occupant_of(one: Prepared, grid: SeatGrid) -> Occupant:
     """Return what runs must know of a newcomer; in a lane of one text no evaluation is guided."""
     _, lora_scales = one.loras
-    occupant = Occupant(adapted=bool(lora_scales.any()), guided=one.guided if grid.halves > 1 else NOT_GUIDED)
-    if one.programs is not None:
-        occupant.wanted = forms_of(one.programs, one.evaluations, grid.suits_all)
-    return occupant
+    return Occupant(adapted=bool(lora_scales.any()), guided=one.guided if grid.halves > 1 else NOT_GUIDED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Consecutive evaluations of a run during which the same seats are `guided`.
-
-    Their program must have the form `wanted` if the lane has it; None: the cheapest.
-    """
+    """Consecutive evaluations of a run during which the same seats are `guided`."""
 
     spans: Spans
     guided: frozenset[int] = frozenset()
-    wanted: ProgramForm | None = None
 
     @property
     def length(self) -> int:
@@ -174,52 +160,35 @@ class Stretch:
         return range(end - (halves if seat in self.guided else 1), end)
 
 
-def stretches(spans: Spans, occupants: Occupants) -> list[list[Stretch]]:
-    """Divide a run into stretches one after another, each divided by the forms that its seats want.
-
-    The seats that want no form are together. Each other seat is alone, so that its program is the same
-    whatever the others do.
-    """
-    nobody, longest = Occupant(), max((stop - start for start, stop in spans.values()), default=0)
-    if not longest:
-        return []
-    groups: list[tuple[dict[int, bool], dict[int, ProgramForm | None]]] = []
-    begins: list[int] = []
-    for offset in range(longest):
-        now = {seat: start + offset for seat, (start, stop) in spans.items() if start + offset < stop}
-        who = {seat: occupants.get(seat, nobody) for seat in now}
-        guided = {seat: who[seat].is_guided(evaluation) for seat, evaluation in now.items()}
-        wanted = {seat: who[seat].form_wanted(evaluation) for seat, evaluation in now.items()}
-        if not groups or groups[-1] != (guided, wanted):
-            groups.append((guided, wanted))
-            begins.append(offset)
+def stretches(spans: Spans, occupants: Occupants) -> list[Stretch]:
+    """Divide a run into stretches, one after another: one ends where a seat ends or its guidance changes."""
+    longest = max((stop - start for start, stop in spans.values()), default=0)
     found = []
-    for begin, end, (guided, wanted) in zip(begins, [*begins[1:], longest], groups, strict=True):
+    for guidance, alike in groupby(range(longest), lambda offset: guidance_at(offset, spans, occupants)):
+        offsets = list(alike)
         own = {
-            seat: (start + begin, min(stop, start + end))
-            for seat, (start, stop) in spans.items()
-            if seat in guided
+            seat: (spans[seat][0] + offsets[0], min(spans[seat][1], spans[seat][0] + offsets[-1] + 1))
+            for seat in guidance
         }
-        free = [seat for seat, form in wanted.items() if form is None]
-        together = [(free, None)] if free else []
-        alone = [([seat], form) for seat, form in wanted.items() if form is not None]
         found.append(
-            [
-                Stretch(
-                    spans={seat: own[seat] for seat in seats},
-                    guided=frozenset(seat for seat in seats if guided[seat]),
-                    wanted=form,
-                )
-                for seats, form in (*together, *alone)
-            ]
+            Stretch(spans=own, guided=frozenset(seat for seat, guided in guidance.items() if guided))
         )
     return found
+
+
+def guidance_at(offset: int, spans: Spans, occupants: Occupants) -> dict[int, bool]:
+    """Return the seats that make an evaluation at this offset of a run, and whether it is guided."""
+    return {
+        seat: seat in occupants and occupants[seat].is_guided(start + offset)
+        for seat, (start, stop) in spans.items()
+        if start + offset < stop
+    }
 
 
 def chosen(
     ready: Collection[ProgramForm], stretch: Stretch, adapted: Collection[int], grid: SeatGrid, *, apart: bool
 ) -> dict[ProgramForm, list[int]]:
-    """Return the devices of each form: the form wanted by the stretch if it suits, else the cheapest one.
+    """Return the devices of each form: the cheapest form that suits them.
 
     The pictures in the seats `adapted` use LoRAs. Devices that are not `apart` share one program.
     """
@@ -230,17 +199,9 @@ def chosen(
     found: dict[ProgramForm, list[int]] = {}
     for group in [[device] for device in range(grid.devices)] if apart else [list(range(grid.devices))]:
         rows, loras = max(counts[device] for device in group), not with_loras.isdisjoint(group)
-        suited = [form for form in ready if form.rows >= rows and form.loras >= loras]
-        form = (
-            stretch.wanted if stretch.wanted in suited else min(_of_as_many_rows(suited, stretch) or suited)
-        )
+        form = min(form for form in ready if form.rows >= rows and form.loras >= loras)
         found.setdefault(form, []).extend(group)
     return found
-
-
-def _of_as_many_rows(forms: Iterable[ProgramForm], stretch: Stretch) -> list[ProgramForm]:
-    """Return the forms with the wanted rows: a model without LoRAs has one program for both kinds."""
-    return [form for form in forms if stretch.wanted is not None and form.rows == stretch.wanted.rows]
 
 
 def lay_out(stretch: Stretch, rows: int, grid: SeatGrid) -> Layout:
@@ -269,26 +230,3 @@ def lay_out(stretch: Stretch, rows: int, grid: SeatGrid) -> Layout:
         start=spans[..., 0].ravel(),
         stop=spans[..., 1].ravel(),
     )
-
-
-def as_text(forms: Iterable[ProgramForm], *, adapts_unet: bool = True) -> str:
-    """Return the forms of a picture's evaluations as text.
-
-    "15x8 5x4-" is 15 evaluations of 8 rows, then 5 of 4 rows without LoRAs. If no LoRA of the model adapts
-    the UNet, every form is written "without LoRAs": these are the programs that the model has without LoRAs
-    once one is on offer.
-    """
-    return " ".join(
-        f"{len(list(same))}x{form.rows}{'' if form.loras and adapts_unet else '-'}"
-        for form, same in groupby(forms)
-    )
-
-
-def forms_of(text: str, evaluations: int, otherwise: ProgramForm) -> list[ProgramForm]:
-    """Return the form of each evaluation from `as_text`; `otherwise` for those that are not in it."""
-    found = [
-        ProgramForm(rows=int(rows), loras=not without)
-        for count, rows, without in re.findall(r"\b([0-9]{1,18})x([0-9]{1,18})(-?)", text)
-        for _ in range(min(int(count), evaluations))
-    ]
-    return [*found, *[otherwise] * evaluations][:evaluations]

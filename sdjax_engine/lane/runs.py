@@ -49,32 +49,27 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Call:
-    """A stretch of a run of `length` evaluations; groups of seats have their programs one after another."""
+    """A stretch of a run, of `length` evaluations, and the parts that make it at the same time."""
 
     length: int
-    groups: Sequence[Sequence[Part]]
+    parts: Sequence[Part]
 
     @property
     def rows(self) -> int:
         """How many rows each device computes in an evaluation, at most."""
-        return sum(max(part.form.rows for part in parts) for parts in self.groups)
+        return max(part.form.rows for part in self.parts)
 
 
 def calls_of(
     spans: Spans, programs: Mapping[ProgramForm, Program], occupants: Occupants, grid: SeatGrid
 ) -> list[Call]:
-    """Return the calls of a run in order, and note in the occupants the forms of their programs."""
+    """Return the calls of a run in order."""
     adapted = {seat for seat, occupant in occupants.items() if occupant.adapted}
     divided = stretches(spans, occupants) if len(programs) > 1 else []
-    calls = []
-    for together in divided or [[Stretch(spans=spans, guided=frozenset(spans))]]:
-        groups = [parts_of(stretch, programs, adapted, grid) for stretch in together]
-        for stretch, parts in zip(together, groups, strict=True):
-            forms = {device: part.form for part in parts for device in part.devices}
-            for seat, (start, stop) in stretch.spans.items():
-                occupants[seat].used += [forms[grid.device_of(seat)]] * (stop - start)
-        calls.append(Call(length=max(stretch.length for stretch in together), groups=groups))
-    return calls
+    return [
+        Call(length=stretch.length, parts=parts_of(stretch, programs, adapted, grid))
+        for stretch in divided or [Stretch(spans=spans, guided=frozenset(spans))]
+    ]
 
 
 def parts_of(

@@ -5,7 +5,7 @@ No JAX here: the result is plain data and arrays of the host.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -38,9 +38,8 @@ class Prepared:
     table of `evaluations` rows, padded to (MAX_ROWS, ROW); `estimates` are the weights by which a preview
     estimates the finished latents after each evaluation, (evaluations, 2); `time_ids` are the sizes that the
     UNet is conditioned on, `loras` the rows of the LoRA bank that the seat gathers. `guided` says of each
-    evaluation whether it needs the negative prompt; those beyond its end do not. `programs` are the programs
-    that must make the evaluations, as `lane.rows.as_text` has them; None: the cheapest. `second` is the
-    second pass. Its `picture` is known after the first; before, it is what a mask keeps, else None.
+    evaluation whether it needs the negative prompt; those beyond its end do not. `second` is the second
+    pass. Its `picture` is known after the first; before, it is what a mask keeps, else None.
     """
 
     request: Request
@@ -55,7 +54,6 @@ class Prepared:
     time_ids: tuple[float, ...]
     loras: SeatRows = field(repr=False)
     guided: npt.NDArray[np.bool_] = field(default_factory=lambda: NOT_GUIDED, repr=False)
-    programs: str | None = None
     second: Prepared | None = field(default=None, repr=False)
 
 
@@ -77,24 +75,20 @@ class Preparation:
         self._vae_scale_factor = checkpoint.vae_scale_factor
         self.ids_shape = (len(self._tokenizers), offer.prompt_chunks, self._tokenizers[0].length)
 
-    def prepare(
-        self, request: Request, start: Fitted | None = None, *, programs: Sequence[str] | None = None
-    ) -> Prepared:
+    def prepare(self, request: Request, start: Fitted | None = None) -> Prepared:
         """Plan and tokenize a request that `Offer.check` has passed; raises InvalidRequest.
 
-        `start` is `fitted(request)` where it is known. `programs` has the programs of each pass, and
-        may leave out the last passes.
+        `start` is `fitted(request)` where it is known.
         """
         if start is None and request.init_image is not None:
             start = fitted(request)
-        if start is not None and programs is None:  # with `programs` a lost file is painted again as it was
+        if start is not None:
             self._check_mask(start)
-        first, second = (None, None) if programs is None else (*programs, "", "")[:2]
-        prepared = replace(self._prepared(request, start, from_picture=start is not None), programs=first)
+        first = self._prepared(request, start, from_picture=start is not None)
         if request.second_pass is None:
-            return prepared
-        rest = self._prepared(request.second, kept_in_second_pass(request), from_picture=True)
-        return replace(prepared, second=replace(rest, programs=second))
+            return first
+        second = self._prepared(request.second, kept_in_second_pass(request), from_picture=True)
+        return replace(first, second=second)
 
     def _check_mask(self, start: Fitted) -> None:
         """Raise InvalidRequest if the mask covers no latent: each has the mask of its first pixel."""

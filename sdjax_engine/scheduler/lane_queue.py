@@ -75,11 +75,6 @@ class Picture(Protocol):
         """Whether the devices have decoded it."""
         ...
 
-    @property
-    def programs(self) -> str:
-        """Which programs made its evaluations; empty where it was decoded from latents alone."""
-        ...
-
     def fetch(self) -> npt.NDArray[np.uint8] | None:
         """Wait for the pixels, uint8 (height, width, 3); None where the picture is not finite."""
         ...

@@ -232,7 +232,6 @@ class Scheduler:
             safety=verdicts.safety,
             classified=verdicts.classified,
             device_seconds=pending.device_seconds,
-            programs=(*pending.programs, picture.programs or pending.programs_of_latents),
         )
         self.table.remove(pending)
         if pending.prepared.second is None:
@@ -268,7 +267,6 @@ class Scheduler:
             self._fail(pending, PaintingFailed(why_no_picture(latents)))
         else:
             pending.decoded_again = True
-            pending.programs_of_latents = picture.programs
             self.table.decode_alone({pending: again}, queue, self._clock())
 
     def _recover(self, queue: LaneQueue, lost: Sequence[InFlightBatch], error: Exception) -> None:

@@ -56,8 +56,7 @@ class PendingRequest:
     how often its pass was started again, except after a shortage of memory; `decoded_again` says whether its
     latents have been decoded a second time. `prepared` and `lane` are those of the pass that it is in, and
     `request` is the whole request. `lanes` are those of its passes, by default the request's own.
-    `seconds_of_first_pass` is None before the second pass. `programs` are those of the passes that are
-    painted, `programs_of_latents` those of latents that are decoded again. `device_seconds` is its share of
+    `seconds_of_first_pass` is None before the second pass. `device_seconds` is its share of
     the devices' time, which includes both passes and attempts that ended in a restart.
     """
 
@@ -78,8 +77,6 @@ class PendingRequest:
         self.request = first.request
         self.lanes = self.lanes or self.request.lanes
         self.lane = self.lanes[0]
-        self.programs: tuple[str, ...] = ()
-        self.programs_of_latents = ""
         self.seconds_of_first_pass: float | None = None
         self.device_seconds = 0.0
         self._steps = self.request.num_inference_steps
@@ -121,7 +118,6 @@ class PendingRequest:
             if not self.answered:
                 self.seconds_of_first_pass = image.seconds
                 self.prepared, self.lane = replace(second, picture=start), self.lanes[-1]
-                self.programs, self.programs_of_latents = image.programs, ""
                 self.decoded_again = False
                 self.failures = 0
                 self._work_done = work_of(first)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from finished_jobs import OTHER, PICTURE, delivered, painted
 from recipes import RECIPE, origin, recipe
@@ -86,6 +88,26 @@ async def test_a_file_that_cannot_be_repainted_is_not_wanted_twice(store: Store)
     assert await store.files.claim_lost([LANE], limit=9, ttl=TTL) == []
     assert await store.files.expect(PICTURE, size=100)
     assert (await store.files.want([PICTURE])).failure is None
+
+
+async def test_a_file_takes_the_place_of_a_lost_one_wherever_a_job_names_it(
+    store: Store, clock: Clock
+) -> None:
+    first = await painted(store, 1, PICTURE)
+    start = replace(recipe(), init_image=PICTURE, strength=0.5)
+    second = await store.jobs.enqueue(start, origin(2))
+    (delivery,) = await store.deliveries.undelivered(limit=9)
+    await store.deliveries.retry(delivery, at=clock.now + 300)
+    await store.files.want([PICTURE])
+    assert await store.files.expect(OTHER, size=100)
+    await store.files.replace(PICTURE, OTHER)
+    assert await store.files.of_image(first.id, 0) == OTHER
+    assert (await store.jobs.get(second.id)).recipe == replace(start, init_image=OTHER)
+    assert await store.files.painter(PICTURE) is None
+    assert [due.id for due in await store.deliveries.undelivered(limit=9)] == [delivery.id]
+    assert await store.files.drop_unused({OTHER: clock.now}) == []
+    await store.files.replace(PICTURE, "ef/" + "e" * 64 + ".png")
+    assert await store.files.of_image(first.id, 0) == OTHER, "the first file that is complete is used"
 
 
 @pytest.mark.parametrize("elapsed", [0.0, TTL / 2])

@@ -231,6 +231,8 @@ class Life:
         await files.want(["f41.png"])
         await files.claim_lost([PAINTED], limit=4, ttl=TTL)
         await files.end_wait("f41.png", failure="gone")
+        await files.of_image("j40", 0)
+        await files.replace("f42.png", "f43.png")
 
     async def moderation(self) -> None:
         moderation, known = self.store.moderation, self.store.known

@@ -187,7 +187,7 @@ async def test_the_prompt_notes_of_painting_are_kept_with_each_image(store: Stor
     await store.jobs.enqueue(recipe(variants=3), ORIGIN)
     long, plain, untold = await store.leases.claim("worker", limit=3, ttl=TTL)
     facts = PromptFacts(tokens=230, limit=225, cut="and a 별 “star”")
-    notes = Notes(prompt=facts, negative_prompt=PromptFacts(tokens=0, limit=225), programs=("12x2 8x1-", ""))
+    notes = Notes(prompt=facts, negative_prompt=PromptFacts(tokens=0, limit=225))
     await store.leases.complete(long, artifact="aa/aa.png", seconds=1.0, notes=notes)
     await store.leases.complete(plain, artifact="bb/bb.png", seconds=1.0, notes=Notes())
     job = await store.leases.complete(untold, artifact="cc/cc.png", seconds=1.0)

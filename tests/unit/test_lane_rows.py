@@ -17,9 +17,7 @@ from sdjax_engine.lane.rows import (
     ProgramForm,
     SeatGrid,
     Stretch,
-    as_text,
     chosen,
-    forms_of,
     lay_out,
     newcomers_by_device,
     occupant_of,
@@ -35,10 +33,8 @@ def form(rows: int, *, loras: bool = True) -> ProgramForm:
     return ProgramForm(rows=rows, loras=loras)
 
 
-def stretch(
-    seats: Collection[int], guided: Collection[int] = (), wanted: ProgramForm | None = None
-) -> Stretch:
-    return Stretch(spans=dict.fromkeys(seats, (0, 1)), guided=frozenset(guided), wanted=wanted)
+def stretch(seats: Collection[int], guided: Collection[int] = ()) -> Stretch:
+    return Stretch(spans=dict.fromkeys(seats, (0, 1)), guided=frozenset(guided))
 
 
 def told(seats: int, halves: int, *, loras: bool) -> list[str]:
@@ -109,30 +105,6 @@ def test_until_a_program_is_there_a_larger_one_is_chosen() -> None:
         assert chosen(ready, stretch((0,)), adapted, GUIDED, apart=False) == {expected: [0, 1]}
 
 
-@pytest.mark.parametrize(
-    ("wanted", "expected"),
-    [
-        (form(4), "4 rows"),
-        (form(8), "8 rows"),
-        (form(1), "2 rows without LoRAs"),
-        (form(3), "2 rows without LoRAs"),
-    ],
-)
-def test_a_wanted_program_is_chosen_where_it_is_there_and_holds_the_rows(
-    wanted: ProgramForm, expected: str
-) -> None:
-    assert list(choose(stretch((0,), guided=(0,), wanted=wanted))) == [expected]
-
-
-@pytest.mark.parametrize("recorded", [form(8), form(8, loras=False)])
-def test_a_wanted_program_is_that_of_as_many_rows_where_the_models_loras_have_changed(
-    recorded: ProgramForm,
-) -> None:
-    others = [form(2), form(8, loras=not recorded.loras)]
-    wanted = stretch((0,), guided=(0,), wanted=recorded)
-    assert chosen(others, wanted, (), GUIDED, apart=False) == {others[1]: [0, 1]}
-
-
 def test_a_guided_picture_has_two_rows_and_another_that_of_its_prompt() -> None:
     one = Stretch(spans={2: (3, 5), 0: (7, 8), 6: (1, 2)}, guided=frozenset({2}))
     layout = lay_out(one, 4, GUIDED)
@@ -170,65 +142,36 @@ def test_any_layout_has_each_span_once_and_its_rows() -> None:
         assert all(set(own // 2) <= set(those) for own, those in zip(rows, seats, strict=True))
 
 
-def occupant(guided: str, **how: object) -> Occupant:
+def occupant(guided: str) -> Occupant:
     """A picture whose evaluations are guided where the text has a g."""
-    return Occupant(guided=np.array([each == "g" for each in guided]), **how)  # type: ignore[arg-type]
+    return Occupant(guided=np.array([each == "g" for each in guided]))
 
 
-def spans_of(found: list[list[Stretch]]) -> list[list[tuple[Mapping[int, tuple[int, int]], set[int]]]]:
-    return [[(each.spans, set(each.guided)) for each in together] for together in found]
+def spans_of(found: list[Stretch]) -> list[tuple[Mapping[int, tuple[int, int]], set[int]]]:
+    return [(each.spans, set(each.guided)) for each in found]
 
 
 def test_a_run_is_divided_where_the_guidance_of_a_picture_begins_or_ends() -> None:
     occupants = {0: occupant("--gg--"), 1: occupant("ggg")}
     assert spans_of(stretches({0: (1, 5), 1: (0, 4)}, occupants)) == [
-        [({0: (1, 2), 1: (0, 1)}, {1})],
-        [({0: (2, 4), 1: (1, 3)}, {0, 1})],
-        [({0: (4, 5), 1: (3, 4)}, set())],
+        ({0: (1, 2), 1: (0, 1)}, {1}),
+        ({0: (2, 4), 1: (1, 3)}, {0, 1}),
+        ({0: (4, 5), 1: (3, 4)}, set()),
     ]
 
 
 def test_a_run_without_a_change_of_guidance_is_one_stretch() -> None:
     assert spans_of(stretches({0: (1, 5), 3: (7, 11)}, {0: occupant("gggggg")})) == [
-        [({0: (1, 5), 3: (7, 11)}, {0})]
+        ({0: (1, 5), 3: (7, 11)}, {0})
     ]
     assert stretches({}, {}) == []
 
 
 def test_a_picture_with_fewer_evaluations_leaves_the_run_where_it_ends() -> None:
     assert spans_of(stretches({0: (2, 4), 1: (0, 3)}, {0: occupant("gggg")})) == [
-        [({0: (2, 4), 1: (0, 2)}, {0})],
-        [({1: (2, 3)}, set())],
+        ({0: (2, 4), 1: (0, 2)}, {0}),
+        ({1: (2, 3)}, set()),
     ]
-
-
-def test_where_every_picture_wants_a_program_there_are_no_others() -> None:
-    recorded = forms_of("2x2", 2, otherwise=form(8))
-    found = stretches({3: (0, 2)}, {3: occupant("", wanted=recorded)})
-    assert [[(each.spans, each.wanted) for each in together] for together in found] == [
-        [({3: (0, 2)}, form(2))]
-    ]
-    assert occupant("", wanted=recorded).form_wanted(2) is None
-
-
-def test_a_picture_that_wants_programs_has_them_apart_from_the_others() -> None:
-    recorded = forms_of("1x2 1x8", 3, otherwise=form(8))
-    found = stretches({0: (0, 3), 1: (4, 7)}, {0: occupant("", wanted=recorded)})
-    assert [[(each.spans, each.wanted) for each in together] for together in found] == [
-        [({1: (4, 5)}, None), ({0: (0, 1)}, form(2))],
-        [({1: (5, 7)}, None), ({0: (1, 3)}, form(8))],
-    ]
-
-
-def test_the_programs_of_a_picture_are_kept_as_text() -> None:
-    used = [form(8)] * 3 + [form(4, loras=False)] * 2 + [form(8)]
-    text = as_text(used)
-    assert text == "3x8 2x4- 1x8"
-    assert forms_of(text, 6, otherwise=form(1)) == used
-    assert as_text(used, adapts_unet=False) == "3x8- 2x4- 1x8-"
-    assert forms_of("", 2, otherwise=form(8)) == [form(8)] * 2
-    assert forms_of(f"{'9' * 5000}x{'9' * 5000}", 1, otherwise=form(8)) == [form(8)]
-    assert forms_of("9999999999x4", 2, otherwise=form(8)) == [form(4)] * 2
 
 
 def test_newcomers_come_in_waves_of_one_for_each_device() -> None:
@@ -274,17 +217,15 @@ def test_each_device_has_the_inputs_of_its_newcomer() -> None:
         assert (getattr(empty, name) == 7).all(), f"{name} of nobody has changed"
 
 
-def test_runs_know_of_a_newcomer_its_loras_its_guidance_and_its_wanted_programs() -> None:
+def test_runs_know_of_a_newcomer_its_loras_and_its_guidance() -> None:
     guided = np.array([True, False])
     none, some = (
         (np.zeros(2, np.int32), np.zeros(2, np.float32)),
         (np.ones(2, np.int32), np.ones(2, np.float32)),
     )
     plain = occupant_of(replace(prepared(evaluations=2), loras=none, guided=guided), GUIDED)
-    assert (plain.adapted, plain.wanted) == (False, None)
+    assert not plain.adapted
     assert [plain.is_guided(evaluation) for evaluation in range(3)] == [True, False, False]
-    again = replace(prepared(evaluations=2), loras=some, guided=guided, programs="1x2-")
-    recorded = occupant_of(again, GUIDED)
-    assert recorded.adapted
-    assert recorded.wanted == [form(2, loras=False), form(8)]
-    assert not occupant_of(again, PLAIN).is_guided(0)
+    adapted = replace(prepared(evaluations=2), loras=some, guided=guided)
+    assert occupant_of(adapted, GUIDED).adapted
+    assert not occupant_of(adapted, PLAIN).is_guided(0)

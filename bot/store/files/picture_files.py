@@ -15,14 +15,16 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from bot.domain import hashes
 from bot.domain.file_states import DELETION_SECONDS, FileState, Lost, LostFile, Painter
 from bot.domain.jobs import COPIES, State
 from bot.store.database.database import Verbs, insert
-from bot.store.rows.jobs import among, notes_from, readable_rows
+from bot.store.rows.jobs import among, readable_rows
 from bot.store.rows.outbox import UNSETTLED
 from bot.store.rows.recipes import recipe_from
 from bot.store.rows.transitions import ACTIVE, lock_jobs
 from bot.store.tables.outbox import outbox
+from bot.store.tables.pictures import picture_hashes
 from bot.store.tables.queue import LENT, OWN, PAINTED, files, images, jobs, start_pictures
 from sdjax_engine.request import Lane
 
@@ -90,6 +92,34 @@ class Files(Verbs):
             row = (await connection.execute(look)).first()
         return None if row is None else _painter(row)
 
+    async def of_image(self, job_id: str, index: int) -> str | None:
+        """Return the name of an image's file; None for an image that is gone or has no file."""
+        look = sa.select(images.c.artifact).where(images.c.job_id == job_id, images.c.index == index)
+        async with self._database.read() as connection:
+            found: str | None = await connection.scalar(look)
+        return found
+
+    async def replace(self, name: str, other: str) -> None:
+        """Make every job that names a lost file name the `other` instead; results that show it become due."""
+        now = self._clock()
+        async with self._changing() as (connection, changes):
+            painted = sa.select(images.c.job_id).where(images.c.artifact == name)
+            started = sa.select(start_pictures.c.job_id).where(start_pictures.c.artifact == name)
+            job_ids = list(await connection.scalars(sa.union(painted, started)))
+            # The lock order of every transaction: jobs, then their deliveries, then files.
+            look = sa.select(jobs.c.id, jobs.c.recipe).where(jobs.c.id.in_(job_ids)).order_by(jobs.c.id)
+            for row in list(await connection.execute(look.with_for_update())):
+                recipe = {key: other if value == name else value for key, value in row.recipe.items()}
+                await connection.execute(sa.update(jobs).where(jobs.c.id == row.id).values(recipe=recipe))
+            due = sa.update(outbox).where(outbox.c.job_id.in_(job_ids), UNSETTLED)
+            await connection.execute(due.values(next_try_at=now))
+            for table in (images, start_pictures):
+                await connection.execute(
+                    sa.update(table).where(table.c.artifact == name).values(artifact=other)
+                )
+            await connection.execute(sa.delete(files).where(files.c.name == name))
+            changes.results = True
+
     async def want(self, names: Collection[str]) -> Lost:
         """Ask workers to repaint missing files, and return the state of all of them together."""
         now = self._clock()
@@ -113,7 +143,7 @@ class Files(Verbs):
     async def claim_lost(self, lanes: Sequence[Lane], *, limit: int, ttl: float) -> list[LostFile]:
         """Lease wanted files of these lanes for `ttl` seconds, the longest wanted first.
 
-        Two workers may repaint the same file: they write the same bytes.
+        Two workers may repaint the same file: the first file that is complete is used.
         """
         now = self._clock()
         waiting = sa.select(files.c.name).where(files.c.state == FileState.WANTED)
@@ -177,16 +207,18 @@ async def use_files(connection: AsyncConnection, names: Collection[str], *, now:
 
 
 def _painters() -> sa.Select[Any]:
+    same = (picture_hashes.c.job_id == images.c.job_id) & (picture_hashes.c.index == images.c.index)
     return (
-        sa.select(images.c.job_id, images.c.index.label("number"), images.c.notes, jobs.c.recipe)
+        sa.select(images.c.job_id, images.c.index.label("number"), jobs.c.recipe, picture_hashes.c.hash)
         .join(jobs, jobs.c.id == images.c.job_id)
+        .outerjoin(picture_hashes, same)
         .where(among(images, State.DONE))
     )
 
 
 def _painter(row: Any) -> Painter:
-    programs = notes_from(row.notes).programs
-    return Painter(job_id=row.job_id, index=row.number, recipe=recipe_from(row.recipe), programs=programs)
+    known = None if row.hash is None else hashes.read(row.hash)
+    return Painter(job_id=row.job_id, index=row.number, recipe=recipe_from(row.recipe), hash=known)
 
 
 def is_copy(table: sa.FromClause) -> sa.ColumnElement[bool]:

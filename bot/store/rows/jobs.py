@@ -77,13 +77,12 @@ def notes_from(values: dict[str, Any] | None) -> Notes:
     if classified is not None:
         classified = PictureScores(**{name: tuple(classified[name]) for name in ("labels", "probabilities")})
     level, blocked = Level(known.pop("level", Level.NONE)), bool(known.pop("known", False))
-    programs = tuple(map(str, known.pop("programs", None) or ()))
     facts: dict[str, Any] = {
         field.name: said and PromptFacts(**said)
         for field in fields(Notes)
         if (said := known.get(field.name)) is not None
     }
-    return Notes(safety=safety, classified=classified, level=level, known=blocked, programs=programs, **facts)
+    return Notes(safety=safety, classified=classified, level=level, known=blocked, **facts)
 
 
 async def load_jobs(connection: AsyncConnection, job_ids: Sequence[str]) -> list[Job]:

@@ -75,16 +75,6 @@ def between_lanes(engine: Engine) -> list[Image]:
     return images
 
 
-def again(engine: Engine) -> list[bool]:
-    """Paint in company, then alone with the same programs; return whether each picture has the same bits."""
-    first = in_company(engine)
-    programs = [image.programs for image in first]
-    assert len(set(programs)) > 1, "company changes the programs"
-    second = [engine.submit(image.request, programs=image.programs).result(DEADLINE) for image in first]
-    assert [image.programs for image in second] == programs
-    return [one.pixels.tobytes() == other.pixels.tobytes() for one, other in zip(first, second, strict=True)]
-
-
 WAYS = {way.__name__: way for way in (alone, in_company, in_every_seat, joined_late, between_lanes)}
 
 
@@ -128,11 +118,9 @@ def paint(  # noqa: PLR0917 – the arguments of a line
             for image in WAYS[way](engine):
                 found[image.request].add(image.pixels.tobytes().hex())
         capacity, lanes = engine.capacity(PLAIN.lane), list(map(str, engine.lanes))
-        painted_again = again(engine) if config.fitted_programs else []
     pictures = [sorted(found[request]) for request in PAINTED]
     answer = {"capacity": capacity, "said": said, "pictures": pictures, "made": made}
-    answer |= {"lanes": lanes, "again": painted_again}
-    answer |= {"made_once_ready": made[until_ready:], "imported_flax": "flax" in sys.modules}
+    answer |= {"lanes": lanes, "made_once_ready": made[until_ready:], "imported_flax": "flax" in sys.modules}
     return answer
 
 

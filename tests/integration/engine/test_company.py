@@ -104,13 +104,11 @@ def test_fitted_programs_change_pictures_only_by_rounding(on_two: dict[str, Any]
     assert programs_of(answer, "compiled") == {
         "tiny:16x16:guided denoise, 1 row",
         "tiny:16x16:guided denoise, 2 rows",
-        "tiny:16x16 decode, 2 pictures",
     }
     assert {line for line in answer["said"] if "unguided" in line} == set()
     assert answer["lanes"] == ["tiny:16x16:guided", "tiny:16x16:unguided"]
     assert answer["made_once_ready"] == []
     assert largest_difference(answer, on_two) <= 1
-    assert all(answer["again"])
 
 
 def test_pictures_in_bfloat16_are_reproducible_and_close_to_float32(

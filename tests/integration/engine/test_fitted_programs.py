@@ -34,18 +34,16 @@ def painted(
     model: LoadedModel,
     runs: Iterable[Collection[int]],
     pictures: Sequence[Request] = PICTURES,
-    programs: str | None = None,
 ) -> tuple[list[int], npt.NDArray[np.float32]]:
     """Make one evaluation of each run's seats; return the rows of each run, and the latents of all seats.
 
-    Picture n is admitted to seat n before the seat's first run; picture 0 is painted with `programs`.
+    Picture n is admitted to seat n before the seat's first run.
     """
     lane.reset()
     done, rows = dict[int, int](), list[int]()
     for run in runs:
-        told = {0: None if programs is None else [programs]}
         newcomers = [seat for seat in run if seat not in done]
-        lane.admit({seat: model.prepare(pictures[seat], programs=told.get(seat)) for seat in newcomers})
+        lane.admit({seat: model.prepare(pictures[seat]) for seat in newcomers})
         spans = {seat: (done.get(seat, 0), done.get(seat, 0) + 1) for seat in run}
         done |= {seat: stop for seat, (_, stop) in spans.items()}
         rows.append(lane.denoise(spans).rows)
@@ -105,7 +103,6 @@ def test_a_run_over_the_end_of_an_interval_is_made_of_its_evaluations(
     lane.denoise({0: (0, 4)})
     lane.denoise({0: (4, 6)})
     np.testing.assert_array_equal(np.asarray(lane._seated.sampler.x)[0], single[0])
-    assert lane.decode([0])[0].programs == "1x1- 3x2- 2x1-"
 
 
 def test_rows_that_change_during_a_picture_change_it_only_by_rounding(
@@ -116,31 +113,6 @@ def test_rows_that_change_during_a_picture_change_it_only_by_rounding(
     _, full = painted(lane, model, [(0, 1)] * 6)
     assert rows == [2, 2, 4, 4, *[2] * 6]
     np.testing.assert_allclose(mixed[:SEATS], full[:SEATS], rtol=0, atol=1e-4)
-
-
-def test_a_picture_that_is_painted_again_with_its_programs_is_equal_in_every_bit(
-    lane: DeviceLane, model: LoadedModel
-) -> None:
-    """First in changing company; then alone, and beside a picture whose programs it does not change."""
-    _, first = painted(lane, model, [(0,), (0, 1), (0, 1), (0, 1), (0,), (0,)])
-    [picture] = lane.decode([0]).values()
-    assert picture.programs == "1x2- 3x4- 2x2-"
-    for run, expected in (((0,), [2, 4, 4, 4, 2, 2]), ((0, 1), [4, 6, 6, 6, 4, 4])):
-        rows, again = painted(lane, model, [run] * 6, programs=picture.programs)
-        assert rows == expected
-        np.testing.assert_array_equal(again[0], first[0])
-        assert lane.decode([0])[0].programs == picture.programs
-    _, alone = painted(lane, model, [(1,)] * 6)
-    np.testing.assert_array_equal(again[1], alone[1])
-
-
-def test_without_its_programs_a_picture_is_painted_again_by_that_of_every_row(
-    lane: DeviceLane, model: LoadedModel, device_lanes: dict[Lane, DeviceLane]
-) -> None:
-    rows, again = painted(lane, model, [(0,)] * 6, programs="")
-    assert rows == [4] * 6
-    _, expected = painted(device_lanes[PLAIN.lane], model, [(0,)] * 6)
-    np.testing.assert_array_equal(again[0], expected[0])
 
 
 def test_a_run_leaves_the_other_seats_as_they_are(lane: DeviceLane, model: LoadedModel) -> None:

@@ -1,10 +1,10 @@
-"""Lost files, repainted by the real engine with the same bytes and so the same name."""
+"""Lost files, repainted by the real engine: with the same name where its programs are the same."""
 
 from __future__ import annotations
 
-import asyncio
 import io
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 import PIL.Image
 import pytest
-import sqlalchemy as sa
 from recipes import origin, recipe
 from serving import Served, until, working
 from test_worker import make_worker
 
 from bot.domain.errors import MissingArtifact
-from bot.domain.file_states import FileState
 from bot.domain.jobs import Job, Recipe, State
 from bot.files import Files
 from bot.files.artifacts import Artifacts
@@ -28,7 +26,6 @@ from bot.files.sweeper import DAY_SECONDS as DAY
 from bot.files.sweeper import Bounds, Sweeper
 from bot.sandbox.client import Member
 from bot.store import Store
-from bot.store.tables.queue import files
 from bot.worker import repaint
 from sdjax_engine.engine import Engine
 from sdjax_engine.images import encode_png
@@ -76,70 +73,64 @@ async def test_a_chain_of_lost_start_pictures_is_repainted_bit_for_bit(
     assert tiny_engine.submit(again).result().pixels.tobytes() == await pixels(artifacts, name_of(third))
 
 
-async def test_a_picture_is_repainted_with_its_programs_once_they_are_there(
+def painting(engine: Engine, change: Callable[[Image], Image]) -> Callable[..., Future[Image]]:
+    """Return the engine's `submit`, of which each picture is changed."""
+    submit = engine.submit
+
+    def submit_changed(request: Request, **how: Any) -> Future[Image]:
+        changed: Future[Image] = Future()
+        changed.set_result(change(submit(request, **how).result()))
+        return changed
+
+    return submit_changed
+
+
+def rounded_otherwise(image: Image) -> Image:
+    """The picture as other programs paint it."""
+    return replace(image, pixels=image.pixels ^ 1)
+
+
+def of_other_weights(image: Image) -> Image:
+    rows, columns = np.mgrid[0:64, 0:64]
+    return replace(image, pixels=np.stack([rows * columns % 251] * 3, -1).astype(np.uint8))
+
+
+async def test_a_picture_that_other_programs_repaint_takes_the_place_of_the_lost_one(
     tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At first the engine is without them, and paints a picture with other bits."""
-    submit, asked, ready = tiny_engine.submit, list[object](), iter([False, True, True])
-
-    def with_other_programs(request: Request, *, programs: object = None, **how: Any) -> Future[Image]:
-        asked.append(programs)
-        if len(asked) > 1:
-            return submit(request, programs=programs, **how)
-        early: Future[Image] = Future()
-        image = submit(request, **how).result()
-        early.set_result(replace(image, pixels=image.pixels ^ 1, programs=("3x1",)))
-        return early
-
     async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=5.0)):
-        job = await painted(store, SMALL, 1)
-        lost = name_of(job)
-        whole = await artifacts.get(lost)
+        first = await painted(store, SMALL, 1)
+        lost = name_of(first)
+        second = await painted(store, replace(SMALL, init_image=lost, strength=0.5), 2)
+        whole = np.frombuffer(await pixels(artifacts, lost), np.uint8)
         await artifacts.delete(lost)
-        with monkeypatch.context() as patch:
-            patch.setattr(tiny_engine, "submit", with_other_programs)
-            patch.setattr(tiny_engine, "wait_until_ready", lambda _timeout: next(ready))
-            await store.files.want([lost])
-
-            async def back() -> bool:
-                with suppress(MissingArtifact):
-                    return await artifacts.get(lost) == whole
-                return False
-
-            await until(back)
-    assert job.images[0].notes.programs == ("3x4-",)
-    assert asked == [("3x4-",)] * 2
-
-
-async def test_a_file_whose_programs_an_engine_is_without_is_left_to_other_workers(
-    tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    submit, painted_otherwise = tiny_engine.submit, asyncio.Event()
-
-    def with_other_programs(request: Request, *, programs: object = None, **how: Any) -> Future[Image]:
-        other: Future[Image] = Future()
-        image = submit(request, **how).result()
-        other.set_result(replace(image, pixels=image.pixels ^ 1, programs=("3x1",)))
-        painted_otherwise.set()
-        return other
-
-    async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=5.0)):
-        job = await painted(store, SMALL, 1)
-        lost = name_of(job)
-        whole = await artifacts.get(lost)
-        await artifacts.delete(lost)
-        monkeypatch.setattr(tiny_engine, "submit", with_other_programs)
-        monkeypatch.setattr("bot.worker.repaint.POLL_SECONDS", 0.02)
+        monkeypatch.setattr(tiny_engine, "submit", painting(tiny_engine, rounded_otherwise))
         await store.files.want([lost])
-        await painted_otherwise.wait()
-        await artifacts.put(whole, ".png")  # as another worker does
 
-        async def ended() -> bool:
-            async with store.shared.database.read() as connection:
-                found = (await connection.execute(sa.select(files.c.state, files.c.failure))).one()
-            return tuple(found) == (FileState.KEPT, None)
+        async def back() -> bool:
+            return name_of(await store.jobs.get(first.id)) != lost
 
-        await until(ended)
+        await until(back)
+        other = name_of(await store.jobs.get(first.id))
+        again = np.frombuffer(await pixels(artifacts, other), np.uint8)
+        assert np.abs(again.astype(int) - whole).max() == 1
+        assert (await store.jobs.get(second.id)).recipe.init_image == other
+        assert await store.files.painter(lost) is None
+
+
+async def test_a_lost_picture_that_other_weights_paint_otherwise_is_not_replaced(
+    tiny_engine: Engine, store: Store, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with working(make_worker(tiny_engine, store, artifacts, lease_seconds=5.0)):
+        lost = name_of(await painted(store, SMALL, 1))
+        await artifacts.delete(lost)
+        monkeypatch.setattr(tiny_engine, "submit", painting(tiny_engine, of_other_weights))
+        await store.files.want([lost])
+
+        async def failed() -> bool:
+            return (await store.files.want([lost])).failure == "start_changed"
+
+        await until(failed)
 
 
 async def test_a_damaged_picture_is_repainted(
