@@ -31,10 +31,6 @@ def test_a_lower_threshold_is_stricter() -> None:
     assert level(0.0, 0.0, 0.0, 1.0, threshold=1.0) is Level.EXTREME
 
 
-def test_levels_have_the_numbers_of_policies() -> None:
-    assert [each.number for each in Level] == [0, 1, 2, 3]
-
-
 def test_one_value_holds_for_all_levels_and_three_for_one_each() -> None:
     [model] = Config.parse({"models": [{"flagged": "hold"}]}).models
     assert (model.flagged, model.flagged_age_restricted) == (("hold",) * 3, ("spoiler",) * 3)

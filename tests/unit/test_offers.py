@@ -8,7 +8,7 @@ import pytest
 from engines import TINY
 
 from sdjax_engine.errors import InvalidRequest
-from sdjax_engine.request import MAX_LORA_WEIGHT, MAX_STEPS, Lora, Request
+from sdjax_engine.request import MAX_STEPS, Lora, Request
 
 INK = Lora(name="ink")
 WITH_LORAS = dataclasses.replace(TINY, loras=("ink", "fog"))
@@ -44,17 +44,6 @@ def test_a_larger_size_of_the_same_shape_has_more_pixels_and_no_shorter_side() -
     offer = dataclasses.replace(TINY, sizes=sizes)
     assert offer.larger_sizes((768, 520)) == [(768, 528), (1536, 1040), (1552, 1040)]
     assert offer.larger_sizes((768, 512)) == [(776, 512), (768, 520), (1536, 1040), (1552, 1040)]
-
-
-def test_a_request_may_start_from_a_picture_and_use_the_loras_on_offer() -> None:
-    request = dataclasses.replace(
-        REQUEST,
-        init_image=b"picture",
-        mask_image=b"mask",
-        strength=0.0,
-        loras=(INK, Lora(name="fog", weight=-MAX_LORA_WEIGHT)),
-    )
-    assert WITH_LORAS.check(request) is request
 
 
 @pytest.mark.parametrize(

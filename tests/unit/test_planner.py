@@ -49,12 +49,6 @@ def test_only_a_sampler_for_flows_suits_a_network_that_predicts_one() -> None:
         Planner(TINY, FLOW)
 
 
-def test_a_distilled_sampler_takes_no_more_steps_than_the_distillation_had() -> None:
-    with pytest.raises(InvalidRequest) as caught:
-        Planner(TINY, SD).table(like(sampler=Sampler.LCM, num_inference_steps=51))
-    assert (caught.value.problem, caught.value.details) == ("steps", {"value": 51, "limit": 50})
-
-
 def test_an_offer_whose_own_sampler_does_not_suit_is_refused_by_the_key_and_with_those_that_do() -> None:
     offer = dataclasses.replace(TINY, sampler=Sampler.PNDM)
     with pytest.raises(UnreadableCheckpoint, match=r"tiny .*pndm \(ddim, .* would suit\): .*prediction_type"):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-from front_tools import Message, delete, ephemeral, finished, queued, refusal, text_of
+from front_tools import Message, delete, ephemeral, finished, queued, text_of
 from serving import Served
 
 from bot.sandbox.client import Member
@@ -90,17 +89,3 @@ async def test_the_log_is_exported_as_json_lines_with_its_filter(served: Served,
     ids = [lines[0][name] for name in ("actor", "subject", "server")]
     assert ids == [str(MINA), str(RAVI), str(GUILD_ID)]
     assert lines[0]["before"] == lines[1]["after"] == {"until": None, "reason": "reason 10"}
-
-
-@pytest.mark.parametrize("label", ["Older", "Export"])
-async def test_a_button_of_the_log_checks_the_right_at_the_press(
-    served: Served, mina: Member, label: str
-) -> None:
-    await blocks(served, 12)
-    shown = await audit(mina)
-    world = served.sandbox._core.world
-    world.members[MINA].roles, world.owner_id = (), OMAR
-    served.bot.guilds[0].owner_id = OMAR
-    assert (await refusal(mina, await mina.press(shown, label))).startswith(
-        "You need the permission Manage Messages"
-    )

@@ -15,16 +15,6 @@ from bot.sandbox.server import Sandbox
 from bot.store import Store
 
 
-async def test_the_cancel_button_is_for_the_owner(served: Served, ravi: Member, omar: Member) -> None:
-    message = await queued(ravi, "a boat")
-    job = await job_of(served.store, "a boat")
-    assert (await refusal(omar, await omar.press(message, "Cancel"))).startswith("Only the person")
-    assert (await served.store.jobs.get(job.id)).state is State.WAITING
-    await ravi.press(message, "Cancel")
-    await ravi.wait_for_message(lambda message: "Cancelled. Press Again" in text_of(message))
-    assert (await served.store.jobs.get(job.id)).state is State.CANCELLED
-
-
 async def test_again_paints_the_recipe_with_the_next_seed_for_the_presser(
     served: Served, ravi: Member, omar: Member
 ) -> None:
@@ -37,29 +27,6 @@ async def test_again_paints_the_recipe_with_the_next_seed_for_the_presser(
     assert again.recipe.seed == 6
     assert again.recipe.num_inference_steps == 9
     assert str(again.origin.user_id) == (await omar.state())["me"]["id"]
-
-
-async def test_simultaneous_presses_never_get_the_same_seeds(
-    served: Served, ravi: Member, omar: Member
-) -> None:
-    _, message = await finished(served, ravi, "a boat", seed=2**32 - 3, variants=2)
-    answers = [
-        await member.message_of(interaction)
-        for member, interaction in (
-            (ravi, await ravi.press(message, "Again")),
-            (omar, await omar.press(message, "Again")),
-        )
-    ]
-    jobs = await served.store.jobs.active()
-    assert {job.recipe.seed for job in jobs} == {2**32 - 1, 1}
-    for job in jobs:
-        await served.paint(job.id)
-    shown = await omar.message_of(
-        answers[0]["interaction_metadata"]["id"], lambda message: bool(message["attachments"])
-    )
-    await ravi.message_of(await ravi.press(shown, "Again"))
-    (third,) = await served.store.jobs.active()
-    assert third.recipe.seed == 3
 
 
 async def test_again_of_a_private_picture_is_private(served: Served, ravi: Member) -> None:

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import PIL.Image
-import pytest
-from front_tools import offer_to_all, refusal, text_of
+from front_tools import refusal, text_of
 from serving import Served
 
 from bot.domain.hashes import hash_of
 from bot.domain.jobs import Job
-from bot.sandbox.client import Member, RefusedByClient
+from bot.sandbox.client import Member
 from bot.sandbox.community import GUILD_ID
 from bot.store.rows.audit import EVERYWHERE, OPERATOR, Act, By
 from bot.store.rows.hashes import Hashes
@@ -22,7 +21,6 @@ from sdjax_engine.images import encode_png
 MENU = "Whose picture is this?"
 NOBODY = "No kept request of this server has a picture like this."
 BLOCKED = "“image” is blocked here, or almost identical to a blocked picture: start from another."
-RIGHT = "You need the permission Manage Messages in the whole server"
 
 
 def shapes(seed: int) -> PIL.Image.Image:
@@ -166,23 +164,6 @@ async def test_what_the_operator_blocks_is_refused_everywhere_and_is_not_the_ser
         await ravi.wait_for_message(lambda message: BLOCKED in text_of(message), channel=channel)
     assert "No picture is blocked here." in await refusal(mina, await mina.use("known show"))
     assert await served.store.jobs.active() == []
-
-
-async def test_only_moderators_of_the_server_can_ask_and_block(
-    served: Served, mina: Member, ravi: Member
-) -> None:
-    _, message = await painted(served, ravi, "a boat", shapes(1))
-    for refused in ("whose", "known show"):
-        with pytest.raises(RefusedByClient):
-            await ravi.use(refused)
-    with pytest.raises(RefusedByClient):
-        await ravi.menu(message, MENU)
-    page = await mina.message_of(await mina.menu(message, MENU), lambda said: bool(text_of(said)))
-    assert text_of(page)
-    offer_to_all(served.sandbox)
-    for asked in (await ravi.use("known show"), await ravi.menu(message, MENU)):
-        assert RIGHT in await refusal(ravi, asked)
-    assert await served.store.known.blocked(GUILD_ID) == []
 
 
 async def test_two_pictures_of_one_message_that_are_alike_have_one_button(

@@ -10,12 +10,11 @@ import pytest
 from front_tools import delete, ephemeral, fields, finished, job_of, refusal, refused_form, text_of
 from sandbox_tools import MESSAGES, Raw
 from serving import Served, serving
-from test_any_text import answered, is_clear, texts
 
 from bot.config import Config
 from bot.domain.jobs import Descent, Job, State
 from bot.files.artifacts import Artifacts
-from bot.sandbox.client import Member, RefusedByClient
+from bot.sandbox.client import Member
 from bot.sandbox.modal_rules import inputs
 from bot.sandbox.server import Sandbox
 from bot.store import Store
@@ -252,15 +251,6 @@ async def test_a_missing_picture_is_reported_and_leaves_no_file(
     assert await served.store.jobs.active() == []
 
 
-async def test_only_members_who_may_use_commands_get_a_form(
-    served: Served, ravi: Member, omar: Member
-) -> None:
-    message = await ravi.say("", ("cat.png", picture()))
-    served.sandbox.forbid_commands("art", "omar")
-    with pytest.raises(RefusedByClient, match="there are: none"):
-        await opened(omar, message)
-
-
 async def test_omitted_options_have_the_defaults_of_imagine(
     sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
 ) -> None:
@@ -295,28 +285,3 @@ async def test_an_invalid_form_is_refused_and_its_text_is_returned(
     assert (await refusal(ravi, submitted)).startswith(sentence)
     assert fields(await refused_form(ravi, submitted)).items() >= typed.items()
     assert await served.store.jobs.active() == []
-
-
-async def test_the_form_is_in_the_language_of_the_person(served: Served, ravi: Member, yuna: Member) -> None:
-    files = (("a.png", picture()), ("b.png", picture(BLUE)))
-    form = await opened(yuna, await ravi.say("", *files))
-    assert form["title"] == "이 그림에서 시작해 그리기"
-    assert next(label for _, _, label in inputs(form)) == "그림"
-    job = await painted(served, yuna, form, "배", settings="강도 0.5")
-    assert job.recipe.strength == 0.5
-
-
-async def test_any_text_in_the_form_is_painted_or_returned(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
-) -> None:
-    unlimited = Config.parse({"limits": {"requests_per_minute": 0, "files_per_minute": 0}})
-    async with serving(sandbox, store, artifacts, unlimited) as served:
-        _, message = await finished(served, ravi, "a boat")
-        form = await opened(ravi, message)
-        for number, text in enumerate(texts(8, 32)):
-            name = ("prompt", "negative_prompt", "settings")[number % 3]
-            typed = {"prompt": "a boat", name: text[:2000]}
-            answer = await answered(ravi, await ravi.submit(form, **typed))
-            assert is_clear(answer), (name, text[:80], text_of(answer))
-            for job in await store.jobs.active():
-                await store.jobs.cancel(job.id, user_id=None)

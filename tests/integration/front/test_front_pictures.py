@@ -14,7 +14,6 @@ from bot.config import Config
 from bot.domain.jobs import Job, State
 from bot.files.artifacts import Artifacts
 from bot.sandbox.client import Member
-from bot.sandbox.component_rules import walk
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from sdjax_engine.request import Lora
@@ -143,12 +142,6 @@ async def test_each_picture_of_a_grid_is_varied_by_its_number_and_enlarged_once_
         assert larger.recipe.init_image == job.images[2].artifact
         assert (larger.recipe.width, larger.recipe.height, larger.recipe.variants) == (256, 256, 1)
         assert (larger.recipe.seed, larger.recipe.strength) == (7, 0.4)
-
-
-async def test_a_picture_that_cannot_be_enlarged_has_no_button_for_it(served: Served, ravi: Member) -> None:
-    _, message = await finished(served, ravi, "a boat")
-    labels = [part["label"] for _, part in walk(message["components"]) if "label" in part]
-    assert labels == ["Again", "Remix", "Vary", "Files", "Delete"]
 
 
 async def is_delivered(store: Store) -> bool:

@@ -196,8 +196,3 @@ async def test_a_moderator_of_one_channel_has_no_rights_in_another(
     served.sandbox.appoint("art", "omar")
     await omar.message_of(await omar.use("cancel", job=job.id))
     assert (await served.store.jobs.get(job.id)).state is State.CANCELLED
-
-
-async def test_an_unknown_request_cannot_be_cancelled(served: Served, ravi: Member) -> None:
-    told = await refusal(ravi, await ravi.use("cancel", job="nosuchjob"))
-    assert told == "The bot does not have this picture, or no longer has it."

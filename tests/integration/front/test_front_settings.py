@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from front_tools import ephemeral, fields, finished, job_of, queued, refusal, refused_form, text_of
+from front_tools import ephemeral, fields, job_of, queued, refusal, refused_form, text_of
 from serving import Served
 
 from bot.sandbox.client import Member
@@ -87,17 +87,6 @@ async def test_all_mistakes_of_a_form_are_named_each_on_its_line(served: Served,
         "- The setting steps takes a number, not “many”",
         "- demo does not paint 9x9",
     ]
-
-
-async def test_the_deletion_of_a_persons_data_includes_their_settings(served: Served, ravi: Member) -> None:
-    await saved(ravi, "steps 9")
-    await finished(served, ravi, "a boat")
-    asked = await ravi.message_of(await ravi.use("privacy"))
-    await ravi.press(asked, "Delete everything")
-    sure = await ravi.wait_for_message(lambda message: "cannot be undone" in text_of(message))
-    await ravi.press(sure, "Delete everything now")
-    await ravi.wait_for_message(lambda message: "was deleted" in text_of(message))
-    assert fields(await form_of(ravi))["settings"] == ""
 
 
 async def test_unsuitable_settings_are_left_out_and_named_below_the_request(

@@ -68,15 +68,6 @@ async def test_the_form_has_the_style_of_the_name_and_replaces_it(served: Served
     assert "no styles" in await refusal(mina, await mina.use("style show"))
 
 
-async def test_members_without_the_right_can_only_look(served: Served, ravi: Member) -> None:
-    sentence = "You need the permission Manage Messages to change styles and lists: ask a moderator."
-    assert await refusal(ravi, await ravi.use("style add")) == sentence
-    assert await refusal(ravi, await ravi.use("style remove", name="Ink")) == sentence
-    told = await ravi.use("style add", channel="dm")
-    message = await ravi.message_of(told, channel="dm")
-    assert text_of(message).strip() == "Styles and lists belong to a server: use the command in a server."
-
-
 async def test_mistakes_are_reported_and_the_typed_text_is_returned(served: Served, mina: Member) -> None:
     assert "is not a setting" in await add(mina, "Ink", prompt="a lot of words", settings="cfg 7")
     refused = await mina.wait_for_message(lambda message: "Try again" in str(message["components"]))

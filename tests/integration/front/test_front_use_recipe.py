@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 from front_tools import delete, ephemeral, fields, finished, job_of, refusal, refused_form, text_of
 from recipe_messages import A1111, FILES, GRAPH, MENU, NONE, opened, png, said, told
-from sandbox_tools import MESSAGES, Raw
 from serving import Served, serving
-from test_any_text import answered, is_clear, texts
 
 from bot.config import Config
 from bot.domain.jobs import Descent
@@ -21,7 +19,7 @@ from bot.files.artifacts import Artifacts
 from bot.front.commands import use_recipe
 from bot.front.services.kept_values import Offered
 from bot.front.uploads.message_recipes import RecipeOffered
-from bot.sandbox.client import Member, RefusedByClient
+from bot.sandbox.client import Member
 from bot.sandbox.server import Sandbox
 from bot.store import Store
 from sdjax_engine.request import Sampler
@@ -67,39 +65,6 @@ async def test_without_a_seed_the_form_has_none_and_shows_the_defaults_of_open_s
     assert said(form) == ""
     await ravi.message_of(await ravi.submit(form, prompt="a red kite", settings="steps 12"))
     assert (await job_of(served.store, "a red kite")).recipe.num_inference_steps == 12
-
-
-async def test_a_code_block_takes_precedence_over_the_text_around_it(served: Served, ravi: Member) -> None:
-    form = await opened(ravi, await ravi.say(f"look, my best yet:\n```\n{A1111}\n```\nwhat do you think?"))
-    assert fields(form)["prompt"] == "a {red, blue} boat"
-
-
-@pytest.mark.parametrize(
-    "embed",
-    [
-        {"title": "Painted", "description": A1111},
-        {"title": "Painted", "description": f"```\n{A1111}\n```"},
-        {
-            "description": "**a {red, blue} boat**",
-            "fields": [
-                {"name": "Negative prompt", "value": "`rain`"},
-                {"name": "Steps", "value": "33", "inline": True},
-                {"name": "CFG", "value": "6.125"},
-                {"name": "Sampler:", "value": "Euler a"},
-                {"name": "Seed", "value": "77"},
-            ],
-        },
-    ],
-)
-async def test_an_embed_is_read_as_a_text_or_by_its_fields(
-    served: Served, ravi: Member, embed: dict[str, Any]
-) -> None:
-    async with Raw(served.sandbox) as bot:
-        message = await bot.call("POST", MESSAGES, {"content": "done!", "embeds": [embed]})
-    filled = fields(await opened(ravi, message.body))
-    assert (filled["prompt"], filled["negative_prompt"]) == ("a {red, blue} boat", "rain")
-    assert "steps 33, guidance 6.125" in filled["settings"]
-    assert "seed 77" in filled["settings"]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -270,84 +235,3 @@ async def test_an_open_form_is_painted_although_its_result_was_deleted(
     assert (await served.store.jobs.get(job.id)).deleted_at is not None
     remixed = await omar.message_of(await omar.submit(form, prompt="a red boat"))
     assert "Queued" in text_of(remixed)
-
-
-async def test_only_members_who_see_the_channel_and_may_use_commands_get_a_form(
-    served: Served, ravi: Member, omar: Member
-) -> None:
-    _, message = await finished(served, ravi, "a boat")
-    form = await opened(omar, message)
-    served.sandbox.forbid_commands("art", "omar")
-    with pytest.raises(RefusedByClient, match="there are: none"):
-        await opened(omar, message)
-    served.sandbox.shut_out("art", "ravi")
-    with pytest.raises(RefusedByClient, match="There is no message"):
-        await opened(ravi, message)
-    await omar.message_of(await omar.submit(form, prompt="still painted"))
-
-
-async def test_the_rate_limit_applies_to_the_menu(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
-) -> None:
-    config = Config.parse({"limits": {"files_per_minute": 1}})
-    async with serving(sandbox, store, artifacts, config):
-        message = await ravi.say("", ("own.png", FILES["own.png"]))
-        await opened(ravi, message)
-        assert (await told(ravi, message)).startswith("You have sent many pictures in a short time")
-
-
-async def test_the_form_is_in_the_language_of_the_person(served: Served, ravi: Member, yuna: Member) -> None:
-    form = await opened(yuna, await ravi.say(A1111))
-    assert form["title"] == "이 레시피 쓰기"
-    assert said(form).startswith("이 레시피에서 다음이 다릅니다:")
-    assert fields(form)["settings"].startswith("장수 1")
-    await yuna.message_of(await yuna.submit(form))
-    assert (await job_of(served.store, "a {red, blue} boat")).recipe.seed == 77
-
-
-async def test_any_text_gives_a_form_or_one_sentence(
-    sandbox: Sandbox, store: Store, artifacts: Artifacts, ravi: Member
-) -> None:
-    unlimited = Config.parse({"limits": {"requests_per_minute": 0, "files_per_minute": 0}})
-    hostile = texts(7, 32)
-    assert max(map(len, hostile)) == 6000
-    async with serving(sandbox, store, artifacts, unlimited) as served:
-        for text in hostile:
-            recipe = f"{text}\nSteps: 9, Sampler: {text[:300]}, Seed: 5"
-            for content in (text[:2000], recipe[-2000:]):
-                if content.strip():
-                    await _form_or_sentence(served, ravi, await ravi.say(content))
-            await _form_or_sentence(served, ravi, await ravi.say("", ("a.txt", recipe.encode())))
-
-
-async def _form_or_sentence(served: Served, member: Member, message: dict[str, Any]) -> None:
-    interaction = await member.menu(message, MENU)
-    sentence = asyncio.ensure_future(member.message_of(interaction, lambda said: bool(text_of(said))))
-    opening = asyncio.ensure_future(member.modal_of(interaction))
-    answers, missing = await asyncio.wait((sentence, opening), return_when=asyncio.FIRST_COMPLETED)
-    for each in missing:
-        each.cancel()
-    if opening not in answers:
-        assert await sentence
-        return
-    form = await opening
-    typed = fields(form)
-    prompt = typed["prompt"] or "a boat"
-    answer = await answered(member, await member.submit(form, prompt=prompt))
-    assert is_clear(answer), (prompt[:80], text_of(answer))
-    for job in await served.store.jobs.active():
-        await served.store.jobs.cancel(job.id, user_id=None)
-
-
-async def test_the_menus_are_registered_once_with_names_in_discords_languages(served: Served) -> None:
-    assert not await served.bot.tree.register()
-    async with Raw(served.sandbox) as bot:
-        commands = (await bot.call("GET", "/applications/1300000000000000001/commands")).body
-    menus = [each["name"] for each in commands if each["type"] == 3]
-    assert menus == [
-        MENU,
-        "Paint from this picture",
-        "Made by AI?",
-        "Report this picture",
-        "Whose picture is this?",
-    ]

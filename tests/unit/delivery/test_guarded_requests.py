@@ -94,17 +94,6 @@ def test_too_many_refusals_stop_all_requests_for_discords_window(status: int, co
     assert left(guard) == 0.0
 
 
-def test_the_first_window_is_as_long_and_has_as_many_refusals_as_every_other() -> None:
-    clock = Clock()
-    clock.now = 0.0
-    guard = RateGuard(clock=clock)
-    for _ in range(MAX_INVALID - 1):
-        answer(guard, 403)
-    assert left(guard) == 0.0
-    answer(guard, 403)
-    assert left(guard) == WINDOW_SECONDS
-
-
 @pytest.mark.parametrize(
     ("headers", "body", "seconds"),
     [

@@ -93,10 +93,6 @@ def test_a_menu_takes_no_more_choices_than_it_has() -> None:
     assert [row["components"][0]["max_values"] for row in (few, one)] == [2, 1]
 
 
-def test_no_time_ends_the_view() -> None:
-    assert layout(MessageContent(heading="x", tone=Tone.WAITING)).timeout is None
-
-
 async def test_a_message_goes_with_its_files_by_their_names_and_mentions_nobody() -> None:
     picture = PictureContent(artifacts=("a",), stem="one", alt="first")
     content = MessageContent(heading="@everyone", pictures=(picture,), tone=Tone.DONE)
@@ -105,10 +101,3 @@ async def test_a_message_goes_with_its_files_by_their_names_and_mentions_nobody(
     assert sent["allowed_mentions"].to_dict() == {"parse": []}
     (container,) = sent["view"].to_components()
     assert container["components"][1]["items"][0]["media"]["url"] == "attachment://one.png"
-
-
-async def test_a_message_whose_files_are_not_there_goes_without_its_pictures() -> None:
-    picture = PictureContent(artifacts=("a",), stem="one", alt="first")
-    sent = parts_of(MessageContent(heading="heading", pictures=(picture,), tone=Tone.DONE), [])
-    (container,) = sent["view"].to_components()
-    assert (sent["attachments"], [part["type"] for part in container["components"]]) == ([], [TEXT])

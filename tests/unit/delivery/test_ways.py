@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from bot.delivery.refusals import Refusal
-from bot.delivery.sender import EDITS, WAYS, Attempt, Sender
+from bot.delivery.sender import WAYS, Attempt, Sender
 from bot.domain.jobs import State
 
 
@@ -92,10 +92,6 @@ def test_the_reason_is_that_of_the_last_way_or_that_there_was_none(
     last = attempt(**of)
     last.refusal = refusal
     assert last.reason is reason
-
-
-def test_progress_only_edits() -> None:
-    assert [way.send.__name__ for way in EDITS] == ["_edit_by_token", "_edit_by_bot"]
 
 
 def test_a_result_that_was_sent_directly_is_changed_there() -> None:

@@ -21,7 +21,7 @@ from sdjax_engine.models.lora_bank import Factors
 from sdjax_engine.models.unet import UNet2DConditionModel
 from sdjax_engine.weights.blueprint import Blueprint, Parameters, layout_of
 
-SEATS, HALVES, KEYS, RANK = 2, 2, 9, 2
+SEATS, HALVES, KEYS = 2, 2, 9
 ROWS = SEATS * HALVES
 LENGTHS = np.array([9, 4, 1, 9], np.int32)
 ONLY_CROSS = {

@@ -79,11 +79,6 @@ def test_programs_fit_their_runs_on_accelerators_unless_the_file_says_otherwise(
     assert config.settled(on_cpu=on_cpu).fitted_programs is fitted
 
 
-def test_the_guidance_interval_of_a_model_reaches_the_engine() -> None:
-    [spec] = engine_config(Config.parse({"models": [{"guidance_interval": [0.1, 0.6]}]})).models
-    assert spec.offer.guidance_interval == (0.1, 0.6)
-
-
 @pytest.mark.parametrize(("named", "wanted"), [("", None), ("madebyollin/taesd", "madebyollin/taesd")])
 def test_the_decoder_of_previews_reaches_the_engine_where_one_is_named(
     named: str, wanted: str | None
